@@ -46,8 +46,12 @@ async def find_memcached(account: Account, data: Path, tools: Path = TOOLS) -> P
         raise Refused(
             "no_memcached", "memcached is missing and could not be fetched; install it (apt-get install memcached)"
         )
-    program = Program(fetched, tuple(sorted({*tools.glob("usr/lib/*-linux-gnu*"), *tools.glob("lib/*-linux-gnu*")})))
+    program = Program(fetched, _libraries(tools))
     return program if account.may("-x", fetched) else _copy(program, data / "software" / "memcached")
+
+
+def _libraries(tools: Path) -> tuple[Path, ...]:
+    return (*tools.glob("usr/lib/*-linux-gnu*"), *tools.glob("lib/*-linux-gnu*"))
 
 
 async def _fetch(tools: Path) -> None:
@@ -131,7 +135,7 @@ class Memcached:
     def kill(self) -> None:
         """Kill it as a crash would."""
         if self._child is not None:
-            self._child.signal(signal.SIGKILL)
+            self._child.send(signal.SIGKILL)
 
     async def restart(self) -> None:
         """Stop and start, empty, on the same port."""

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -15,10 +15,10 @@ from cluster.parts import Part
 from cluster.plan import WALLET, Plan, Servers, kind_of, plan_servers
 from cluster.postgres import Postgres
 from cluster.record import PartRecord, Record
-from cluster.services import Service
+from cluster.services import Service  # noqa: TC001 - plain imports everywhere
 from cluster.supervisor import Supervisor
 from cluster.topologyfile import write_topology
-from envelope.errors import HongbaoError, Refused
+from envelope.errors import Refused
 
 
 class Stack:
@@ -56,6 +56,11 @@ class Stack:
     def gateway_url(self) -> str:
         """Where clients knock."""
         return self._gateways[0].url
+
+    @property
+    def gateway_urls(self) -> list[str]:
+        """All gateways."""
+        return [one.url for one in self._gateways]
 
     def postgres(self, name: str) -> Postgres:
         """Return the database server of a SET, or "wallet"."""
@@ -154,21 +159,19 @@ class Stack:
             topology=str(self.folder.topology),
             parts=[PartRecord(one.name, one.pid, str(one.log.path)) for one in self._parts()],
             postgres={
-                name: {
-                    role: one.dsn(role, roles.DATABASE) for role in one.spec.passwords if role != "postgres"
-                }
+                name: {role: one.dsn(role, roles.DATABASE) for role in one.spec.passwords if role != "postgres"}
                 for name, one in servers.postgres.items()
             },
         ).save(self.folder.record)
 
 
-async def _together(*starts: asyncio.Future[None] | object) -> None:
+async def _together(*starts: Coroutine[None, None, None]) -> None:
     """Wait for all; at the first failure cancel the others and raise that one error."""
     try:
         async with asyncio.TaskGroup() as group:
             for start in starts:
-                group.create_task(start)  # type: ignore[arg-type]
-    except* HongbaoError as errors:
+                group.create_task(start)
+    except BaseExceptionGroup as errors:
         raise _first(errors) from None
 
 
