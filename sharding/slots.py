@@ -27,9 +27,7 @@ class Layout:
     def __post_init__(self) -> None:
         """Raise InvariantBroken unless the slots fill whole databases."""
         if not TABLES_PER_DATABASE <= self.slots <= MAX_SLOTS or self.slots % TABLES_PER_DATABASE:
-            raise InvariantBroken(
-                "layout", f"slots must be a multiple of 10 from 10 to 1,000, not {self.slots}"
-            )
+            raise InvariantBroken("layout", f"slots must be a multiple of 10 from 10 to 1,000, not {self.slots}")
 
     @property
     def databases(self) -> int:
