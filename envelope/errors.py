@@ -29,9 +29,7 @@ class Unavailable(HongbaoError):
     repeating it (every call is idempotent) tells.
     """
 
-    def __init__(
-        self, code: str, detail: str, *, retry_after_s: float = 1.0, outcome_known: bool = True
-    ) -> None:
+    def __init__(self, code: str, detail: str, *, retry_after_s: float = 1.0, outcome_known: bool = True) -> None:
         super().__init__(code, detail)
         self.retry_after_s = retry_after_s
         self.outcome_known = outcome_known

@@ -1,0 +1,71 @@
+"""The HTTP base every process carries: `/healthz`, `/readyz`, `/metrics`, and a server with a bounded stop."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from aiohttp import web
+
+from runtime import metrics
+
+STOP_S = 1.0
+"""How long open HTTP connections may take to finish when the process stops."""
+
+
+class Readiness:
+    """Named parts that must all be up before `/readyz` says 200."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Callable[[], bool]] = {}
+
+    def require(self, part: str, check: Callable[[], bool]) -> None:
+        """Add a part; `check` is called at every `/readyz`."""
+        self._checks[part] = check
+
+    def missing(self) -> list[str]:
+        """Return the parts that are not up."""
+        return [part for part, check in self._checks.items() if not check()]
+
+
+def add_probes(app: web.Application, readiness: Readiness) -> None:
+    """Add `/healthz` (the loop turns), `/readyz` (every part is up) and `/metrics` to `app`."""
+
+    async def healthz(_: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    async def readyz(_: web.Request) -> web.Response:
+        missing = readiness.missing()
+        body: dict[str, Any] = {"status": "waiting" if missing else "ready", "waiting_for": missing}
+        return web.json_response(body, status=503 if missing else 200)
+
+    async def exposition(_: web.Request) -> web.Response:
+        return web.Response(body=metrics.render(), content_type="text/plain", charset="utf-8")
+
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", exposition)
+
+
+class HttpServer:
+    """One listener of one application, as an async context."""
+
+    def __init__(self, app: web.Application, host: str, port: int, *, reuse_port: bool = False) -> None:
+        self._runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=STOP_S, keepalive_timeout=75.0
+        )
+        self._host = host
+        self._port = port
+        self._reuse_port = reuse_port
+
+    async def __aenter__(self) -> Self:
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._host, self._port, backlog=4096, reuse_port=self._reuse_port or None)
+        await site.start()
+        return self
+
+    @property
+    def port(self) -> int:
+        """The port bound (useful when 0 was asked for)."""
+        return int(self._runner.addresses[0][1])
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()

@@ -1,0 +1,51 @@
+"""Structured logs: one JSON object per line on standard error. structlog is set up here and nowhere else.
+
+Standard output stays free for what a command reports. Context (process, request, envelope) is bound by the
+caller; nothing is logged on the path of a successful open, which is counted instead (`runtime.metrics`).
+"""
+
+import logging
+import os
+import sys
+from typing import Any
+
+import msgspec
+import structlog
+
+_json = msgspec.json.Encoder(enc_hook=str)
+
+
+def _render(event: Any, **_: Any) -> bytes:
+    return _json.encode(event)
+
+
+def set_up(process: str, level: str | None = None) -> None:
+    """Configure logging for this process; `level` defaults to HONGBAO_LOG_LEVEL, else info."""
+    name = (level or os.environ.get("HONGBAO_LOG_LEVEL", "info")).upper()
+    number = logging.getLevelNamesMapping().get(name, logging.INFO)
+    structlog.configure(
+        cache_logger_on_first_use=True,
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.format_exc_info,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(serializer=_render),
+        ],
+        logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
+    )
+    structlog.contextvars.bind_contextvars(process=process)
+    logging.basicConfig(level=logging.WARNING, handlers=[_Bridge()], force=True)
+
+
+def get(room: str) -> Any:
+    """Return a logger with its room bound; cheap, call it once per module."""
+    return structlog.get_logger(room=room)
+
+
+class _Bridge(logging.Handler):
+    """Carries the standard library's log records (aiohttp, asyncio, asyncpg) into the same stream."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        structlog.get_logger(room=record.name).log(record.levelno, record.getMessage(), exc_info=record.exc_info)

@@ -1,0 +1,170 @@
+"""The calling end of a link: many calls in flight, one frame per loop turn, reconnect, deadlines, a bound.
+
+Cancellation: a caller that is cancelled only lets go of its answer; the request itself is not recalled.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from envelope.errors import Unavailable
+from runtime import logs, metrics
+from wire.messages import Status, error_of
+
+HEARTBEAT_S = 5.0
+"""A peer that answers no ping for this long is taken for dead."""
+CONNECT_S = 2.0
+DEADLINE_S = 5.0
+"""A call without an answer by then is given up as "outcome unknown"; must exceed the setnode's own waits."""
+MAX_IN_FLIGHT = 20_000
+"""Calls waiting on one link; above it a call is refused at once. About 1 KB each."""
+MAX_FRAME_BYTES = 32 * 1024 * 1024
+SWEEP_S = 0.05
+LINK_PATH = "/link"
+
+_log = logs.get("wire")
+_in_flight = metrics.gauge("hongbao_link_in_flight", "Calls waiting for an answer", ("peer",))
+_lost = metrics.counter("hongbao_link_lost_total", "Connections lost or never made", ("peer",))
+_late = metrics.counter("hongbao_link_deadline_total", "Calls given up at their deadline", ("peer",))
+
+
+class Link:
+    """One end of a connection to `url`; run `maintain()` in a task group, then `call` from anywhere.
+
+    Replies come back as lists of values. Errors: what the peer raised; Unavailable(`peer_down`, outcome known)
+    when the call was never sent; Unavailable(`outcome_unknown`) when it was sent and no answer came.
+    """
+
+    def __init__(self, name: str, url: str, *, key: str, deadline_s: float = DEADLINE_S) -> None:
+        self.name = name
+        self._url = url.rstrip("/") + LINK_PATH
+        self._key = key
+        self._deadline_s = deadline_s
+        self._numbers = itertools.count(1)
+        # In order of sending, and with one deadline for all: the oldest is always first.
+        self._waiting: dict[int, tuple[asyncio.Future[list[Any]], float]] = {}
+        self._outbox: list[list[Any]] = []
+        self._flush = asyncio.Event()
+        self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
+
+    @property
+    def up(self) -> bool:
+        """Whether the peer is connected right now."""
+        return self._socket is not None
+
+    def call(self, op: int, *args: Any) -> asyncio.Future[list[Any]]:
+        """Send a request and return the future of its reply values; raises Unavailable at once if it cannot be sent."""
+        if self._socket is None:
+            raise Unavailable("peer_down", f"{self.name} is not connected; try again shortly", retry_after_s=0.5)
+        if len(self._waiting) >= MAX_IN_FLIGHT:
+            raise Unavailable("busy", f"{self.name} has {MAX_IN_FLIGHT} calls waiting; try again shortly")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[list[Any]] = loop.create_future()
+        number = next(self._numbers)
+        self._waiting[number] = (future, loop.time() + self._deadline_s)
+        self._outbox.append([number, op, *args])
+        self._flush.set()
+        return future
+
+    async def maintain(self) -> None:
+        """Keep the connection up until cancelled; reconnects with jitter."""
+        attempt = 0
+        async with aiohttp.ClientSession(headers={"Authorization": f"Link {self._key}"}) as session:
+            while True:
+                connected = await self._live_once(session)
+                _lost.labels(self.name).inc()
+                attempt = 0 if connected else min(attempt + 1, 6)
+                await asyncio.sleep(random.uniform(0.01, 0.03 * 2**attempt))  # noqa: S311 - jitter, no secret
+
+    async def _live_once(self, session: aiohttp.ClientSession) -> bool:
+        connected = False
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                async with asyncio.timeout(CONNECT_S):
+                    connecting = session.ws_connect(
+                        self._url, heartbeat=HEARTBEAT_S, max_msg_size=MAX_FRAME_BYTES, compress=0
+                    )
+                    socket = await stack.enter_async_context(connecting)
+                self._socket, connected = socket, True
+                async with _background(self._write(socket)), _background(self._sweep()):
+                    await self._read(socket)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            _log.debug("link lost", peer=self.name, error=str(error))
+        finally:
+            self._socket = None
+            self._fail_all()
+        return connected
+
+    async def _write(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        while True:
+            await self._flush.wait()
+            self._flush.clear()
+            batch, self._outbox = self._outbox, []
+            if batch:
+                await socket.send_bytes(self._encode(batch))
+
+    async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        gauge = _in_flight.labels(self.name)
+        async for message in socket:
+            if message.type is not aiohttp.WSMsgType.BINARY:
+                break
+            for reply in self._decode(message.data):
+                waiting = self._waiting.pop(reply[0], None)
+                if waiting is None or waiting[0].done():
+                    continue
+                if reply[1] == Status.OK:
+                    waiting[0].set_result(reply[2:])
+                else:
+                    waiting[0].set_exception(error_of(reply))
+            gauge.set(len(self._waiting))
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            now = loop.time()
+            while self._waiting:
+                number = next(iter(self._waiting))
+                future, deadline = self._waiting[number]
+                if deadline > now and not future.done():
+                    break
+                del self._waiting[number]
+                self._give_up(future)
+
+    def _fail_all(self) -> None:
+        waiting, self._waiting, self._outbox = self._waiting, {}, []
+        for future, _ in waiting.values():
+            self._give_up(future)
+
+    def _give_up(self, future: asyncio.Future[list[Any]]) -> None:
+        if future.done():
+            return
+        _late.labels(self.name).inc()
+        future.set_exception(
+            Unavailable(
+                "outcome_unknown",
+                f"no answer from {self.name} in time; repeat the request: it is safe and tells the real outcome",
+                outcome_known=False,
+            )
+        )
+        future.exception()  # a caller that hung up need not collect it
+
+
+@contextlib.asynccontextmanager
+async def _background(work: Any) -> AsyncIterator[None]:
+    """Run `work` beside the block and end it with the block."""
+    task = asyncio.ensure_future(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, aiohttp.ClientError, OSError):
+            await task

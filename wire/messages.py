@@ -1,0 +1,95 @@
+"""The vocabulary of the links: operations, their arguments and replies, as positional lists (small on the wire).
+
+A request is `[number, op, *args]`, a reply `[number, status, *values]`; a frame is a list of either.
+`number` is unique per link and, with the link's name in front, is the request ID found in logs and in the
+`X-Request-Id` header.
+"""
+
+from enum import IntEnum
+from typing import Any
+
+from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
+
+
+class Op(IntEnum):
+    """Operations; the docstring of each value is its argument list → its reply values."""
+
+    OPEN = 1
+    """envelope_id, user, token_ok, password|None → outcome, amount_fen, seq, last, extra|None"""
+    GRAB = 2
+    """envelope_id, user, token_ok → outcome, amount_fen, seq, last, extra|None"""
+    CREATE = 3
+    """sender, create_key, fingerprint, envelope_id (candidate), terms (dict) → replayed, envelope (dict)"""
+    DETAIL = 4
+    """envelope_id, user, token_ok → detail (dict)"""
+    CANCEL = 5
+    """envelope_id, user → detail (dict)"""
+
+    FUND = 20
+    """create_key, fingerprint, user, total_fen, envelope_id → fund status, envelope_id of the first attempt"""
+    PAY = 21
+    """[[order_no, kind, user, amount_fen, envelope_id], …] → [[pay status, reason|None], …] in the same order"""
+    BALANCE = 22
+    """user → balance_fen"""
+    ENTRIES = 23
+    """user, before (entry ID or 0), limit → [[entry_id, order_no, kind, amount_fen (signed), envelope_id, at_ms], …]"""
+    ENVELOPES = 24
+    """user, role ("sent"|"received"), before, limit → [[cursor, envelope_id, amount_fen, at_ms], …]"""
+    DEPOSIT = 25
+    """order_no, user, amount_fen → balance_fen"""
+    FUNDS = 26
+    """after (fund ID), until_ms, limit → [[fund_id, envelope_id, user, total_fen], …] in order of fund ID"""
+
+
+class Status(IntEnum):
+    """First value of a reply."""
+
+    OK = 0
+    REFUSED = 1
+    UNAVAILABLE = 2
+    BROKEN = 3
+
+
+class Fund(IntEnum):
+    """What became of the money of a create."""
+
+    DONE = 0
+    REPLAYED = 1
+    INSUFFICIENT = 2
+    KEY_REUSED = 3
+    ID_TAKEN = 4
+
+
+class Pay(IntEnum):
+    """What became of one order. REFUSED is final, UNKNOWN and AWAY are to be repeated under the same number."""
+
+    PAID = 0
+    REFUSED = 1
+    UNKNOWN = 2
+
+
+class PayKind(IntEnum):
+    """Why the wallet moves money out of an escrow."""
+
+    CLAIM = 0
+    REFUND = 1
+
+
+def error_reply(number: int, error: HongbaoError) -> list[Any]:
+    """Encode a deliberate error as a reply."""
+    if isinstance(error, Unavailable):
+        return [
+            number, Status.UNAVAILABLE, error.code, error.detail, error.retry_after_s, error.outcome_known
+        ]  # fmt: skip
+    status = Status.REFUSED if isinstance(error, Refused) else Status.BROKEN
+    return [number, status, error.code, error.detail]
+
+
+def error_of(reply: list[Any]) -> HongbaoError:
+    """Decode an error reply (`[number, status, …]` with status ≠ OK) back into the exception it was."""
+    status, code, detail = reply[1], reply[2], reply[3]
+    if status == Status.UNAVAILABLE:
+        return Unavailable(code, detail, retry_after_s=reply[4], outcome_known=reply[5])
+    if status == Status.REFUSED:
+        return Refused(code, detail)
+    return InvariantBroken(code, detail)

@@ -1,0 +1,26 @@
+"""Order numbers: made before the money moves, derived from what they pay for, so that a retry cannot mint a new one."""
+
+import hashlib
+
+
+def payout_order(envelope_id: int, seq: int) -> str:
+    """Return the order number of the wallet credit for claim `seq` (a refund is the closing entry's claim)."""
+    return f"{envelope_id:019d}.{seq}"
+
+
+def fund_order(create_key: str) -> str:
+    """Return the order number that takes a create's money from the sender's wallet."""
+    return f"F{create_key}"
+
+
+def create_key(sender: str, idempotency_key: str) -> str:
+    """Return the 32 hex digits that stand for (sender, idempotency key); fields are length-prefixed."""
+    one, two = sender.encode(), idempotency_key.encode()
+    framed = len(one).to_bytes(4, "big") + one + len(two).to_bytes(4, "big") + two
+    return hashlib.blake2b(framed, digest_size=16, person=b"hongbao-create").hexdigest()
+
+
+def escrow_account(envelope_id: int) -> str:
+    """Name the escrow account of the envelope's slot and business day: `escrow:261121:007`."""
+    digits = f"{envelope_id:019d}"
+    return f"escrow:{digits[:6]}:{digits[-3:]}"

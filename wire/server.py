@@ -1,0 +1,114 @@
+"""The answering end of a link: decodes frames, hands each request to the room, gathers replies per loop turn."""
+
+import asyncio
+import contextlib
+import hmac
+from typing import Any, Protocol
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from envelope.errors import HongbaoError, Refused, Unavailable
+from runtime import logs, metrics
+from wire.link import HEARTBEAT_S, LINK_PATH, MAX_FRAME_BYTES
+from wire.messages import error_reply
+
+_log = logs.get("wire")
+_frames = metrics.counter("hongbao_link_frames_total", "Frames received")
+_requests = metrics.counter("hongbao_link_requests_total", "Requests received")
+
+
+class Peer:
+    """One connected caller: where replies go. Safe to reply to after it is gone (the reply is dropped)."""
+
+    __slots__ = ("_flush", "_outbox", "gone", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.gone = False
+        self._outbox: list[list[Any]] = []
+        self._flush = asyncio.Event()
+
+    def reply(self, number: int, *values: Any) -> None:
+        """Answer request `number` with `values`."""
+        self._outbox.append([number, 0, *values])
+        self._flush.set()
+
+    def fail(self, number: int, error: BaseException) -> None:
+        """Answer request `number` with an error; an unexpected one is logged and told as unavailable."""
+        if not isinstance(error, HongbaoError):
+            _log.error("unexpected error", request_id=f"{self.name}-{number}", exc_info=error)
+            error = Unavailable("internal_error", "an unexpected error was logged", outcome_known=False)
+        self._outbox.append(error_reply(number, error))
+        self._flush.set()
+
+    async def write(self, socket: web.WebSocketResponse) -> None:
+        """Send what has gathered, one frame per turn, until cancelled."""
+        encode = msgspec.msgpack.Encoder().encode
+        while True:
+            await self._flush.wait()
+            self._flush.clear()
+            batch, self._outbox = self._outbox, []
+            await socket.send_bytes(encode(batch))
+
+
+class Room(Protocol):
+    """What answers: takes a request without waiting and replies to `peer` now or later."""
+
+    def handle(self, peer: Peer, number: int, op: int, args: list[Any]) -> None:
+        """Take one request; deliberate errors may be raised and are sent back."""
+
+
+def add_link(app: web.Application, room: Room, *, key: str) -> None:
+    """Serve links at `/link` for callers that present the link key."""
+    decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
+
+    async def accept(request: web.Request) -> web.StreamResponse:
+        given = request.headers.get("Authorization", "")
+        if not hmac.compare_digest(given.encode(), f"Link {key}".encode()):
+            raise web.HTTPUnauthorized(text="this address is for the system's own processes")
+        socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=MAX_FRAME_BYTES, compress=False)
+        await socket.prepare(request)
+        peer = Peer(str(request.remote))
+        app[SOCKETS].add(socket)
+        writer = asyncio.ensure_future(peer.write(socket))
+        try:
+            async for message in socket:
+                if message.type is not aiohttp.WSMsgType.BINARY:
+                    break
+                _take(room, peer, decode(message.data))
+        finally:
+            peer.gone = True
+            app[SOCKETS].discard(socket)
+            writer.cancel()
+            with contextlib.suppress(asyncio.CancelledError, ConnectionError, aiohttp.ClientError):
+                await writer
+        return socket
+
+    app[SOCKETS] = set()
+    app.router.add_get(LINK_PATH, accept)
+    app.on_shutdown.append(_close_all)
+
+
+SOCKETS: web.AppKey[set[Any]] = web.AppKey("links", set)
+
+
+def _take(room: Room, peer: Peer, frame: list[list[Any]]) -> None:
+    _frames.inc()
+    _requests.inc(len(frame))
+    for number, op, *args in frame:
+        try:
+            room.handle(peer, number, op, args)
+        except HongbaoError as error:
+            peer.fail(number, error)
+        except (TypeError, ValueError) as error:
+            _log.warning("malformed request", request_id=f"{peer.name}-{number}", op=op, error=str(error))
+            peer.fail(number, Refused("malformed_request", "the arguments do not fit the operation"))
+
+
+async def _close_all(app: web.Application) -> None:
+    for socket in list(app[SOCKETS]):
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            async with asyncio.timeout(0.3):
+                await socket.close(code=aiohttp.WSCloseCode.GOING_AWAY)

@@ -1,0 +1,73 @@
+"""The wallet as other rooms see it: a client over the link, reached only by order numbers.
+
+Every call may be repeated without end: the order number was made before the first try and is unique in the
+wallet's database, so a repeat gives the first answer.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from wire.link import Link
+from wire.messages import Fund, Op, Pay, PayKind
+
+
+class Order(NamedTuple):
+    """One credit out of an escrow: `kind` says whether it pays a claim or refunds the sender."""
+
+    order_no: str
+    kind: PayKind
+    user: str
+    amount_fen: int
+    envelope_id: int
+
+
+class WalletClient:
+    """Calls the wallet service. Errors are those of `Link.call` plus what the wallet refuses."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @property
+    def up(self) -> bool:
+        """Whether the wallet is connected right now."""
+        return self._link.up
+
+    async def fund(
+        self, create_key: str, fingerprint: str, user: str, total_fen: int, envelope_id: int
+    ) -> tuple[Fund, int]:
+        """Move `total_fen` from the user to the escrow of `envelope_id`, once per `create_key`.
+
+        Returns what happened and the envelope ID of the first attempt under this key (durable when returned).
+        """
+        status, first = await self._link.call(Op.FUND, create_key, fingerprint, user, total_fen, envelope_id)
+        return Fund(status), first
+
+    async def pay(self, orders: Sequence[Order]) -> list[tuple[Pay, str | None]]:
+        """Pay `orders`; one result each, in order. PAID is durable when returned."""
+        (results,) = await self._link.call(Op.PAY, orders)
+        return [(Pay(status), reason) for status, reason in results]
+
+    async def funds(self, after: int, until_ms: int, limit: int) -> list[tuple[int, int, str, int]]:
+        """Return (fund ID, envelope ID, sender, total_fen) of creates paid in after `after` and before `until_ms`."""
+        (rows,) = await self._link.call(Op.FUNDS, after, until_ms, limit)
+        return [tuple(row) for row in rows]
+
+    async def balance(self, user: str) -> int:
+        """Return the user's balance in fen (0 for a user never seen)."""
+        (balance_fen,) = await self._link.call(Op.BALANCE, user)
+        return int(balance_fen)
+
+    async def deposit(self, order_no: str, user: str, amount_fen: int) -> int:
+        """Credit `user` from the outside world, once per order number; returns the balance."""
+        (balance_fen,) = await self._link.call(Op.DEPOSIT, order_no, user, amount_fen)
+        return int(balance_fen)
+
+    async def entries(self, user: str, before: int, limit: int) -> list[list[Any]]:
+        """Return the user's statement, newest first, below entry ID `before` (0: from the top)."""
+        (rows,) = await self._link.call(Op.ENTRIES, user, before, limit)
+        return list(rows)
+
+    async def envelopes(self, user: str, role: str, before: int, limit: int) -> list[list[Any]]:
+        """Return what the user sent or received, newest first, below cursor `before` (0: from the top)."""
+        (rows,) = await self._link.call(Op.ENVELOPES, user, role, before, limit)
+        return list(rows)
