@@ -24,9 +24,7 @@ class Stream:
 
     __slots__ = ("_next", "_shake", "_words")
 
-    def __init__(
-        self, seed: bytes, *, version: int, split: str, total_fen: int, count: int, expect: int
-    ) -> None:
+    def __init__(self, seed: bytes, *, version: int, split: str, total_fen: int, count: int, expect: int) -> None:
         prefix = f"hongbao.split/{version}/{split}/{total_fen}/{count}/"
         self._shake = hashlib.shake_256(prefix.encode("ascii") + seed)
         self._words: tuple[int, ...] = ()

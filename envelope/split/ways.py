@@ -40,9 +40,7 @@ def amounts(split: Split, total_fen: int, count: int, seed: bytes, version: int 
     promise.
     """
     if version != SPLIT_VERSION:
-        raise Refused(
-            "unknown_split_version", f"Split version {brief(version)} is unknown, known is {SPLIT_VERSION}."
-        )
+        raise Refused("unknown_split_version", f"Split version {brief(version)} is unknown, known is {SPLIT_VERSION}.")
     check_fen(total_fen, name="total_fen")
     if not 1 <= count <= total_fen:
         raise Refused(
@@ -54,9 +52,7 @@ def amounts(split: Split, total_fen: int, count: int, seed: bytes, version: int 
     if split is Split.EQUAL:
         shares = equal.split(total_fen, count)
     else:
-        stream = Stream(
-            seed, version=version, split=split.value, total_fen=total_fen, count=count, expect=count + 1
-        )
+        stream = Stream(seed, version=version, split=split.value, total_fen=total_fen, count=count, expect=count + 1)
         shares = _DRAWN_WAYS[split](total_fen, count, stream)
     check_shares(shares, total_fen, count)
     return shares

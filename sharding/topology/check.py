@@ -93,13 +93,7 @@ def _check_url(field: str, url: str) -> None:
         port = parts.port
     except ValueError:
         raise invalid(field, f"{url!r} is no URL") from None
-    if (
-        parts.scheme not in {"http", "https"}
-        or not parts.hostname
-        or port == 0
-        or parts.query
-        or parts.fragment
-    ):
+    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or parts.query or parts.fragment:
         raise invalid(field, f"{url!r} must be http(s)://host[:port][/path]")
 
 

@@ -19,9 +19,7 @@ def test_yuan_is_exact(fen):
     assert text[-3] == "."
 
 
-@pytest.mark.parametrize(
-    ("fen", "text"), [(1234, "12.34"), (5, "0.05"), (-5, "-0.05"), (-250, "-2.50"), (0, "0.00")]
-)
+@pytest.mark.parametrize(("fen", "text"), [(1234, "12.34"), (5, "0.05"), (-5, "-0.05"), (-250, "-2.50"), (0, "0.00")])
 def test_yuan_has_two_decimals(fen, text):
     """Amounts under one yuan and below zero are written as people write them."""
     assert yuan(fen) == text

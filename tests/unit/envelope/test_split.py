@@ -24,9 +24,7 @@ ways = st.sampled_from(Split)
 def envelopes(draw):
     """Draw a legal (total_fen, count), from the smallest to the largest, often with little to spare."""
     count = draw(st.integers(1, 300))
-    spare = draw(
-        st.one_of(st.integers(0, 3), st.integers(0, 5 * count), st.integers(0, MAX_TOTAL_FEN - count))
-    )
+    spare = draw(st.one_of(st.integers(0, 3), st.integers(0, 5 * count), st.integers(0, MAX_TOTAL_FEN - count)))
     return count + spare, count
 
 
@@ -180,9 +178,7 @@ def test_bell_follows_its_documentation():
 
 def test_stream_continues_over_a_second_squeeze():
     """Drawing more words than expected gives what a stream that expected them gives."""
-    few, many = (
-        Stream(GOLDEN_SEED, version=1, split="x", total_fen=1, count=1, expect=expect) for expect in (0, 100)
-    )
+    few, many = (Stream(GOLDEN_SEED, version=1, split="x", total_fen=1, count=1, expect=expect) for expect in (0, 100))
     assert [few.below(10**9) for _ in range(100)] == [many.below(10**9) for _ in range(100)]
 
 

@@ -24,9 +24,7 @@ def detail(split=Split.DOUBLE_MEAN, total_fen=2_000, count=20, opened=15):
         "count": count,
         "split_seed": SEED.hex(),
         "split_commitment": commitment(SEED),
-        "claims": [
-            {"seq": seq, "amount_fen": fen, "user": f"u{seq}"} for seq, fen in enumerate(shares[:opened])
-        ],
+        "claims": [{"seq": seq, "amount_fen": fen, "user": f"u{seq}"} for seq, fen in enumerate(shares[:opened])],
         "refund_fen": sum(shares[opened:]),
         "status": "closed",
     }
