@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -34,10 +35,20 @@ def test_failover_is_where_the_key_goes_without_the_first(nodes, key):
     assert rest.nodes_for(key) == order[1:]
 
 
-def test_the_order_of_nodes_does_not_matter():
-    """Two files that list the same nodes in another order make the same ring."""
+def test_the_order_of_nodes_does_not_matter(monkeypatch):
+    """Two files that list the same nodes in another order make the same ring, even where points collide."""
+    monkeypatch.setattr("sharding.ring._point", lambda key: zlib.crc32(key.encode()) % 97)
     forward, backward = Ring({"a": 1, "b": 2, "c": 1}), Ring({"c": 1, "b": 2, "a": 1})
-    assert all(forward.node_for(key) == backward.node_for(key) for key in KEYS)
+    assert all(forward.node_for(str(n)) == backward.node_for(str(n)) for n in range(500))
+
+
+def test_nodes_never_change():
+    """The databases of three SETs are where they always were, whatever a new uhashring does: data lies there."""
+    ring = Ring({"set-0": 1, "set-1": 1, "set-2": 1})
+    assert (
+        "".join(ring.node_for(f"db_{xx:02d}")[-1] for xx in range(50))
+        == "01212011110122101222010122202021000112222122202221"
+    )
 
 
 @pytest.mark.parametrize("before", [1, 2, 3, 7])
