@@ -12,7 +12,7 @@ from sharding.topology.spec import SetSpec, Topology
 # more.
 MAX_SETS = 100
 MAX_SERVERS_PER_SET = 64
-# A ring has 512 points per unit (0.5 ms each): weights are small ratios, not percentages of a percentage.
+# A ring has 512 points per unit (1 ms each): weights are small ratios, not percentages of a percentage.
 MAX_WEIGHT = 100
 
 
