@@ -94,7 +94,7 @@ class ClaimLog:
         """Return the envelope's state at `now_ms` as the committed entries tell it."""
         opens = len(self.winners)
         if self.closing is not None and self.committed > opens:
-            return State(self.closing.entry.value)
+            return State.EXPIRED if self.closing.entry is Entry.EXPIRED else State.CANCELED
         if min(self.committed, opens) == self.terms.count:
             return State.SOLD_OUT
         if now_ms >= self.terms.expires_at_ms:

@@ -12,7 +12,7 @@ from envelope.outcomes import Entry, Outcome
 
 
 class Answer(NamedTuple):
-    """What one request hears. `seq` −1 and `amount_fen` 0 where the user holds no share."""
+    """What one request hears. `seq` -1 and `amount_fen` 0 where the user holds no share."""
 
     outcome: Outcome
     amount_fen: int = 0
@@ -38,7 +38,7 @@ def judge(log: ClaimLog, user: str, *, token_ok: bool, now_ms: int) -> Answer:
     if not may_see(log, user, token_ok=token_ok) or (terms.invited is not None and user not in terms.invited):
         return NOT_INVITED
     if log.closing is not None:
-        return CANCELED if log.closing.entry is Entry.CANCELED else EXPIRED
+        return EXPIRED if log.closing.entry is Entry.EXPIRED else CANCELED
     if len(log.winners) == terms.count:
         return SOLD_OUT
     if now_ms >= terms.expires_at_ms:

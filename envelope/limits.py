@@ -24,7 +24,7 @@ class Limits:
     # One envelope, all shares: see MAX_TOTAL_FEN. Also what one mistake of a sender can cost him.
     max_total_fen: int = MAX_TOTAL_FEN
     # Shares of one envelope. All amounts are computed at creation and kept by the actor: 10,000 take under
-    # 20 ms and 80 KB. A group chat has 500 members; more is for campaigns.
+    # 20 ms and 400 KB. A group chat has 500 members; more is for campaigns.
     max_count: int = 10_000
     # One line on a phone; bounded varchar in the day table (a `text` column would cost two more relations
     # a leaf).

@@ -17,13 +17,9 @@ def check_fen(value: object, *, name: str, at_least: int = 1, at_most: int = MAX
     """
     # bool is an int to Python, but `true` is no amount of money.
     if not isinstance(value, int) or isinstance(value, bool):
-        raise Refused(
-            "malformed_amount", f"{name} must be a whole number of fen, not {type(value).__name__}."
-        )
+        raise Refused("malformed_amount", f"{name} must be a whole number of fen, not {type(value).__name__}.")
     if not at_least <= value <= at_most:
-        raise Refused(
-            "amount_out_of_range", f"{name} must be from {at_least} to {at_most} fen, but is {brief(value)}."
-        )
+        raise Refused("amount_out_of_range", f"{name} must be from {at_least} to {at_most} fen, but is {brief(value)}.")
     return value
 
 

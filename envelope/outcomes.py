@@ -56,3 +56,5 @@ class Entry(StrEnum):
     OPEN = "open"
     EXPIRED = "expired"
     CANCELED = "canceled"
+    UNDONE = "undone"
+    """The create died half way and was undone before anybody could open; shown as canceled."""

@@ -102,7 +102,9 @@ async def _make_day(connection: Any, day: date, databases: Iterable[int]) -> boo
                 await connection.execute(";".join(_attach_statement(kind, day) for kind in Kind))
     except Exception as error:
         if getattr(error, "sqlstate", "") == "55P03":
-            raise Unavailable("day_tables_locked", f"the tables of {day} wait for a lock; the next round tries again") from error
+            raise Unavailable(
+                "day_tables_locked", f"the tables of {day} wait for a lock; the next round tries again"
+            ) from error
         raise
     _log.info("day tables made", day=str(day), leaves=len(missing))
     return True
@@ -114,7 +116,7 @@ def _stands(existing: dict[str, str | None], leaf: str, day_table: str, day: dat
     if existing[leaf] != day_table:
         raise Refused(
             "day_table_occupied",
-            f"{leaf} still belongs to {existing[leaf] or 'a detached day'}; rotate that day before {day} can be written",
+            f"{leaf} still belongs to {existing[leaf] or 'a detached day'}; rotate that before {day} can be written",
         )
     return True
 

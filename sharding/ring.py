@@ -3,7 +3,7 @@
 What is done around uhashring, and why:
 - its default hash is MD5, which a FIPS build of OpenSSL refuses; we give it BLAKE2b. Never Python's `hash`,
   which differs between processes;
-- two points that collide belong to the node added last (its issue 6), so nodes are added in sorted order
+- of two points that collide the node added last has both (collisions: its issue 6), so nodes are added in sorted order
   and points have 64 bits: the order in a file cannot matter;
 - weights must be whole numbers (a float breaks its `range`), which the type here says;
 - a ring is never changed: another topology makes another ring, so a reader always sees a whole one.
@@ -16,7 +16,7 @@ from uhashring import HashRing
 
 from envelope.errors import InvariantBroken
 
-# Points per unit of weight. The share of a node varies by about 1/sqrt(points), 4 %; a point costs 1 us.
+# Points per unit of weight. The share of a node varies by about 1/sqrt(points), 4 %; a point costs under 2 us.
 POINTS_PER_WEIGHT = 512
 
 

@@ -27,9 +27,7 @@ class Layout:
     def __post_init__(self) -> None:
         """Raise InvariantBroken unless the slots fill whole databases."""
         if not TABLES_PER_DATABASE <= self.slots <= MAX_SLOTS or self.slots % TABLES_PER_DATABASE:
-            raise InvariantBroken(
-                "layout", f"slots must be a multiple of 10 from 10 to 1,000, not {self.slots}"
-            )
+            raise InvariantBroken("layout", f"slots must be a multiple of 10 from 10 to 1,000, not {self.slots}")
 
     @property
     def databases(self) -> int:
@@ -77,7 +75,8 @@ def database_name(database: int) -> str:
 def _digest(sender: str, idempotency_key: str, key: bytes, attempt: int) -> bytes:
     if len(key) not in _KEY_BYTES:
         raise InvariantBroken("slot_key", f"the slot key must have 16 to 64 bytes, not {len(key)}")
-    first, second = sender.encode(), idempotency_key.encode()
+    # Headers may carry bytes that are no UTF-8, as lone surrogates; they have a place like any other.
+    first, second = sender.encode(errors="surrogatepass"), idempotency_key.encode(errors="surrogatepass")
     # Lengths first, or ("ab", "c") and ("a", "bc") would be one envelope.
     text = b"%d:%d:%d:%b%b" % (attempt, len(first), len(second), first, second)
     return hashlib.blake2b(text, digest_size=16, key=key, person=b"hongbao.slot").digest()

@@ -1,6 +1,6 @@
 """BELL: most shares near the mean, few at the ends, none above about twice the mean.
 
-Source: the "square, draw, root" method that hengyunabc published (2014) and many shops copied: a number
+Source: the "square, draw, root" method (`xRandom`) that stands, copied, in many public shops: a number
 drawn below a square and rooted again (先平方, 再开方) is the likelier the larger it is; laid from both
 ends it makes a tent over the mean. The original needs a maximum from the caller, uses floats and spreads
 what is left fen by fen from the first share; here the maximum follows from the mean, and the rest starts

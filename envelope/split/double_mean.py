@@ -1,6 +1,6 @@
 """DOUBLE_MEAN, 二倍均值: each share is uniform from 1 fen to twice the mean of what is left, less 1 fen.
 
-Source: the rule that WeChat's engineers and nearly every public account of it give, "random between 0.01
+Source: the rule that nearly every public account of WeChat's split gives, "random between 0.01
 and twice the remaining average" (额度在 0.01 和剩余平均值 x 2 之间). Public code computes it with floats
 or a floored mean, so its early positions get less. Here it is exact: with n people left and s fen left
 above 1 fen for each,

@@ -1,5 +1,7 @@
 """DOUBLE_MEAN_NARROW, the N + 1 parts way: DOUBLE_MEAN with the mean over one person more than are left.
 
+Source: none that could be cited; the definition is this one.
+
 With n people left and s fen left above 1 fen for each, a share is 1 + y, y uniform on 0..u, u = 2s/(n + 1)
 rounded at random as in `envelope.split.double_mean` (parts = n + 1). So the sum is thought of as count + 1
 parts: everybody gets one part in the mean, 1 + (total - count)/(count + 1) fen, and the last one gets two,

@@ -22,30 +22,27 @@ _SPARE_WORDS = 4
 class Stream:
     """Uniform integers from one seed. `expect` is how many will be drawn; more can be, by a new squeeze."""
 
-    __slots__ = ("_next", "_shake", "_words")
+    __slots__ = ("_shake", "_squeezed", "_words")
 
-    def __init__(
-        self, seed: bytes, *, version: int, split: str, total_fen: int, count: int, expect: int
-    ) -> None:
+    def __init__(self, seed: bytes, *, version: int, split: str, total_fen: int, count: int, expect: int) -> None:
         prefix = f"hongbao.split/{version}/{split}/{total_fen}/{count}/"
         self._shake = hashlib.shake_256(prefix.encode("ascii") + seed)
-        self._words: tuple[int, ...] = ()
-        self._next = 0
-        self._squeeze(expect + _SPARE_WORDS)
+        self._squeezed = 0
+        self._words = iter(self._squeeze(expect + _SPARE_WORDS))
 
     def below(self, bound: int) -> int:
         """Return an integer from 0 to bound - 1, all equally likely. `bound` is from 1 to 2^64."""
-        while True:
-            if self._next == len(self._words):
-                self._squeeze(2 * self._next)
-            word = self._words[self._next]
-            self._next += 1
+        for word in self._words:
             value = word % bound
-            # The block of `bound` words that holds this one is whole: the same test as in the module's
-            # docstring.
+            # The block of `bound` words that holds this one is whole: the same test as in the module's docstring.
             if word - value <= _WORDS - bound:
                 return value
+        self._words = iter(self._squeeze(2 * self._squeezed))
+        return self.below(bound)
 
-    def _squeeze(self, words: int) -> None:
-        # SHAKE's longer output begins with its shorter one, so what was already drawn stays as it was.
-        self._words = struct.unpack(f">{words}Q", self._shake.digest(words * _WORD_BYTES))
+    def _squeeze(self, words: int) -> tuple[int, ...]:
+        # SHAKE's longer output begins with its shorter one: what was squeezed before is cut off, all of it was drawn.
+        data = self._shake.digest(words * _WORD_BYTES)[self._squeezed * _WORD_BYTES :]
+        fresh = words - self._squeezed
+        self._squeezed = words
+        return struct.unpack(f">{fresh}Q", data)

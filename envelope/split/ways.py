@@ -4,7 +4,7 @@ import hashlib
 from enum import StrEnum
 
 from envelope.errors import InvariantBroken, Refused
-from envelope.money import check_fen, yuan
+from envelope.money import brief, check_fen, yuan
 from envelope.split import bell, double_mean, double_mean_narrow, equal, line_segments
 from envelope.split.stream import SEED_BYTES, Stream
 
@@ -40,23 +40,19 @@ def amounts(split: Split, total_fen: int, count: int, seed: bytes, version: int 
     promise.
     """
     if version != SPLIT_VERSION:
-        raise Refused(
-            "unknown_split_version", f"Split version {version} is unknown, known is {SPLIT_VERSION}."
-        )
+        raise Refused("unknown_split_version", f"Split version {brief(version)} is unknown, known is {SPLIT_VERSION}.")
     check_fen(total_fen, name="total_fen")
     if not 1 <= count <= total_fen:
         raise Refused(
             "count_out_of_range",
-            f"{yuan(total_fen)} yuan can be cut into 1 to {total_fen} shares, not {count}.",
+            f"{yuan(total_fen)} yuan can be cut into 1 to {total_fen} shares, not {brief(count)}.",
         )
     if len(seed) != SEED_BYTES:
         raise Refused("malformed_seed", f"A split seed has {SEED_BYTES} bytes, not {len(seed)}.")
     if split is Split.EQUAL:
         shares = equal.split(total_fen, count)
     else:
-        stream = Stream(
-            seed, version=version, split=split.value, total_fen=total_fen, count=count, expect=count + 1
-        )
+        stream = Stream(seed, version=version, split=split.value, total_fen=total_fen, count=count, expect=count + 1)
         shares = _DRAWN_WAYS[split](total_fen, count, stream)
     check_shares(shares, total_fen, count)
     return shares

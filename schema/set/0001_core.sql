@@ -35,7 +35,7 @@ CREATE TABLE claim (
     seq         integer     NOT NULL,
     shares      integer     NOT NULL,
     slot        smallint    NOT NULL CHECK (slot = envelope_id % 1000),
-    kind        varchar(8)  NOT NULL CHECK (kind IN ('open', 'expired', 'canceled')),
+    kind        varchar(8)  NOT NULL CHECK (kind IN ('open', 'expired', 'canceled', 'undone')),
     user_id     varchar(40) NOT NULL,
     CHECK (seq >= 0 AND seq < shares),
     CHECK ((kind = 'open') = (user_id <> '')),

@@ -12,7 +12,7 @@ from sharding.topology.spec import SetSpec, Topology
 # more.
 MAX_SETS = 100
 MAX_SERVERS_PER_SET = 64
-# A ring has 512 points per unit (0.5 ms each): weights are small ratios, not percentages of a percentage.
+# A ring has 512 points per unit (1 ms each): weights are small ratios, not percentages of a percentage.
 MAX_WEIGHT = 100
 
 
@@ -93,13 +93,7 @@ def _check_url(field: str, url: str) -> None:
         port = parts.port
     except ValueError:
         raise invalid(field, f"{url!r} is no URL") from None
-    if (
-        parts.scheme not in {"http", "https"}
-        or not parts.hostname
-        or port == 0
-        or parts.query
-        or parts.fragment
-    ):
+    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or parts.query or parts.fragment:
         raise invalid(field, f"{url!r} must be http(s)://host[:port][/path]")
 
 
