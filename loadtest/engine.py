@@ -1,4 +1,4 @@
-"""How many durable opens a second does one SET commit?
+"""How many durable opens a second one SET commits.
 
 Question: what does the path registry → actor → group commit → Postgres (fsync on) carry on this machine, without
 HTTP and links? Workloads: 10,000 envelopes of 20 shares, opened round robin; one hot envelope after another of
