@@ -20,8 +20,8 @@ pytestmark = pytest.mark.faults
 STUB = "tests.integration.stub_service"
 
 
-def config(folder: Path, **more: object) -> StackConfig:
-    said: list[str] = []
+def config(folder: Path, said: list[str] | None = None, **more: object) -> StackConfig:
+    said = [] if said is None else said
     modules = dict.fromkeys(("wallet", "setnode", "gateway"), STUB)
     return StackConfig(data=folder / "data", port=0, modules=modules, say=said.append, **more)
 
@@ -72,15 +72,16 @@ async def test_a_stack_comes_up_keeps_its_data_and_leaves_nothing(server_folder:
 
 async def test_a_killed_part_comes_back_at_its_address(server_folder: Path) -> None:
     """A crashed process, Postgres or memcached is started again; one told to stay dead waits for `restart`."""
-    setting = config(server_folder, sets=1, servers=1)
-    async with Stack(setting) as stack:
+    said: list[str] = []
+    killed = ("set-1-a", "postgres-set-1", "memcached")
+    async with Stack(config(server_folder, said, sets=1, servers=1)) as stack:
         before = pids(stack)
         dsn = stack.postgres("set-1").dsn()
-        for name in ("set-1-a", "postgres-set-1", "memcached"):
+        for name in killed:
             stack.kill(name)
-        await until(
-            lambda: all(pids(stack)[name] != before[name] for name in ("set-1-a", "postgres-set-1", "memcached"))
-        )
+        await until(lambda: all(any(line.startswith(f"{name} is back") for line in said) for name in killed))
+        assert all(pids(stack)[name] != before[name] for name in killed)
+        assert any("set-1-a ended (killed by signal 9)" in line for line in said)
         connection = await asyncpg.connect(dsn)
         await connection.close()
         stack.kill("wallet", stay_dead=True)
@@ -123,6 +124,9 @@ import asyncio, sys
 from pathlib import Path
 from cluster.config import StackConfig
 from cluster.stack import Stack
+from runtime import logs
+
+logs.set_up("test", "warning")
 
 async def main():
     modules = dict.fromkeys(("wallet", "setnode", "gateway"), "tests.integration.stub_service")
