@@ -104,7 +104,7 @@ async def test_a_second_stack_on_one_data_folder_is_refused(server_folder: Path)
 async def test_a_part_that_does_not_start_is_shown_with_its_log(server_folder: Path) -> None:
     """The error names the part and its last log lines, and nothing is left running."""
     stack = Stack(config(server_folder, sets=1, servers=1, env={"STUB_FAILS": "set-1-a"}))
-    with pytest.raises(Unavailable, match="set-1-a ended with 1(.|\n)*told to fail"):
+    with pytest.raises(Unavailable, match=r"set-1-a ended with 1(.|\n)*told to fail"):  # noqa: RUF043
         async with stack:
             pass
     assert not any(part.running for part in stack._parts())
@@ -141,7 +141,7 @@ asyncio.run(main())
 async def test_nothing_outlives_a_killed_stack(server_folder: Path) -> None:
     """After kill -9 of the stack's process every part is gone within 3 s."""
     folder = server_folder / "data"
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(folder)], stdout=subprocess.PIPE)
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(folder)], stdout=subprocess.PIPE)  # noqa: ASYNC220
     assert parent.stdout is not None
     with parent.stdout:
         assert await asyncio.to_thread(parent.stdout.readline) == b"up\n"
