@@ -104,7 +104,7 @@ async def test_a_second_stack_on_one_data_folder_is_refused(server_folder: Path)
 async def test_a_part_that_does_not_start_is_shown_with_its_log(server_folder: Path) -> None:
     """The error names the part and its last log lines, and nothing is left running."""
     stack = Stack(config(server_folder, sets=1, servers=1, env={"STUB_FAILS": "set-1-a"}))
-    with pytest.raises(Unavailable, match=r"set-1-a ended with 1(.|\n)*told to fail"):  # noqa: RUF043
+    with pytest.raises(Unavailable, match=r"set-1-a ended with 1(.|\n)*told to fail"):
         async with stack:
             pass
     assert not any(part.running for part in stack._parts())
