@@ -108,7 +108,8 @@ def _take(room: Room, peer: Peer, frame: list[list[Any]]) -> None:
 
 
 async def _close_all(app: web.Application) -> None:
-    for socket in list(app[SOCKETS]):
+    sockets = app[SOCKETS]
+    for socket in list(sockets):
         with contextlib.suppress(ConnectionError, TimeoutError):
             async with asyncio.timeout(0.3):
                 await socket.close(code=aiohttp.WSCloseCode.GOING_AWAY)
