@@ -34,7 +34,8 @@ class Op(IntEnum):
     ENTRIES = 23
     """user, before (entry ID or 0), limit → [[entry_id, order_no, kind, amount_fen (signed), envelope_id, at_ms], …]
 
-    envelope_id: None for a deposit; kind: "deposit" | "fund" | "claim" | "refund" | "claim_outside" (paid through a provider, balance unchanged)."""
+    envelope_id: None for a deposit. kind: "deposit" | "fund" | "claim" | "refund" | "claim_outside" (paid through
+    a provider, balance unchanged)."""
     ENVELOPES = 24
     """user, role ("sent"|"received"), before, limit → [[cursor, envelope_id, amount_fen, at_ms], …]"""
     DEPOSIT = 25
