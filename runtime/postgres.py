@@ -6,7 +6,7 @@ A commit is never cancelled: `Session.use` gives the bare connection, without a 
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from typing import Any
 
 import asyncpg
@@ -59,14 +59,12 @@ class Session:
     def __init__(
         self,
         dsn: str,
+        settings: Mapping[str, str] | None = None,
         *,
-        prepare: Callable[[Any], Awaitable[None]] | None = None,
         recycle_after: int = 1_000_000,
-        **settings: str,
     ) -> None:
         self._dsn = dsn
-        self._prepare = prepare
-        self._settings = settings
+        self._settings = dict(settings or {})
         self._recycle_after = recycle_after
         self._used = 0
         self._connection: Any = None
@@ -83,8 +81,6 @@ class Session:
         if not self.up:
             self._connection = await connect(self._dsn, **self._settings)
             self._used = 0
-            if self._prepare is not None:
-                await self._prepare(self._connection)
         self._used += 1
         return self._connection
 

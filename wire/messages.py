@@ -19,7 +19,11 @@ class Op(IntEnum):
     GRAB = 2
     """envelope_id, user, token_ok → outcome, amount_fen, seq, last, extra|None"""
     CREATE = 3
-    """sender, create_key, fingerprint, envelope_id (candidate), terms (dict) → replayed, envelope (dict)"""
+    """sender, create_key, fingerprint, [envelope_id candidates], terms → replayed, envelope (dict)
+
+    terms: kind, split, total_fen, count, greeting, to (list|None), password (str|None), opens_at_ms (int|None),
+    expires_in_s.
+    """
     DETAIL = 4
     """envelope_id, user, token_ok → detail (dict)"""
     CANCEL = 5

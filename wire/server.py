@@ -91,7 +91,7 @@ def add_link(app: web.Application, room: Room, *, key: str) -> None:
     app.on_shutdown.append(_close_all)
 
 
-SOCKETS: web.AppKey[set[web.WebSocketResponse]] = web.AppKey("links", set)
+SOCKETS: web.AppKey[set[Any]] = web.AppKey("links", set)
 
 
 def _take(room: Room, peer: Peer, frame: list[list[Any]]) -> None:

@@ -1,0 +1,13 @@
+# Only calls the two scripts, which need no make.
+.PHONY: run test help
+
+help:
+	@echo "make run   start everything on this machine (./run)"
+	@echo "make test  everything that CI runs (./test)"
+	@echo "make help  this text"
+
+run:
+	@./run
+
+test:
+	@./test

@@ -1,0 +1,5 @@
+"""`python -m cluster` is the `hongbao` command, for where its script is not on PATH."""
+
+from cluster.cli import main
+
+main(prog_name="hongbao")

@@ -1,0 +1,115 @@
+"""Turns a configuration into parts: who listens where, and what each process is told (its environment)."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from cluster import ports, roles
+from cluster.account import Account
+from cluster.config import StackConfig
+from cluster.datafolder import DataFolder
+from cluster.keys import Secrets
+from cluster.memcached import Memcached, MemcachedSpec
+from cluster.postgres import Postgres, PostgresSpec
+from cluster.services import Service, ServiceSpec
+from envelope.errors import Refused
+
+WALLET = "wallet"
+
+
+@dataclass
+class Servers:
+    """The parts that are not ours: a Postgres for each SET, one for the wallet, one memcached."""
+
+    postgres: dict[str, Postgres]
+    memcached: Memcached
+
+
+def plan_servers(config: StackConfig, folder: DataFolder, secrets: Secrets, account: Account) -> Servers:
+    """Return database servers and memcached, not started. Makes missing secrets."""
+    names = [WALLET, *config.set_names()]
+    secrets.ensure({name: roles.roles_of(kind_of(name)) for name in names})
+    return Servers(
+        {
+            name: Postgres(
+                PostgresSpec(
+                    f"postgres-{name}", folder.postgres(name), folder.log(f"postgres-{name}"), secrets.passwords(name)
+                ),
+                account=account,
+            )
+            for name in names
+        },
+        Memcached(MemcachedSpec("memcached", folder.path, folder.log("memcached")), account=account),
+    )
+
+
+def kind_of(server: str) -> str:
+    """Return what a database server holds: "wallet" or "set"."""
+    return "wallet" if server == WALLET else "set"
+
+
+class Plan:
+    """The processes of ours, with addresses from the beginning and settings once the servers have theirs."""
+
+    def __init__(self, config: StackConfig, folder: DataFolder, secrets: Secrets) -> None:
+        self._config = config
+        self._folder = folder
+        self._keys = secrets.environment()
+        self._ports = {name: ports.free_port() for name in self._names()}
+        self.gateway_ports = _gateway_ports(config)
+
+    def _names(self) -> list[str]:
+        config = self._config
+        return [WALLET, *(one for name in config.set_names() for one in config.server_names(name))]
+
+    def url(self, name: str) -> str:
+        """Return where the wallet or a setnode server listens."""
+        return f"http://{ports.LOOPBACK}:{self._ports[name]}"
+
+    def wallet(self, servers: Servers) -> Service:
+        """Return the wallet's process."""
+        dsn = servers.postgres[WALLET].dsn(roles.WALLET, roles.DATABASE)
+        return self._service(WALLET, "wallet", self.url(WALLET), {"HONGBAO_POSTGRES_DSN": dsn})
+
+    def setnodes(self, set_name: str, servers: Servers) -> list[Service]:
+        """Return the processes of one SET."""
+        env = {
+            "HONGBAO_SET": set_name,
+            "HONGBAO_POSTGRES_DSN": servers.postgres[set_name].dsn(roles.SETNODE, roles.DATABASE),
+            "HONGBAO_MEMCACHED": servers.memcached.address,
+        }
+        return [
+            self._service(name, "setnode", self.url(name), {**env, "HONGBAO_SERVER": name})
+            for name in self._config.server_names(set_name)
+        ]
+
+    def gateways(self) -> list[Service]:
+        """Return the gateways' processes."""
+        return [
+            self._service(f"gateway-{number}", "gateway", f"http://{self._config.host}:{port}", {})
+            for number, port in enumerate(self.gateway_ports, start=1)
+        ]
+
+    def _service(self, name: str, kind: str, url: str, more: dict[str, str]) -> Service:
+        parts = urlsplit(url)
+        env = {
+            "HONGBAO_TOPOLOGY": str(self._folder.topology),
+            "HONGBAO_WALLET_URL": self.url(WALLET),
+            **self._keys,
+            **self._config.env,
+            **more,
+        }
+        return Service(
+            ServiceSpec(
+                name, self._config.modules[kind], str(parts.hostname), int(parts.port or 0), env, self._folder.log(name)
+            )
+        )
+
+
+def _gateway_ports(config: StackConfig) -> list[int]:
+    if config.port == 0:
+        return [ports.free_port() for _ in range(config.gateways)]
+    wanted = [config.port + number for number in range(config.gateways)]
+    for port in wanted:
+        if not ports.is_free(port, config.host):
+            raise Refused("port_taken", f"port {port} on {config.host} is taken; choose another with --port")
+    return wanted

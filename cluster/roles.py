@@ -1,0 +1,42 @@
+"""The database `hongbao` of one server, its owner, and the roles that the processes log in with.
+
+Repeated at every start, in milliseconds, so that a first start that was killed half way heals.
+"""
+
+import asyncpg
+
+from cluster.postgres import Postgres
+
+DATABASE = "hongbao"
+OWNER = "hongbao_owner"
+SETNODE = "hongbao_setnode"
+WALLET = "hongbao_wallet"
+AUDIT = "hongbao_audit"
+CONNECT_S = 10.0
+
+
+def roles_of(kind: str) -> tuple[str, ...]:
+    """Return who logs in to a server of `kind` ("set" or "wallet"); the superuser is for us alone."""
+    return ("postgres", OWNER, AUDIT, WALLET if kind == "wallet" else SETNODE)
+
+
+async def ensure_roles(postgres: Postgres) -> None:
+    """Make roles and database; set every password to the one in our secrets. Idempotent."""
+    connection = await asyncpg.connect(postgres.dsn(), timeout=CONNECT_S, command_timeout=CONNECT_S)
+    try:
+        have = {row["rolname"] for row in await connection.fetch("SELECT rolname FROM pg_roles")}
+        for role, password in postgres.spec.passwords.items():
+            # Neither name nor password can be a parameter here; both are of our own making, without quotes.
+            verb = "ALTER" if role in have else "CREATE"
+            await connection.execute(f"{verb} ROLE {_plain(role)} LOGIN PASSWORD '{_plain(password)}'")
+        if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", DATABASE):
+            await connection.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER} STRATEGY file_copy")
+    finally:
+        await connection.close(timeout=CONNECT_S)
+
+
+def _plain(word: str) -> str:
+    if not word.replace("_", "").isalnum() or not word.isascii():
+        msg = "a role or password of ours holds only letters, digits and underscores"
+        raise ValueError(msg)
+    return word

@@ -1,0 +1,153 @@
+# Sourced by ./run and ./test with $here set to the checkout; POSIX sh, for a Debian that has nothing but its base
+# system. `environment KIND` leaves $python at a Python that holds what requirements/KIND.txt locks. A warm call
+# compares two files and starts nothing else.
+#
+# Set-ups that were killed half way heal: .venv/KIND.locked is written last, and a .venv that still holds
+# `unfinished` is thrown away. Two calls at the same time wait for each other.
+
+tools=$here/.tools
+venv=$here/.venv
+python=$venv/bin/python
+
+environment() {
+    use_tools
+    is_current "$1" && return
+    mkdir -p "$tools" 2>/dev/null && [ -w "$tools" ] ||
+        die "cannot write to $here; run this as the owner of the checkout"
+    exec 9>"$tools/lock"
+    flock -w 900 9 || die "another set-up of $here is still running after 15 minutes; stop it and try again"
+    is_current "$1" || build "$1"
+    exec 9>&-
+}
+
+is_current() {
+    home=
+    [ -x "$python" ] && [ ! -e "$venv/unfinished" ] &&
+        { read -r home <"$venv/home" || :; } 2>/dev/null && [ "$home" = "$here" ] &&
+        cmp -s "$here/requirements/$1.txt" "$venv/$1.locked"
+}
+
+build() {
+    say "setting up $venv (once; about half a minute)"
+    fetch_missing
+    use_tools
+    use_certificates
+    find_python || die "Python 3.11 to 3.14 is needed and was neither found nor to be had from apt; install one" \
+        "and try again, or name it in HONGBAO_PYTHON"
+    make_venv
+    install "$1"
+    cp "$here/requirements/run.txt" "$venv/run.locked"
+    [ "$1" = run ] || cp "$here/requirements/$1.txt" "$venv/$1.locked"
+    rm "$venv/unfinished"
+}
+
+# What the machine lacks comes from its own Debian archive into .tools/root, without root and without installing.
+fetch_missing() {
+    missing=
+    find_python || missing="python3 python3-pip-whl"
+    [ -n "$missing" ] || find_pip || missing="python3-pip-whl"
+    has_certificates || missing="$missing ca-certificates"
+    find_memcached || missing="$missing memcached"
+    [ -n "$missing" ] || return 0
+    say "fetching$(printf ' %s' $missing)"
+    # Not fatal here: what is really needed is asked for again, with a better message, where it is used.
+    # shellcheck disable=SC2086
+    sh "$here/cluster/setup/debian.sh" "$tools/root" $missing >&2 || :
+    if [ -d "$tools/root/usr/share/ca-certificates/mozilla" ]; then
+        cat "$tools/root/usr/share/ca-certificates/mozilla/"*.crt >"$tools/ca.pem"
+    fi
+}
+
+find_memcached() { command -v memcached >/dev/null || [ -x "$tools/root/usr/bin/memcached" ]; }
+
+has_certificates() {
+    [ -n "${SSL_CERT_FILE:-}${PIP_CERT:-}" ] || [ -s /etc/ssl/certs/ca-certificates.crt ] ||
+        [ -s /etc/pki/tls/certs/ca-bundle.crt ] || [ -s "$tools/ca.pem" ]
+}
+
+use_certificates() {
+    # uv reads one variable, pip the other; whoever sets one means both.
+    if [ -n "${PIP_CERT:-}" ]; then
+        : "${SSL_CERT_FILE:=$PIP_CERT}"
+    elif [ -z "${SSL_CERT_FILE:-}" ] && [ ! -s /etc/ssl/certs/ca-certificates.crt ] && [ -s "$tools/ca.pem" ]; then
+        SSL_CERT_FILE=$tools/ca.pem
+    fi
+    [ -z "${SSL_CERT_FILE:-}" ] || export SSL_CERT_FILE PIP_CERT="${PIP_CERT:-$SSL_CERT_FILE}"
+}
+
+# A fetched Python finds its own library folder, but not the shared libraries that came with it.
+use_tools() {
+    [ -x "$tools/root/usr/bin/python3" ] || return 0
+    for folder in "$tools/root/lib/"*-linux-gnu* "$tools/root/usr/lib/"*-linux-gnu*; do
+        [ -d "$folder" ] && LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    done
+    [ -z "${LD_LIBRARY_PATH:-}" ] || export LD_LIBRARY_PATH
+}
+
+find_python() {
+    for base in "${HONGBAO_PYTHON:-}" python3 python3.13 python3.12 python3.11 python3.14 \
+        "$tools/root/usr/bin/python3"; do
+        base=$(command -v "$base") || continue
+        "$base" -I -c 'import sys, ssl, ctypes, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' \
+            2>/dev/null && return
+    done
+    return 1
+}
+
+# pip runs from its wheel; Debian keeps it beside ensurepip or, where that is missing, we fetched it.
+find_pip() {
+    pip=$("$base" -I -c 'import glob, importlib.util as u, sys, sysconfig
+spec = u.find_spec("ensurepip")
+folders = [*(f"{f}/_bundled" for f in (spec and spec.submodule_search_locations or ())),
+           sysconfig.get_config_var("WHEEL_PKG_DIR"), "/usr/share/python-wheels", *sys.argv[1:]]
+print(next(w for f in folders if f for w in glob.glob(f"{glob.escape(f)}/pip-*.whl")))' \
+        "$tools/root/usr/share/python-wheels" 2>/dev/null)
+}
+
+make_venv() {
+    home=
+    if [ -x "$python" ] && [ ! -e "$venv/unfinished" ] &&
+        { read -r home <"$venv/home" || :; } 2>/dev/null && [ "$home" = "$here" ]; then
+        rm -f "$venv/"*.locked
+    else
+        rm -rf "$venv"
+        mkdir "$venv"
+        : >"$venv/unfinished"
+        "$base" -I -m venv --without-pip "$venv" || die "cannot make $venv with $base; install its venv module"
+        echo "$here" >"$venv/home"
+    fi
+    : >"$venv/unfinished"
+}
+
+install() {
+    find_pip || die "$base has no pip; install python3-venv (Debian) and try again"
+    say "installing $(grep -c '==' "$here/requirements/$1.txt") locked packages"
+    with_uv "$1" || with_pip "$1" || die "cannot install requirements/$1.txt; see above, check the network, try again"
+}
+
+# uv does in 3 seconds what pip does in 15 to 30. pip knows more kinds of network set-ups (its own configuration
+# files), so it has the second try.
+with_uv() {
+    run_pip --require-hashes -r "$here/requirements/bootstrap.txt" 2>/dev/null &&
+        UV_CACHE_DIR=$tools/cache UV_NO_CONFIG=1 UV_LINK_MODE=hardlink "$venv/bin/uv" pip install --quiet --no-progress \
+            --python "$python" --compile-bytecode --require-hashes -r "$here/requirements/$1.txt" &&
+        UV_CACHE_DIR=$tools/cache UV_NO_CONFIG=1 "$venv/bin/uv" pip install --quiet --no-progress --offline \
+            --python "$python" --no-deps --no-build-isolation --editable "$here"
+}
+
+with_pip() {
+    run_pip --require-hashes -r "$here/requirements/$1.txt" &&
+        run_pip --no-deps --no-build-isolation --no-index --editable "$here"
+}
+
+run_pip() {
+    PYTHONPATH=$pip PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore \
+        "$python" -m pip install --quiet --no-cache-dir --no-input "$@"
+}
+
+say() { echo "hongbao: $*" >&2; }
+
+die() {
+    echo "error: $*" >&2
+    exit 1
+}

@@ -1,0 +1,45 @@
+"""The seam to `sharding.topology`: writes which SETs there are, and keeps what a move has changed since.
+
+A restart gives servers other ports, never other names: rings and pins stay as they were.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from envelope.errors import Refused
+
+EMBEDDED_SLOTS = 100
+"""Part of every ID and so for ever; a hundred make a first start quick (production: 1,000)."""
+
+Servers = Mapping[str, Sequence[tuple[str, str]]]
+"""For each SET its servers: (name, URL)."""
+
+
+def write_topology(path: Path, servers: Servers, *, memcached: str, wallet_url: str) -> None:
+    """Write the file, or put the new addresses into the one that is there; durable on return."""
+    from sharding.topology import ServerSpec, SetSpec, Topology, check_topology, dump, load  # noqa: PLC0415 - the seam
+
+    sets = tuple(
+        SetSpec(name=name, servers=tuple(ServerSpec(name=one, url=url) for one, url in some), memcached=memcached)
+        for name, some in servers.items()
+    )
+    if not path.exists():
+        topology = Topology(version=1, slots=EMBEDDED_SLOTS, sets=sets, wallet_url=wallet_url)
+    else:
+        old = load(path)
+        _same_sets([one.name for one in old.sets], list(servers), path)
+        weights = {one.name: one.weight for one in old.sets}
+        sets = tuple(msgspec.structs.replace(one, weight=weights[one.name]) for one in sets)
+        topology = msgspec.structs.replace(old, version=old.version + 1, sets=sets, wallet_url=wallet_url)
+    check_topology(topology)
+    dump(topology, path)
+
+
+def _same_sets(old: list[str], new: list[str], path: Path) -> None:
+    if sorted(old) != sorted(new):
+        raise Refused(
+            "other_sets",
+            f"{path} has the SETs {', '.join(old)}; start with --sets {len(old)} and change them with `topology`",
+        )

@@ -1,0 +1,145 @@
+"""The day tables made ahead: partitions for the business dates around today, in every database of a SET.
+
+A new day is built beside the living tables and attached in one step, so opens of other days do not wait. A leaf's
+name comes round every month: while it still belongs to an older date, the new day is refused, loudly, instead of
+mixing two months.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from envelope.errors import Refused, Unavailable
+from runtime import logs, metrics, postgres
+from schema import names
+from schema.names import Kind
+from sharding.ids import end_id, first_id
+
+AHEAD_DAYS = 2
+"""Tables made ahead of today: tomorrow's, and one more for a day on which nobody looks."""
+LOCK_TIMEOUT = "2s"
+TABLES_PER_DATABASE = 10
+
+_log = logs.get("schema")
+_ahead = metrics.gauge("hongbao_day_tables_ahead", "Business days ahead of today whose tables are ready")
+_occupied = metrics.counter("hongbao_day_tables_occupied_total", "Days refused: a table still holds an older date")
+
+_KNOWN = """
+SELECT child.relname FROM pg_inherits i
+JOIN pg_class child ON child.oid = i.inhrelid JOIN pg_class parent ON parent.oid = i.inhparent
+JOIN pg_namespace n ON n.oid = parent.relnamespace
+WHERE n.nspname = 'public' AND parent.relname = 'claim'
+"""
+_LEAVES = """
+SELECT n.nspname || '.' || c.relname AS leaf, p.relname AS day_table FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_inherits i ON i.inhrelid = c.oid LEFT JOIN pg_class p ON p.oid = i.inhparent
+WHERE n.nspname = ANY($1) AND c.relkind IN ('r', 'p')
+"""
+
+
+@dataclass(frozen=True)
+class DayTables:
+    """Makes day tables as the owner of the SET's database; `databases` are the xx this SET holds."""
+
+    dsn: str
+    databases: Collection[int]
+
+    async def ensure(self, today: date, *, ahead_days: int = AHEAD_DAYS) -> list[date]:
+        """Make what is missing for today and the days ahead; returns the days made. Safe to run twice and by two.
+
+        Raises Refused(`day_table_occupied`) when a name still belongs to an older date, after having made the
+        other days.
+        """
+        connection = await postgres.connect(self.dsn, lock_timeout=LOCK_TIMEOUT)
+        try:
+            await connection.execute("SELECT pg_advisory_lock(hashtext('hongbao_day_tables'))")
+            made, refusals = [], []
+            for offset in range(ahead_days + 1):
+                day = today + timedelta(days=offset)
+                try:
+                    if await _make_day(connection, day, sorted(self.databases)):
+                        made.append(day)
+                    _ahead.set(offset)
+                except Refused as refusal:
+                    _occupied.inc()
+                    _log.error("day tables refused", day=str(day), reason=refusal.detail)
+                    refusals.append(refusal)
+            if refusals:
+                raise refusals[0]
+            return made
+        finally:
+            await connection.close(timeout=2.0)
+
+
+async def known_days(connection: Any) -> set[date]:
+    """Return the business dates whose tables are attached."""
+    rows = await connection.fetch(_KNOWN)
+    return {date.fromisoformat(row["relname"].rpartition("_")[2]) for row in rows}
+
+
+async def _make_day(connection: Any, day: date, databases: Iterable[int]) -> bool:
+    wanted = {database: _leaf_statements(database, day) for database in databases}
+    schemas = [names.database(database) for database in wanted]
+    existing = {row["leaf"]: row["day_table"] for row in await connection.fetch(_LEAVES, schemas)}
+    attached = day in await known_days(connection)
+    missing: list[str] = []
+    for database, leaves in wanted.items():
+        lacking = [sql for leaf, (day_table, sql) in leaves.items() if not _stands(existing, leaf, day_table, day)]
+        if lacking:
+            missing.append(f"CREATE SCHEMA IF NOT EXISTS {names.database(database)}")
+            missing.extend(lacking)
+    if attached and not missing:
+        return False
+    try:
+        async with connection.transaction():
+            if not attached:
+                await connection.execute(";".join(_day_statement(kind, day) for kind in Kind))
+            if missing:
+                await connection.execute(";".join(missing))
+            if not attached:
+                await connection.execute(";".join(_attach_statement(kind, day) for kind in Kind))
+    except Exception as error:
+        if getattr(error, "sqlstate", "") == "55P03":
+            raise Unavailable(
+                "day_tables_locked", f"the tables of {day} wait for a lock; the next round tries again"
+            ) from error
+        raise
+    _log.info("day tables made", day=str(day), leaves=len(missing))
+    return True
+
+
+def _stands(existing: dict[str, str | None], leaf: str, day_table: str, day: date) -> bool:
+    if leaf not in existing:
+        return False
+    if existing[leaf] != day_table:
+        raise Refused(
+            "day_table_occupied",
+            f"{leaf} still belongs to {existing[leaf] or 'a detached day'}; rotate that before {day} can be written",
+        )
+    return True
+
+
+def _leaf_statements(database: int, day: date) -> dict[str, tuple[str, str]]:
+    """Return leaf name → (its day table, the statement that makes it) for one database."""
+    first = database * TABLES_PER_DATABASE
+    slots = range(first, first + TABLES_PER_DATABASE)
+    statements: dict[str, tuple[str, str]] = {}
+    for kind in (Kind.ENVELOPE, Kind.CLAIM):
+        for slot in slots:
+            leaf, table = names.leaf(kind, slot, day), names.day_table(kind, day)
+            statements[leaf] = (table, f"CREATE TABLE {leaf} PARTITION OF {table} FOR VALUES IN ({slot})")
+    leaf, table = names.leaf(Kind.GUEST, first, day), names.day_table(Kind.GUEST, day)
+    listed = ", ".join(map(str, slots))
+    statements[leaf] = (table, f"CREATE TABLE {leaf} PARTITION OF {table} FOR VALUES IN ({listed})")
+    return statements
+
+
+def _day_statement(kind: Kind, day: date) -> str:
+    return f"CREATE TABLE {names.day_table(kind, day)} (LIKE {kind.value} INCLUDING ALL) PARTITION BY LIST (slot)"
+
+
+def _attach_statement(kind: Kind, day: date) -> str:
+    low, high = first_id(day), end_id(day)
+    return f"ALTER TABLE {kind.value} ATTACH PARTITION {names.day_table(kind, day)} FOR VALUES FROM ({low}) TO ({high})"

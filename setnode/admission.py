@@ -1,0 +1,187 @@
+"""Admission: how many transactions may be inside the SET's Postgres at once, over all its servers.
+
+memcached holds one list of leases per SET (and one per hot envelope); entering appends a lease by CAS, leaving
+removes it. A lease expires by itself, so a killed server leaks none. memcached is never an authority: when it is
+away a local cap holds, an alarm counts, and the money is as right as before.
+
+pymemcache is synchronous: its calls run in a small thread pool of their own, with socket timeouts, one connection
+per thread, never cancelled half way.
+"""
+
+import asyncio
+import itertools
+import os
+import random
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from pymemcache.client.base import Client
+from pymemcache.exceptions import MemcacheError
+
+from envelope.errors import Unavailable
+from runtime import logs, metrics
+
+TIMEOUT_S = 0.2
+"""memcached answers in 0.1 ms; after this long it is away."""
+CAS_TRIES = 20
+AWAY_S = 1.0
+"""After a failure memcached is left alone for this long, so that its absence does not slow every commit."""
+THREADS = 3
+
+_log = logs.get("setnode")
+_refused = metrics.counter("hongbao_admission_refused_total", "Transactions refused at the cap", ("cap",))
+_away = metrics.counter("hongbao_admission_memcached_away_total", "Admissions decided by the local cap alone")
+_inside = metrics.gauge("hongbao_admission_inside", "Leases of this SET seen at the last entry")
+
+
+@dataclass(frozen=True)
+class AdmissionConfig:
+    """Caps and waits. `cap` is for the whole SET, `envelope_cap` for each hot envelope over all servers."""
+
+    cap: int = 8
+    envelope_cap: int = 1
+    local_cap: int = 4
+    wait_s: float = 0.25
+    lease_s: float = 10.0
+
+
+class Admission:
+    """Gives out entries; `enter` waits a little at the cap, then raises Unavailable(`busy`)."""
+
+    def __init__(self, set_name: str, memcached: str, config: AdmissionConfig) -> None:
+        host, _, port = memcached.rpartition(":")
+        self._address = (host, int(port))
+        self._key = f"hongbao:{set_name}:inside"
+        self._config = config
+        self._local = asyncio.Semaphore(config.local_cap)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="memcached")
+        self._own = threading.local()
+        self._tokens = (f"{os.getpid():x}.{time.time_ns():x}.{number}" for number in itertools.count())
+        self._away_until = 0.0
+
+    async def enter(self) -> str:
+        """Take an entry for one transaction; returns the lease to leave with. Raises Unavailable(`busy`)."""
+        try:
+            async with asyncio.timeout(self._config.wait_s):
+                await self._local.acquire()
+        except TimeoutError:
+            raise _busy("local") from None
+        try:
+            token = next(self._tokens)
+            if not await self._take(self._key, token, self._config.cap, self._config.wait_s):
+                raise _busy("set")
+        except BaseException:
+            self._local.release()
+            raise
+        return token
+
+    async def enter_hot(self, envelope_ids: Iterable[int], token: str) -> set[int]:
+        """Take an entry of each hot envelope under the same lease; returns those that are at their cap."""
+        full = set()
+        for envelope_id in envelope_ids:
+            if not await self._take(self._hot_key(envelope_id), token, self._config.envelope_cap, 0.0):
+                full.add(envelope_id)
+                _refused.labels("envelope").inc()
+        return full
+
+    def leave(self, token: str, hot: Iterable[int] = ()) -> None:
+        """Give the entries back; returns at once, the removal runs behind."""
+        self._local.release()
+        for key in (self._key, *map(self._hot_key, hot)):
+            self._threads.submit(self._remove, key, token)
+
+    def close(self) -> None:
+        """Let the removals finish and end the threads."""
+        self._threads.shutdown(wait=True, cancel_futures=False)
+
+    async def _take(self, key: str, token: str, cap: int, wait_s: float) -> bool:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + wait_s
+        while True:
+            inside = await loop.run_in_executor(self._threads, self._append, key, token, cap)
+            if inside:
+                return True
+            if loop.time() >= end:
+                return False
+            await asyncio.sleep(random.uniform(0.001, 0.005))  # noqa: S311 - jitter, no secret
+
+    def _hot_key(self, envelope_id: int) -> str:
+        return f"{self._key}:{envelope_id}"
+
+    def _append(self, key: str, token: str, cap: int) -> bool:
+        """Append a lease by CAS; True when inside, also when memcached is away (the local cap holds)."""
+        if time.monotonic() < self._away_until:
+            _away.inc()
+            return True
+        try:
+            client = self._client()
+            for _ in range(CAS_TRIES):
+                leases, cas = _read(client, key)
+                if len(leases) >= cap:
+                    return False
+                leases.append([token, _now_ms() + int(self._config.lease_s * 1000)])
+                if _write(client, key, leases, cas):
+                    _inside.set(len(leases))
+                    return True
+        except (MemcacheError, OSError, msgspec.MsgspecError) as error:
+            self._lost(error)
+            return True
+        return False
+
+    def _remove(self, key: str, token: str) -> None:
+        """Remove a lease by CAS; what cannot be removed expires by itself."""
+        if time.monotonic() < self._away_until:
+            return
+        try:
+            client = self._client()
+            for _ in range(CAS_TRIES):
+                leases, cas = _read(client, key)
+                left = [lease for lease in leases if lease[0] != token]
+                if cas is None or _write(client, key, left, cas):
+                    return
+        except (MemcacheError, OSError, msgspec.MsgspecError) as error:
+            self._lost(error)
+
+    def _client(self) -> Client:
+        client: Client | None = getattr(self._own, "client", None)
+        if client is None:
+            client = Client(self._address, connect_timeout=TIMEOUT_S, timeout=TIMEOUT_S, no_delay=True)
+            self._own.client = client
+        return client
+
+    def _lost(self, error: Exception) -> None:
+        _away.inc()
+        self._away_until = time.monotonic() + AWAY_S
+        client: Client | None = getattr(self._own, "client", None)
+        self._own.client = None
+        if client is not None:
+            client.close()
+        _log.error("memcached is away; the local cap holds", error=f"{type(error).__name__}: {error}")
+
+
+def _read(client: Client, key: str) -> tuple[list[list[Any]], bytes | None]:
+    raw, cas = client.gets(key)
+    leases = msgspec.msgpack.decode(raw, type=list[list[Any]]) if raw else []
+    now_ms = _now_ms()
+    return [lease for lease in leases if lease[1] > now_ms], cas
+
+
+def _write(client: Client, key: str, leases: list[list[Any]], cas: bytes | None) -> bool:
+    value = msgspec.msgpack.encode(leases)
+    if cas is None:
+        return bool(client.add(key, value, expire=60, noreply=False))
+    return bool(client.cas(key, value, cas, expire=60, noreply=False))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _busy(cap: str) -> Unavailable:
+    _refused.labels(cap).inc()
+    return Unavailable("busy", "too many transactions at once; try again in a moment", retry_after_s=1.0)

@@ -1,0 +1,100 @@
+"""The lane of claims: actors that decided something line up here; the committer writes what they decided."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from envelope.errors import HongbaoError, Unavailable
+from runtime import metrics
+from runtime.clock import Clock
+from setnode.actor import Actor, Phase
+from setnode.batch import ClaimBatch
+from setnode.limits import BATCH_PER_ENVELOPE, BATCH_ROWS, HOT_AT, STALE_S
+from setnode.store import Written, append_claims
+
+_depth = metrics.sizes("hongbao_mailbox_depth", "Requests waiting at an envelope when a batch collects it")
+_wait = metrics.seconds("hongbao_mailbox_wait_seconds", "Wait of the oldest request of a batch before it is decided")
+
+FULL_PAUSE_S = 0.02
+"""A hot envelope at its cap is looked at again after this long."""
+
+
+class ClaimLane:
+    """A queue of ready actors. `on_paid_intent` hears of every committed batch (the payout workers)."""
+
+    def __init__(self, clock: Clock, server: str, committed: Callable[[int, ClaimBatch, frozenset[int]], None]) -> None:
+        self.wanted = asyncio.Event()
+        self._clock = clock
+        self._server = server
+        self._committed = committed
+        self._ready: deque[Actor] = deque()
+
+    def want(self, actor: Actor) -> None:
+        """Line up an actor that is READY."""
+        self._ready.append(actor)
+        self.wanted.set()
+
+    def hot(self) -> Sequence[int]:
+        """Return the envelopes at the head of the line with many waiting."""
+        return [actor.envelope_id for actor in self._ready if actor.waiting >= HOT_AT][:8]
+
+    def gather(self, skip: set[int]) -> ClaimBatch | None:
+        """Let ready actors decide, in the order in which they lined up, until the batch is full."""
+        batch = ClaimBatch()
+        loop = asyncio.get_running_loop()
+        now, oldest, deepest = loop.time(), float("inf"), 0
+        for _ in range(len(self._ready)):
+            if len(batch) >= BATCH_ROWS:
+                break
+            actor = self._ready.popleft()
+            if actor.phase is not Phase.READY:
+                continue
+            if actor.envelope_id in skip:
+                self._put_off(loop, actor)
+                continue
+            deepest = max(deepest, actor.waiting)
+            oldest = min(oldest, actor.oldest)
+            actor.collect(batch, min(BATCH_PER_ENVELOPE, BATCH_ROWS - len(batch)))
+        if not self._ready:
+            self.wanted.clear()
+        if not len(batch):
+            return None
+        _depth.observe(deepest)
+        _wait.observe(max(0.0, now - oldest))
+        return batch
+
+    async def write(self, connection: Any, batch: ClaimBatch) -> Written:
+        """Write the claims with their payout intents."""
+        return await append_claims(connection, batch, self._clock.now(), self._server)
+
+    def done(self, batch: ClaimBatch, result: Written) -> None:
+        """Answer the actors; those whose envelope a rival wrote reload first."""
+        for actor in batch.actors:
+            if actor.envelope_id in result.refused:
+                actor.reload()
+            else:
+                actor.settle()
+        if result.batch_id is not None:
+            self._committed(result.batch_id, batch, result.refused)
+
+    def lost(self, batch: ClaimBatch, error: Exception) -> None:
+        """Let the actors find out what is true."""
+        del error
+        for actor in batch.actors:
+            actor.reload()
+
+    def refuse(self, error: HongbaoError) -> None:
+        """Refuse all that wait for an entry."""
+        ready, self._ready = self._ready, deque()
+        self.wanted.clear()
+        for actor in ready:
+            if actor.phase is Phase.READY:
+                actor.refuse(error)
+
+    def _put_off(self, loop: asyncio.AbstractEventLoop, actor: Actor) -> None:
+        """Look again shortly at an envelope that another server is writing; refuse it when that takes too long."""
+        if loop.time() - actor.oldest > STALE_S / 2:
+            actor.refuse(Unavailable("busy", "this envelope is very busy; try again in a moment"))
+        else:
+            loop.call_later(FULL_PAUSE_S, self.want, actor)

@@ -1,0 +1,111 @@
+"""Group commit: whatever is ready when a connection comes free goes into one transaction.
+
+The batch adapts by itself. Idle, a single claim starts its transaction at once; under load, all that gathers during
+one commit makes the next. Each connection has one worker; `Lane` says what is written.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from envelope.errors import HongbaoError, Unavailable
+from runtime import logs, metrics, postgres
+from setnode.admission import Admission
+
+_log = logs.get("setnode")
+_rows = metrics.sizes("hongbao_commit_batch_rows", "Rows of one transaction")
+_seconds = metrics.seconds("hongbao_commit_seconds", "Duration of one transaction, from send to durable")
+_failed = metrics.counter("hongbao_commit_failed_total", "Transactions that failed or whose outcome was lost")
+
+Batch = TypeVar("Batch")
+
+
+class Lane(Protocol[Batch]):
+    """One kind of write. All methods but `write` are synchronous; `write` touches nothing but the connection."""
+
+    wanted: asyncio.Event
+
+    def hot(self) -> Sequence[int]:
+        """Return the envelopes waiting that are hot enough to count against the cap per envelope."""
+
+    def gather(self, skip: set[int]) -> Batch | None:
+        """Take what is ready into a batch, all but the envelopes in `skip`; None when nothing needs writing."""
+
+    async def write(self, connection: Any, batch: Batch) -> Any:
+        """Write the batch in one transaction."""
+
+    def done(self, batch: Batch, result: Any) -> None:
+        """The batch is durable: answer everybody."""
+
+    def lost(self, batch: Batch, error: Exception) -> None:
+        """The batch failed, or nobody knows: find out, then answer."""
+
+    def refuse(self, error: HongbaoError) -> None:
+        """There is no entry for now: tell those who wait."""
+
+
+class Committer(Generic[Batch]):
+    """Workers over `sessions`, one each, that drain a lane under admission."""
+
+    def __init__(self, lane: Lane[Batch], sessions: Sequence[postgres.Session], admission: Admission) -> None:
+        self._lane = lane
+        self._sessions = sessions
+        self._admission = admission
+        self._writing = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether no transaction is in flight and nothing waits for one."""
+        return self._writing == 0 and not self._lane.wanted.is_set()
+
+    async def run(self) -> None:
+        """Drain until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for session in self._sessions:
+                tasks.create_task(self._work(session))
+
+    async def _work(self, session: postgres.Session) -> None:
+        while True:
+            await self._lane.wanted.wait()
+            try:
+                lease = await self._admission.enter()
+            except Unavailable as busy:
+                self._lane.refuse(busy)
+                continue
+            hot: list[int] = []
+            try:
+                hot = list(self._lane.hot())
+                full = await self._admission.enter_hot(hot, lease) if hot else set()
+                hot = [envelope_id for envelope_id in hot if envelope_id not in full]
+                batch = self._lane.gather(full)
+                if batch is not None:
+                    await self._commit(session, batch)
+            finally:
+                self._admission.leave(lease, hot)
+
+    async def _commit(self, session: postgres.Session, batch: Batch) -> None:
+        """Run one transaction to its end, whatever happens to us meanwhile: a commit is never cancelled."""
+        self._writing += 1
+        transaction = asyncio.ensure_future(self._write(session, batch))
+        try:
+            await asyncio.shield(transaction)
+        except asyncio.CancelledError:
+            await transaction
+            raise
+        finally:
+            self._writing -= 1
+
+    async def _write(self, session: postgres.Session, batch: Batch) -> None:
+        started = time.perf_counter()
+        try:
+            result = await self._lane.write(await session.use(), batch)
+        except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left without an answer
+            _failed.inc()
+            _log.warning("commit failed", error=f"{type(error).__name__}: {error}", lost=postgres.is_lost(error))
+            session.drop()
+            self._lane.lost(batch, error)
+        else:
+            _seconds.observe(time.perf_counter() - started)
+            _rows.observe(len(batch))  # type: ignore[arg-type]
+            self._lane.done(batch, result)

@@ -1,0 +1,124 @@
+"""Brings an envelope to life: the money first, then the header; a retry completes, the sweeper undoes, never both.
+
+1. The wallet moves the total from the sender into the escrow, once per (sender, idempotency key), and remembers the
+   envelope ID of the first attempt. 2. The header is inserted under that ID; whoever inserts it first decides: a
+   create makes it alive, the sweeper makes it closed with everything refunded. A crash between 1 and 2 leaves money
+   in escrow and no header, which is exactly what a retry or the sweeper looks for.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from envelope.claim_log import ClaimLog
+from envelope.errors import InvariantBroken, Refused, Unavailable
+from envelope.outcomes import Entry
+from envelope.split import SPLIT_VERSION, Split
+from envelope.terms import Kind, Terms
+from runtime.clock import Clock
+from setnode.creates import CreateLane
+from setnode.passwords import mac
+from setnode.views import created_view
+from wire.messages import Fund
+from wire.wallet import WalletClient
+
+
+@dataclass(frozen=True)
+class Create:
+    """A validated create as it comes off the link; `envelope_ids` are candidates, tried in order."""
+
+    sender: str
+    create_key: str
+    fingerprint: str
+    envelope_ids: Sequence[int]
+    kind: Kind
+    split: Split
+    total_fen: int
+    count: int
+    greeting: str
+    to: frozenset[str] | None
+    password: str | None
+    opens_at_ms: int | None
+    expires_in_s: int
+
+
+class Creator:
+    """`create` returns (replayed, what the sender is told); durable when it returns."""
+
+    def __init__(
+        self,
+        wallet: WalletClient,
+        lane: CreateLane,
+        clock: Clock,
+        *,
+        password_key: bytes,
+        fetch: Callable[[int], Awaitable[ClaimLog | InvariantBroken | None]],
+        adopt: Callable[[ClaimLog], None],
+    ) -> None:
+        self._wallet = wallet
+        self._lane = lane
+        self._clock = clock
+        self._password_key = password_key
+        self._fetch = fetch
+        self._adopt = adopt
+
+    async def create(self, create: Create) -> tuple[bool, dict[str, Any]]:
+        """Pay in and write the header.
+
+        Refused: `insufficient_funds`, `idempotency_key_reused`, `create_undone`. Unavailable: wallet or database
+        away; repeating the call with the same key is always safe and completes what was begun.
+        """
+        replayed, envelope_id = await self._fund(create)
+        terms = self._terms(create, envelope_id)
+        begun_before = replayed and await self._stands(envelope_id) is not None
+        if not begun_before and await self._lane.insert(terms):
+            self._adopt(ClaimLog(terms))
+            return replayed, created_view(terms)
+        standing = await self._stands(envelope_id)
+        if standing is None:
+            raise Unavailable("outcome_unknown", "repeat the request; it completes what was begun", outcome_known=False)
+        if standing.closing is not None and standing.closing.entry is Entry.UNDONE:
+            raise Refused("create_undone", "this create took too long and was undone, the money is back; use a new key")
+        return True, created_view(standing.terms)
+
+    async def _fund(self, create: Create) -> tuple[bool, int]:
+        for candidate in create.envelope_ids:
+            status, envelope_id = await self._wallet.fund(
+                create.create_key, create.fingerprint, create.sender, create.total_fen, candidate
+            )
+            if status is Fund.INSUFFICIENT:
+                raise Refused("insufficient_funds", "the wallet does not hold that much; nothing was taken")
+            if status is Fund.KEY_REUSED:
+                raise Refused("idempotency_key_reused", "this Idempotency-Key was used for another request")
+            if status is not Fund.ID_TAKEN:
+                return status is Fund.REPLAYED, envelope_id
+        raise Unavailable("no_free_id", "no free ID was found; try again with the same key")
+
+    async def _stands(self, envelope_id: int) -> ClaimLog | None:
+        found = await self._fetch(envelope_id)
+        if isinstance(found, InvariantBroken):
+            raise found
+        return found
+
+    def _terms(self, create: Create, envelope_id: int) -> Terms:
+        now_ms = self._clock.now_ms()
+        opens_at_ms = max(now_ms, create.opens_at_ms or now_ms)
+        password_mac = None if create.password is None else mac(self._password_key, envelope_id, create.password)
+        return Terms(
+            envelope_id=envelope_id,
+            sender=create.sender,
+            kind=create.kind,
+            split=create.split,
+            split_version=SPLIT_VERSION,
+            total_fen=create.total_fen,
+            count=create.count,
+            greeting=create.greeting,
+            created_at_ms=now_ms,
+            opens_at_ms=opens_at_ms,
+            expires_at_ms=opens_at_ms + create.expires_in_s * 1000,
+            seed=secrets.token_bytes(32),
+            create_key=create.create_key,
+            invited=create.to,
+            password_mac=password_mac,
+        )

@@ -1,0 +1,112 @@
+"""Expiry: closes envelopes whose time is up and refunds exactly what is left.
+
+The `due` table holds every envelope until it is final, so after any downtime the service simply goes on where the
+oldest row stands. Closing goes through the envelope's actor like everything else: a late open and the refund cannot
+both take the last share.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from runtime import logs, metrics, postgres
+from runtime.clock import Clock
+from setnode import queries
+from setnode.registry import Registry
+from setnode.request import Ask, LocalPeer, Request
+
+_DUE = queries.read("due_envelopes")
+_FORGET = queries.read("forget_final")
+
+_log = logs.get("setnode")
+_closed = metrics.counter("hongbao_expired_total", "Envelopes closed because their time was up")
+_late = metrics.seconds("hongbao_expiry_late_seconds", "From an envelope's expiry to its closing")
+
+
+@dataclass(frozen=True)
+class ExpiryConfig:
+    """`adopt_after_s`: an envelope this long overdue is closed by any server, its own seems to be gone."""
+
+    interval_s: float = 0.4
+    batch: int = 1000
+    adopt_after_s: float = 5.0
+    close_timeout_s: float = 5.0
+
+
+@dataclass(frozen=True)
+class ExpiryResult:
+    """What one round did."""
+
+    seen: int
+    forgotten: int
+    closed: int
+
+
+class Expiry:
+    """`run_once` closes what is due and belongs to this server; `owns` says what does."""
+
+    def __init__(
+        self,
+        session: postgres.Session,
+        registry: Registry,
+        clock: Clock,
+        owns: Callable[[int], bool],
+        config: ExpiryConfig | None = None,
+    ) -> None:
+        self._session = session
+        self._registry = registry
+        self._clock = clock
+        self._owns = owns
+        self.config = config or ExpiryConfig()
+
+    async def run_once(self) -> ExpiryResult:
+        """Close up to one batch of due envelopes, and forget those that are final already."""
+        now = self._clock.now()
+        connection = await self._session.use()
+        rows = await connection.fetch(_DUE, now, self.config.batch)
+        adopted = now - timedelta(seconds=self.config.adopt_after_s)
+        due = {
+            row["envelope_id"]: row["expires_at"]
+            for row in rows
+            if self._owns(row["envelope_id"]) or row["expires_at"] < adopted
+        }
+        if not due:
+            return ExpiryResult(len(rows), 0, 0)
+        forgotten = await self._forget(due, list(due))
+        open_ids = [envelope_id for envelope_id in due if envelope_id not in forgotten]
+        closed = await self._close(open_ids)
+        await self._forget(due, closed)
+        for envelope_id in closed:
+            _late.observe(max(0.0, (self._clock.now() - due[envelope_id]).total_seconds()))
+        _closed.inc(len(closed))
+        return ExpiryResult(len(rows), len(forgotten), len(closed))
+
+    async def _forget(self, due: dict[int, datetime], envelope_ids: Sequence[int]) -> set[int]:
+        if not envelope_ids:
+            return set()
+        connection = await self._session.use()
+        rows = await connection.fetch(_FORGET, envelope_ids, [due[envelope_id] for envelope_id in envelope_ids])
+        return {row["envelope_id"] for row in rows}
+
+    async def _close(self, envelope_ids: Sequence[int]) -> list[int]:
+        """Ask each envelope's actor to close it; returns those that are final now."""
+        loop = asyncio.get_running_loop()
+        waiting: dict[int, asyncio.Future[bool]] = {envelope_id: loop.create_future() for envelope_id in envelope_ids}
+
+        def told(envelope_id: int, reply: object) -> None:
+            future = waiting[envelope_id]
+            if not future.done():
+                future.set_result(isinstance(reply, dict) and bool(reply.get("final")))
+
+        peer = LocalPeer(told)
+        for envelope_id in envelope_ids:
+            self._registry.offer(
+                envelope_id,
+                Request(
+                    Ask.EXPIRE, "", token_ok=True, password_mac=None, peer=peer, number=envelope_id, arrived=loop.time()
+                ),
+            )
+        if waiting:
+            await asyncio.wait(waiting.values(), timeout=self.config.close_timeout_s)
+        return [envelope_id for envelope_id, future in waiting.items() if future.done() and future.result()]

@@ -1,0 +1,50 @@
+"""Every bound of this room in one place, with its reason; relations are checked at import."""
+
+from envelope.errors import InvariantBroken
+from envelope.limits import LIMITS
+from wire.link import DEADLINE_S
+
+MAILBOX = 20_000
+"""Requests waiting at one envelope; above it `busy`. Twice the largest envelope: everybody else comes too late."""
+LIVE_SHARES = 2_000_000
+"""Shares of live envelopes kept in memory, each about 150 bytes with its winner; above it the idle ones passivate."""
+ENVELOPE_WEIGHT = 10
+"""What an envelope costs in memory besides its shares, in shares."""
+BATCH_ROWS = 4_000
+"""Claims of one transaction: enough to amortise the fsync, few enough to keep a commit under 100 ms."""
+BATCH_PER_ENVELOPE = 2_000
+"""Claims of one envelope in one transaction, so that one hot group does not fill all of it."""
+CLAIM_CONNECTIONS = 2
+"""Commits that overlap: one computes while the other waits for the disk."""
+CREATE_BATCH = 1_000
+"""Envelopes of one transaction; a header is about three times a claim."""
+LOAD_BATCH = 500
+"""Envelopes of one slot and day loaded in one query."""
+STALE_S = 4.0
+"""A request that has waited this long undecided is told `busy`: its caller gives up at the link's deadline."""
+FROZEN_S = 10.0
+"""A frozen envelope is read again at most this often."""
+HOT_AT = 64
+"""Requests waiting at one envelope that make it hot: its transactions then count against the cap per envelope."""
+PAY_BATCH = 2_000
+"""Orders of one call to the wallet."""
+PAY_WORKERS = 2
+PAY_QUEUE = 500
+"""Committed batches kept in memory for paying; what exceeds it is read back from Postgres, where all of it stands."""
+PAY_ATTEMPTS = 50
+"""Tries of an order that the wallet cannot answer for before an operator must look; hours, with backoff to a minute."""
+ADOPT_AFTER_S = 15.0
+"""Payout batches of another server untouched for this long are paid by whoever finds them."""
+SWEEP_AFTER_S = 30.0
+"""A create that paid in but made no envelope within this time is undone; must exceed the link's deadline."""
+RECYCLE_AFTER = 200_000
+"""Statements after which a connection is remade: a backend keeps 15 KB for every table it ever touched."""
+
+if LIMITS.max_count > MAILBOX:
+    raise InvariantBroken("limits", "a mailbox must hold a request for every share of the largest envelope")
+if BATCH_PER_ENVELOPE > BATCH_ROWS:
+    raise InvariantBroken("limits", "one envelope cannot have more rows in a batch than the batch")
+if STALE_S >= DEADLINE_S:
+    raise InvariantBroken("limits", "a request must be refused before its caller gives up on it")
+if SWEEP_AFTER_S <= 2 * DEADLINE_S:
+    raise InvariantBroken("limits", "the sweeper must not overtake a create that is still being tried")

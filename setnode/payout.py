@@ -1,0 +1,226 @@
+"""Payouts: every committed claim is credited in the wallet, afterwards, in batches, until that is final.
+
+The intent is the `payout_batch` row written with the claims. The server that committed it pays from memory; what
+does not fit there, or was left by a dead server, is read back. A row is deleted once every order of it is PAID or
+stands in `payout_stuck` for an operator. Order numbers are derived from the claim, so paying twice is impossible
+however often it is tried.
+"""
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from envelope.errors import HongbaoError
+from runtime import logs, metrics, postgres
+from runtime.clock import Clock
+from setnode import queries
+from setnode.batch import ClaimBatch
+from setnode.limits import ADOPT_AFTER_S, PAY_ATTEMPTS, PAY_BATCH, PAY_QUEUE, PAY_WORKERS
+from wire.messages import Pay, PayKind
+from wire.orders import payout_order
+from wire.wallet import Order, WalletClient
+
+_PICK = queries.read("pick_payouts")
+_READ = queries.read("read_payouts")
+_FINISH = queries.read("finish_payouts")
+READ_EVERY_S = 2.0
+READ_BATCHES = 200
+AWAY_PAUSE_S = 2.0
+"""Longest pause while the wallet does not answer at all."""
+ORDER_PAUSE_S = 60.0
+"""Longest pause between two tries of an order that the wallet could not answer for."""
+
+_log = logs.get("setnode")
+_paid = metrics.counter("hongbao_payouts_total", "Orders by result", ("result",))
+_lag = metrics.seconds("hongbao_payout_lag_seconds", "From the commit of a claim to its credit")
+_stuck = metrics.counter("hongbao_payouts_stuck_total", "Orders handed to an operator")
+
+
+@dataclass
+class Bundle:
+    """The orders of one committed batch and what has become of them."""
+
+    batch_id: int
+    orders: list[Order]
+    seqs: list[int]
+    since: float
+    attempts: int = 0
+    stuck: list[tuple[int, int, str]] = field(default_factory=list)
+
+
+class Payouts:
+    """Pays bundles with a few workers; `committed` is called by the claim lane after every commit."""
+
+    def __init__(self, wallet: WalletClient, session: postgres.Session, clock: Clock, server: str) -> None:
+        self._wallet = wallet
+        self._session = session
+        self._clock = clock
+        self._server = server
+        self._queue: deque[Bundle] = deque()
+        self._held: set[int] = set()
+        self._finished: list[Bundle] = []
+        self._wanted = asyncio.Event()
+        self._finishing = asyncio.Lock()
+        self._overflow = True  # at start there may be rows of an earlier life
+
+    @property
+    def held(self) -> int:
+        """Bundles in memory, not final yet."""
+        return len(self._held)
+
+    def committed(self, batch_id: int, batch: ClaimBatch, refused: frozenset[int]) -> None:
+        """Take the payout intents of a batch that has just become durable."""
+        if len(self._held) >= PAY_QUEUE:
+            self._overflow = True
+            return
+        rows = zip(batch.envelope_ids, batch.seqs, batch.users, batch.receivers, batch.amounts, strict=True)
+        picked = [row for row in rows if row[0] not in refused] if refused else list(rows)
+        orders = [
+            Order(payout_order(envelope_id, seq), PayKind.CLAIM if user else PayKind.REFUND, receiver, fen, envelope_id)
+            for envelope_id, seq, user, receiver, fen in picked
+        ]
+        self._take(Bundle(batch_id, orders, [row[1] for row in picked], time.monotonic()))
+
+    async def run(self) -> None:
+        """Pay until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(PAY_WORKERS):
+                tasks.create_task(self._work())
+
+    async def read_back(self) -> int:
+        """Take in rows this process does not hold: its own that overflowed, others' that were left lying."""
+        room = PAY_QUEUE - len(self._held)
+        if room <= 0:
+            return 0
+        limit = min(room, READ_BATCHES)
+        left_before = self._clock.now() - timedelta(seconds=ADOPT_AFTER_S)
+        async with self._finishing:
+            connection = await self._session.use()
+            picked = await connection.fetch(_PICK, self._server, left_before, list(self._held), limit, self._overflow)
+            if not picked:
+                self._overflow = False
+                return 0
+            rows = await connection.fetch(_READ, [row["batch_id"] for row in picked])
+        bundles: dict[int, Bundle] = {}
+        for row in rows:
+            bundle = bundles.setdefault(row["batch_id"], Bundle(row["batch_id"], [], [], time.monotonic()))
+            kind = PayKind.CLAIM if row["user_id"] else PayKind.REFUND
+            order_no = payout_order(row["envelope_id"], row["seq"])
+            bundle.orders.append(Order(order_no, kind, row["receiver"], row["amount_fen"], row["envelope_id"]))
+            bundle.seqs.append(row["seq"])
+        self._overflow = len(picked) >= limit
+        for bundle in bundles.values():
+            if bundle.batch_id not in self._held:
+                self._take(bundle)
+        return len(bundles)
+
+    def _take(self, bundle: Bundle) -> None:
+        self._held.add(bundle.batch_id)
+        self._queue.append(bundle)
+        self._wanted.set()
+
+    async def _work(self) -> None:
+        failures = 0
+        while True:
+            await self._wanted.wait()
+            bundles = self._next()
+            if bundles and not await self._pay(bundles):
+                failures += 1
+                await postgres.pause(failures, most_s=AWAY_PAUSE_S)
+                continue
+            failures = 0
+            try:
+                await self._finish()
+            except Exception as error:  # noqa: BLE001 - the rows stay; the next round deletes them
+                self._session.drop()
+                _log.warning("payouts not marked yet", error=f"{type(error).__name__}: {error}")
+                await postgres.pause(3)
+
+    def _next(self) -> list[Bundle]:
+        taken: list[Bundle] = []
+        size = 0
+        while self._queue and (not taken or size + len(self._queue[0].orders) <= PAY_BATCH):
+            taken.append(self._queue.popleft())
+            size += len(taken[-1].orders)
+        if not self._queue and not self._finished:
+            self._wanted.clear()
+        return taken
+
+    async def _pay(self, bundles: Sequence[Bundle]) -> bool:
+        """Send the orders; False when the wallet is away, which costs no order an attempt."""
+        orders = [order for bundle in bundles for order in bundle.orders]
+        try:
+            results = await self._wallet.pay(orders)
+        except HongbaoError as error:
+            _log.warning("wallet away", error=error.detail, orders=len(orders))
+            self._queue.extendleft(reversed(bundles))
+            self._wanted.set()
+            return False
+        at = 0
+        for bundle in bundles:
+            size = len(bundle.orders)
+            self._judge(bundle, results[at : at + size])
+            at += size
+        return True
+
+    def _judge(self, bundle: Bundle, results: Sequence[tuple[Pay, str | None]]) -> None:
+        """Keep of a bundle what is not final, for a later try under the same order numbers."""
+        left: list[tuple[Order, int]] = []
+        paid = 0
+        for order, seq, (status, reason) in zip(bundle.orders, bundle.seqs, results, strict=True):
+            given_up = status is Pay.UNKNOWN and bundle.attempts >= PAY_ATTEMPTS
+            if status is Pay.PAID:
+                paid += 1
+            elif status is Pay.REFUSED or given_up:
+                bundle.stuck.append((order.envelope_id, seq, (reason or "no answer")[:200]))
+                _log.error("payout stuck", order_no=order.order_no, reason=reason, envelope_id=str(order.envelope_id))
+            else:
+                left.append((order, seq))
+        _paid.labels("paid").inc(paid)
+        if paid:
+            _lag.observe(time.monotonic() - bundle.since)
+        if not left:
+            self._finished.append(bundle)
+            self._wanted.set()
+            return
+        bundle.orders = [order for order, _ in left]
+        bundle.seqs = [seq for _, seq in left]
+        bundle.attempts += 1
+        _paid.labels("unknown").inc(len(left))
+        pause_s = min(ORDER_PAUSE_S, 0.1 * 2 ** min(bundle.attempts, 12))
+        asyncio.get_running_loop().call_later(random.uniform(pause_s / 2, pause_s), self._again, bundle)  # noqa: S311
+
+    def _again(self, bundle: Bundle) -> None:
+        self._queue.append(bundle)
+        self._wanted.set()
+
+    async def _finish(self) -> None:
+        """Delete the rows of all finished bundles, and write down what is stuck, in one transaction."""
+        if not self._finished:
+            return
+        async with self._finishing:
+            bundles, self._finished = self._finished, []
+            if not bundles:
+                return
+            stuck = [(*one, bundle.attempts + 1) for bundle in bundles for one in bundle.stuck]
+            try:
+                connection = await self._session.use()
+                await connection.execute(
+                    _FINISH,
+                    [bundle.batch_id for bundle in bundles],
+                    [one[0] for one in stuck],
+                    [one[1] for one in stuck],
+                    [one[2] for one in stuck],
+                    [one[3] for one in stuck],
+                    self._clock.now(),
+                )
+            except BaseException:
+                self._finished.extend(bundles)
+                self._wanted.set()
+                raise
+        _stuck.inc(len(stuck))
+        self._held.difference_update(bundle.batch_id for bundle in bundles)

@@ -1,0 +1,27 @@
+-- append_contended: the same, all or nothing per envelope. The first claim of each envelope goes in unless somebody
+-- else holds its seq; only where it went in do the others follow. Returns the envelopes written.
+-- Index: claim's two unique keys. Lock: waits for a rival transaction that holds the same seq.
+WITH input AS (
+    SELECT * FROM unnest($1::bigint[], $2::integer[], $3::integer[], $4::text[], $5::text[], $6::bigint[])
+        AS input (envelope_id, seq, shares, kind, user_id, amount_fen)
+), first AS (
+    SELECT DISTINCT ON (envelope_id) * FROM input ORDER BY envelope_id, seq
+), head AS (
+    INSERT INTO claim (envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at)
+    SELECT envelope_id, (envelope_id % 1000)::smallint, seq, shares, kind, user_id, amount_fen, $7 FROM first
+    ON CONFLICT DO NOTHING
+    RETURNING envelope_id, seq
+), tail AS (
+    INSERT INTO claim (envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at)
+    SELECT envelope_id, (envelope_id % 1000)::smallint, i.seq, shares, kind, user_id, amount_fen, $7
+    FROM input i JOIN head USING (envelope_id) WHERE i.seq > head.seq
+    RETURNING envelope_id, seq
+), written AS (
+    SELECT * FROM head UNION ALL SELECT * FROM tail
+), boxed AS (
+    INSERT INTO payout_batch (created_at, server, envelope_ids, seqs)
+    SELECT $7, $8, array_agg(envelope_id ORDER BY envelope_id, seq), array_agg(seq ORDER BY envelope_id, seq)
+    FROM written HAVING count(*) > 0
+    RETURNING batch_id
+)
+SELECT (SELECT batch_id FROM boxed) AS batch_id, (SELECT array_agg(envelope_id) FROM head) AS envelope_ids

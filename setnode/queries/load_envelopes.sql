@@ -1,0 +1,25 @@
+-- load_envelopes: headers, logs and guests of envelopes of one slot and one day, in one round trip.
+-- $1 IDs, $2 slot, $3 and $4 the day's first and end ID: constants at planning, so that all but one leaf are pruned.
+-- Index: the primary keys. Lock: none.
+SELECT e.envelope_id, e.sender, e.kind, e.split, e.split_version, e.total_fen, e.shares, e.greeting, e.seed,
+    e.create_key, e.named, e.password_mac,
+    (extract(epoch FROM e.created_at) * 1000)::bigint AS created_at_ms,
+    (extract(epoch FROM e.opens_at) * 1000)::bigint AS opens_at_ms,
+    (extract(epoch FROM e.expires_at) * 1000)::bigint AS expires_at_ms,
+    c.seqs, c.kinds, c.users, c.amounts, c.times,
+    g.guests, g.tries, g.invitations
+FROM envelope e
+LEFT JOIN LATERAL (
+    SELECT array_agg(seq ORDER BY seq) AS seqs, array_agg(kind ORDER BY seq) AS kinds,
+        array_agg(user_id ORDER BY seq) AS users, array_agg(amount_fen ORDER BY seq) AS amounts,
+        array_agg((extract(epoch FROM claimed_at) * 1000)::bigint ORDER BY seq) AS times
+    FROM claim WHERE claim.envelope_id = e.envelope_id AND claim.slot = $2
+        AND claim.envelope_id >= $3 AND claim.envelope_id < $4
+) c ON true
+LEFT JOIN LATERAL (
+    SELECT array_agg(user_id) AS guests, array_agg(wrong_tries) AS tries, array_agg(invited) AS invitations
+    FROM guest WHERE guest.envelope_id = e.envelope_id AND guest.slot = $2
+        AND guest.envelope_id >= $3 AND guest.envelope_id < $4
+        AND (e.named OR e.password_mac IS NOT NULL)
+) g ON true
+WHERE e.envelope_id = ANY($1::bigint[]) AND e.slot = $2 AND e.envelope_id >= $3 AND e.envelope_id < $4

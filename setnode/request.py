@@ -1,0 +1,72 @@
+"""One request at an envelope, as it waits in the actor's mailbox."""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+from envelope.decide import Answer
+from envelope.errors import HongbaoError
+from envelope.outcomes import Outcome
+from wire.server import Peer
+
+
+class Ask(IntEnum):
+    """What is asked of the actor."""
+
+    OPEN = 1
+    GRAB = 2
+    DETAIL = 3
+    CANCEL = 4
+    EXPIRE = 5
+
+
+OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
+"""On the wire an outcome is its index here."""
+_CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
+
+
+class Request:
+    """`answer` or `fail` is called exactly once. `in_doubt` marks a claim whose commit's outcome was lost."""
+
+    __slots__ = ("arrived", "ask", "in_doubt", "number", "password_mac", "peer", "token_ok", "user")
+
+    def __init__(
+        self, ask: Ask, user: str, *, token_ok: bool, password_mac: str | None, peer: Peer, number: int, arrived: float
+    ) -> None:
+        self.ask = ask
+        self.user = user
+        self.token_ok = token_ok
+        self.password_mac = password_mac
+        self.peer = peer
+        self.number = number
+        self.arrived = arrived
+        self.in_doubt = False
+
+    def answer(self, answer: Answer) -> None:
+        """Tell the caller the outcome."""
+        outcome, amount_fen, seq, last, extra = answer
+        self.peer.reply(self.number, _CODES[outcome], amount_fen, seq, last, extra)
+
+    def tell(self, detail: dict[str, Any]) -> None:
+        """Tell the caller the envelope's detail (DETAIL and CANCEL)."""
+        self.peer.reply(self.number, detail)
+
+    def fail(self, error: HongbaoError) -> None:
+        """Tell the caller why there is no outcome."""
+        self.peer.fail(self.number, error)
+
+
+class LocalPeer(Peer):
+    """Takes the answers of requests that this process asks of itself (expiry, tests)."""
+
+    def __init__(self, told: Callable[..., None] = lambda *_: None) -> None:
+        super().__init__("local")
+        self._told = told
+
+    def reply(self, number: int, *values: Any) -> None:
+        """Hand the values to the callback."""
+        self._told(number, *values)
+
+    def fail(self, number: int, error: BaseException) -> None:
+        """Hand the error to the callback."""
+        self._told(number, error)

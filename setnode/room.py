@@ -1,0 +1,103 @@
+"""The room's door: takes requests off the link and hands each to whoever answers it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from envelope.errors import HongbaoError, Refused, Unavailable
+from envelope.split import Split
+from envelope.terms import Kind
+from setnode.creator import Create, Creator
+from setnode.passwords import mac
+from setnode.registry import Registry
+from setnode.request import Ask, Request
+from wire.messages import Op
+from wire.server import Peer
+
+_ASKS = {Op.OPEN: Ask.OPEN, Op.GRAB: Ask.GRAB, Op.DETAIL: Ask.DETAIL, Op.CANCEL: Ask.CANCEL}
+_ASK_BY_NUMBER: dict[int, Ask] = {int(op): ask for op, ask in _ASKS.items()}
+
+MAX_CREATES = 5_000
+"""Creates in flight in this process; above it `busy`."""
+
+
+class Room:
+    """Answers OPEN, GRAB, DETAIL, CANCEL through actors and CREATE through the creator."""
+
+    def __init__(
+        self, registry: Registry, creator: Creator, *, password_key: bytes, holds: Callable[[int], bool]
+    ) -> None:
+        self._registry = registry
+        self._creator = creator
+        self._password_key = password_key
+        self._holds = holds
+        self._creates: set[asyncio.Task[None]] = set()
+        self._loop_time = asyncio.get_running_loop().time
+        self.stopping = False
+
+    def handle(self, peer: Peer, number: int, op: int, args: list[Any]) -> None:
+        """Take one request; see `wire.messages.Op` for its arguments."""
+        ask = _ASK_BY_NUMBER.get(op)
+        if self.stopping:
+            raise Unavailable("stopping", "this server is going away; another one takes over", retry_after_s=0.5)
+        if ask is not None:
+            self._ask(ask, peer, number, args)
+        elif op == Op.CREATE:
+            self._own(self._create(peer, number, args))
+        else:
+            raise Refused("unknown_operation", f"operation {op} is not known here")
+
+    async def drain(self) -> None:
+        """Wait for the creates in flight."""
+        if self._creates:
+            await asyncio.wait(self._creates)
+
+    def _ask(self, ask: Ask, peer: Peer, number: int, args: list[Any]) -> None:
+        envelope_id, user = args[0], args[1]
+        if not self._holds(envelope_id):
+            raise Unavailable("wrong_set", "this envelope lives in another SET; the topology is being changed")
+        password = args[3] if ask is Ask.OPEN else None
+        password_mac = None if password is None else mac(self._password_key, envelope_id, password)
+        token_ok = ask is Ask.CANCEL or bool(args[2])
+        request = Request(
+            ask, user, token_ok=token_ok, password_mac=password_mac, peer=peer, number=number, arrived=self._loop_time()
+        )
+        self._registry.offer(envelope_id, request)
+
+    async def _create(self, peer: Peer, number: int, args: list[Any]) -> None:
+        try:
+            replayed, view = await self._creator.create(_parse_create(args))
+        except HongbaoError as error:
+            peer.fail(number, error)
+        except Exception as error:  # noqa: BLE001 - the caller must hear of it, the peer logs it
+            peer.fail(number, error)
+        else:
+            peer.reply(number, replayed, view)
+
+    def _own(self, create: Awaitable[None]) -> None:
+        """Own the task: a caller that hangs up does not cancel a create."""
+        if len(self._creates) >= MAX_CREATES:
+            raise Unavailable("busy", "too many envelopes are being created at once; try again")
+        task = asyncio.ensure_future(create)
+        self._creates.add(task)
+        task.add_done_callback(self._creates.discard)
+
+
+def _parse_create(args: list[Any]) -> Create:
+    sender, create_key, fingerprint, envelope_ids, terms = args
+    to = terms.get("to")
+    return Create(
+        sender=sender,
+        create_key=create_key,
+        fingerprint=fingerprint,
+        envelope_ids=envelope_ids,
+        kind=Kind(terms["kind"]),
+        split=Split(terms["split"]),
+        total_fen=terms["total_fen"],
+        count=terms["count"],
+        greeting=terms.get("greeting") or "",
+        to=None if to is None else frozenset(to),
+        password=terms.get("password"),
+        opens_at_ms=terms.get("opens_at_ms"),
+        expires_in_s=terms["expires_in_s"],
+    )

@@ -1,0 +1,218 @@
+"""Puts one setnode server together and runs it: who owns which connection, task and periodic service."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import date
+from pathlib import Path
+
+import msgspec
+from aiohttp import web
+
+from envelope.claim_log import ClaimLog
+from envelope.errors import InvariantBroken
+from runtime import logs, metrics
+from runtime.clock import Clock, SystemClock
+from runtime.http import HttpServer, Readiness, add_probes
+from runtime.periodic import Periodic
+from runtime.postgres import Session
+from runtime.settings import host_and_port
+from schema.day_tables import known_days
+from setnode.admission import Admission, AdmissionConfig
+from setnode.claims import ClaimLane
+from setnode.committer import Committer
+from setnode.creates import CreateLane
+from setnode.creator import Creator
+from setnode.expiry import Expiry, ExpiryConfig
+from setnode.limits import CLAIM_CONNECTIONS, RECYCLE_AFTER, SWEEP_AFTER_S
+from setnode.loader import Loader, fetch_logs
+from setnode.payout import READ_EVERY_S, Payouts
+from setnode.registry import Registry
+from setnode.room import Room
+from setnode.sweeper import Sweeper
+from sharding.ids import business_date, day_of
+from sharding.slots import database_of
+from sharding.topology import TopologyFile
+from wire.link import Link
+from wire.server import add_link
+from wire.wallet import WalletClient
+
+DRAIN_S = 1.5
+"""How long a stop waits for what is in flight."""
+
+_log = logs.get("setnode")
+_waiting = metrics.gauge("hongbao_mailbox_waiting", "Requests waiting in all mailboxes")
+_payouts_held = metrics.gauge("hongbao_payout_batches_held", "Committed batches not paid yet, in memory")
+
+
+class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Read from HONGBAO_*; see `runtime.settings`."""
+
+    listen: str
+    topology: str
+    set: str
+    server: str
+    postgres_dsn: str
+    memcached: str
+    wallet_url: str
+    link_key: str
+    password_key: str
+    admission_cap: int = 8
+    admission_envelope_cap: int = 1
+    claim_connections: int = CLAIM_CONNECTIONS
+    sweep_after_s: float = SWEEP_AFTER_S
+
+
+class Setnode:
+    """The parts of one server, wired together. `run` owns every task."""
+
+    def __init__(self, settings: SetnodeSettings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.topology = TopologyFile(Path(settings.topology))
+        self.readiness = Readiness()
+        dsn = settings.postgres_dsn
+        self.wallet_link = Link("wallet", settings.wallet_url, key=settings.link_key)
+        wallet = WalletClient(self.wallet_link)
+        self.admission = Admission(
+            settings.set,
+            settings.memcached,
+            AdmissionConfig(cap=settings.admission_cap, envelope_cap=settings.admission_envelope_cap),
+        )
+        self._sessions = {
+            name: Session(dsn, {"application_name": f"{settings.server}:{name}", **extra}, recycle_after=RECYCLE_AFTER)
+            for name, extra in _SESSIONS.items()
+        }
+        claim_sessions = [
+            Session(dsn, {"application_name": f"{settings.server}:claims"}, recycle_after=RECYCLE_AFTER)
+            for _ in range(settings.claim_connections)
+        ]
+        self._all_sessions = [*self._sessions.values(), *claim_sessions]
+        self.payouts = Payouts(wallet, self._sessions["payout"], self.clock, settings.server)
+        self.claim_lane = ClaimLane(self.clock, settings.server, self.payouts.committed)
+        self.create_lane = CreateLane()
+        self.loader = Loader(self._sessions["load"])
+        self.registry = Registry(
+            self.clock,
+            loop_time=asyncio.get_running_loop().time,
+            want_commit=self.claim_lane.want,
+            want_load=self.loader.want,
+        )
+        self.claims = Committer(self.claim_lane, claim_sessions, self.admission)
+        self.creates = Committer(self.create_lane, [self._sessions["create"]], self.admission)
+        key = settings.password_key.encode()
+        self._fetching = asyncio.Lock()
+        self.creator = Creator(
+            wallet, self.create_lane, self.clock, password_key=key, fetch=self._fetch, adopt=self.registry.adopt
+        )
+        self.room = Room(self.registry, self.creator, password_key=key, holds=self.holds)
+        self.expiry = Expiry(self._sessions["expiry"], self.registry, self.clock, self.owns, ExpiryConfig())
+        self.sweeper = Sweeper(
+            self._sessions["sweep"], wallet, self.clock, settings.server, self.holds, after_s=settings.sweep_after_s
+        )
+        self.days: set[date] = set()
+
+    def holds(self, envelope_id: int) -> bool:
+        """Say whether the envelope's database belongs to this SET."""
+        return self.topology.current.set_for_database(database_of(envelope_id % 1000)).name == self.settings.set
+
+    def owns(self, envelope_id: int) -> bool:
+        """Say whether this server is the envelope's first on the ring."""
+        return self.holds(envelope_id) and (self.topology.current.server_for(envelope_id).name == self.settings.server)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop`, then finish what is in flight and leave."""
+        async with asyncio.TaskGroup() as tasks:
+            running = [
+                tasks.create_task(work)
+                for work in (
+                    self.wallet_link.maintain(),
+                    self.loader.run(),
+                    self.claims.run(),
+                    self.creates.run(),
+                    self.payouts.run(),
+                    *(service.run() for service in self._services()),
+                )
+            ]
+            self._require()
+            app = web.Application()
+            add_probes(app, self.readiness)
+            add_link(app, self.room, key=self.settings.link_key)
+            async with HttpServer(app, *host_and_port(self.settings.listen)):
+                _log.info("setnode serves", server=self.settings.server, listen=self.settings.listen)
+                await stop.wait()
+                await self._drain()
+            for task in running:
+                task.cancel()
+        self.admission.close()
+        await asyncio.gather(*(session.close() for session in self._all_sessions))
+
+    def _services(self) -> list[Periodic]:
+        return [
+            Periodic("expiry", self.expiry.run_once, interval_s=self.expiry.config.interval_s, timeout_s=30.0),
+            Periodic("sweeper", self.sweeper.run_once, interval_s=5.0, timeout_s=30.0),
+            Periodic("payout_read_back", self.payouts.read_back, interval_s=READ_EVERY_S, timeout_s=30.0),
+            Periodic("days", self._look_at_days, interval_s=5.0, timeout_s=10.0),
+            Periodic("topology", self._reload_topology, interval_s=1.0),
+            Periodic("gauges", self._gauge, interval_s=1.0),
+        ]
+
+    def _require(self) -> None:
+        self.readiness.require("database", lambda: bool(self.days))
+        self.readiness.require("day tables of today", lambda: self._today() in self.days)
+        self.readiness.require("wallet", lambda: self.wallet_link.up)
+
+    async def _drain(self) -> None:
+        """Take no new work; wait for actors, creates and commits, bounded in time."""
+        self.room.stopping = True
+        try:
+            async with asyncio.timeout(DRAIN_S):
+                await self.room.drain()
+                while self.registry.statistics()["waiting"] or not (self.claims.idle and self.creates.idle):
+                    await asyncio.sleep(0.01)
+        except TimeoutError:
+            _log.warning("stopped with work in flight; Postgres knows what was committed")
+
+    async def _fetch(self, envelope_id: int) -> ClaimLog | InvariantBroken | None:
+        async with self._fetching:
+            connection = await self._sessions["fetch"].use()
+            found = await fetch_logs(connection, envelope_id % 1000, day_of(envelope_id), [envelope_id])
+        return found.get(envelope_id)
+
+    async def _look_at_days(self) -> None:
+        async with self._fetching:
+            self.days = await known_days(await self._sessions["fetch"].use())
+
+    async def _reload_topology(self) -> None:
+        if self.topology.reload():
+            _log.info("topology reloaded", version=self.topology.current.version)
+
+    async def _gauge(self) -> None:
+        _waiting.set(self.registry.statistics()["waiting"])
+        _payouts_held.set(self.payouts.held)
+
+    def _today(self) -> date:
+        return business_date(self.clock.now(), self.topology.current.zone)
+
+
+_SESSIONS: dict[str, dict[str, str]] = {
+    "create": {},
+    # Constants at planning time: all partitions but one are pruned before they are opened.
+    "load": {"plan_cache_mode": "force_custom_plan"},
+    "fetch": {"plan_cache_mode": "force_custom_plan"},
+    "payout": {},
+    "expiry": {},
+    "sweep": {},
+}
+
+
+@asynccontextmanager
+async def running(settings: SetnodeSettings, clock: Clock | None = None) -> AsyncIterator[Setnode]:
+    """Run a server beside the block (tests and benchmarks inside one process)."""
+    node, stop = Setnode(settings, clock), asyncio.Event()
+    task = asyncio.ensure_future(node.run(stop))
+    try:
+        yield node
+    finally:
+        stop.set()
+        await task

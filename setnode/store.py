@@ -1,0 +1,84 @@
+"""The SET's Postgres as this room sees it: append claims, insert envelopes, load what stands.
+
+Every statement that writes runs alone or in one explicit transaction, without a client-side timeout: a commit is
+never cancelled. Whoever calls decides what a lost connection means (`runtime.postgres.is_lost`).
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import asyncpg
+
+from envelope.terms import Terms
+from runtime.clock import from_ms
+from setnode import queries
+from setnode.batch import ClaimBatch
+
+_APPEND = queries.read("append_claims")
+_CONTENDED = queries.read("append_contended")
+_WRONG = queries.read("count_wrong_passwords")
+_INSERT = queries.read("insert_envelopes")
+
+Connection = Any
+
+
+class Written(NamedTuple):
+    """What a batch left in the database. `refused` are envelopes of which nothing was written: a rival was first."""
+
+    batch_id: int | None
+    refused: frozenset[int] = frozenset()
+
+
+async def append_claims(connection: Connection, batch: ClaimBatch, at: datetime, server: str) -> Written:
+    """Write a batch of claims in one transaction; durable when it returns.
+
+    The plain way is strict and one round trip; a unique violation (a second writer) takes the contended way, which
+    is all or nothing per envelope.
+    """
+    if batch.tries_ids:
+        async with connection.transaction():
+            await connection.execute(_WRONG, batch.tries_ids, batch.tries_users, batch.tries_counts)
+            if not batch.envelope_ids:
+                return Written(None)
+            return await _contended(connection, batch, at, server)
+    try:
+        return Written(await connection.fetchval(_APPEND, *_columns(batch), at, server))
+    except asyncpg.UniqueViolationError:
+        return await _contended(connection, batch, at, server)
+
+
+async def _contended(connection: Connection, batch: ClaimBatch, at: datetime, server: str) -> Written:
+    row = await connection.fetchrow(_CONTENDED, *_columns(batch), at, server)
+    written = frozenset(row["envelope_ids"] or ())
+    return Written(row["batch_id"], frozenset(batch.envelope_ids) - written)
+
+
+def _columns(batch: ClaimBatch) -> tuple[Sequence[Any], ...]:
+    return (batch.envelope_ids, batch.seqs, batch.shares, batch.kinds, batch.users, batch.amounts)
+
+
+async def insert_envelopes(connection: Connection, batch: Sequence[Terms]) -> set[int]:
+    """Insert headers in one transaction; returns the IDs that went in (the others stood already)."""
+    guests = [(terms.envelope_id, user) for terms in batch for user in sorted(terms.invited or ())]
+    rows = await connection.fetch(
+        _INSERT,
+        [terms.envelope_id for terms in batch],
+        [terms.sender for terms in batch],
+        [terms.kind.value for terms in batch],
+        [terms.split.value for terms in batch],
+        [terms.split_version for terms in batch],
+        [terms.total_fen for terms in batch],
+        [terms.count for terms in batch],
+        [terms.greeting for terms in batch],
+        [from_ms(terms.created_at_ms) for terms in batch],
+        [from_ms(terms.opens_at_ms) for terms in batch],
+        [from_ms(terms.expires_at_ms) for terms in batch],
+        [terms.seed.hex() for terms in batch],
+        [terms.create_key for terms in batch],
+        [terms.invited is not None for terms in batch],
+        [terms.password_mac for terms in batch],
+        [envelope_id for envelope_id, _ in guests],
+        [user for _, user in guests],
+    )
+    return {row["envelope_id"] for row in rows}

@@ -1,0 +1,94 @@
+"""The sweeper: undoes creates that paid in and then died.
+
+It walks the wallet's funds in order, a while behind the present, and compares them with the headers here. For a fund
+without a header it writes one that is closed at once, refunding everything; the header's primary key decides
+between the sweeper and a retry of the create, so it is one or the other and never both.
+"""
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from envelope.split import SPLIT_VERSION
+from runtime import logs, metrics, postgres
+from runtime.clock import Clock, to_ms
+from setnode import queries
+from setnode.limits import SWEEP_AFTER_S
+from wire.wallet import WalletClient
+
+_UNDO = queries.read("undo_creates")
+_TRY_LOCK = "SELECT pg_try_advisory_lock(hashtext('hongbao_sweeper'))"
+_UNLOCK = "SELECT pg_advisory_unlock(hashtext('hongbao_sweeper'))"
+
+_log = logs.get("setnode")
+_undone = metrics.counter("hongbao_creates_undone_total", "Creates that died half way and were refunded")
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """What one round saw."""
+
+    funds: int
+    undone: int
+
+
+class Sweeper:
+    """`run_once` compares one page of funds; one server of the SET at a time does it (advisory lock)."""
+
+    PAGE = 500
+
+    def __init__(
+        self,
+        session: postgres.Session,
+        wallet: WalletClient,
+        clock: Clock,
+        server: str,
+        holds: Callable[[int], bool],
+        *,
+        after_s: float = SWEEP_AFTER_S,
+    ) -> None:
+        self._session = session
+        self._wallet = wallet
+        self._clock = clock
+        self._server = server
+        self._holds = holds
+        self._after_s = after_s
+
+    async def run_once(self) -> SweepResult:
+        """Compare up to one page of funds that are older than `after_s`."""
+        connection = await self._session.use()
+        if not await connection.fetchval(_TRY_LOCK):
+            return SweepResult(0, 0)
+        try:
+            after = await connection.fetchval("SELECT after FROM fund_cursor")
+            until_ms = to_ms(self._clock.now() - timedelta(seconds=self._after_s))
+            funds = await self._wallet.funds(after, until_ms, self.PAGE)
+            if not funds:
+                return SweepResult(0, 0)
+            ours = [fund for fund in funds if self._holds(fund[1])]
+            undone = await self._undo(ours)
+            await connection.execute("UPDATE fund_cursor SET after = $1 WHERE after < $1", funds[-1][0])
+            return SweepResult(len(funds), undone)
+        finally:
+            if not connection.is_closed():
+                await connection.fetchval(_UNLOCK)
+
+    async def _undo(self, funds: Sequence[tuple[int, int, str, int]]) -> int:
+        if not funds:
+            return 0
+        connection = await self._session.use()
+        rows = await connection.fetch(
+            _UNDO,
+            [envelope_id for _, envelope_id, _, _ in funds],
+            [user for _, _, user, _ in funds],
+            [total_fen for *_, total_fen in funds],
+            [secrets.token_hex(32) for _ in funds],
+            self._clock.now(),
+            self._server,
+            SPLIT_VERSION,
+        )
+        for row in rows:
+            _log.warning("create undone: it paid in and never came to life", envelope_id=str(row["envelope_id"]))
+        _undone.inc(len(rows))
+        return len(rows)

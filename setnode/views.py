@@ -1,0 +1,66 @@
+"""How an envelope is shown: the JSON objects of create and detail, all but the share token."""
+
+from datetime import UTC
+from typing import Any
+
+from envelope.claim_log import ClaimLog
+from envelope.outcomes import State
+from envelope.split import commitment
+from envelope.terms import Terms
+from runtime.clock import from_ms
+from sharding.ids import format_id
+
+
+def created_view(terms: Terms) -> dict[str, Any]:
+    """Return what the sender is told at creation; depends on nothing that changes, so a repeat is the same."""
+    scheduled = terms.opens_at_ms > terms.created_at_ms
+    view: dict[str, Any] = {
+        "envelope_id": format_id(terms.envelope_id),
+        "status": State.SCHEDULED if scheduled else State.OPEN,
+        "sender": terms.sender,
+        "kind": terms.kind.value,
+        "split": terms.split.value,
+        "split_version": terms.split_version,
+        "split_commitment": commitment(terms.seed),
+        "total_fen": terms.total_fen,
+        "count": terms.count,
+        "greeting": terms.greeting,
+        "password_required": terms.password_mac is not None,
+        "created_at": instant(terms.created_at_ms),
+        "opens_at": instant(terms.opens_at_ms),
+        "expires_at": instant(terms.expires_at_ms),
+    }
+    if terms.invited is not None:
+        view["to"] = sorted(terms.invited)
+    return view
+
+
+def detail_view(log: ClaimLog, viewer: str, now_ms: int) -> dict[str, Any]:
+    """Return the envelope as `viewer` may see it: only what is committed; the seed only once nothing can change."""
+    terms, state = log.terms, log.state(now_ms)
+    claims = log.claims()
+    view = created_view(terms)
+    if viewer != terms.sender:
+        view.pop("to", None)
+    view["status"] = state.value
+    view["claimed_count"] = len(claims)
+    view["claimed_fen"] = sum(amount for _, amount, _ in claims)
+    view["claims"] = [
+        {"seq": seq, "user": user, "amount_fen": amount, "claimed_at": instant(at_ms)}
+        for seq, (user, amount, at_ms) in enumerate(claims)
+    ]
+    if state is State.SOLD_OUT:
+        # max() keeps the first of equals: a tie goes to whoever opened first.
+        view["best_luck"] = max(view["claims"], key=lambda claim: int(claim["amount_fen"]))
+    closing = log.closing
+    if closing is not None and state in (State.EXPIRED, State.CANCELED) and log.committed > len(claims):
+        view["refund_fen"] = closing.amount_fen
+        view["closed_at"] = instant(closing.at_ms)
+    if state is State.SOLD_OUT or "closed_at" in view:
+        view["split_seed"] = terms.seed.hex()
+    return view
+
+
+def instant(milliseconds: int) -> str:
+    """Write an instant as RFC 3339 in UTC with milliseconds."""
+    return from_ms(milliseconds).astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

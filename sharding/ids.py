@@ -1,0 +1,118 @@
+"""Envelope IDs: `YYMMDD` · ten digits · slot (three digits), 19 decimal digits in one int64.
+
+An int inside, a string outside (JSON numbers lose digits above 2^53). The first digit is never 0 and the
+whole never above 2^63 - 1, so the years are 2010 to 2092. The day is the business day at creation and is
+read from the ID, never from a clock; slot, database, table, day and hot or cold all follow from the ID
+without a look-up.
+"""
+
+from datetime import date, datetime
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from envelope.errors import InvariantBroken, Refused
+from sharding.slots import MAX_SLOTS, SERIALS, Layout
+
+DIGITS = 19
+FIRST_YEAR, LAST_YEAR = 2010, 2092
+BUSINESS_ZONE = ZoneInfo("Asia/Shanghai")
+_DAY_DIGITS = 6
+_SLOT_DIGITS = 3
+_IDS_PER_DAY = SERIALS * MAX_SLOTS
+
+
+def make_id(day: date, serial: int, slot: int) -> int:
+    """Return the ID made of a business day, a serial of up to ten digits and a slot.
+
+    Raises InvariantBroken where a part is out of range: the caller computed it.
+    """
+    if not (0 <= serial < SERIALS and 0 <= slot < MAX_SLOTS):
+        raise InvariantBroken("id_parts", f"serial {serial} or slot {slot} is out of range")
+    return first_id(day) + serial * MAX_SLOTS + slot
+
+
+def day_of(envelope_id: int) -> date:
+    """Return the business day on which the envelope was made. The ID must have come from here."""
+    return _day_of_digits(envelope_id // _IDS_PER_DAY)
+
+
+def slot_of(envelope_id: int) -> int:
+    """Return the slot: the last three digits."""
+    return envelope_id % MAX_SLOTS
+
+
+def serial_of(envelope_id: int) -> int:
+    """Return the ten digits between day and slot as a number."""
+    return envelope_id // MAX_SLOTS % SERIALS
+
+
+def format_id(envelope_id: int) -> str:
+    """Return the ID as it stands in URLs and JSON: 19 digits."""
+    return str(envelope_id)
+
+
+def parse_id(text: object, layout: Layout) -> int:
+    """Return the ID that a client wrote as a string of exactly 19 ASCII digits.
+
+    Raises Refused with code `malformed_envelope_id` (no such string, or a year no ID can have),
+    `impossible_day` (a day that never was, like 30 February) or `unknown_slot` (none of `layout`). Whether
+    the envelope exists is not looked at, nor whether its day has come: see `check_not_future`.
+    """
+    # isdigit alone would take Arabic or full-width digits, int() alone signs, spaces and underscores.
+    if not (isinstance(text, str) and len(text) == DIGITS and text.isascii() and text.isdigit()):
+        raise _malformed()
+    _check_day(text[:_DAY_DIGITS])
+    envelope_id = int(text)
+    if envelope_id % MAX_SLOTS >= layout.slots:
+        raise Refused("unknown_slot", f"Slot {text[-_SLOT_DIGITS:]} of this envelope ID does not exist here.")
+    return envelope_id
+
+
+def check_not_future(envelope_id: int, today: date) -> None:
+    """Raise Refused `future_envelope_id` for an ID of a later business day than `today`.
+
+    No tolerance here: who must live with clocks that differ gives the business date of an instant a little
+    later.
+    """
+    if day_of(envelope_id) > today:
+        raise Refused("future_envelope_id", "This envelope ID is of a day that has not come yet.")
+
+
+def first_id(day: date) -> int:
+    """Return the least ID a business day can have: the lower bound, included, of its partitions."""
+    if not FIRST_YEAR <= day.year <= LAST_YEAR:
+        raise InvariantBroken("id_year", f"IDs reach from {FIRST_YEAR} to {LAST_YEAR}, {day} is outside")
+    return ((day.year % 100 * 100 + day.month) * 100 + day.day) * _IDS_PER_DAY
+
+
+def end_id(day: date) -> int:
+    """Return the upper bound, not included, of the IDs of a business day."""
+    return first_id(day) + _IDS_PER_DAY
+
+
+def business_date(instant: datetime, zone: ZoneInfo = BUSINESS_ZONE) -> date:
+    """Return the business day of an aware instant: its date in `zone`. A naive one breaks an invariant."""
+    if instant.utcoffset() is None:
+        raise InvariantBroken("aware_time", "a business date needs an instant with a time zone")
+    return instant.astimezone(zone).date()
+
+
+# A few days are in use at any time; all days that can be are 30,316. Refusals are not cached, and need not
+# be.
+@lru_cache(maxsize=1_024)
+def _day_of_digits(digits: int) -> date:
+    return date(2000 + digits // 10_000, digits // 100 % 100, digits % 100)
+
+
+@lru_cache(maxsize=1_024)
+def _check_day(digits: str) -> None:
+    if not FIRST_YEAR <= 2000 + int(digits[:2]) <= LAST_YEAR:
+        raise _malformed()
+    try:
+        _day_of_digits(int(digits))
+    except ValueError:
+        raise Refused("impossible_day", "This envelope ID is of a day that never was.") from None
+
+
+def _malformed() -> Refused:
+    return Refused("malformed_envelope_id", f"An envelope ID has {DIGITS} digits and starts with a date.")

@@ -1,0 +1,82 @@
+"""Slots: the last three digits of an ID. The first two of them are the database, the last one the table.
+
+The slot of a new envelope is a keyed hash of (sender, idempotency key): a retried create finds its first
+attempt in the same place, also across midnight, and nobody without the key can aim his envelopes at one
+slot.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+from envelope.errors import InvariantBroken
+
+TABLES_PER_DATABASE = 10
+MAX_SLOTS = 1_000
+# IDs have ten digits between the day and the slot.
+SERIALS = 10**10
+# Shorter keys could be guessed; blake2b takes 64 bytes at most.
+_KEY_BYTES = range(16, 65)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How many slots there are: 1,000 in production, 100 embedded. Fixed for the life of the data."""
+
+    slots: int
+
+    def __post_init__(self) -> None:
+        """Raise InvariantBroken unless the slots fill whole databases."""
+        if not TABLES_PER_DATABASE <= self.slots <= MAX_SLOTS or self.slots % TABLES_PER_DATABASE:
+            raise InvariantBroken("layout", f"slots must be a multiple of 10 from 10 to 1,000, not {self.slots}")
+
+    @property
+    def databases(self) -> int:
+        """How many databases there are: db_00 up to, with 1,000 slots, db_99."""
+        return self.slots // TABLES_PER_DATABASE
+
+
+PRODUCTION = Layout(1_000)
+EMBEDDED = Layout(100)
+
+
+def slot_for(sender: str, idempotency_key: str, key: bytes, layout: Layout) -> int:
+    """Return the slot, 0 to `layout.slots` - 1, of what `sender` makes with this idempotency key.
+
+    `key` is the deployment's secret of 16 to 64 bytes; it must never change while a create may be retried.
+    """
+    return int.from_bytes(_digest(sender, idempotency_key, key, 0)[:8], "big") % layout.slots
+
+
+def serial_for(sender: str, idempotency_key: str, key: bytes, attempt: int = 0) -> int:
+    """Return the ten digits (0 to 10^10 - 1) between day and slot of the envelope's ID.
+
+    Two envelopes of one slot and day may by chance get the same: with n of them about n^2 / 2 * 10^-10
+    pairs do. Who meets a unique violation of another (sender, key) asks again with `attempt` + 1; the slot
+    stays.
+    """
+    return int.from_bytes(_digest(sender, idempotency_key, key, attempt)[8:], "big") % SERIALS
+
+
+def database_of(slot: int) -> int:
+    """Return the database `xx` of a slot: its first two digits."""
+    return slot // TABLES_PER_DATABASE
+
+
+def table_of(slot: int) -> int:
+    """Return the table `y` of a slot: its last digit."""
+    return slot % TABLES_PER_DATABASE
+
+
+def database_name(database: int) -> str:
+    """Return the name of a database as topology pins and schemas write it: 7 -> "db_07"."""
+    return f"db_{database:02d}"
+
+
+def _digest(sender: str, idempotency_key: str, key: bytes, attempt: int) -> bytes:
+    if len(key) not in _KEY_BYTES:
+        raise InvariantBroken("slot_key", f"the slot key must have 16 to 64 bytes, not {len(key)}")
+    # Headers may carry bytes that are no UTF-8, as lone surrogates; they have a place like any other.
+    first, second = sender.encode(errors="surrogatepass"), idempotency_key.encode(errors="surrogatepass")
+    # Lengths first, or ("ab", "c") and ("a", "bc") would be one envelope.
+    text = b"%d:%d:%d:%b%b" % (attempt, len(first), len(second), first, second)
+    return hashlib.blake2b(text, digest_size=16, key=key, person=b"hongbao.slot").digest()
