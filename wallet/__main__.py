@@ -47,13 +47,15 @@ def writer_session(dsn: str) -> Session:
     """
     return Session(
         dsn,
-        lock_timeout=str(LOCK_WAIT_MS),
-        idle_in_transaction_session_timeout=str(IDLE_IN_TRANSACTION_MS),
-        plan_cache_mode="force_generic_plan",
-        enable_seqscan="off",
-        enable_hashjoin="off",
-        enable_mergejoin="off",
-        jit="off",
+        {
+            "lock_timeout": str(LOCK_WAIT_MS),
+            "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS),
+            "plan_cache_mode": "force_generic_plan",
+            "enable_seqscan": "off",
+            "enable_hashjoin": "off",
+            "enable_mergejoin": "off",
+            "jit": "off",
+        },
     )
 
 

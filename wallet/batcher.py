@@ -127,8 +127,8 @@ class Batcher:
                 await self._wake.wait()
         except TimeoutError:
             return
-        except Unavailable as error:
-            _log.warning("no ledger", error=error.detail)
+        except Exception as error:  # noqa: BLE001 - also a wrong password: `/readyz` says no until somebody mends it
+            _log.warning("no ledger", error=f"{type(error).__name__}: {error}")
             await pause(3)
 
     async def _settle(self, batch: list[Job]) -> None:
@@ -159,15 +159,14 @@ class Batcher:
     async def _alone(self, batch: list[Job]) -> None:
         """Give each request a transaction of its own: one that cannot be written must not hold up the others."""
         for job in batch:
-            for attempt in range(ALONE_AFTER):
+            for attempt in range(1, ALONE_AFTER + 1):
+                if not self._still_wanted([job]):
+                    break
                 try:
                     plan = await self._attempt([job], careful=True)
                 except Exception as error:  # noqa: BLE001 - every error must end in an answer
-                    known = not is_lost(error)
-                    if attempt + 1 == ALONE_AFTER:
-                        _log.error("request failed", error=f"{type(error).__name__}: {error}")
-                        failed = Unavailable("internal_error", "an unexpected error was logged", outcome_known=known)
-                        self._let_go([job], failed)
+                    if attempt == ALONE_AFTER:
+                        self._let_go([job], _failed(error))
                     else:
                         await pause(attempt)
                 else:
@@ -230,6 +229,11 @@ class Batcher:
 
 def _may_try_again(error: Exception) -> bool:
     return isinstance(error, Unavailable) or is_lost(error) or getattr(error, "sqlstate", None) in _TRY_AGAIN
+
+
+def _failed(error: Exception) -> Unavailable:
+    _log.error("request failed", error=f"{type(error).__name__}: {error}")
+    return Unavailable("internal_error", "an unexpected error was logged", outcome_known=not is_lost(error))
 
 
 def _too_late(*, sent: bool) -> Unavailable:

@@ -57,8 +57,10 @@ PROVIDER_AT_ONCE: Final = 64
 PROVIDER_CALL_S: Final = 1.0
 """One HTTP call; a payment (ask, order, ask again, with pauses) must end below REQUEST_DEADLINE_S."""
 PROVIDER_TRIES: Final = 3
-PROVIDER_PATIENCE_S: Final = 3.0
+PROVIDER_PATIENCE_S: Final = 2.5
 """All tries of one payment; then UNKNOWN, and the SET repeats later under the same number."""
+PROVIDER_WAIT_S: Final = 1.0
+"""Waiting for one of the places; then UNKNOWN. So a PAY of any length is answered before its link gives up."""
 PROVIDER_BODY_BYTES: Final = 4_096
 
 
@@ -69,7 +71,8 @@ def check() -> None:
         "a batch fits into the queue": MAX_BATCH_ORDERS < MAX_QUEUED_ORDERS,
         "the wallet gives up before the link": REQUEST_DEADLINE_S < LINK_DEADLINE_S,
         "a lock is waited for within the deadline": LOCK_WAIT_MS / 1000 < REQUEST_DEADLINE_S,
-        "a payment outside ends in time": PROVIDER_CALL_S < PROVIDER_PATIENCE_S < REQUEST_DEADLINE_S,
+        "a payment outside ends in time": PROVIDER_CALL_S < PROVIDER_PATIENCE_S
+        and PROVIDER_WAIT_S + PROVIDER_PATIENCE_S < REQUEST_DEADLINE_S,
         "a read ends in time": READ_WAIT_S + READ_TIMEOUT_MS / 1000 < LINK_DEADLINE_S,
     }
     for name, holds in relations.items():

@@ -14,7 +14,7 @@ from runtime import logs
 from wallet import measures
 from wallet.batcher import Batcher
 from wallet.channels import LedgerChannel, Result
-from wallet.limits import PROVIDER_AT_ONCE
+from wallet.limits import PROVIDER_AT_ONCE, PROVIDER_WAIT_S
 from wallet.postings import PROVIDER
 from wallet.provider import Provider
 from wallet.readers import Readers
@@ -93,8 +93,15 @@ class ProviderChannel:
         return decided
 
     async def _settle(self, order: PayOrder) -> Result:
-        async with self._gate:
+        try:
+            async with asyncio.timeout(PROVIDER_WAIT_S):
+                await self._gate.acquire()
+        except TimeoutError:
+            return Result(Pay.UNKNOWN, "provider_busy")
+        try:
             return await self._provider.settle(order)
+        finally:
+            self._gate.release()
 
     async def _book(self, paid: Sequence[PayOrder], results: dict[str, Result]) -> None:
         if not paid:

@@ -7,23 +7,21 @@ from envelope.errors import Unavailable
 from runtime.postgres import Session, is_lost
 from wallet.limits import BUSY_RETRY_S, MAX_WAITING_READS, READ_TIMEOUT_MS, READ_WAIT_S, READERS
 
+_SETTINGS = {
+    "statement_timeout": str(READ_TIMEOUT_MS),
+    "default_transaction_read_only": "on",
+    # Pages are index ranges whatever their parameters; planning each anew costs more than it can find.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "jit": "off",
+}
+
 
 class Readers:
     """Runs one read at a time on each of `READERS` sessions. A read may be cancelled, it changes nothing."""
 
     def __init__(self, dsn: str, readers: int = READERS) -> None:
-        # plan_cache_mode: pages are index ranges whatever their parameters; planning each anew costs more.
-        self._sessions = [
-            Session(
-                dsn,
-                statement_timeout=str(READ_TIMEOUT_MS),
-                default_transaction_read_only="on",
-                plan_cache_mode="force_generic_plan",
-                enable_seqscan="off",
-                jit="off",
-            )
-            for _ in range(readers)
-        ]
+        self._sessions = [Session(dsn, _SETTINGS) for _ in range(readers)]
         self._free: asyncio.LifoQueue[Session] = asyncio.LifoQueue()
         for session in self._sessions:
             self._free.put_nowait(session)

@@ -52,3 +52,9 @@ CREATE TABLE fund (
     CONSTRAINT fund_envelope UNIQUE (envelope_id),
     CONSTRAINT fund_amount CHECK (total_fen > 0)
 );
+
+-- Roles: the wallet appends and moves balances, the audit reads, nobody but the owner changes or deletes what was written.
+GRANT USAGE ON SCHEMA public TO hongbao_wallet, hongbao_audit;
+GRANT SELECT, INSERT ON transfer, fund TO hongbao_wallet;
+GRANT SELECT, INSERT, UPDATE (balance_fen) ON account TO hongbao_wallet;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO hongbao_audit;

@@ -1,19 +1,20 @@
 """What the wallet's tests stand on: a fresh wallet database, its parts wired as the process wires them, and a proof.
 
-`HONGBAO_TEST_POSTGRES` names a server (a DSN of a superuser); the shared fixture can take its place.
+A test module imports the fixtures it uses, and names them in `__all__`.
 """
 
 import asyncio
 import contextlib
-import os
 import uuid
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import asyncpg
 import pytest
 
+from cluster.roles import WALLET
+from schema.migrate import migrate_wallet
+from tests.conftest import Databases
 from wallet.__main__ import writer_session
 from wallet.accounts import Accounts
 from wallet.batcher import Batcher
@@ -25,39 +26,13 @@ from wallet.statements import Statements
 from wire.messages import PayKind
 from wire.orders import payout_order
 
-MIGRATIONS = sorted((Path(__file__).parents[2] / "schema" / "wallet").glob("[0-9]*.sql"))
-SERVER = os.environ.get("HONGBAO_TEST_POSTGRES", "")
 ENVELOPE = 2611210000000001007
 
 
-async def make_database(server: str, files: list[Path]) -> tuple[str, str]:
-    """Create an empty database on `server`, run `files` in it, return its name and DSN."""
-    name = "wallet_" + uuid.uuid4().hex
-    admin = await asyncpg.connect(server)
-    await admin.execute(f"CREATE DATABASE {name}")
-    await admin.close()
-    dsn = server.rsplit("/", 1)[0] + "/" + name
-    connection = await asyncpg.connect(dsn)
-    for file in files:
-        await connection.execute(file.read_text(encoding="utf-8"))
-    await connection.close()
-    return name, dsn
-
-
-async def drop_database(server: str, name: str) -> None:
-    admin = await asyncpg.connect(server)
-    await admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    await admin.close()
-
-
 @pytest.fixture
-async def wallet_database() -> AsyncIterator[str]:
-    """DSN of a fresh database with the wallet's migrations applied."""
-    if not SERVER:
-        pytest.skip("set HONGBAO_TEST_POSTGRES to the DSN of a throw-away server")
-    name, dsn = await make_database(SERVER, MIGRATIONS)
-    yield dsn
-    await drop_database(SERVER, name)
+async def wallet_database(databases: Databases) -> str:
+    """DSN, in the wallet's own role, of a fresh database with the wallet's migrations applied."""
+    return databases.dsn_as(await databases.clone("wallet", migrate_wallet), WALLET)
 
 
 class Wallet(NamedTuple):
@@ -92,9 +67,9 @@ async def wallet(wallet_database: str) -> AsyncIterator[Wallet]:
 
 
 @pytest.fixture
-async def ledger_rows(wallet_database: str) -> AsyncIterator[Any]:
-    """A connection to look at what is really stored; proves the ledger when the test ends."""
-    connection = await asyncpg.connect(wallet_database)
+async def ledger_rows(databases: Databases, wallet_database: str) -> AsyncIterator[Any]:
+    """Look at what is really stored, as superuser; proves the ledger when the test ends."""
+    connection = await asyncpg.connect(databases.dsn_as(wallet_database, "postgres"))
     yield connection
     await prove(connection)
     await connection.close()
