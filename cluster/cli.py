@@ -13,7 +13,14 @@ DEFAULT = "up"
 COMMANDS = {
     "Run": {
         "up": "start everything on this machine (also without any command)",
+        "demo": "play real groups against it, prove the money",
+    },
+    "Use": {
         "token": "make a bearer token for a user",
+        "deposit": "put development money into a user's wallet",
+    },
+    "Prove": {
+        "audit": "prove that not one fen appeared or vanished",
     },
 }
 """Name and one line, by group. A command is `command` in `cluster.commands.<name>`."""
