@@ -10,6 +10,7 @@ from typing import Self
 from cluster import datafolder, migrations, roles
 from cluster.account import server_account
 from cluster.config import StackConfig
+from cluster.daytables import DayTablesAhead
 from cluster.keys import Secrets
 from cluster.parts import Part
 from cluster.plan import WALLET, Plan, Servers, kind_of, plan_servers
@@ -35,6 +36,7 @@ class Stack:
         self._setnodes: list[Service] = []
         self._gateways: list[Service] = []
         self._supervisor: Supervisor | None = None
+        self._day_tables: DayTablesAhead | None = None
 
     async def __aenter__(self) -> Self:
         """Start everything."""
@@ -92,9 +94,13 @@ class Stack:
         self._plan = Plan(self.config, self.folder, secrets)
         await _together(self._start_memcached(), *(self._start_database(name) for name in self._servers.postgres))
         self._write_topology(self._plan, self._servers)
+        owners = {name: self.postgres(name).dsn(roles.OWNER, roles.DATABASE) for name in self.config.set_names()}
+        self._day_tables = DayTablesAhead(self.folder.topology, owners, self.config.say)
+        await self._day_tables.today()
         await self._start_services(self._plan, self._servers)
         self._supervisor = Supervisor(self._parts(), self.config.say, self._record)
         self._supervisor.start()
+        self._day_tables.start()
         self._record()
 
     async def _start_memcached(self) -> None:
@@ -127,6 +133,8 @@ class Stack:
         await _together(*(one.start() for one in self._gateways))
 
     async def _stop(self) -> None:
+        if self._day_tables is not None:
+            await self._day_tables.stop()
         if self._supervisor is not None:
             await self._supervisor.close()
         try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ import click
 
 from cluster.config import StackConfig
 from cluster.stack import Stack
+from runtime import logs
 
 
 @click.command("up")
@@ -26,6 +28,8 @@ def command(*, sets: int, servers: int, gateways: int, host: str, port: int, dat
 
     All data stays in the data folder and is found again by the next start. Prints the address when ready.
     """
+    # Standard error is for people here; what the processes log is in the data folder.
+    logs.set_up("up", os.environ.get("HONGBAO_LOG_LEVEL", "warning"))
     config = StackConfig(data=data, sets=sets, servers=servers, gateways=gateways, host=host, port=port)
     asyncio.run(_serve(config))
 

@@ -9,7 +9,7 @@ from types import FrameType
 
 
 class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:  # noqa: N802 - the library's name
+    def do_GET(self) -> None:
         body = json.dumps({name: value for name, value in os.environ.items() if name.startswith("HONGBAO_")}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))

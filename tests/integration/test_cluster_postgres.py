@@ -85,7 +85,7 @@ asyncio.run(main())
 
 async def test_nothing_outlives_a_killed_parent(server_folder: Path, account: Account) -> None:
     """After kill -9 of the parent, Postgres and memcached are gone in 3 s, and the next start works at once."""
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(server_folder)], stdout=subprocess.PIPE)
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(server_folder)], stdout=subprocess.PIPE)  # noqa: ASYNC220
     assert parent.stdout is not None
     with parent.stdout:
         pids = [int(word) for word in (await asyncio.to_thread(parent.stdout.readline)).split()]
@@ -128,7 +128,7 @@ async def test_a_stale_pid_file_is_no_obstacle(server_folder: Path, account: Acc
     server = Postgres(spec(server_folder), account=account)
     await server.start()
     await server.stop()
-    bystander = subprocess.Popen([*account.prefix(), "sleep", "60"])
+    bystander = subprocess.Popen([*account.prefix(), "sleep", "60"])  # noqa: ASYNC220
     try:
         pid_file = server.spec.folder / "postmaster.pid"
         pid_file.write_text(f"{bystander.pid}\n{server.spec.folder}\n")

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.faults
 STUB = "tests.integration.stub_service"
 
 
-def config(folder: Path, **more: object) -> StackConfig:
-    said: list[str] = []
+def config(folder: Path, said: list[str] | None = None, **more: object) -> StackConfig:
+    said = [] if said is None else said
     modules = dict.fromkeys(("wallet", "setnode", "gateway"), STUB)
     return StackConfig(data=folder / "data", port=0, modules=modules, say=said.append, **more)
 
@@ -72,15 +72,16 @@ async def test_a_stack_comes_up_keeps_its_data_and_leaves_nothing(server_folder:
 
 async def test_a_killed_part_comes_back_at_its_address(server_folder: Path) -> None:
     """A crashed process, Postgres or memcached is started again; one told to stay dead waits for `restart`."""
-    setting = config(server_folder, sets=1, servers=1)
-    async with Stack(setting) as stack:
+    said: list[str] = []
+    killed = ("set-1-a", "postgres-set-1", "memcached")
+    async with Stack(config(server_folder, said, sets=1, servers=1)) as stack:
         before = pids(stack)
         dsn = stack.postgres("set-1").dsn()
-        for name in ("set-1-a", "postgres-set-1", "memcached"):
+        for name in killed:
             stack.kill(name)
-        await until(
-            lambda: all(pids(stack)[name] != before[name] for name in ("set-1-a", "postgres-set-1", "memcached"))
-        )
+        await until(lambda: all(any(line.startswith(f"{name} is back") for line in said) for name in killed))
+        assert all(pids(stack)[name] != before[name] for name in killed)
+        assert any("set-1-a ended (killed by signal 9)" in line for line in said)
         connection = await asyncpg.connect(dsn)
         await connection.close()
         stack.kill("wallet", stay_dead=True)
@@ -103,7 +104,7 @@ async def test_a_second_stack_on_one_data_folder_is_refused(server_folder: Path)
 async def test_a_part_that_does_not_start_is_shown_with_its_log(server_folder: Path) -> None:
     """The error names the part and its last log lines, and nothing is left running."""
     stack = Stack(config(server_folder, sets=1, servers=1, env={"STUB_FAILS": "set-1-a"}))
-    with pytest.raises(Unavailable, match="set-1-a ended with 1(.|\n)*told to fail"):
+    with pytest.raises(Unavailable, match=r"set-1-a ended with 1(.|\n)*told to fail"):
         async with stack:
             pass
     assert not any(part.running for part in stack._parts())
@@ -123,6 +124,9 @@ import asyncio, sys
 from pathlib import Path
 from cluster.config import StackConfig
 from cluster.stack import Stack
+from runtime import logs
+
+logs.set_up("test", "warning")
 
 async def main():
     modules = dict.fromkeys(("wallet", "setnode", "gateway"), "tests.integration.stub_service")
@@ -137,7 +141,7 @@ asyncio.run(main())
 async def test_nothing_outlives_a_killed_stack(server_folder: Path) -> None:
     """After kill -9 of the stack's process every part is gone within 3 s."""
     folder = server_folder / "data"
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(folder)], stdout=subprocess.PIPE)
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(folder)], stdout=subprocess.PIPE)  # noqa: ASYNC220
     assert parent.stdout is not None
     with parent.stdout:
         assert await asyncio.to_thread(parent.stdout.readline) == b"up\n"
