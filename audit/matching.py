@@ -45,6 +45,15 @@ def check_fund(envelope_id: int, sender: str, total_fen: int, fund: Any, report:
         report.add("fund_matches_envelope", envelope_id, f"paid into {fund['credit']}", total_fen)
 
 
+def stray(row: Any, report: Report) -> None:
+    """Judge money in the wallet that no SET's tables account for."""
+    if row["what"] == "fund" and row["age_s"] <= PENDING_S:
+        return  # its day's tables may be in the making; the create waits for them
+    check = {"fund": "fund_has_envelope", "transfer": "transfer_has_fund", "credit": "credit_has_claim"}[row["what"]]
+    sentence = f"order {row['order_no']} moved {row['amount_fen']} fen, which no SET can account for"
+    report.add(check, row["envelope_id"], sentence, row["amount_fen"])
+
+
 def orphan_fund(fund: Any, report: Report) -> None:
     """Judge a fund without a header: a create in flight, or money nobody can open."""
     if fund["age_s"] > PENDING_S:
@@ -74,6 +83,9 @@ def match_credits(log: ClaimLog, credits_: Sequence[Any], waiting: set[int], rep
         report.sums.in_flight_fen += fen
         if seq not in waiting:
             later.credits[order_no] = (envelope_id, receiver, fen)
+    entries = len(log.winners) + (log.closing is not None)
+    for seq in sorted(waiting - set(range(entries))):
+        report.add("intent_has_claim", envelope_id, f"claim {seq} is to be paid, and no such claim stands")
     for order_no, row in paid.items():
         report.add(
             "credit_has_claim", envelope_id, f"order {order_no} paid {row['amount_fen']} fen, no claim stands for it",

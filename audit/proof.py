@@ -2,14 +2,15 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from audit import queries
 from audit.envelopes import replay
-from audit.matching import InFlight, check_credit, check_fund, match_credits, match_fund, orphan_fund
+from audit.matching import InFlight, check_credit, check_fund, match_credits, match_fund, orphan_fund, stray
 from audit.ordered import Ordered
 from audit.report import Report
 from runtime import postgres
@@ -23,7 +24,10 @@ _FUNDS = queries.read("funds")
 _WAITING = queries.read("waiting")
 _ORDERS = queries.read("orders")
 _ACCOUNTS = queries.read("accounts")
+_STRAYS = queries.read("strays")
 _LAST_CHUNK = 5_000
+_DAY = 10**13
+"""IDs of one business day; what stands above it is YYMMDD."""
 TICK = 1_000
 """Envelopes between two reports of progress."""
 
@@ -47,9 +51,13 @@ async def audit(
         before = await _snapshot(stack, wallet_dsn)
         await _prove_accounts(before, report)
         later = InFlight()
+        covered: list[int] = []
         for target in targets:
             connection = await _snapshot(stack, target.dsn)
-            await _prove_set(connection, before, target, report, later, progress)
+            days = await _prove_set(connection, before, target, report, later, progress)
+            covered.extend(first_id(day) // _DAY * 1000 + slot for day in days for slot in target.slots)
+        for row in await before.fetch(_STRAYS, covered):
+            stray(row, report)
     await _settle(wallet_dsn, later, report)
     report.seconds = time.perf_counter() - started
     return report
@@ -84,10 +92,11 @@ async def _prove_set(
     report: Report,
     later: InFlight,
     progress: Callable[[str, int], None],
-) -> None:
-    waiting: Mapping[int, set[int]] = await _waiting(connection, report)
+) -> list[date]:
+    waiting = await _waiting(connection, report)
     seen = 0
-    for day in sorted(await known_days(connection)):
+    days = sorted(await known_days(connection))
+    for day in days:
         low, high, slots = first_id(day), end_id(day), sorted(target.slots)
         claims = Ordered.of(connection, _CLAIMS, low, high)
         payouts = Ordered.of(wallet, _PAYOUTS, str(low), str(high), slots)
@@ -101,13 +110,17 @@ async def _prove_set(
             seen += 1
             if seen % TICK == 0:
                 progress(target.name, seen)
+            own_waiting = waiting.pop(envelope_id, set())
             log = replay(header, own_claims, report)
             if log is not None:
                 _add_up(log, report)
                 match_fund(log, own_funds, report, later)
-                match_credits(log, own_credits, waiting.get(envelope_id, set()), report, later)
+                match_credits(log, own_credits, own_waiting, report, later)
         _orphans(await claims.rest(), await payouts.rest(), await funds.rest(), report)
+    for envelope_id in waiting:
+        report.add("intent_has_claim", envelope_id, "it is to be paid out, and no such envelope stands")
     progress(target.name, seen)
+    return days
 
 
 async def _waiting(connection: Any, report: Report) -> dict[int, set[int]]:

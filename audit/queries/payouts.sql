@@ -5,4 +5,5 @@ FROM transfer t
 JOIN account d ON d.account_id = t.debit_account
 JOIN account u ON u.account_id = t.user_account
 WHERE t.order_no >= $1 AND t.order_no < $2 AND t.kind IN (2, 3) AND t.envelope_id % 1000 = ANY($3::bigint[])
+    AND t.order_no LIKE t.envelope_id || '.%'
 ORDER BY t.order_no
