@@ -19,6 +19,10 @@ from sharding.ids import end_id, first_id
 AHEAD_DAYS = 2
 """Tables made ahead of today: tomorrow's, and one more for a day on which nobody looks."""
 LOCK_TIMEOUT = "2s"
+"""For locks that opens may hold: behind a DDL that waits, everybody waits."""
+MAKER_TIMEOUT = "60s"
+"""For another maker, who may be making 1,000 slots of three days."""
+_LOCKED = "55P03"
 TABLES_PER_DATABASE = 10
 
 _log = logs.get("schema")
@@ -49,25 +53,27 @@ class DayTables:
     async def ensure(self, today: date, *, ahead_days: int = AHEAD_DAYS) -> list[date]:
         """Make what is missing for today and the days ahead; returns the days made. Safe to run twice and by two.
 
-        Raises Refused(`day_table_occupied`) when a name still belongs to an older date, after having made the
-        other days.
+        Raises Refused(`day_table_occupied`) when a name still belongs to an older date and
+        Unavailable(`day_tables_locked`) when traffic does not give way, both after having made the other days.
         """
-        connection = await postgres.connect(self.dsn, lock_timeout=LOCK_TIMEOUT)
+        connection = await postgres.connect(self.dsn, lock_timeout=MAKER_TIMEOUT)
         try:
-            await connection.execute("SELECT pg_advisory_lock(hashtext('hongbao_day_tables'))")
-            made, refusals = [], []
+            await _be_the_one(connection)
+            made: list[date] = []
+            failures: list[Refused | Unavailable] = []
             for offset in range(ahead_days + 1):
                 day = today + timedelta(days=offset)
                 try:
                     if await _make_day(connection, day, sorted(self.databases)):
                         made.append(day)
                     _ahead.set(offset)
-                except Refused as refusal:
-                    _occupied.inc()
-                    _log.error("day tables refused", day=str(day), reason=refusal.detail)
-                    refusals.append(refusal)
-            if refusals:
-                raise refusals[0]
+                except (Refused, Unavailable) as failure:
+                    if isinstance(failure, Refused):
+                        _occupied.inc()
+                    _log.error("day tables not made", day=str(day), reason=failure.detail)
+                    failures.append(failure)
+            if failures:
+                raise failures[0]
             return made
         finally:
             await connection.close(timeout=2.0)
@@ -77,6 +83,17 @@ async def known_days(connection: Any) -> set[date]:
     """Return the business dates whose tables are attached."""
     rows = await connection.fetch(_KNOWN)
     return {date.fromisoformat(row["relname"].rpartition("_")[2]) for row in rows}
+
+
+async def _be_the_one(connection: Any) -> None:
+    """Wait for another maker as long as it may take him, then be impatient with everybody's traffic."""
+    try:
+        await connection.execute("SELECT pg_advisory_lock(hashtext('hongbao_day_tables'))")
+    except Exception as error:
+        if getattr(error, "sqlstate", "") == _LOCKED:
+            raise Unavailable("day_tables_locked", "another maker of day tables is at work; try again") from error
+        raise
+    await connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
 
 
 async def _make_day(connection: Any, day: date, databases: Iterable[int]) -> bool:
@@ -101,7 +118,7 @@ async def _make_day(connection: Any, day: date, databases: Iterable[int]) -> boo
             if not attached:
                 await connection.execute(";".join(_attach_statement(kind, day) for kind in Kind))
     except Exception as error:
-        if getattr(error, "sqlstate", "") == "55P03":
+        if getattr(error, "sqlstate", "") == _LOCKED:
             raise Unavailable(
                 "day_tables_locked", f"the tables of {day} wait for a lock; the next round tries again"
             ) from error
