@@ -52,6 +52,9 @@ class Stage(Protocol):
     def want_load(self, actor: "Actor") -> None:
         """Ask the loader for this actor's log."""
 
+    def weigh(self, actor: "Actor", shares: int) -> None:
+        """Note how many shares this actor now holds in memory."""
+
     def broken(self, actor: "Actor", error: InvariantBroken) -> None:
         """Shout: the money of this envelope is not what it should be."""
 
@@ -105,7 +108,7 @@ class Actor:
         elif self.phase is Phase.FROZEN:
             self._knock()
 
-    def collect(self, batch: ClaimBatch, limit: int, now_ms: int, stale: float) -> None:
+    def collect(self, batch: ClaimBatch, limit: int, stale: float) -> None:
         """Decide up to `limit` requests, in order, and add what they write to `batch`. Called only when READY.
 
         Requests that arrived before `stale` (loop time) are too old to win. If nothing needs writing everybody is
@@ -119,7 +122,7 @@ class Actor:
         else:
             decided, self.mailbox = mailbox[:limit], mailbox[limit:]
         self.decided = decided
-        before = batch.mark()
+        before, now_ms = batch.mark(), batch.at_ms
         try:
             for request in decided:
                 if request.arrived < stale and not request.in_doubt:
@@ -162,8 +165,7 @@ class Actor:
         """
         decided, self.decided = self.decided or [], None
         for request in decided:
-            won = isinstance(request.decision, tuple) and request.decision.outcome is Outcome.OPENED
-            request.in_doubt |= in_doubt and won
+            request.in_doubt |= in_doubt and _may_have_written(request)
         self.mailbox = decided + (self.mailbox or [])
         self.log = None
         self.phase = Phase.LOADING
@@ -173,6 +175,7 @@ class Actor:
         """Take the log that the loader found."""
         self.log = log
         self.phase = Phase.IDLE
+        self.stage.weigh(self, log.terms.count)
         self._rest()
 
     def freeze(self, broken: InvariantBroken) -> None:
@@ -183,7 +186,7 @@ class Actor:
         self.phase = Phase.FROZEN
         self.frozen_until = self.stage.loop_time() + FROZEN_S
         for request in waiting:
-            request.fail(_frozen())
+            request.fail(_unknown() if request.in_doubt else _frozen())
 
     def _knock(self) -> None:
         """Read the log again once in a while: an operator may have mended it."""
@@ -200,10 +203,7 @@ class Actor:
         mailbox, self.mailbox = self.mailbox, None
         for request in mailbox or ():
             answer = None if self.log is None else self._without_write(request)
-            if answer is None:
-                request.fail(error)
-            else:
-                self._answer(request, answer)
+            self._answer(request, answer or (_unknown() if request.in_doubt else error))
         if self.log is not None:
             self.phase = Phase.IDLE
 
@@ -239,17 +239,20 @@ class Actor:
         self._answer(request, answer)
         return True
 
-    def _answer(self, request: Request, answer: Answer) -> None:
-        request.answer(answer)
-        self.stage.tally[answer.outcome.code] += 1
+    def _answer(self, request: Request, answer: Answer | HongbaoError) -> None:
+        if isinstance(answer, tuple):
+            request.answer(answer)
+            self.stage.tally[answer.outcome.code] += 1
+        else:
+            request.fail(answer)
 
-    def _without_write(self, request: Request) -> Answer | None:
+    def _without_write(self, request: Request) -> Answer | HongbaoError | None:
         """Return the answer if it needs no write: every grab, and an open that cannot win."""
         if self.log is None or request.ask not in (Ask.OPEN, Ask.GRAB):
             return None
         answer = judge(self.log, request.user, token_ok=request.token_ok, now_ms=self.stage.now_ms())
         open_wins = request.ask is Ask.OPEN and answer.outcome is Outcome.OPENABLE
-        return None if open_wins else answer
+        return None if open_wins else _truth(self.log, request, answer)
 
     def _refuse(self, request: Request) -> Answer | HongbaoError:
         return self._without_write(request) or Unavailable("busy", "this envelope is very busy; try again")
@@ -264,7 +267,7 @@ class Actor:
             batch.add_closing(log, log.close(Entry.EXPIRED, now_ms))
         return None
 
-    def _decide_open(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Answer:
+    def _decide_open(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Answer | HongbaoError:
         answer = open_share(
             log, request.user, token_ok=request.token_ok, password_mac=request.password_mac, now_ms=now_ms
         )
@@ -272,10 +275,7 @@ class Actor:
             batch.add_open(log, request.user, answer)
         elif answer.outcome is Outcome.WRONG_PASSWORD and answer.extra and answer.extra.pop("counted", False):
             batch.add_wrong_try(log, request.user)
-        elif answer.outcome is Outcome.ALREADY_OPENED and request.in_doubt:
-            # This very request wrote the claim; only the news of it was lost.
-            return answer._replace(outcome=Outcome.OPENED)
-        return answer
+        return _truth(log, request, answer)
 
     def _decide_cancel(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> HongbaoError | None:
         if request.user != log.terms.sender:
@@ -299,6 +299,35 @@ class Actor:
             request.tell(detail_view(log, request.user, self.stage.now_ms()))
         else:
             request.fail(_hidden())
+
+
+def _may_have_written(request: Request) -> bool:
+    decision = request.decision
+    if isinstance(decision, tuple):
+        return decision.outcome is Outcome.OPENED
+    return request.ask is Ask.CANCEL and decision is None
+
+
+def _truth(log: ClaimLog, request: Request, answer: Answer) -> Answer | HongbaoError:
+    """Return what an open hears; one `in_doubt` hears only what the log proves.
+
+    Found at the seq that it was given, this very request wrote the claim and only the news of it was lost. Not found,
+    its transaction may still be on its way into the log, unless that is final: a rung that rests on the hour or on a
+    password proves nothing.
+    """
+    if not request.in_doubt:
+        return answer
+    if answer.outcome is Outcome.ALREADY_OPENED:
+        before = request.decision
+        same = isinstance(before, tuple) and before.seq == answer.seq
+        return answer._replace(outcome=Outcome.OPENED) if same else answer
+    return answer if answer.outcome is Outcome.OPENED or log.final else _unknown()
+
+
+def _unknown() -> Unavailable:
+    return Unavailable(
+        "outcome_unknown", "repeat the request: it is safe and tells the real outcome", outcome_known=False
+    )
 
 
 def _hidden() -> Refused:

@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 class ClaimBatch:
     """Claims (opens and closings) and wrong passwords of any number of envelopes, and the actors that decided them.
 
-    `receivers` is who gets the money of each claim: the user who opened, or the sender for a closing entry.
+    `at_ms` is the instant of all its claims, in memory and in the database alike. `receivers` is who gets the money of
+    each claim: the user who opened, or the sender for a closing entry.
     """
 
     __slots__ = (
         "actors",
         "amounts",
+        "at_ms",
         "envelope_ids",
         "kinds",
         "receivers",
@@ -29,7 +31,8 @@ class ClaimBatch:
         "users",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, at_ms: int) -> None:
+        self.at_ms = at_ms
         self.actors: list[Actor] = []
         self.envelope_ids: list[int] = []
         self.seqs: list[int] = []

@@ -42,9 +42,9 @@ class ClaimLane:
 
     def gather(self, skip: set[int]) -> ClaimBatch | None:
         """Let ready actors decide, in the order in which they lined up, until the batch is full."""
-        batch = ClaimBatch()
+        batch = ClaimBatch(self._clock.now_ms())
         loop = asyncio.get_running_loop()
-        now, now_ms, oldest, deepest = loop.time(), self._clock.now_ms(), float("inf"), 0
+        now, oldest, deepest = loop.time(), float("inf"), 0
         for _ in range(len(self._ready)):
             if len(batch) >= BATCH_ROWS:
                 break
@@ -56,7 +56,7 @@ class ClaimLane:
                 continue
             deepest = max(deepest, actor.waiting)
             oldest = min(oldest, actor.oldest)
-            actor.collect(batch, min(BATCH_PER_ENVELOPE, BATCH_ROWS - len(batch)), now_ms, now - STALE_S)
+            actor.collect(batch, min(BATCH_PER_ENVELOPE, BATCH_ROWS - len(batch)), now - STALE_S)
         if not self._ready:
             self.wanted.clear()
         if not len(batch):
@@ -67,7 +67,7 @@ class ClaimLane:
 
     async def write(self, connection: Any, batch: ClaimBatch) -> Written:
         """Write the claims with their payout intents."""
-        return await append_claims(connection, batch, self._clock.now(), self._server)
+        return await append_claims(connection, batch, self._server)
 
     def done(self, batch: ClaimBatch, result: Written) -> None:
         """Answer the actors; those whose envelope a rival wrote reload first."""

@@ -72,6 +72,15 @@ class Registry:
             self._weight -= self._weights.pop(actor.envelope_id)
             _live.set(len(self._actors))
 
+    def weigh(self, actor: Actor, shares: int) -> None:
+        """Correct the weight of an actor whose log has just been read."""
+        envelope_id = actor.envelope_id
+        if self._actors.get(envelope_id) is actor:
+            self._weight += shares + ENVELOPE_WEIGHT - self._weights[envelope_id]
+            self._weights[envelope_id] = shares + ENVELOPE_WEIGHT
+            if self._weight > self._live_shares:
+                self._passivate()
+
     def publish(self) -> None:
         """Carry the tally over into the metrics; called once a second, so that an answer costs one addition."""
         for outcome in Outcome:

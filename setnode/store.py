@@ -5,7 +5,6 @@ never cancelled. Whoever calls decides what a lost connection means (`runtime.po
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import asyncpg
@@ -30,7 +29,7 @@ class Written(NamedTuple):
     refused: frozenset[int] = frozenset()
 
 
-async def append_claims(connection: Connection, batch: ClaimBatch, at: datetime, server: str) -> Written:
+async def append_claims(connection: Connection, batch: ClaimBatch, server: str) -> Written:
     """Write a batch of claims in one transaction; durable when it returns.
 
     The plain way is strict and one round trip; a unique violation (a second writer) takes the contended way, which
@@ -41,21 +40,22 @@ async def append_claims(connection: Connection, batch: ClaimBatch, at: datetime,
             await connection.execute(_WRONG, batch.tries_ids, batch.tries_users, batch.tries_counts)
             if not batch.envelope_ids:
                 return Written(None)
-            return await _contended(connection, batch, at, server)
+            return await _contended(connection, batch, server)
     try:
-        return Written(await connection.fetchval(_APPEND, *_columns(batch), at, server))
+        return Written(await connection.fetchval(_APPEND, *_columns(batch), server))
     except asyncpg.UniqueViolationError:
-        return await _contended(connection, batch, at, server)
+        return await _contended(connection, batch, server)
 
 
-async def _contended(connection: Connection, batch: ClaimBatch, at: datetime, server: str) -> Written:
-    row = await connection.fetchrow(_CONTENDED, *_columns(batch), at, server)
+async def _contended(connection: Connection, batch: ClaimBatch, server: str) -> Written:
+    row = await connection.fetchrow(_CONTENDED, *_columns(batch), server)
     written = frozenset(row["envelope_ids"] or ())
     return Written(row["batch_id"], frozenset(batch.envelope_ids) - written)
 
 
-def _columns(batch: ClaimBatch) -> tuple[Sequence[Any], ...]:
-    return (batch.envelope_ids, batch.seqs, batch.shares, batch.kinds, batch.users, batch.amounts)
+def _columns(batch: ClaimBatch) -> tuple[Any, ...]:
+    at = from_ms(batch.at_ms)
+    return (batch.envelope_ids, batch.seqs, batch.shares, batch.kinds, batch.users, batch.amounts, at)
 
 
 async def insert_envelopes(connection: Connection, batch: Sequence[Terms]) -> set[int]:
