@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 from pymemcache.client.base import Client
@@ -32,6 +31,9 @@ CAS_TRIES = 20
 AWAY_S = 1.0
 """After a failure memcached is left alone for this long, so that its absence does not slow every commit."""
 THREADS = 3
+
+Lease = tuple[str, int]
+"""Token and the instant (ms since the epoch) at which it ends by itself."""
 
 _log = logs.get("setnode")
 _refused = metrics.counter("hongbao_admission_refused_total", "Transactions refused at the cap", ("cap",))
@@ -127,7 +129,7 @@ class Admission:
                 leases, cas = _read(client, key)
                 if len(leases) >= cap:
                     return False
-                leases.append([token, _now_ms() + int(self._config.lease_s * 1000)])
+                leases.append((token, _now_ms() + int(self._config.lease_s * 1000)))
                 if _write(client, key, leases, cas):
                     _inside.set(len(leases))
                     return True
@@ -169,14 +171,15 @@ class Admission:
         _log.error("memcached is away; the local cap holds", error=f"{type(error).__name__}: {error}")
 
 
-def _read(client: Client, key: str) -> tuple[list[list[Any]], bytes | None]:
+def _read(client: Client, key: str) -> tuple[list[Lease], bytes | None]:
     raw, cas = client.gets(key)
-    leases = msgspec.msgpack.decode(raw, type=list[list[Any]]) if raw else []
+    # The type is checked: what somebody else may have stored there is as good as no memcached.
+    leases = msgspec.msgpack.decode(raw, type=list[Lease]) if raw else []
     now_ms = _now_ms()
     return [lease for lease in leases if lease[1] > now_ms], cas
 
 
-def _write(client: Client, key: str, leases: list[list[Any]], cas: bytes | None) -> bool:
+def _write(client: Client, key: str, leases: list[Lease], cas: bytes | None) -> bool:
     value = msgspec.msgpack.encode(leases)
     if cas is None:
         return bool(client.add(key, value, expire=60, noreply=False))

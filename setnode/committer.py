@@ -6,12 +6,16 @@ one commit makes the next. Each connection has one worker; `Lane` says what is w
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from envelope.errors import HongbaoError, Unavailable
 from runtime import logs, metrics, postgres
 from setnode.admission import Admission
+from setnode.limits import COMMIT_PATIENCE_S
+
+FAILED_PAUSE_S = 0.5
+"""Longest pause of a worker whose transactions fail."""
 
 _log = logs.get("setnode")
 _rows = metrics.sizes("hongbao_commit_batch_rows", "Rows of one transaction")
@@ -66,8 +70,12 @@ class Committer(Generic[Batch]):
                 tasks.create_task(self._work(session))
 
     async def _work(self, session: postgres.Session) -> None:
+        failures = 0
         while True:
             await self._lane.wanted.wait()
+            if failures:
+                # What failed comes back at once; without a pause a database that refuses would be asked in a loop.
+                await postgres.pause(failures, most_s=FAILED_PAUSE_S)
             try:
                 lease = await self._admission.enter()
             except Unavailable as busy:
@@ -80,32 +88,42 @@ class Committer(Generic[Batch]):
                 hot = [envelope_id for envelope_id in hot if envelope_id not in full]
                 batch = self._lane.gather(full)
                 if batch is not None:
-                    await self._commit(session, batch)
+                    failures = 0 if await self._commit(session, batch) else failures + 1
             finally:
                 self._admission.leave(lease, hot)
 
-    async def _commit(self, session: postgres.Session, batch: Batch) -> None:
+    async def _commit(self, session: postgres.Session, batch: Batch) -> bool:
         """Run one transaction to its end, whatever happens to us meanwhile: a commit is never cancelled."""
         self._writing += 1
         transaction = asyncio.ensure_future(self._write(session, batch))
         try:
-            await asyncio.shield(transaction)
+            return await asyncio.shield(transaction)
         except asyncio.CancelledError:
             await transaction
             raise
         finally:
             self._writing -= 1
 
-    async def _write(self, session: postgres.Session, batch: Batch) -> None:
+    async def _write(self, session: postgres.Session, batch: Batch) -> bool:
         started = time.perf_counter()
         try:
-            result = await self._lane.write(await session.use(), batch)
+            result = await self._patiently(session, self._lane.write(await session.use(), batch))
         except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left without an answer
             _failed.inc()
             _log.warning("commit failed", error=f"{type(error).__name__}: {error}", lost=postgres.is_lost(error))
             session.drop()
             self._lane.lost(batch, error)
-        else:
-            _seconds.observe(time.perf_counter() - started)
-            _rows.observe(len(batch))  # type: ignore[arg-type]
-            self._lane.done(batch, result)
+            return False
+        _seconds.observe(time.perf_counter() - started)
+        _rows.observe(len(batch))  # type: ignore[arg-type]
+        self._lane.done(batch, result)
+        return True
+
+    @staticmethod
+    async def _patiently(session: postgres.Session, write: Coroutine[Any, Any, Any]) -> Any:
+        """Await `write`; when patience ends the connection is dropped without a cancel request, outcome unknown."""
+        timer = asyncio.get_running_loop().call_later(COMMIT_PATIENCE_S, session.drop)
+        try:
+            return await write
+        finally:
+            timer.cancel()

@@ -72,7 +72,7 @@ class Creator:
         replayed, envelope_id = await self._fund(create)
         terms = self._terms(create, envelope_id)
         begun_before = replayed and await self._stands(envelope_id) is not None
-        if not begun_before and await self._lane.insert(terms):
+        if not begun_before and await self._insert(terms):
             self._adopt(ClaimLog(terms))
             return replayed, created_view(terms)
         standing = await self._stands(envelope_id)
@@ -94,6 +94,13 @@ class Creator:
             if status is not Fund.ID_TAKEN:
                 return status is Fund.REPLAYED, envelope_id
         raise Unavailable("no_free_id", "no free ID was found; try again with the same key")
+
+    async def _insert(self, terms: Terms) -> bool:
+        try:
+            return await self._lane.insert(terms)
+        except Unavailable as away:
+            # The money is in escrow: a repeat completes the create, or the sweeper undoes it. Nothing is known yet.
+            raise Unavailable(away.code, away.detail, retry_after_s=away.retry_after_s, outcome_known=False) from away
 
     async def _stands(self, envelope_id: int) -> ClaimLog | None:
         found = await self._fetch(envelope_id)

@@ -20,6 +20,11 @@ CREATE_BATCH = 1_000
 """Envelopes of one transaction; a header is about three times a claim."""
 LOAD_BATCH = 500
 """Envelopes of one slot and day loaded in one query."""
+LOAD_PATIENCE_S = 5.0
+"""A read that takes longer has lost its server; the connection is thrown away and another one made."""
+COMMIT_PATIENCE_S = 15.0
+"""A transaction without a word for this long has lost its server: the connection is dropped, never cancelled, and the
+actors find out what is true. Longer than any wait for a disk or a standby, shorter than TCP's own patience."""
 STALE_S = 4.0
 """A request that has waited this long undecided is told `busy`: its caller gives up at the link's deadline."""
 FROZEN_S = 10.0

@@ -11,13 +11,13 @@ from datetime import date
 from typing import Any
 
 from envelope.claim_log import ClaimLog
-from envelope.errors import InvariantBroken, Unavailable
+from envelope.errors import HongbaoError, InvariantBroken, Unavailable
 from envelope.split import Split
 from envelope.terms import Kind, Terms
 from runtime import logs, metrics, postgres
 from setnode import queries
-from setnode.actor import Actor
-from setnode.limits import LOAD_BATCH, STALE_S
+from setnode.actor import Actor, Phase
+from setnode.limits import LOAD_BATCH, LOAD_PATIENCE_S, STALE_S
 from sharding.ids import day_of, end_id, first_id
 
 _LOAD = queries.read("load_envelopes")
@@ -52,7 +52,8 @@ class Loader:
                 for start in range(0, len(group), LOAD_BATCH):
                     chunk = group[start : start + LOAD_BATCH]
                     try:
-                        await self._serve(slot, day, chunk)
+                        async with asyncio.timeout(LOAD_PATIENCE_S):
+                            await self._serve(slot, day, chunk)
                         attempt = 0
                     except Exception as error:  # noqa: BLE001 - whatever it was, the actors must not wait for ever
                         self._put_back(chunk, error)
@@ -80,6 +81,8 @@ class Loader:
         _log.warning("loading failed", error=f"{type(error).__name__}: {error}")
         away = Unavailable("database_unavailable", "the database does not answer; try again shortly")
         for actor in actors:
+            if actor.phase is not Phase.LOADING:
+                continue
             if actor.oldest > asyncio.get_running_loop().time() - STALE_S:
                 self.want(actor)
             else:
@@ -98,12 +101,15 @@ async def fetch_logs(
 
 
 def _restore(row: Any) -> ClaimLog | InvariantBroken:
-    log = ClaimLog(_terms(row))
     try:
+        log = ClaimLog(_terms(row))
         columns = [row[name] or () for name in ("seqs", "kinds", "users", "amounts", "times")]
         log.restore(zip(*columns, strict=True))
     except InvariantBroken as broken:
         return broken
+    except (HongbaoError, ValueError) as error:
+        # One header that nobody can read must not keep its neighbours in the same query from being read.
+        return InvariantBroken("header_is_readable", f"envelope {row['envelope_id']}: {error}")
     tries = {user: count for user, count in zip(row["guests"] or (), row["tries"] or (), strict=True) if count}
     log.wrong_tries = tries or None
     return log

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from envelope.errors import HongbaoError
+from envelope.errors import HongbaoError, Refused
 from runtime import logs, metrics, postgres
 from runtime.clock import Clock
 from setnode import queries
@@ -98,13 +98,16 @@ class Payouts:
             return 0
         limit = min(room, READ_BATCHES)
         left_before = self._clock.now() - timedelta(seconds=ADOPT_AFTER_S)
-        async with self._finishing:
-            connection = await self._session.use()
-            picked = await connection.fetch(_PICK, self._server, left_before, list(self._held), limit, self._overflow)
-            if not picked:
-                self._overflow = False
-                return 0
-            rows = await connection.fetch(_READ, [row["batch_id"] for row in picked])
+        # Lowered before the first await: a batch that overflows meanwhile raises it again.
+        own, self._overflow = self._overflow, False
+        try:
+            async with self._finishing:
+                connection = await self._session.use()
+                picked = await connection.fetch(_PICK, self._server, left_before, list(self._held), limit, own)
+                rows = await connection.fetch(_READ, [row["batch_id"] for row in picked]) if picked else []
+        except BaseException:
+            self._overflow = True
+            raise
         bundles: dict[int, Bundle] = {}
         for row in rows:
             bundle = bundles.setdefault(row["batch_id"], Bundle(row["batch_id"], [], [], time.monotonic()))
@@ -112,7 +115,7 @@ class Payouts:
             order_no = payout_order(row["envelope_id"], row["seq"])
             bundle.orders.append(Order(order_no, kind, row["receiver"], row["amount_fen"], row["envelope_id"]))
             bundle.seqs.append(row["seq"])
-        self._overflow = len(picked) >= limit
+        self._overflow |= len(picked) >= limit
         for bundle in bundles.values():
             if bundle.batch_id not in self._held:
                 self._take(bundle)
@@ -155,6 +158,8 @@ class Payouts:
         orders = [order for bundle in bundles for order in bundle.orders]
         try:
             results = await self._wallet.pay(orders)
+        except Refused as refusal:
+            return await self._pay_apart(bundles, refusal)
         except HongbaoError as error:
             _log.warning("wallet away", error=error.detail, orders=len(orders))
             self._queue.extendleft(reversed(bundles))
@@ -165,6 +170,13 @@ class Payouts:
             size = len(bundle.orders)
             self._judge(bundle, results[at : at + size])
             at += size
+        return True
+
+    async def _pay_apart(self, bundles: Sequence[Bundle], refusal: Refused) -> bool:
+        """Find the bundle that the wallet cannot even read; its orders go the way of those it has no answer for."""
+        if len(bundles) > 1:
+            return all([await self._pay([bundle]) for bundle in bundles])
+        self._judge(bundles[0], [(Pay.UNKNOWN, refusal.detail)] * len(bundles[0].orders))
         return True
 
     def _judge(self, bundle: Bundle, results: Sequence[tuple[Pay, str | None]]) -> None:

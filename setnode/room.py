@@ -4,18 +4,23 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from envelope.errors import HongbaoError, Refused, Unavailable
+from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
+from envelope.limits import LIMITS
+from envelope.money import check_fen
 from envelope.split import Split
 from envelope.terms import Kind
 from setnode.creator import Create, Creator
 from setnode.passwords import mac
 from setnode.registry import Registry
 from setnode.request import Ask, Request
+from sharding.ids import day_of, first_id
 from wire.messages import Op
 from wire.server import Peer
 
 _ASKS = {Op.OPEN: Ask.OPEN, Op.GRAB: Ask.GRAB, Op.DETAIL: Ask.DETAIL, Op.CANCEL: Ask.CANCEL}
 _ASK_BY_NUMBER: dict[int, Ask] = {int(op): ask for op, ask in _ASKS.items()}
+
+_ARGUMENTS = {Ask.OPEN: 4, Ask.GRAB: 3, Ask.DETAIL: 3, Ask.CANCEL: 2}
 
 MAX_CREATES = 5_000
 """Creates in flight in this process; above it `busy`."""
@@ -53,7 +58,11 @@ class Room:
             await asyncio.wait(self._creates)
 
     def _ask(self, ask: Ask, peer: Peer, number: int, args: list[Any]) -> None:
+        if len(args) < _ARGUMENTS[ask]:
+            raise Refused("malformed_request", "the arguments do not fit the operation")
         envelope_id, user = args[0], args[1]
+        _check_user(user)
+        _check_day(envelope_id)
         if not self._holds(envelope_id):
             raise Unavailable("wrong_set", "this envelope lives in another SET; the topology is being changed")
         password = args[3] if ask is Ask.OPEN else None
@@ -83,9 +92,28 @@ class Room:
         task.add_done_callback(self._creates.discard)
 
 
+def _check_user(user: object) -> None:
+    # A name that Postgres would not take, or that means "the sender" in the log, would fail or freeze the whole batch.
+    if not isinstance(user, str) or not 1 <= len(user) <= LIMITS.user_id_chars or "\0" in user:
+        raise Refused("malformed_request", f"a user has 1 to {LIMITS.user_id_chars} characters, none of them NUL")
+
+
+def _check_day(envelope_id: int) -> None:
+    try:
+        first_id(day_of(envelope_id))
+    except (ValueError, InvariantBroken):
+        raise Refused("malformed_envelope_id", "this envelope ID is of a day that never was") from None
+
+
 def _parse_create(args: list[Any]) -> Create:
     sender, create_key, fingerprint, envelope_ids, terms = args
+    _check_user(sender)
     to = terms.get("to")
+    for user in to or ():
+        _check_user(user)
+    # The gateway has said so to the caller; here it keeps a header out that nobody could open.
+    total_fen = check_fen(terms["total_fen"], name="total_fen")
+    count = check_fen(terms["count"], name="count", at_most=min(LIMITS.max_count, total_fen))
     return Create(
         sender=sender,
         create_key=create_key,
@@ -93,8 +121,8 @@ def _parse_create(args: list[Any]) -> Create:
         envelope_ids=envelope_ids,
         kind=Kind(terms["kind"]),
         split=Split(terms["split"]),
-        total_fen=terms["total_fen"],
-        count=terms["count"],
+        total_fen=total_fen,
+        count=count,
         greeting=terms.get("greeting") or "",
         to=None if to is None else frozenset(to),
         password=terms.get("password"),

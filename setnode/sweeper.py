@@ -13,8 +13,10 @@ from datetime import timedelta
 from envelope.split import SPLIT_VERSION
 from runtime import logs, metrics, postgres
 from runtime.clock import Clock, to_ms
+from schema.day_tables import known_days
 from setnode import queries
 from setnode.limits import SWEEP_AFTER_S
+from sharding.ids import day_of
 from wire.wallet import WalletClient
 
 _UNDO = queries.read("undo_creates")
@@ -23,6 +25,10 @@ _UNLOCK = "SELECT pg_advisory_unlock(hashtext('hongbao_sweeper'))"
 
 _log = logs.get("setnode")
 _undone = metrics.counter("hongbao_creates_undone_total", "Creates that died half way and were refunded")
+
+
+Fund = tuple[int, int, str, int]
+"""Fund ID, envelope ID, sender, total in fen."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +72,17 @@ class Sweeper:
             funds = await self._wallet.funds(after, until_ms, self.PAGE)
             if not funds:
                 return SweepResult(0, 0)
+            days = await known_days(connection)
             ours = [fund for fund in funds if self._holds(fund[1])]
-            undone = await self._undo(ours)
-            await connection.execute("UPDATE fund_cursor SET after = $1 WHERE after < $1", funds[-1][0])
+            ready = [fund for fund in ours if day_of(fund[1]) in days]
+            undone = await self._undo(ready)
+            await connection.execute("UPDATE fund_cursor SET after = $1 WHERE after < $1", _passed(funds, ours, ready))
             return SweepResult(len(funds), undone)
         finally:
             if not connection.is_closed():
                 await connection.fetchval(_UNLOCK)
 
-    async def _undo(self, funds: Sequence[tuple[int, int, str, int]]) -> int:
+    async def _undo(self, funds: Sequence[Fund]) -> int:
         if not funds:
             return 0
         connection = await self._session.use()
@@ -92,3 +100,13 @@ class Sweeper:
             _log.warning("create undone: it paid in and never came to life", envelope_id=str(row["envelope_id"]))
         _undone.inc(len(rows))
         return len(rows)
+
+
+def _passed(funds: Sequence[Fund], ours: Sequence[Fund], ready: Sequence[Fund]) -> int:
+    """Return the fund up to which all is settled: one whose day has no tables yet is looked at again, never skipped."""
+    waiting = set(ours) - set(ready)
+    if not waiting:
+        return funds[-1][0]
+    first = min(waiting)
+    _log.error("paid in, but its day has no tables; nobody can open it or have it back", envelope_id=str(first[1]))
+    return first[0] - 1
