@@ -19,6 +19,9 @@ COMMANDS = {
         "token": "make a bearer token for a user",
         "deposit": "put development money into a user's wallet",
     },
+    "Operate": {
+        "payout": "show payouts that are stuck, and drive them again",
+    },
     "Prove": {
         "audit": "prove that not one fen appeared or vanished",
     },

@@ -1,0 +1,106 @@
+"""`hongbao payout`: payouts that stand still, shown and driven again."""
+
+import asyncio
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from cluster import roles
+from cluster.access import Access, find
+from envelope.errors import Refused
+from envelope.money import yuan
+from runtime import postgres
+from setnode.stuck import StuckPayout, redrive, stuck_payouts
+
+_data = click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder of the stack.")
+_json = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+
+
+@click.group("payout")
+def command() -> None:
+    """Look after payouts that the wallet refused for good or never answered for."""
+
+
+@command.command("stuck")
+@_data
+@_json
+def stuck(*, data: Path | None, as_json: bool) -> None:
+    """Show what is stuck, with the wallet's reason. Exit status 1 when there is anything."""
+    found = asyncio.run(_stuck(find(data)))
+    if as_json:
+        click.echo(json.dumps({"stuck": found}, ensure_ascii=False))
+    elif found:
+        _show(found)
+    else:
+        click.echo("no payout is stuck")
+    sys.exit(1 if found else 0)
+
+
+@command.command("retry")
+@click.argument("envelope_id", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Retry every stuck payout.")
+@_data
+@_json
+def retry(*, envelope_id: tuple[str, ...], everything: bool, data: Path | None, as_json: bool) -> None:
+    """Give the stuck payouts of each ENVELOPE_ID back to the payers, under the same order numbers."""
+    if everything == bool(envelope_id):
+        raise click.UsageError("name envelopes, or say --all")
+    if not all(one.isdecimal() and len(one) < _ID_CHARS for one in envelope_id):
+        raise Refused("malformed_envelope_id", "an envelope ID has 19 digits")
+    retried = asyncio.run(_retry(find(data), None if everything else [int(one) for one in envelope_id]))
+    click.echo(json.dumps({"retried": retried}) if as_json else f"{retried} payouts go to the payers again")
+
+
+_ID_CHARS = 20
+
+
+async def _stuck(access: Access) -> list[dict[str, Any]]:
+    found = []
+    for one in access.topology().sets:
+        connection = await postgres.connect(access.set_dsn(one.name, roles.AUDIT))
+        try:
+            found += [_as_json(one.name, payout) for payout in await stuck_payouts(connection)]
+        finally:
+            await connection.close(timeout=2.0)
+    return found
+
+
+async def _retry(access: Access, envelope_ids: list[int] | None) -> int:
+    retried = 0
+    for one in access.topology().sets:
+        connection = await postgres.connect(access.set_dsn(one.name, roles.SETNODE))
+        try:
+            retried += await redrive(connection, datetime.now(UTC), envelope_ids)
+        finally:
+            await connection.close(timeout=2.0)
+    return retried
+
+
+def _as_json(set_name: str, payout: StuckPayout) -> dict[str, Any]:
+    return {
+        "set": set_name,
+        "envelope_id": str(payout.envelope_id),
+        "seq": payout.seq,
+        "receiver": payout.receiver,
+        "amount_fen": payout.amount_fen,
+        "attempts": payout.attempts,
+        "stuck_at": payout.stuck_at.isoformat(),
+        "reason": payout.reason,
+    }
+
+
+def _show(found: list[dict[str, Any]]) -> None:
+    table = Table("SET", "envelope", "seq", "receiver", "yuan", "tries", "since", "reason")
+    for one in found:
+        fen = one["amount_fen"]
+        table.add_row(
+            one["set"], one["envelope_id"], str(one["seq"]), one["receiver"] or "?", "?" if fen is None else yuan(fen),
+            str(one["attempts"]), one["stuck_at"][:19], one["reason"],
+        )  # fmt: skip
+    Console().print(table)
