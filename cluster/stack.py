@@ -10,6 +10,7 @@ from typing import Self
 from cluster import datafolder, migrations, roles
 from cluster.account import server_account
 from cluster.config import StackConfig
+from cluster.daysahead import DaysAhead
 from cluster.keys import Secrets
 from cluster.parts import Part
 from cluster.plan import WALLET, Plan, Servers, kind_of, plan_servers
@@ -34,6 +35,7 @@ class Stack:
         self._wallet: Service | None = None
         self._setnodes: list[Service] = []
         self._gateways: list[Service] = []
+        self._days: DaysAhead | None = None
         self._supervisor: Supervisor | None = None
 
     async def __aenter__(self) -> Self:
@@ -92,6 +94,8 @@ class Stack:
         self._plan = Plan(self.config, self.folder, secrets)
         await _together(self._start_memcached(), *(self._start_database(name) for name in self._servers.postgres))
         self._write_topology(self._plan, self._servers)
+        self._wallet = self._plan.wallet(self._servers)
+        await _together(self._wallet.start(), self._make_days())
         await self._start_services(self._plan, self._servers)
         self._supervisor = Supervisor(self._parts(), self.config.say, self._record)
         self._supervisor.start()
@@ -107,6 +111,13 @@ class Stack:
         await roles.ensure_roles(postgres)
         await migrations.migrate(kind_of(name), postgres.dsn(roles.OWNER, roles.DATABASE))
 
+    async def _make_days(self) -> None:
+        owners = {name: self.postgres(name).dsn(roles.OWNER, roles.DATABASE) for name in self.config.set_names()}
+        self._days = DaysAhead(self.folder.topology, owners)
+        # A server serves when today is there; the days ahead are made while it starts.
+        await self._days.make(0)
+        self._days.start()
+
     def _write_topology(self, plan: Plan, servers: Servers) -> None:
         write_topology(
             self.folder.topology,
@@ -119,16 +130,15 @@ class Stack:
         )
 
     async def _start_services(self, plan: Plan, servers: Servers) -> None:
-        self._wallet = plan.wallet(servers)
         self._setnodes = [one for name in self.config.set_names() for one in plan.setnodes(name, servers)]
         self._gateways = plan.gateways()
-        await self._wallet.start()
         await _together(*(one.start() for one in self._setnodes))
         await _together(*(one.start() for one in self._gateways))
 
     async def _stop(self) -> None:
-        if self._supervisor is not None:
-            await self._supervisor.close()
+        for background in (self._supervisor, self._days):
+            if background is not None:
+                await background.close()
         try:
             for tier in self._tiers_down():
                 await asyncio.gather(*(part.stop() for part in tier))
