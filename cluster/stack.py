@@ -94,8 +94,7 @@ class Stack:
         self._plan = Plan(self.config, self.folder, secrets)
         await _together(self._start_memcached(), *(self._start_database(name) for name in self._servers.postgres))
         self._write_topology(self._plan, self._servers)
-        self._wallet = self._plan.wallet(self._servers)
-        await _together(self._wallet.start(), self._make_days())
+        await self._make_days()
         await self._start_services(self._plan, self._servers)
         self._supervisor = Supervisor(self._parts(), self.config.say, self._record)
         self._supervisor.start()
@@ -130,10 +129,11 @@ class Stack:
         )
 
     async def _start_services(self, plan: Plan, servers: Servers) -> None:
+        """Start all at once: each one's /readyz waits for those it needs, and imports are most of a start."""
+        self._wallet = plan.wallet(servers)
         self._setnodes = [one for name in self.config.set_names() for one in plan.setnodes(name, servers)]
         self._gateways = plan.gateways()
-        await _together(*(one.start() for one in self._setnodes))
-        await _together(*(one.start() for one in self._gateways))
+        await _together(*(one.start() for one in (self._wallet, *self._setnodes, *self._gateways)))
 
     async def _stop(self) -> None:
         for background in (self._supervisor, self._days):
