@@ -13,7 +13,15 @@ DEFAULT = "up"
 COMMANDS = {
     "Run": {
         "up": "start everything on this machine (also without any command)",
+        "demo": "play real groups against it, prove the money",
+    },
+    "Use": {
         "token": "make a bearer token for a user",
+        "deposit": "put development money into a user's wallet",
+    },
+    "Prove": {
+        "audit": "prove that not one fen appeared or vanished",
+        "verify-split": "recompute a closed envelope's amounts from its seed",
     },
 }
 """Name and one line, by group. A command is `command` in `cluster.commands.<name>`."""
@@ -30,7 +38,7 @@ class Commands(click.Group):
         """Import one subcommand."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = importlib.import_module(f"cluster.commands.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"cluster.commands.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature

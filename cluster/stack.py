@@ -10,7 +10,7 @@ from typing import Self
 from cluster import datafolder, migrations, roles
 from cluster.account import server_account
 from cluster.config import StackConfig
-from cluster.daysahead import DaysAhead
+from cluster.daytables import DayTablesAhead
 from cluster.keys import Secrets
 from cluster.parts import Part
 from cluster.plan import WALLET, Plan, Servers, kind_of, plan_servers
@@ -35,8 +35,8 @@ class Stack:
         self._wallet: Service | None = None
         self._setnodes: list[Service] = []
         self._gateways: list[Service] = []
-        self._days: DaysAhead | None = None
         self._supervisor: Supervisor | None = None
+        self._day_tables: DayTablesAhead | None = None
 
     async def __aenter__(self) -> Self:
         """Start everything."""
@@ -94,10 +94,13 @@ class Stack:
         self._plan = Plan(self.config, self.folder, secrets)
         await _together(self._start_memcached(), *(self._start_database(name) for name in self._servers.postgres))
         self._write_topology(self._plan, self._servers)
-        await self._make_days()
+        owners = {name: self.postgres(name).dsn(roles.OWNER, roles.DATABASE) for name in self.config.set_names()}
+        self._day_tables = DayTablesAhead(self.folder.topology, owners, self.config.say)
+        await self._day_tables.today()
         await self._start_services(self._plan, self._servers)
         self._supervisor = Supervisor(self._parts(), self.config.say, self._record)
         self._supervisor.start()
+        self._day_tables.start()
         self._record()
 
     async def _start_memcached(self) -> None:
@@ -109,13 +112,6 @@ class Stack:
         await postgres.start()
         await roles.ensure_roles(postgres)
         await migrations.migrate(kind_of(name), postgres.dsn(roles.OWNER, roles.DATABASE))
-
-    async def _make_days(self) -> None:
-        owners = {name: self.postgres(name).dsn(roles.OWNER, roles.DATABASE) for name in self.config.set_names()}
-        self._days = DaysAhead(self.folder.topology, owners)
-        # A server serves when today is there; the days ahead are made while it starts.
-        await self._days.make(0)
-        self._days.start()
 
     def _write_topology(self, plan: Plan, servers: Servers) -> None:
         write_topology(
@@ -136,9 +132,10 @@ class Stack:
         await _together(*(one.start() for one in (self._wallet, *self._setnodes, *self._gateways)))
 
     async def _stop(self) -> None:
-        for background in (self._supervisor, self._days):
-            if background is not None:
-                await background.close()
+        if self._day_tables is not None:
+            await self._day_tables.stop()
+        if self._supervisor is not None:
+            await self._supervisor.close()
         try:
             for tier in self._tiers_down():
                 await asyncio.gather(*(part.stop() for part in tier))

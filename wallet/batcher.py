@@ -91,6 +91,7 @@ class Batcher:
 
     async def run(self) -> None:
         """Write batches until stopped and empty."""
+        batch: list[Job] = []
         try:
             while True:
                 batch = self._take()
@@ -101,7 +102,8 @@ class Batcher:
                 else:
                     await self._idle()
         finally:
-            self._let_go(list(self._queue), Unavailable("busy", "the wallet is stopping; try again shortly"))
+            for job in (*batch, *self._queue):
+                self._let_go([job], _too_late(sent=job.sent))
             await self._session.close()
 
     def _take(self) -> list[Job]:

@@ -9,6 +9,9 @@ from envelope.errors import Unavailable
 from runtime.postgres import Session
 from tests.integration.wallet_fixtures import ENVELOPE, claim, ledger_rows, running, wallet, wallet_database
 from wallet import batcher as batcher_module
+from wallet.__main__ import writer_session
+from wallet.accounts import Accounts
+from wallet.ledger import Ledger
 from wallet.requests import FundRequest, PayRequest
 from wire.messages import Pay
 
@@ -123,3 +126,24 @@ async def test_a_request_that_cannot_be_written_does_not_hold_up_its_batch(walle
     assert [answers[0], answers[2]] == [[PAID], [PAID]]
     assert isinstance(answers[1], Unavailable)
     assert await wallet.statements.balance("bob") == 26
+
+
+async def test_a_stop_with_a_batch_in_flight_lets_everybody_go(wallet_database, ledger_rows):
+    """Stopped while Postgres is silent, nobody waits for ever: what was sent is called unknown, the rest busy."""
+    other = await asyncpg.connect(wallet_database)
+    batcher = batcher_module.Batcher(writer_session(wallet_database), Ledger(Accounts()))
+    writing = asyncio.ensure_future(batcher.run())
+    await other.execute("BEGIN; SELECT pg_advisory_xact_lock(7110001)")
+    sent = batcher.submit(PayRequest([claim(0, "bob", 10)]))
+    waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    while not await ledger_rows.fetchval(waits):
+        await asyncio.sleep(0)
+    queued = batcher.submit(PayRequest([claim(1, "bob", 10)]))
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    for answer, known in ((sent, False), (queued, True)):
+        with pytest.raises(Unavailable) as refused:
+            await answer
+        assert refused.value.outcome_known is known
+    await other.close()

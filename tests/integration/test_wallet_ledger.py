@@ -18,6 +18,8 @@ from tests.integration.wallet_fixtures import (
     wallet,
     wallet_database,
 )
+from wallet.accounts import Accounts
+from wallet.ledger import Ledger
 from wallet.limits import MAX_BATCH_ORDERS, MAX_QUEUED_ORDERS
 from wallet.requests import DepositRequest, FundRequest, PayRequest
 from wire.messages import Fund, Pay
@@ -194,3 +196,23 @@ async def test_any_sequence_keeps_the_books(wallet_database, ledger_rows, seed):
             answers = await asyncio.gather(*waiting, return_exceptions=True)
             assert all(not isinstance(answer, Exception) or isinstance(answer, Refused) for answer in answers)
         await prove(ledger_rows)
+
+
+async def test_numbers_of_accounts_that_were_rolled_back_are_not_remembered(wallet_database, ledger_rows):
+    """A refuted batch leaves no account number in memory: the number it drew is void."""
+    accounts = Accounts()
+    connection = await asyncpg.connect(wallet_database)
+    with pytest.raises(asyncpg.CheckViolationError):
+        await Ledger(accounts).write(connection, [DepositRequest("d", "bob", 5), fund("k", ENVELOPE)], careful=False)
+    await connection.execute("ROLLBACK")
+    plan = await Ledger(accounts).write(connection, [DepositRequest("d", "bob", 5)], careful=False)
+    assert plan.answers == [5]
+    await connection.close()
+
+
+async def test_a_database_restored_under_us_is_noticed(wallet, ledger_rows):
+    """Account numbers that are gone from the database stop the batch, which is then written with fresh ones."""
+    await wallet.give("ann", 5)
+    await ledger_rows.execute("TRUNCATE account, transfer, fund")
+    await wallet.give("ann", 7)
+    assert await wallet.statements.balance("ann") == 7
