@@ -46,11 +46,15 @@ def add_probes(app: web.Application, readiness: Readiness) -> None:
 
 
 class HttpServer:
-    """One listener of one application, as an async context."""
+    """One listener of one application, or of one low-level server, as an async context."""
 
-    def __init__(self, app: web.Application, host: str, port: int, *, reuse_port: bool = False) -> None:
-        self._runner = web.AppRunner(
-            app, access_log=None, handle_signals=False, shutdown_timeout=STOP_S, keepalive_timeout=75.0
+    def __init__(self, app: web.Application | web.Server, host: str, port: int, *, reuse_port: bool = False) -> None:
+        self._runner: web.BaseRunner = (
+            web.ServerRunner(app, shutdown_timeout=STOP_S)
+            if isinstance(app, web.Server)
+            else web.AppRunner(
+                app, access_log=None, handle_signals=False, shutdown_timeout=STOP_S, keepalive_timeout=75.0
+            )
         )
         self._host = host
         self._port = port

@@ -1,0 +1,14 @@
+"""Runs one gateway: `python -m gateway`, settings from HONGBAO_*."""
+
+import asyncio
+
+from gateway.service import Gateway, GatewaySettings
+from runtime import process, settings
+
+
+async def _serve(stop: asyncio.Event) -> None:
+    await Gateway(settings.load(GatewaySettings)).run(stop)
+
+
+if __name__ == "__main__":
+    process.run("gateway", _serve)

@@ -1,0 +1,99 @@
+"""Request bodies: read with a bound and a deadline, decoded into typed structs, refused in clear sentences."""
+
+import asyncio
+import re
+from typing import Final, TypeVar
+
+import msgspec
+from aiohttp import hdrs, web
+
+from envelope.errors import HongbaoError, Refused, Unavailable
+from gateway.limits import BODY_BYTES, BODY_S
+
+T = TypeVar("T")
+
+_CODES: Final = {"total_fen": "malformed_amount", "count": "malformed_count"}
+"""Fields whose wrong type has a code of its own."""
+_expected = re.compile(r"Expected `(.+?)`, got `(.+?)`").search
+_field = re.compile(r"at `\$\.(.+?)`").search
+_named = re.compile(r"field `(.*)`", re.DOTALL).search
+_ECHO_CHARS = 50
+"""How much of what the client sent is repeated to him."""
+
+
+async def read_body(request: web.BaseRequest) -> bytes:
+    """Return the whole body, empty if there is none.
+
+    Raises Refused `body_too_large` (by Content-Length, without reading it), `unsupported_media_type`, `malformed_http`;
+    Unavailable `body_timeout`.
+    """
+    if not request.can_read_body:
+        return b""
+    declared = request.content_length
+    if declared is not None and declared > BODY_BYTES:
+        raise _too_large()
+    _check_type(request)
+    try:
+        if request.content.is_eof():
+            return await _read(request)
+        if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        async with asyncio.timeout(BODY_S):
+            return await _read(request)
+    except TimeoutError:
+        raise Unavailable("body_timeout", f"the body did not come within {BODY_S:.0f} seconds") from None
+    except web.RequestPayloadError:
+        raise Refused("malformed_http", "the body is not framed as its headers say") from None
+
+
+async def _read(request: web.BaseRequest) -> bytes:
+    body = bytearray()
+    while chunk := await request.content.readany():
+        body += chunk
+        if len(body) > BODY_BYTES:
+            raise _too_large()
+    return bytes(body)
+
+
+def _check_type(request: web.BaseRequest) -> None:
+    kind, _, parameters = request.headers.get(hdrs.CONTENT_TYPE, "").partition(";")
+    charset = parameters.strip().lower().removeprefix("charset=").strip('"')
+    encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower()
+    # Nothing is inflated: a small body could become a large one.
+    if kind.strip().lower() != "application/json" or charset not in ("", "utf-8") or encoding != "identity":
+        raise Refused(
+            "unsupported_media_type", "send the body as Content-Type: application/json, UTF-8, not compressed"
+        )
+
+
+def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
+    """Decode a body; raises Refused: `malformed_json`, `unknown_field`, `missing_field`, `wrong_type` and the like."""
+    if not body:
+        raise Refused("malformed_json", "the body is empty; send a JSON object")
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise _refusal(str(error)) from None
+    # ValueError: bytes that are no UTF-8, or a number of more digits than Python reads.
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        raise Refused("malformed_json", "the body is not JSON in UTF-8") from None
+
+
+def _refusal(message: str) -> HongbaoError:
+    """Turn msgspec's sentence into ours; a test holds every form that it has."""
+    named, expected, at = _named(message), _expected(message), _field(message)
+    if named is not None:
+        known = "missing" not in message
+        name = named.group(1)[:_ECHO_CHARS]
+        if known:
+            return Refused("unknown_field", f"there is no field {name!r} here")
+        return Refused("missing_field", f"the field {name!r} is needed")
+    field = at.group(1)[:_ECHO_CHARS] if at else "the body"
+    code = _CODES.get(field, "wrong_type")
+    if expected is None:
+        return Refused(code, f"{field} is out of range")
+    return Refused(code, f"{field} must be of type {expected.group(1)}, not {expected.group(2)}")
+
+
+def _too_large() -> Refused:
+    return Refused("body_too_large", f"a body may have at most {BODY_BYTES} bytes")

@@ -1,0 +1,109 @@
+"""The handlers of `/v1/envelopes`: create, open, grab, detail, cancel."""
+
+from typing import Any
+
+from aiohttp import hdrs, web
+
+from gateway.answer import Answer, json_answer
+from gateway.asks import NO_ASK, X_SHARE_TOKEN, idempotency_key_of, read_ask, share_token_of
+from gateway.body import read_body
+from gateway.calendar import Calendar
+from gateway.limits import CANDIDATE_IDS
+from gateway.outcomes import outcome_answer
+from gateway.sets import Sets
+from gateway.shares import Shares
+from gateway.terms import fingerprint, read_terms
+from gateway.tokens import Tokens
+from runtime.clock import Clock
+from sharding.ids import business_date, make_id, parse_id
+from sharding.slots import serial_for, slot_for
+from wire.messages import Op
+from wire.orders import create_key
+
+_REPLAYED = b"Idempotency-Replayed: true\r\n"
+
+
+class Envelopes:
+    """One method per route: takes the request and the ID as the client wrote it. Errors are mapped by `front`."""
+
+    def __init__(
+        self, tokens: Tokens, shares: Shares, sets: Sets, clock: Clock, *, slot_key: str, share_key: str
+    ) -> None:
+        self._user_of = tokens.user_of
+        self._shares = shares
+        self._sets = sets
+        self._clock = clock
+        self._calendar = Calendar(clock)
+        self._slot_key = slot_key.encode()
+        self._share_key = share_key
+
+    async def create(self, request: web.BaseRequest, _: str) -> Answer:
+        """Make an envelope, once per (sender, Idempotency-Key), however often this is asked."""
+        user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
+        key = idempotency_key_of(request)
+        terms = read_terms(await read_body(request), self._clock.now_ms())
+        candidates = self._candidates(user, key)
+        replayed, view = await self._sets.call(
+            candidates[0],
+            Op.CREATE,
+            user,
+            create_key(user, key),
+            fingerprint(terms, self._share_key),
+            candidates,
+            terms,
+        )
+        return json_answer(self._with_token(view, user), 201, headers=_REPLAYED if replayed else b"")
+
+    async def open(self, request: web.BaseRequest, text: str) -> Answer:
+        """Claim a share."""
+        headers = request.headers
+        user = self._user_of(headers.get(hdrs.AUTHORIZATION))
+        envelope_id = self._read_id(text)
+        ask = await read_ask(request) if request.can_read_body else NO_ASK
+        token_ok = self._shares.holds(envelope_id, ask.share_token or headers.get(X_SHARE_TOKEN))
+        values = await self._sets.call(envelope_id, Op.OPEN, envelope_id, user, token_ok, ask.password)
+        return outcome_answer(values)
+
+    async def grab(self, request: web.BaseRequest, text: str) -> Answer:
+        """Ask whether a share could be opened; nothing is written."""
+        headers = request.headers
+        user = self._user_of(headers.get(hdrs.AUTHORIZATION))
+        envelope_id = self._read_id(text)
+        ask = await read_ask(request) if request.can_read_body else NO_ASK
+        token_ok = self._shares.holds(envelope_id, ask.share_token or headers.get(X_SHARE_TOKEN))
+        return outcome_answer(await self._sets.call(envelope_id, Op.GRAB, envelope_id, user, token_ok))
+
+    async def detail(self, request: web.BaseRequest, text: str) -> Answer:
+        """Show an envelope to those who may see it."""
+        user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
+        envelope_id = self._read_id(text)
+        token_ok = self._shares.holds(envelope_id, share_token_of(request))
+        (view,) = await self._sets.call(envelope_id, Op.DETAIL, envelope_id, user, token_ok)
+        return json_answer(self._with_token(view, user))
+
+    async def cancel(self, request: web.BaseRequest, text: str) -> Answer:
+        """Close the sender's own envelope now; what is left goes back to him."""
+        user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
+        envelope_id = self._read_id(text)
+        (view,) = await self._sets.call(envelope_id, Op.CANCEL, envelope_id, user)
+        return json_answer(self._with_token(view, user))
+
+    def _read_id(self, text: str) -> int:
+        topology = self._sets.topology
+        envelope_id = parse_id(text, topology.layout)
+        self._calendar.check(envelope_id, topology.zone)
+        return envelope_id
+
+    def _candidates(self, user: str, key: str) -> list[int]:
+        """Return the IDs a create may get, in order: one slot for ever, today's business day."""
+        topology = self._sets.topology
+        slot = slot_for(user, key, self._slot_key, topology.layout)
+        today = business_date(self._clock.now(), topology.zone)
+        serials = (serial_for(user, key, self._slot_key, attempt) for attempt in range(CANDIDATE_IDS))
+        return [make_id(today, serial, slot) for serial in serials]
+
+    def _with_token(self, view: dict[str, Any], user: str) -> dict[str, Any]:
+        """Add the share token for the sender: it is his to hand out."""
+        if view["sender"] == user:
+            view["share_token"] = self._shares.token_of(int(view["envelope_id"]))
+        return view

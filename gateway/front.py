@@ -1,0 +1,160 @@
+"""The HTTP server: finds the handler, gives every request its ID, turns every error into its problem.
+
+It stands on aiohttp's low-level server: what `web.Application` adds (a router of regular expressions, match objects,
+middlewares) costs as much as an open. See `gateway.answer` for the measurement.
+"""
+
+import asyncio
+import itertools
+import math
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
+
+from aiohttp import web
+
+from envelope.errors import HongbaoError, Refused, Unavailable
+from gateway.answer import PROBLEM, Answer, encode_json
+from gateway.limits import LINGER_S, REQUESTS
+from gateway.problems import Retry, problem_of
+from gateway.routes import NO_ROUTE, resolve
+from gateway.traffic import Traffic
+from runtime import logs
+
+Handler = Callable[[web.BaseRequest, str], Awaitable[Answer]]
+
+_CLOSE = frozenset({408, 413})
+_ENDING = frozenset({"malformed_http"})
+_WITH_RESULT = frozenset({"busy", "not_found"})
+"""Outcomes that are problems over HTTP: open and grab still name them in `result`."""
+_ASKS = frozenset({"openEnvelope", "grabEnvelope"})
+_INTERNAL = 500
+_GONE = 499
+"""Counted, never sent: the client hung up before it had asked."""
+_UNEXPECTED = HongbaoError("internal_error", "an unexpected error")
+
+_log = logs.get("gateway")
+
+
+class Front(web.Server):
+    """Answers every request exactly once. `handlers` are by the names of `gateway.routes`."""
+
+    def __init__(self, handlers: Mapping[str, Handler], traffic: Traffic) -> None:
+        super().__init__(
+            cast("Any", self._serve),
+            access_log=None,
+            keepalive_timeout=75.0,
+            lingering_time=LINGER_S,
+            # A compressed body is refused, so it must not be inflated first.
+            auto_decompress=False,
+        )
+        self._handlers = handlers
+        self._traffic = traffic
+        self._prefix = secrets.token_hex(4)
+        self._numbers = itertools.count(1)
+
+    def __call__(self) -> web.RequestHandler:
+        """Return the protocol of a new connection."""
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+    async def _serve(self, request: web.BaseRequest) -> Answer:
+        traffic = self._traffic
+        started = traffic.arrive()
+        name, status = NO_ROUTE, _GONE
+        request_id = f"{self._prefix}-{next(self._numbers):x}"
+        try:
+            if traffic.in_flight > REQUESTS:
+                raise Unavailable("busy", f"{REQUESTS} requests are being answered; try again shortly")
+            names, text = _names(request)
+            if request.method not in names:
+                raise Refused("method_not_allowed", f"this path knows {', '.join(sorted(names))}")
+            name = names[request.method]
+            answer = await self._handlers[name](request, text)
+            status = answer.status
+        except HongbaoError as error:
+            answer = self.problem(error, request_id, request, name)
+            status = answer.status
+            if status == _INTERNAL:
+                _log.error("answered 500", request_id=request_id, route=name, code=error.code, error=error.detail)
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception:  # noqa: BLE001 - logged in full, told as 500
+            _log.exception("unexpected error", request_id=request_id, route=name)
+            answer = self.problem(_UNEXPECTED, request_id, request, name)
+            status = answer.status
+        finally:
+            traffic.leave(name, status, started)
+        answer.request_id = request_id
+        return answer
+
+    def problem(self, error: HongbaoError, request_id: str, request: web.BaseRequest, route: str) -> Answer:
+        """Return problem+json for an error; what is our fault is logged in full and told in general."""
+        row = problem_of(error)
+        detail = row.detail or error.detail
+        body: dict[str, Any] = {
+            "type": f"/docs#{error.code}",
+            "title": row.title,
+            "status": row.status,
+            "detail": detail[:1].upper() + detail[1:],
+            "code": error.code,
+            "retry": row.retry.value,
+            "request_id": request_id,
+        }
+        headers = b""
+        if error.code in _WITH_RESULT and route in _ASKS:
+            body["result"] = error.code
+        if row.retry is not Retry.NEVER:
+            seconds = error.retry_after_s if isinstance(error, Unavailable) else 1.0
+            headers += b"Retry-After: %d\r\n" % max(1, math.ceil(seconds))
+        if row.status == 401:  # noqa: PLR2004
+            headers += _challenge(error.code)
+        if error.code == "method_not_allowed":
+            headers += _allow(request)
+        close = row.status in _CLOSE or error.code in _ENDING
+        return Answer(row.status, encode_json(body), PROBLEM, headers=headers, close=close)
+
+    def malformed(self, request: web.BaseRequest) -> Answer:
+        """Answer what is no HTTP request."""
+        request_id = f"{self._prefix}-{next(self._numbers):x}"
+        error = Refused("malformed_http", "this is no HTTP request that can be read; the connection ends here")
+        answer = self.problem(error, request_id, request, NO_ROUTE)
+        answer.request_id = request_id
+        self._traffic.leave(NO_ROUTE, answer.status, self._traffic.arrive())
+        return answer
+
+
+class _Connection(web.RequestHandler):
+    """One client's connection; also what its parser refuses is told as a problem."""
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer a request that the parser refused (called by aiohttp)."""
+        del status, exc, message
+        front = cast("Front", self._manager)
+        return cast("web.StreamResponse", front.malformed(request))
+
+
+def _names(request: web.BaseRequest) -> tuple[dict[str, str], str]:
+    path = request.raw_path.partition("?")[0]
+    if not path.startswith("/"):
+        # The absolute form, as sent to a proxy.
+        path = request.rel_url.raw_path
+    found = resolve(path)
+    if found is None:
+        raise Refused("route_not_found", "there is nothing at this path; see /docs")
+    return found
+
+
+def _allow(request: web.BaseRequest) -> bytes:
+    names, _ = _names(request)
+    return f"Allow: {', '.join(sorted(names))}\r\n".encode()
+
+
+def _challenge(code: str) -> bytes:
+    error = b"" if code == "token_missing" else b', error="invalid_token"'
+    return b'WWW-Authenticate: Bearer realm="hongbao"%b\r\n' % error

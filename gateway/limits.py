@@ -1,0 +1,55 @@
+"""Every bound of this room in one place, with its reason; relations are checked at import."""
+
+from typing import Final
+
+from envelope.errors import InvariantBroken
+from envelope.limits import LIMITS
+from wire.link import DEADLINE_S, MAX_IN_FLIGHT
+
+BODY_BYTES: Final = LIMITS.body_bytes
+"""The largest body that is read; more is refused by its Content-Length, or once this much has come."""
+BODY_S: Final = 10.0
+"""A body of 64 KB takes this long on the worst phone; a client that drips bytes is told 408."""
+LINGER_S: Final = 1.0
+"""How long what is left of a refused body is read and dropped, so that the client sees the refusal and not a reset."""
+REQUESTS: Final = 20_000
+"""Requests in flight in this process, about 10 KB each; above it 503 `busy` before anything is read."""
+TOKEN_CHARS: Final = 2_048
+"""A longer bearer token is not looked at. Ours have about 150 characters."""
+TOKEN_CACHE: Final = 32_768
+"""Verified tokens of one generation, about 500 bytes each; two generations are kept."""
+SHARE_CACHE: Final = 16_384
+"""Share tokens computed lately, about 250 bytes each."""
+ROUTE_CACHE: Final = 65_536
+"""Envelopes whose server is remembered, about 150 bytes each; all forgotten whenever a server comes or goes."""
+STEADY_S: Final = 1.0
+"""A server that was lost must stay connected this long before it gets its envelopes back: one that flaps would
+move every actor to and fro, and each move reads the log again."""
+WATCH_S: Final = 0.05
+"""How often links are looked at; a call that finds its link down does not wait for it."""
+TOPOLOGY_S: Final = 1.0
+"""How often the topology file is read again."""
+DRAIN_S: Final = DEADLINE_S + 1.0
+"""A link whose server left the topology is kept this long for the answers still to come."""
+PAST_OPENS_S: Final = 600
+"""`opens_at` may be this long ago and then means now: a create repeated after its start must give its first answer."""
+FUTURE_SLACK_S: Final = 60
+"""Clocks of gateways differ by less; an ID of tomorrow is taken this long before midnight."""
+PAGE: Final = 100
+"""The longest page of a list; the wallet gives no longer ones."""
+DEFAULT_PAGE: Final = 20
+CURSOR_CHARS: Final = 64
+"""Ours have about 30."""
+CANDIDATE_IDS: Final = 4
+"""IDs proposed for a create: two of one slot and day meet with a chance of 10^-10, four times never."""
+SAMPLE_EVERY: Final = 16
+"""One request of this many is timed for the histogram: reading clocks and filling buckets costs 2 µs."""
+COUNTS_S: Final = 1.0
+"""How often counts are handed to Prometheus; a dict costs 0.1 µs per request, a labelled counter 2 µs."""
+
+if REQUESTS > MAX_IN_FLIGHT:
+    raise InvariantBroken("limits", "a link must hold every request that the gateway may have in flight")
+if DRAIN_S <= DEADLINE_S:
+    raise InvariantBroken("limits", "a link must outlive the calls on it")
+if DEFAULT_PAGE > PAGE:
+    raise InvariantBroken("limits", "the default page must be a legal one")

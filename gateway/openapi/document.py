@@ -1,0 +1,113 @@
+"""Puts the document together."""
+
+from http import HTTPStatus
+from typing import Any, Final
+
+from gateway.answer import PROBLEM
+from gateway.openapi.operations import JSON, OPERATIONS, PARAMETERS, Operation
+from gateway.openapi.schemas import SCHEMAS, Schema, ref
+from gateway.problems import PROBLEMS
+from gateway.routes import ROUTES
+
+VERSION: Final = "1.0.0"
+
+_DESCRIPTION: Final = (
+    "Send red envelopes (红包) and open them. Amounts are whole fen (1/100 yuan); IDs are strings.\n\n"
+    "Every call may be repeated: it gives its first answer again. When no answer came (a broken connection, 504), "
+    "repeat the request to learn what happened.\n\n"
+    "Every answer that is not 2xx is application/problem+json (RFC 9457) with a stable `code` and advice in `retry`; "
+    "every answer has an X-Request-Id."
+)
+_HEADER: Final[dict[str, Schema]] = {
+    "X-Request-Id": {"description": "Names this request in our logs.", "schema": {"type": "string"}},
+    "Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}},
+    "WWW-Authenticate": {"description": "The scheme, and what was wrong.", "schema": {"type": "string"}},
+    "Idempotency-Replayed": {
+        "description": "true: this is the answer of an earlier request.", "schema": {"const": "true"},
+    },
+}  # fmt: skip
+_MORE: Final = {
+    401: ("WWW-Authenticate",),
+    503: ("Retry-After",),
+    504: ("Retry-After",),
+    201: ("Idempotency-Replayed",),
+}
+
+
+def document() -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document as JSON values."""
+    paths: dict[str, Any] = {}
+    for route in ROUTES:
+        paths.setdefault(route.template, {})[route.method.lower()] = _operation(route.name, OPERATIONS[route.name])
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "hongbao",
+            "version": VERSION,
+            "description": _DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": SCHEMAS,
+            "parameters": PARAMETERS,
+            "headers": _HEADER,
+            "responses": {f"Problem{status}": _problem(status) for status in _statuses()},
+            "securitySchemes": {
+                "token": {
+                    "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+                    "description": "HS256; `sub` is the user, `exp` is required.",
+                }
+            },
+        },
+        "security": [{"token": []}],
+    }  # fmt: skip
+
+
+def _statuses() -> list[int]:
+    return sorted({row.status for row in PROBLEMS.values()})
+
+
+def _operation(name: str, operation: Operation) -> Schema:
+    entry: Schema = {
+        "operationId": name,
+        "summary": operation.summary,
+        "description": operation.description,
+        "responses": _responses(operation),
+    }
+    if operation.parameters:
+        entry["parameters"] = [{"$ref": f"#/components/parameters/{one}"} for one in operation.parameters]
+    if operation.body is not None:
+        media = {"schema": ref(operation.body), "examples": operation.examples}
+        entry["requestBody"] = {"required": operation.body_required, "content": {JSON: media}}
+    if operation.public:
+        entry["security"] = []
+    return entry
+
+
+def _responses(operation: Operation) -> Schema:
+    answers: Schema = {
+        str(status): {
+            "description": description,
+            "headers": _headers(*_MORE.get(status, ())),
+            "content": {media: {"schema": schema}},
+        }
+        for status, (description, media, schema) in operation.answers.items()
+    }
+    for status in sorted(operation.problems):
+        answers.setdefault(str(status), {"$ref": f"#/components/responses/Problem{status}"})
+    return answers
+
+
+def _problem(status: int) -> Schema:
+    titles = sorted({row.title for row in PROBLEMS.values() if row.status == status})
+    return {
+        "description": "; ".join([HTTPStatus(status).phrase, *titles]),
+        "headers": _headers(*_MORE.get(status, ())),
+        "content": {PROBLEM: {"schema": ref("Problem")}},
+    }
+
+
+def _headers(*more: str) -> Schema:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in ("X-Request-Id", *more)}

@@ -1,0 +1,156 @@
+"""What each route does: parameters, body, answers. One entry per name in `gateway.routes`."""
+
+from typing import Any, Final, NamedTuple
+
+from gateway.asks import KEY_PATTERN
+from gateway.limits import DEFAULT_PAGE, PAGE
+from gateway.openapi.schemas import ID, Schema, ref
+from gateway.paging import CURSOR_PATTERN
+from gateway.wallets import ROLES
+
+JSON: Final = "application/json"
+
+
+def _parameter(name: str, where: str, schema: Schema, description: str, *, required: bool = False) -> Schema:
+    return {"name": name, "in": where, "required": required, "schema": schema, "description": description}
+
+
+PARAMETERS: Final[dict[str, Schema]] = {
+    "id": _parameter("id", "path", ID, "The envelope.", required=True),
+    "key": _parameter(
+        "Idempotency-Key",
+        "header",
+        {"type": "string", "pattern": KEY_PATTERN},
+        "New for every new envelope; the same when a create is repeated.",
+        required=True,
+    ),
+    "share": _parameter("X-Share-Token", "header", {"type": "string"}, "The share token, as the sender gave it."),
+    "share_query": _parameter("share_token", "query", {"type": "string"}, "The share token, in a link."),
+    "limit": _parameter(
+        "limit",
+        "query",
+        {"type": "integer", "minimum": 1, "maximum": PAGE, "default": DEFAULT_PAGE},
+        "How many at most.",
+    ),
+    "cursor": _parameter(
+        "cursor", "query", {"type": "string", "pattern": CURSOR_PATTERN}, "next_cursor of the page before."
+    ),
+    "role": _parameter("role", "query", {"type": "string", "enum": [*ROLES]}, "Which list.", required=True),
+}
+
+_ANY: Final = (400, 500, 503)
+_USER: Final = (*_ANY, 401, 504)
+_ID: Final = (*_USER, 404)
+_BODY: Final = (408, 413, 415, 422)
+
+_LUCKY: Final = {
+    "summary": "20 yuan in 20 shares of luck",
+    "value": {"kind": "lucky", "total_fen": 2000, "count": 20, "greeting": "恭喜发财"},
+}
+_NAMED: Final = {
+    "summary": "For two people, evenly, with a password, for an hour",
+    "value": {
+        "kind": "equal", "total_fen": 1000, "count": 2, "to": ["bob", "carol"], "password": "年年有余",
+        "expires_in_s": 3600,
+    },
+}  # fmt: skip
+_TOKEN: Final = {"summary": "With the token of a link", "value": {"share_token": "AAECAwQFBgcICQoLDA0ODw"}}
+_SPOKEN: Final = {"summary": "With a password", "value": {"password": "年年有余"}}
+
+
+class Operation(NamedTuple):
+    """`answers` maps a status that is no problem to (description, media type, schema)."""
+
+    summary: str
+    description: str
+    answers: dict[int, tuple[str, str, Schema]]
+    problems: tuple[int, ...] = _ANY
+    parameters: tuple[str, ...] = ()
+    body: str | None = None
+    body_required: bool = False
+    examples: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    public: bool = False
+
+
+def _ok(description: str, schema: Schema, status: int = 200, media: str = JSON) -> dict[int, tuple[str, str, Schema]]:
+    return {status: (description, media, schema)}
+
+
+OPERATIONS: Final[dict[str, Operation]] = {
+    "createEnvelope": Operation(
+        "Send an envelope",
+        "Takes total_fen from the sender's wallet and cuts it into shares.\n\nSafe to repeat: the same Idempotency-Key "
+        "and body give the same answer, with the header Idempotency-Replayed: true; with another body 422.",
+        _ok("Made, now or before", ref("Envelope"), 201),
+        (*_USER, *_BODY, 409),
+        ("key",),
+        "CreateEnvelope",
+        body_required=True,
+        examples={"lucky": _LUCKY, "named": _NAMED},
+    ),
+    "getEnvelope": Operation(
+        "Look at an envelope",
+        "State, claims so far, best luck once all are taken, refund, and after the close the seed that proves the "
+        "split.",
+        _ok("The envelope as it is now", ref("Detail")),
+        (*_ID, 403),
+        ("id", "share", "share_query"),
+    ),
+    "openEnvelope": Operation(
+        "Open a share",
+        "Answered when the claim is durable. Safe to repeat: who has opened hears already_opened and his amount.",
+        _ok("What came of it", ref("Result")),
+        (*_ID, *_BODY),
+        ("id", "share"),
+        "Ask",
+        examples={"token": _TOKEN, "password": _SPOKEN},
+    ),
+    "grabEnvelope": Operation(
+        "Ask whether a share can be opened",
+        "Cheap; promises nothing: another may be faster.",
+        _ok("How it stands", ref("Result")),
+        (*_ID, *_BODY),
+        ("id", "share"),
+        "Ask",
+        examples={"token": _TOKEN},
+    ),
+    "cancelEnvelope": Operation(
+        "Take an envelope back",
+        "Closes it now and refunds what is left. Only its sender may; safe to repeat.",
+        _ok("The envelope, closed", ref("Detail")),
+        (*_ID, 403, 409),
+        ("id",),
+    ),
+    "getWallet": Operation("The balance", "What the user's wallet holds.", _ok("The wallet", ref("Wallet")), _USER),
+    "listWalletEntries": Operation(
+        "The statement",
+        "Every movement of the user's wallet, newest first.",
+        _ok("A page", ref("EntryPage")),
+        (*_USER, 422),
+        ("limit", "cursor"),
+    ),
+    "listMyEnvelopes": Operation(
+        "Envelopes sent or received",
+        "Newest first. amount_fen is the total of one sent, the share of one received.",
+        _ok("A page", ref("MyEnvelopePage")),
+        (*_USER, 422),
+        ("role", "limit", "cursor"),
+    ),
+    "getOpenApi": Operation("This document", "OpenAPI 3.1.", _ok("The document", {"type": "object"}), public=True),
+    "getDocs": Operation(
+        "This document to read",
+        "One page without script.",
+        _ok("The page", {"type": "string"}, media="text/html"),
+        public=True,
+    ),
+    "getHealth": Operation("Is it alive", "The process answers.", _ok("It does", ref("Health")), public=True),
+    "getReadiness": Operation(
+        "Is it ready",
+        "A server of every SET and the wallet are connected.",
+        {200: ("Ready", JSON, ref("Readiness")), 503: ("Not yet", JSON, ref("Readiness"))},
+        public=True,
+    ),
+    "getMetrics": Operation(
+        "Metrics", "Prometheus text.", _ok("The metrics", {"type": "string"}, media="text/plain"), public=True
+    ),
+}

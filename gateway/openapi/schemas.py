@@ -1,0 +1,184 @@
+"""JSON Schemas of everything that goes in and out."""
+
+from typing import Any, Final
+
+from envelope.limits import LIMITS
+from envelope.outcomes import Outcome, State
+from envelope.split import Split
+from envelope.terms import Kind
+from gateway.problems import PROBLEMS, STATUS_OF, Retry
+from gateway.shares import TOKEN_CHARS
+from gateway.texts import TEXT_PATTERN
+from gateway.users import USER_PATTERN
+
+Schema = dict[str, Any]
+
+ID: Final[Schema] = {
+    "type": "string",
+    "pattern": "^[0-9]{19}$",
+    "description": "YYMMDD, ten digits, slot: 19 decimal digits, as a string because JSON numbers lose some.",
+    "examples": ["2611211234567890007"],
+}
+USER: Final[Schema] = {"type": "string", "pattern": USER_PATTERN, "examples": ["alice"]}
+INSTANT: Final[Schema] = {"type": "string", "format": "date-time", "examples": ["2026-11-21T04:00:00.000Z"]}
+FEN: Final[Schema] = {"type": "integer", "minimum": 0, "description": "Whole fen, 1/100 yuan."}
+SIGNED_FEN: Final[Schema] = {"type": "integer", "description": "Whole fen; negative where money left the wallet."}
+SEQ: Final[Schema] = {"type": "integer", "minimum": 0, "description": "Place in the order of opening, from 0."}
+BOOL: Final[Schema] = {"type": "boolean"}
+HASH: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+SHARE_TOKEN: Final[Schema] = {"type": "string", "minLength": TOKEN_CHARS, "maxLength": TOKEN_CHARS}
+PASSWORD: Final[Schema] = {
+    "type": ["string", "null"], "minLength": 1, "maxLength": LIMITS.password_chars, "pattern": TEXT_PATTERN,
+}  # fmt: skip
+
+
+def _object(properties: Schema, *, optional: tuple[str, ...] = (), closed: bool = True) -> Schema:
+    required = [name for name in properties if name not in optional]
+    return {
+        "type": "object", "properties": properties, "required": required, "additionalProperties": not closed,
+    }  # fmt: skip
+
+
+def ref(name: str) -> Schema:
+    """Return a reference to a schema of this module."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+CREATE: Final = _object(
+    {
+        "kind": {"type": "string", "enum": [*Kind], "description": "Shares by luck, or even ones."},
+        "total_fen": {**FEN, "minimum": 1, "maximum": LIMITS.max_total_fen},
+        "count": {
+            "type": "integer", "minimum": 1, "maximum": LIMITS.max_count,
+            "description": "Shares; at most total_fen, and at most the receivers named in `to`.",
+        },
+        "greeting": {"type": ["string", "null"], "maxLength": LIMITS.greeting_chars, "pattern": TEXT_PATTERN},
+        "to": {
+            "type": ["array", "null"], "items": USER, "minItems": 1, "maxItems": LIMITS.invited_users,
+            "uniqueItems": True, "description": "Only these users may open it (专属).",
+        },
+        "password": {**PASSWORD, "description": "Who opens it must say it (口令)."},
+        "opens_at": {
+            "type": ["string", "null"], "format": "date-time",
+            "description": f"Nobody can open before; at most {LIMITS.max_opens_in_s} seconds ahead.",
+        },
+        "expires_in_s": {
+            "type": ["integer", "null"], "minimum": LIMITS.min_expires_in_s, "maximum": LIMITS.max_expires_in_s,
+            "description": f"Seconds it stays open, {LIMITS.default_expires_in_s} unless said.",
+        },
+        "split": {
+            "type": ["string", "null"], "enum": [*Split, None],
+            "description": "How shares are cut; `equal` is for kind equal, all others for kind lucky.",
+        },
+    },
+    optional=("greeting", "to", "password", "opens_at", "expires_in_s", "split"),
+)  # fmt: skip
+
+ASK: Final = _object(
+    {
+        "share_token": {"type": ["string", "null"], "description": "Or in the header X-Share-Token."},
+        "password": PASSWORD,
+    },
+    optional=("share_token", "password"),
+)
+
+_ENVELOPE: Final[Schema] = {
+    "envelope_id": ID,
+    "status": {"type": "string", "enum": [*State]},
+    "sender": USER,
+    "kind": {"type": "string", "enum": [*Kind]},
+    "split": {"type": "string", "enum": [*Split]},
+    "split_version": {"type": "integer", "minimum": 1},
+    "split_commitment": {**HASH, "description": "SHA-256 of the split's seed, which is told after the close."},
+    "total_fen": FEN,
+    "count": {"type": "integer", "minimum": 1},
+    "greeting": {"type": "string"},
+    "password_required": BOOL,
+    "created_at": INSTANT,
+    "opens_at": INSTANT,
+    "expires_at": INSTANT,
+    "to": {"type": "array", "items": USER, "description": "Shown to the sender."},
+    "share_token": {**SHARE_TOKEN, "description": "Shown to the sender: who has it may see and open."},
+}
+ENVELOPE: Final = _object(_ENVELOPE, optional=("to",))
+CLAIM: Final = _object({"seq": SEQ, "user": USER, "amount_fen": FEN, "claimed_at": INSTANT})
+DETAIL: Final = _object(
+    {
+        **_ENVELOPE,
+        "claimed_count": {"type": "integer", "minimum": 0},
+        "claimed_fen": FEN,
+        "claims": {"type": "array", "items": ref("Claim")},
+        "best_luck": {**ref("Claim"), "description": "Once all are taken; of equals the first."},
+        "refund_fen": FEN,
+        "closed_at": INSTANT,
+        "split_seed": {**HASH, "description": "Once nothing can change: recompute every amount from it."},
+    },
+    optional=("to", "share_token", "best_luck", "refund_fen", "closed_at", "split_seed"),
+)
+
+RESULT: Final = _object(
+    {
+        "result": {"type": "string", "enum": [one for one in Outcome if STATUS_OF[one] == 200]},  # noqa: PLR2004
+        "amount_fen": {**FEN, "minimum": 1, "description": "Where the user holds a share, as seq and last."},
+        "seq": SEQ,
+        "last": {**BOOL, "description": "Whether it was the last share."},
+        "opens_at": INSTANT,
+        "password_required": BOOL,
+        "tries_left": {"type": "integer", "minimum": 0, "maximum": LIMITS.wrong_password_tries},
+    },
+    optional=("amount_fen", "seq", "last", "opens_at", "password_required", "tries_left"),
+    closed=False,
+)
+
+WALLET: Final = _object({"user": USER, "balance_fen": FEN})
+ENTRY: Final = _object(
+    {
+        "entry_id": {"type": "string"},
+        "order_no": {"type": "string"},
+        "kind": {"type": "string", "description": "deposit, fund, claim, refund, claim_outside; there may be more."},
+        "amount_fen": SIGNED_FEN,
+        "envelope_id": {**ID, "type": ["string", "null"]},
+        "at": INSTANT,
+    }
+)
+MINE: Final = _object({"envelope_id": ID, "amount_fen": FEN, "at": INSTANT})
+
+
+def _page(item: str) -> Schema:
+    return _object({"items": {"type": "array", "items": ref(item)}, "next_cursor": {"type": ["string", "null"]}})
+
+
+PROBLEM: Final = _object(
+    {
+        "type": {"type": "string", "format": "uri-reference"},
+        "title": {"type": "string"},
+        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "detail": {"type": "string"},
+        "code": {"type": "string", "enum": sorted(PROBLEMS)},
+        "retry": {"type": "string", "enum": [*Retry]},
+        "request_id": {"type": "string"},
+        "result": {"type": "string", "enum": [one for one in Outcome if STATUS_OF[one] != 200]},  # noqa: PLR2004
+    },
+    optional=("result",),
+)
+HEALTH: Final = _object({"status": {"const": "ok"}})
+READINESS: Final = _object(
+    {"status": {"enum": ["ready", "waiting"]}, "waiting_for": {"type": "array", "items": {"type": "string"}}}
+)
+
+SCHEMAS: Final[dict[str, Schema]] = {
+    "CreateEnvelope": CREATE,
+    "Ask": ASK,
+    "Envelope": ENVELOPE,
+    "Claim": CLAIM,
+    "Detail": DETAIL,
+    "Result": RESULT,
+    "Wallet": WALLET,
+    "Entry": ENTRY,
+    "EntryPage": _page("Entry"),
+    "MyEnvelope": MINE,
+    "MyEnvelopePage": _page("MyEnvelope"),
+    "Problem": PROBLEM,
+    "Health": HEALTH,
+    "Readiness": READINESS,
+}

@@ -1,0 +1,55 @@
+"""The handlers of what is not about envelopes: probes, metrics, the OpenAPI document and its page."""
+
+from aiohttp import web
+
+from gateway.answer import JSON, Answer, encode_json, json_answer
+from gateway.docs import render_docs
+from gateway.openapi import document
+from gateway.traffic import Traffic
+from runtime import metrics
+from runtime.http import Readiness
+
+_HTML = "text/html; charset=utf-8"
+_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+# The page needs its own style and nothing else, from nowhere else.
+_POLICY = b"Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'\r\n"
+
+
+class Pages:
+    """One method per route. None of them needs a token."""
+
+    def __init__(self, readiness: Readiness, traffic: Traffic) -> None:
+        self._readiness = readiness
+        self._traffic = traffic
+        spec = document()
+        self._openapi = encode_json(spec)
+        self._docs = render_docs(spec).encode()
+
+    async def openapi(self, request: web.BaseRequest, _: str) -> Answer:
+        """Return the OpenAPI document."""
+        del request
+        return Answer(200, self._openapi, JSON)
+
+    async def docs(self, request: web.BaseRequest, _: str) -> Answer:
+        """Return the document as a page."""
+        del request
+        return Answer(200, self._docs, _HTML, headers=_POLICY)
+
+    async def health(self, request: web.BaseRequest, _: str) -> Answer:
+        """Say that the loop turns."""
+        del request
+        return json_answer({"status": "ok"})
+
+    async def readiness(self, request: web.BaseRequest, _: str) -> Answer:
+        """Say whether every part is connected; 503 with the names of those that are not."""
+        del request
+        missing = self._readiness.missing()
+        return json_answer(
+            {"status": "waiting" if missing else "ready", "waiting_for": missing}, 503 if missing else 200
+        )
+
+    async def exposition(self, request: web.BaseRequest, _: str) -> Answer:
+        """Return the metrics of this process."""
+        del request
+        await self._traffic.publish()
+        return Answer(200, metrics.render(), _TEXT)

@@ -1,0 +1,136 @@
+"""The one table: every outcome and every error code → HTTP status, title, and whether to try again.
+
+Nothing else in this room decides a status. A code that is missing here falls back on the class of its error (400, 503
+or 500), and a test that reads the sources of all rooms fails.
+"""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
+from envelope.outcomes import Outcome
+
+
+class Retry(StrEnum):
+    """Advice, member `retry` of every problem."""
+
+    NEVER = "never"
+    """The same request will be refused again."""
+    LATER = "later"
+    """Nothing was done; the same request may succeed after `Retry-After` seconds."""
+    REPEAT = "repeat"
+    """It may have been done: repeat exactly this request, which is safe and tells the outcome."""
+
+
+class Problem(NamedTuple):
+    """A row. `detail` replaces that of the error where it would speak of our inside."""
+
+    status: int
+    title: str
+    retry: Retry = Retry.NEVER
+    detail: str | None = None
+
+
+_BUSY = Problem(503, "Too busy just now", Retry.LATER)
+_AWAY: Final = "a part of the system is away; nothing was done, try again shortly"
+_OURS: Final = Problem(500, "Our fault", Retry.REPEAT, "an unexpected error was logged under this request_id")
+
+PROBLEMS: Final[dict[str, Problem]] = {
+    # HTTP itself
+    "malformed_http": Problem(400, "Not HTTP as we read it"),
+    "route_not_found": Problem(404, "No such path"),
+    "method_not_allowed": Problem(405, "The path has no such method"),
+    "body_timeout": Problem(408, "The body did not come in time"),
+    "body_too_large": Problem(413, "The body is too large"),
+    "unsupported_media_type": Problem(415, "Send application/json"),
+    # Who asks
+    "token_missing": Problem(401, "A bearer token is needed"),
+    "token_expired": Problem(401, "The bearer token has expired"),
+    "token_invalid": Problem(401, "The bearer token is not valid"),
+    # What is asked: its form
+    "malformed_json": Problem(400, "The body is not JSON"),
+    "unknown_field": Problem(422, "The body has a field that is not known"),
+    "missing_field": Problem(422, "The body lacks a field"),
+    "wrong_type": Problem(422, "A field has the wrong type"),
+    "idempotency_key_missing": Problem(400, "The header Idempotency-Key is needed"),
+    "malformed_idempotency_key": Problem(400, "The Idempotency-Key is not well-formed"),
+    "malformed_limit": Problem(422, "The limit is out of range"),
+    "malformed_cursor": Problem(422, "The cursor is not one of ours"),
+    "unknown_role": Problem(422, "The role is not known"),
+    "repeated_parameter": Problem(422, "A parameter is there twice"),
+    "malformed_envelope_id": Problem(400, "Not an envelope ID"),
+    # Well-formed IDs that can name nothing here
+    "impossible_day": Problem(404, "The ID is of a day that never was"),
+    "future_envelope_id": Problem(404, "The ID is of a day that has not come"),
+    "unknown_slot": Problem(404, "The ID is of a slot that is not here"),
+    # What is asked: the terms of an envelope
+    "unknown_kind": Problem(422, "The kind is not known"),
+    "unknown_split": Problem(422, "The split is not known"),
+    "split_not_for_kind": Problem(422, "The split does not fit the kind"),
+    "malformed_amount": Problem(422, "Not an amount of whole fen"),
+    "amount_out_of_range": Problem(422, "The amount is out of range"),
+    "malformed_count": Problem(422, "Not a number of shares"),
+    "count_out_of_range": Problem(422, "The number of shares is out of range"),
+    "count_exceeds_total": Problem(422, "More shares than fen"),
+    "count_exceeds_invited": Problem(422, "More shares than receivers"),
+    "greeting_too_long": Problem(422, "The greeting is too long"),
+    "control_character": Problem(422, "A text has control characters"),
+    "password_length": Problem(422, "The password is empty or too long"),
+    "too_few_users": Problem(422, "The list of receivers is empty"),
+    "too_many_users": Problem(422, "The list of receivers is too long"),
+    "malformed_user": Problem(422, "Not a user ID"),
+    "duplicate_user": Problem(422, "A receiver is named twice"),
+    "malformed_opens_at": Problem(422, "Not an instant of RFC 3339"),
+    "opens_at_out_of_range": Problem(422, "The start is in the past or too far ahead"),
+    "expires_in_out_of_range": Problem(422, "The time to expiry is out of range"),
+    # What the envelope or the wallet says
+    "not_found": Problem(404, "No such envelope"),
+    "not_invited": Problem(403, "The envelope is not for this user"),
+    "not_the_sender": Problem(403, "Only the sender may do this"),
+    "already_final": Problem(409, "The envelope is sold out or closed"),
+    "insufficient_funds": Problem(409, "The wallet does not hold that much"),
+    "idempotency_key_reused": Problem(422, "The Idempotency-Key was used for another request"),
+    "create_undone": Problem(409, "The create was undone and the money returned"),
+    # Parts that are away, full or slow
+    "busy": _BUSY,
+    "envelope_unavailable": _BUSY,
+    "no_free_id": _BUSY,
+    "peer_down": Problem(503, "A part is away", Retry.LATER, _AWAY),
+    "no_server": Problem(503, "A part is away", Retry.LATER, _AWAY),
+    "stopping": Problem(503, "A part is going away", Retry.LATER, _AWAY),
+    "wrong_set": Problem(503, "The envelope is being moved", Retry.LATER, "its SET is being changed; try again"),
+    "database_unavailable": Problem(503, "A database is away", Retry.LATER, _AWAY),
+    "day_tables_missing": Problem(503, "The tables of this day are missing", Retry.LATER),
+    "outcome_unknown": Problem(504, "No answer in time", Retry.REPEAT),
+    # Our own fault
+    "internal_error": _OURS,
+    "invariant_broken": Problem(
+        500, "The envelope is frozen", Retry.NEVER, "its records do not add up; no money moved, operators were told"
+    ),
+    # A link refused what we sent: the versions of two parts do not fit.
+    "malformed_request": _OURS,
+    "unknown_operation": _OURS,
+    "malformed_seed": _OURS,
+    "unknown_split_version": _OURS,
+    "order_conflict": _OURS,
+}
+
+STATUS_OF: Final[dict[Outcome, int]] = {
+    outcome: PROBLEMS[outcome.value].status if outcome in (Outcome.NOT_FOUND, Outcome.BUSY) else 200
+    for outcome in Outcome
+}
+"""An outcome is an answer, 200; but what is not there is 404, and `busy` is 503 with Retry-After."""
+
+_UNKNOWN = Problem(504, "No answer in time", Retry.REPEAT)
+
+
+def problem_of(error: HongbaoError) -> Problem:
+    """Return the row of an error. One whose outcome is unknown is 504 "repeat it", whatever its code."""
+    found = PROBLEMS.get(error.code)
+    if isinstance(error, Unavailable) and not error.outcome_known and (found is None or found.status != 500):  # noqa: PLR2004
+        return _UNKNOWN
+    if found is not None:
+        return found
+    if isinstance(error, InvariantBroken):
+        return _OURS
+    return Problem(400, "Refused") if isinstance(error, Refused) else Problem(503, "Not just now", Retry.LATER, _AWAY)

@@ -1,0 +1,95 @@
+"""The links to all setnode servers of the topology, and which of them are fit to be called."""
+
+import asyncio
+from collections.abc import Iterator
+
+from gateway.limits import DRAIN_S, STEADY_S
+from runtime import logs, metrics
+from sharding.topology import Topology
+from wire.link import Link
+
+_log = logs.get("gateway")
+_alive = metrics.gauge("hongbao_servers_alive", "Setnode servers fit to be called")
+
+
+class Server:
+    """One server: its link, the task that maintains it, and since when it has been up."""
+
+    def __init__(self, name: str, url: str, link: Link, task: "asyncio.Task[None]") -> None:
+        self.name = name
+        self.url = url
+        self.link = link
+        self.task = task
+        self.up_since: float | None = None
+        self.lost_before = False
+
+    def steady(self, now: float) -> bool:
+        """Say whether it may be called: connected, and after a loss connected for a while."""
+        return self.up_since is not None and (not self.lost_before or now - self.up_since >= STEADY_S)
+
+
+class Servers:
+    """Opens and closes links as the topology says. `alive` holds names and changes only by being replaced."""
+
+    def __init__(self, key: str, tasks: asyncio.TaskGroup) -> None:
+        self._key = key
+        self._tasks = tasks
+        self._servers: dict[str, Server] = {}
+        self.alive: frozenset[str] = frozenset()
+
+    def follow(self, topology: Topology) -> None:
+        """Make the links those of `topology`. One that is no longer in it answers what it was asked, then goes."""
+        wanted = {server.name: server.url for one in topology.sets for server in one.servers}
+        for name, server in list(self._servers.items()):
+            if wanted.get(name) != server.url:
+                del self._servers[name]
+                asyncio.get_running_loop().call_later(DRAIN_S, server.task.cancel)
+        for name, url in wanted.items():
+            if name not in self._servers:
+                link = Link(name, url, key=self._key)
+                self._servers[name] = Server(name, url, link, self._tasks.create_task(link.maintain()))
+        self.watch(topology)
+
+    def watch(self, topology: Topology) -> bool:
+        """Look at all links; returns whether `alive` changed.
+
+        Of a SET in which none is steady those that are connected will do.
+        """
+        now = asyncio.get_running_loop().time()
+        for server in self._servers.values():
+            if not server.link.up:
+                self._mark_lost(server)
+            elif server.up_since is None:
+                server.up_since = now
+        alive = frozenset(name for one in topology.sets for name in self._fit(one.server_names, now))
+        changed = alive != self.alive
+        if changed:
+            _log.info("servers", alive=sorted(alive), away=sorted(self._servers.keys() - alive))
+            self.alive = alive
+            _alive.set(len(alive))
+        return changed
+
+    def link(self, name: str) -> Link:
+        """Return the link of a server of the topology."""
+        return self._servers[name].link
+
+    def lost(self, name: str) -> None:
+        """Take a server out at once: a call has found it away, or on its way out."""
+        server = self._servers.get(name)
+        if server is not None:
+            self._mark_lost(server)
+        self.alive -= {name}
+
+    def close(self) -> None:
+        """Let go of all links."""
+        for server in self._servers.values():
+            server.task.cancel()
+
+    def _fit(self, names: tuple[str, ...], now: float) -> Iterator[str]:
+        servers = [self._servers[name] for name in names if name in self._servers]
+        steady = [server.name for server in servers if server.steady(now)]
+        yield from steady or [server.name for server in servers if server.up_since is not None]
+
+    def _mark_lost(self, server: Server) -> None:
+        if server.up_since is not None:
+            server.up_since, server.lost_before = None, True

@@ -1,0 +1,15 @@
+"""User IDs: what may stand in a token's `sub` and in `to`."""
+
+import re
+from typing import Final
+
+from envelope.limits import LIMITS
+
+USER_PATTERN: Final = rf"^[A-Za-z0-9][A-Za-z0-9._@-]{{0,{LIMITS.user_id_chars - 1}}}$"
+"""Visible ASCII that needs no quoting in JSON, URLs, logs or account names; holds a UUID with a prefix."""
+_matches = re.compile(rf"{USER_PATTERN[:-1]}\Z").match
+
+
+def is_user(text: object) -> bool:
+    """Say whether `text` is a well-formed user ID. Whether there is such a user only the wallet could tell."""
+    return isinstance(text, str) and _matches(text) is not None

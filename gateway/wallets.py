@@ -1,0 +1,63 @@
+"""The handlers of `/v1/me`: balance, statement, envelopes sent and received. All read from the wallet, by user."""
+
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+
+from envelope.errors import Refused
+from gateway.answer import Answer, json_answer
+from gateway.instants import write_instant
+from gateway.paging import one, read_page
+from gateway.tokens import Tokens
+from sharding.ids import format_id
+from wire.wallet import WalletClient
+
+ROLES: Final = ("sent", "received")
+
+
+class Wallets:
+    """One method per route: takes the request and an unused text. Errors are mapped by `front`."""
+
+    def __init__(self, tokens: Tokens, wallet: WalletClient) -> None:
+        self._tokens = tokens
+        self._wallet = wallet
+
+    async def balance(self, request: web.BaseRequest, _: str) -> Answer:
+        """Return the user's balance."""
+        user = self._user_of(request)
+        return json_answer({"user": user, "balance_fen": await self._wallet.balance(user)})
+
+    async def entries(self, request: web.BaseRequest, _: str) -> Answer:
+        """Return a page of the user's statement."""
+        user = self._user_of(request)
+        page = read_page("entries", request.rel_url.query)
+        return json_answer(page.body(await self._wallet.entries(user, page.before, page.limit), _entry))
+
+    async def envelopes(self, request: web.BaseRequest, _: str) -> Answer:
+        """Return a page of the envelopes that the user sent or received."""
+        user = self._user_of(request)
+        role = one(request.rel_url.query, "role")
+        if role not in ROLES:
+            raise Refused("unknown_role", f"role must be one of {', '.join(ROLES)}")
+        page = read_page(role, request.rel_url.query)
+        return json_answer(page.body(await self._wallet.envelopes(user, role, page.before, page.limit), _envelope))
+
+    def _user_of(self, request: web.BaseRequest) -> str:
+        return self._tokens.user_of(request.headers.get(hdrs.AUTHORIZATION))
+
+
+def _entry(row: list[Any]) -> dict[str, Any]:
+    entry_id, order_no, kind, amount_fen, envelope_id, at_ms = row
+    return {
+        "entry_id": str(entry_id),
+        "order_no": order_no,
+        "kind": kind,
+        "amount_fen": amount_fen,
+        "envelope_id": None if envelope_id is None else format_id(envelope_id),
+        "at": write_instant(at_ms),
+    }
+
+
+def _envelope(row: list[Any]) -> dict[str, Any]:
+    _, envelope_id, amount_fen, at_ms = row
+    return {"envelope_id": format_id(envelope_id), "amount_fen": amount_fen, "at": write_instant(at_ms)}
