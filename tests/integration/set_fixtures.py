@@ -14,10 +14,13 @@ from typing import Any
 
 import asyncpg
 import pytest
+import pytest_asyncio
 
 from audit.proof import AuditTarget, audit
 from audit.report import Report
 from cluster import ports, roles
+from cluster.memcached import Memcached
+from cluster.postgres import Postgres
 from envelope.errors import HongbaoError
 from runtime.clock import Clock, SystemClock
 from schema.day_tables import DayTables
@@ -62,11 +65,15 @@ class Caller(Peer):
 
     def reply(self, number: int, *values: Any) -> None:
         self.order.append(number)
-        self._waiting.pop(number).set_result(list(values))
+        future = self._waiting.pop(number)
+        if not future.done():
+            future.set_result(list(values))
 
     def fail(self, number: int, error: BaseException) -> None:
         self.order.append(number)
-        self._waiting.pop(number).set_exception(error)
+        future = self._waiting.pop(number)
+        if not future.done():
+            future.set_exception(error)
 
 
 class Town:
@@ -139,6 +146,13 @@ class Town:
         finally:
             await connection.close()
 
+    async def rows(self, query: str, *args: Any, wallet: bool = False) -> list[Any]:
+        connection = await asyncpg.connect(self.wallet_dsn if wallet else self.set_dsn)
+        try:
+            return list(await connection.fetch(query, *args))
+        finally:
+            await connection.close()
+
     async def audit(self) -> Report:
         """Audit with the auditor's own role."""
         assert self.databases is not None
@@ -208,12 +222,48 @@ async def living_town(
         await asyncio.wait({keeping})
 
 
+async def prove(one: Town) -> None:
+    """Wait until everything is paid; then the books must be clean."""
+    for node in one.nodes:
+        node.payouts._overflow = True  # what only Postgres knows is read back now, not after it counts as left lying
+    await one.paid_out()
+    report = await one.audit()
+    assert report.holds, report.violations
+    assert report.sums.in_flight == report.sums.stuck == 0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def module_databases(postgres: Postgres, _built_templates: set[str]) -> AsyncIterator[Databases]:
+    """Databases that live as long as the test module."""
+    factory = Databases(postgres, _built_templates)
+    yield factory
+    await factory.drop_all()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_town(
+    request: pytest.FixtureRequest, module_databases: Databases, _memcached: Memcached, tmp_path_factory: Any
+) -> AsyncIterator[Town]:
+    """One town for a whole module (a town takes seconds); TOWN in the module gives clock and settings.
+
+    Such a module says `pytestmark = pytest.mark.asyncio(loop_scope="module")` and uses `common_town`.
+    """
+    settings = getattr(request.module, "TOWN", dict)()
+    folder = tmp_path_factory.mktemp("town")
+    async with living_town(module_databases, _memcached.address, folder, **settings) as one:
+        yield one
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def common_town(shared_town: Town) -> AsyncIterator[Town]:
+    """The module's town; its books must be clean after every test."""
+    yield shared_town
+    await prove(shared_town)
+
+
 @pytest.fixture
 async def town(databases: Databases, memcached: str, tmp_path: Path) -> AsyncIterator[Town]:
     """A town whose books must be clean at the end."""
     async with living_town(databases, memcached, tmp_path) as one:
         yield one
-        await one.paid_out()
-        report = await one.audit()
-        assert report.holds, report.violations
-        assert report.sums.in_flight == 0
+        await prove(one)

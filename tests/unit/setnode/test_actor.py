@@ -1,0 +1,372 @@
+"""The actor on a stage that a test directs: no event loop, no database, every schedule from a seed."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from envelope.claim_log import ClaimLog
+from envelope.decide import Answer
+from envelope.errors import HongbaoError, InvariantBroken, Unavailable
+from envelope.outcomes import Entry, Outcome
+from setnode import actor as actor_module
+from setnode.actor import Actor, Phase
+from setnode.batch import ClaimBatch
+from setnode.limits import FROZEN_S
+from setnode.request import OUTCOMES, Ask, LocalPeer, Request
+from tests.unit.envelope.test_claim_log import entries_of
+from tests.unit.envelope.test_ladder import EXPIRES, OPENS, terms
+
+Row = tuple[int, str, str, int, int]
+
+
+class Stage:
+    """Stands in for committer, loader and database; `rows` is what Postgres holds."""
+
+    def __init__(self, **changed) -> None:
+        self.terms = terms(**changed)
+        self.rows: list[Row] = []
+        self.tally = [0] * len(Outcome)
+        self.now = OPENS
+        self.time = 0.0
+        self.ready: list[Actor] = []
+        self.loading: list[Actor] = []
+        self.shouts: list[InvariantBroken] = []
+        self.replies: list[tuple[int, object]] = []
+        self.numbers = 0
+        self.actor = Actor(self.terms.envelope_id, self, ClaimLog(self.terms))
+
+    def now_ms(self) -> int:
+        return self.now
+
+    def loop_time(self) -> float:
+        return self.time
+
+    def want_commit(self, actor) -> None:
+        assert actor.phase is Phase.READY
+        self.ready.append(actor)
+
+    def want_load(self, actor) -> None:
+        assert actor.phase is Phase.LOADING
+        self.loading.append(actor)
+
+    def weigh(self, actor, shares) -> None:
+        assert shares == self.terms.count
+
+    def broken(self, actor, error) -> None:
+        self.shouts.append(error)
+
+    def forget(self, actor) -> None:
+        """Nothing to forget."""
+
+    def ask(self, user: str, ask: Ask = Ask.OPEN) -> int:
+        self.numbers += 1
+        peer = LocalPeer(lambda number, *values: self.replies.append((number, values)))
+        self.actor.offer(
+            Request(ask, user, token_ok=True, password_mac=None, peer=peer, number=self.numbers, arrived=self.time)
+        )
+        return self.numbers
+
+    def collect(self, limit: int = 1_000, stale: float = -1.0) -> ClaimBatch:
+        """What the claim lane does with one actor."""
+        batch = ClaimBatch(self.now)
+        self.ready.pop().collect(batch, limit, stale)
+        return batch
+
+    def write(self, batch: ClaimBatch) -> bool:
+        """What Postgres does: all of it, or nothing where a seq or a user stands already."""
+        new = list(zip(batch.seqs, batch.kinds, batch.users, batch.amounts, [batch.at_ms] * len(batch), strict=True))
+        seqs, users = {row[0] for row in self.rows}, {row[2] for row in self.rows}
+        if any(row[0] in seqs or row[2] in users for row in new):
+            return False
+        self.rows += new
+        return True
+
+    def load(self) -> None:
+        log = ClaimLog(self.terms)
+        log.restore(self.rows)
+        self.loading.pop().loaded(log)
+
+    def heard(self, number: int) -> object:
+        (values,) = [values for told, values in self.replies if told == number]
+        if isinstance(values[0], HongbaoError):
+            return values[0].code
+        return OUTCOMES[values[0]].value if isinstance(values[0], int) else values[0]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_an_open_is_answered_after_its_commit_and_not_before(stage):
+    """READY asks for a commit, WRITING is silent, settle answers."""
+    number = stage.ask("a")
+    assert (stage.actor.phase, stage.replies) == (Phase.READY, [])
+    batch = stage.collect()
+    assert (stage.actor.phase, stage.replies, batch.actors) == (Phase.WRITING, [], [stage.actor])
+    stage.actor.settle()
+    assert (stage.actor.phase, stage.heard(number)) == (Phase.IDLE, "opened")
+    assert stage.tally[Outcome.OPENED.code] == 1
+
+
+def test_what_needs_no_write_is_answered_at_once_only_when_nobody_waits_before_it(stage):
+    """A grab overtakes no open that arrived before it."""
+    first = stage.ask("x", Ask.GRAB)
+    assert stage.heard(first) == "openable"
+    stage.ask("a")
+    stage.ask("x", Ask.GRAB)
+    assert len(stage.replies) == 1
+    stage.collect()
+    stage.ask("y", Ask.GRAB)
+    stage.actor.settle()
+    assert [number for number, _ in stage.replies] == [1, 2, 3]
+    stage.collect()
+    assert [number for number, _ in stage.replies] == [1, 2, 3, 4]
+
+
+def test_a_round_without_a_write_is_answered_without_a_transaction(stage):
+    """Nothing joins the batch when nobody can win."""
+    stage.ask("a")
+    stage.ask("a")
+    stage.write(stage.collect(limit=1))
+    stage.actor.settle()
+    batch = stage.collect()
+    assert (len(batch), batch.actors, stage.heard(2), stage.actor.phase) == (0, [], "already_opened", Phase.IDLE)
+
+
+def test_a_double_click_in_doubt_hears_opened_once(stage):
+    """The commit went in and its answer was lost: the request that won says opened, its twin already_opened."""
+    numbers = [stage.ask("a"), stage.ask("a"), stage.ask("b")]
+    stage.write(stage.collect())
+    stage.actor.reload(in_doubt=True)
+    stage.load()
+    stage.collect()
+    assert [stage.heard(number) for number in numbers] == ["opened", "already_opened", "opened"]
+    assert [number for number, _ in stage.replies] == numbers
+
+
+def test_a_lost_commit_that_never_went_in_is_decided_anew(stage):
+    """The same request wins by another transaction, once."""
+    number = stage.ask("a")
+    stage.collect()
+    stage.actor.reload(in_doubt=True)
+    stage.load()
+    assert stage.write(stage.collect())
+    stage.actor.settle()
+    assert stage.heard(number) == "opened"
+    assert [row[2] for row in stage.rows] == ["a"]
+
+
+@pytest.mark.parametrize("went_in", [True, False])
+def test_in_doubt_a_refusal_is_the_truth_or_unknown_never_busy(stage, went_in):
+    """Without an entry after a lost commit: opened where the log shows it, outcome_unknown where it does not."""
+    number, other = stage.ask("a"), stage.ask("c", Ask.DETAIL)
+    batch = stage.collect()
+    if went_in:
+        stage.write(batch)
+    stage.actor.reload(in_doubt=True)
+    stage.load()
+    stage.actor.refuse(Unavailable("busy", "no entry"))
+    assert stage.heard(number) == ("opened" if went_in else "outcome_unknown")
+    assert stage.heard(other) == "busy"
+
+
+def test_while_the_log_cannot_be_read_a_lost_claim_is_unknown(stage):
+    """The loader's refusal says database_unavailable to those whose claim was never sent alone."""
+    lost, late = stage.ask("a"), None
+    stage.collect()
+    stage.actor.reload(in_doubt=True)
+    late = stage.ask("b")
+    stage.actor.refuse(Unavailable("database_unavailable", "away"))
+    assert (stage.heard(lost), stage.heard(late)) == ("outcome_unknown", "database_unavailable")
+    ((_, (error,)), _) = stage.replies
+    assert not error.outcome_known
+
+
+def test_an_hour_that_passed_while_in_doubt_proves_nothing(stage):
+    """The lost transaction may still arrive: expired by the clock alone is outcome_unknown, by an entry expired."""
+    number = stage.ask("a")
+    stage.collect()
+    stage.actor.reload(in_doubt=True)
+    stage.now = EXPIRES
+    stage.load()
+    stage.collect()
+    assert stage.heard(number) == "outcome_unknown"
+
+
+def test_in_doubt_a_share_won_elsewhere_is_already_opened(stage):
+    """The claim stands at another seq than the lost one: another server answered it `opened`."""
+    number = stage.ask("a")
+    stage.collect()
+    amounts = ClaimLog(stage.terms).amounts
+    stage.rows = [(0, "open", "z", amounts[0], OPENS), (1, "open", "a", amounts[1], OPENS)]
+    stage.actor.reload(in_doubt=True)
+    stage.load()
+    stage.collect()
+    assert stage.heard(number) == "already_opened"
+
+
+def test_a_conflict_reloads_and_keeps_the_order(stage):
+    """A rival's claims come first, those decided and those waiting follow in order of arrival."""
+    numbers = [stage.ask("a"), stage.ask("b")]
+    batch = stage.collect()
+    numbers += [stage.ask("c"), stage.ask("d")]
+    stage.rows = [(0, "open", "rival", ClaimLog(stage.terms).amounts[0], OPENS)]
+    assert not stage.write(batch)
+    stage.actor.reload(in_doubt=False)
+    assert stage.replies == []
+    stage.load()
+    assert stage.write(stage.collect())
+    stage.actor.settle()
+    assert [number for number, _ in stage.replies] == numbers
+    assert [stage.heard(number) for number in numbers] == ["opened", "opened", "sold_out", "sold_out"]
+
+
+def test_a_refusal_still_tells_the_truth_where_it_needs_no_write(stage):
+    """Without an entry who would win hears busy, who already won hears so, and the actor rests."""
+    stage.ask("a")
+    stage.write(stage.collect())
+    stage.actor.settle()
+    wins, held = stage.ask("b"), stage.ask("a")
+    stage.actor.refuse(Unavailable("busy", "no entry"))
+    assert (stage.heard(wins), stage.heard(held)) == ("busy", "already_opened")
+    assert (stage.actor.phase, stage.actor.waiting) == (Phase.IDLE, 0)
+
+
+def test_stale_requests_hear_busy_and_write_nothing(stage):
+    """Who waited longer than his caller waits cannot win any more; who came later can."""
+    old = stage.ask("a")
+    stage.time = 10.0
+    new = stage.ask("b")
+    batch = stage.collect(stale=5.0)
+    stage.actor.settle()
+    assert (stage.heard(old), stage.heard(new), batch.users) == ("busy", "opened", ["b"])
+
+
+def test_the_mailbox_is_bounded(stage, monkeypatch):
+    """Above MAILBOX a request hears busy at once, the others keep their place."""
+    monkeypatch.setattr(actor_module, "MAILBOX", 3)
+    numbers = [stage.ask(f"u{n}") for n in range(5)]
+    assert [number for number, _ in stage.replies] == numbers[3:]
+    assert stage.heard(5) == "busy"
+    assert stage.actor.waiting == 3
+
+
+def test_a_broken_log_freezes_and_thaws_when_it_is_mended(stage):
+    """Everybody hears frozen, nothing of it is written, the log is read again at most every FROZEN_S."""
+    number = stage.ask("sender", Ask.EXPIRE)
+    stage.actor.freeze(InvariantBroken("test", "not what it should be"))
+    assert (stage.actor.phase, len(stage.shouts), stage.actor.log) == (Phase.FROZEN, 1, None)
+    assert stage.heard(number) == "invariant_broken"
+    assert stage.heard(stage.ask("a")) == "invariant_broken"
+    assert stage.loading == []
+    stage.time += FROZEN_S
+    later = stage.ask("a")
+    stage.ready.clear()
+    stage.load()
+    stage.write(stage.collect())
+    stage.actor.settle()
+    assert stage.heard(later) == "opened"
+
+
+def test_an_invariant_that_breaks_while_deciding_cuts_its_rows_from_the_batch(stage):
+    """Of a broken log nothing is written, what others put into the batch before stays, and the actor is frozen."""
+    other = Stage()
+    other.ask("x")
+    batch = ClaimBatch(OPENS)
+    other.ready.pop().collect(batch, 10, -1.0)
+    stage.ask("a")
+    stage.ask("b")
+
+    class Breaks(dict):
+        def get(self, key, default=None):
+            if key == "b":
+                raise InvariantBroken("test", "broken by hand")
+            return super().get(key, default)
+
+    stage.actor.log = ClaimLog(stage.terms)
+    stage.actor.log.winners = Breaks()
+    stage.ready.pop().collect(batch, 10, -1.0)
+    assert batch.users == ["x"]
+    assert batch.actors == [other.actor]
+    assert stage.actor.phase is Phase.FROZEN
+    assert [stage.heard(number) for number in (1, 2)] == ["invariant_broken"] * 2
+
+
+def test_cut_back_drops_every_column():
+    """What was added after the mark is gone from all columns alike."""
+    batch = ClaimBatch(OPENS)
+    log = ClaimLog(terms())
+    batch.add_open(log, "a", Answer(Outcome.OPENED, log.amounts[log.append("a", OPENS)], 0))
+    mark = batch.mark()
+    log.wrong_tries = {"b": 1}
+    batch.add_wrong_try(log, "b")
+    batch.add_closing(log, log.close(Entry.CANCELED, OPENS))
+    assert len(batch) == 3
+    batch.cut_back(mark)
+    columns = [batch.envelope_ids, batch.seqs, batch.shares, batch.kinds, batch.users, batch.amounts, batch.receivers]
+    assert [len(column) for column in columns] == [1] * 7
+    assert [batch.tries_ids, batch.tries_users, batch.tries_counts] == [[], [], []]
+
+
+def test_a_closing_refunds_the_sender_and_a_cancel_repeats_its_answer(stage):
+    """The receiver of a closing entry is the sender; a second cancel shows the same detail without a write."""
+    number = stage.ask("sender", Ask.CANCEL)
+    batch = stage.collect()
+    assert (batch.kinds, batch.users, batch.receivers, batch.amounts) == (["canceled"], [""], ["sender"], [100])
+    stage.write(batch)
+    stage.actor.settle()
+    again = stage.ask("sender", Ask.CANCEL)
+    assert len(stage.collect()) == 0
+    assert stage.heard(number) == stage.heard(again)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_schedule_answers_in_order_and_never_lies(seed):  # noqa: C901, PLR0912 - a schedule is a list of steps
+    """Random arrivals, commits, lost answers, rivals and refusals: FIFO, one batch in flight, opened means a row."""
+    chance = random.Random(seed)
+    stage = Stage(total_fen=1_000, count=12)
+    users = [f"u{n}" for n in range(16)]
+    asked: dict[int, str] = {}
+    in_flight: ClaimBatch | None = None
+    for _ in range(400):
+        step = chance.choice(("ask", "ask", "collect", "commit", "lose", "load", "rival", "refuse"))
+        if step == "ask":
+            user = chance.choice(users)
+            asked[stage.ask(user, chance.choice((Ask.OPEN, Ask.OPEN, Ask.GRAB)))] = user
+        elif step == "collect" and stage.ready:
+            assert in_flight is None, "two batches in flight"
+            batch = stage.collect(limit=chance.randint(1, 6))
+            in_flight = batch if len(batch) else None
+        elif step == "commit" and in_flight is not None:
+            batch, in_flight = in_flight, None
+            if stage.write(batch):
+                stage.actor.settle()
+            else:
+                stage.actor.reload(in_doubt=False)
+        elif step == "lose" and in_flight is not None:
+            batch, in_flight = in_flight, None
+            if chance.random() < 0.5:
+                stage.write(batch)
+            stage.actor.reload(in_doubt=True)
+        elif step == "load" and stage.loading:
+            stage.load()
+        elif step == "rival" and len(stage.rows) < 12 and in_flight is not None:
+            rival = f"r{len(stage.rows)}"
+            seq = len(stage.rows)
+            stage.rows.append((seq, "open", rival, ClaimLog(stage.terms).amounts[seq], OPENS))
+        elif step == "refuse" and stage.ready:
+            stage.ready.pop().refuse(Unavailable("busy", "no entry"))
+    order = [number for number, _ in stage.replies]
+    assert order == sorted(order), seed
+    rows = {row[2]: row for row in stage.rows}
+    heard = {number: stage.heard(number) for number in order}
+    opened = Counter(asked[number] for number, what in heard.items() if what == "opened")
+    assert all(times == 1 for times in opened.values()), (seed, opened)
+    for number, values in stage.replies:
+        if heard[number] in ("opened", "already_opened"):
+            assert values[1:3] == (rows[asked[number]][3], rows[asked[number]][0]), seed
+    final = ClaimLog(stage.terms)
+    final.restore(stage.rows)
+    assert entries_of(final) == stage.rows

@@ -1,0 +1,91 @@
+"""The registry: memory bounded by shares, and nobody who is busy is put to sleep."""
+
+from datetime import UTC, datetime
+
+from envelope.claim_log import ClaimLog
+from runtime.clock import ManualClock
+from setnode.actor import Actor, Phase
+from setnode.limits import ENVELOPE_WEIGHT
+from setnode.registry import Registry
+from setnode.request import Ask, LocalPeer, Request
+from tests.unit.envelope.test_ladder import OPENS, terms
+
+FIRST = 2611210000000001007
+
+
+def build(live_shares: int) -> tuple[Registry, list[Actor], list[Actor]]:
+    ready, loading = [], []
+    clock = ManualClock(datetime.fromtimestamp(OPENS / 1000, UTC))
+    registry = Registry(
+        clock, loop_time=lambda: 0.0, want_commit=ready.append, want_load=loading.append, live_shares=live_shares
+    )
+    return registry, ready, loading
+
+
+def log_of(number: int, count: int = 20) -> ClaimLog:
+    return ClaimLog(terms(envelope_id=FIRST + number * 1000, count=count, total_fen=max(100, count)))
+
+
+def ask(registry: Registry, number: int, ask_: Ask = Ask.OPEN) -> None:
+    request = Request(ask_, "u", token_ok=True, password_mac=None, peer=LocalPeer(), number=1, arrived=0.0)
+    registry.offer(FIRST + number * 1000, request)
+
+
+def test_idle_envelopes_are_put_to_sleep_above_the_bound():
+    """However many arrive, the weight stays at the bound (one lap of the hand may be needed first)."""
+    weight = 20 + ENVELOPE_WEIGHT
+    registry, _, _ = build(live_shares=10 * weight)
+    for number in range(200):
+        registry.adopt(log_of(number))
+    assert registry.statistics()["weight"] <= 11 * weight
+    assert registry.statistics()["weight"] == len(registry) * weight
+
+
+def test_a_busy_actor_is_never_put_to_sleep():
+    """Loading, ready and writing actors stay whatever the weight; the idle ones make room."""
+    registry, ready, loading = build(live_shares=100)
+    ask(registry, 0)
+    registry.adopt(log_of(1))
+    ask(registry, 1)
+    for number in range(10, 60):
+        registry.adopt(log_of(number))
+    busy = [*loading, *ready]
+    assert [actor.phase for actor in busy] == [Phase.LOADING, Phase.READY]
+    for actor in busy:
+        assert registry._actors[actor.envelope_id] is actor
+
+
+def test_an_envelope_read_from_the_database_weighs_what_it_holds():
+    """Loading 10,000 shares counts 10,000 shares, and sends others to sleep."""
+    registry, _, loading = build(live_shares=11_000)
+    for number in range(30):
+        registry.adopt(log_of(number))
+    ask(registry, 100)
+    assert registry.statistics()["weight"] == 31 * 30
+    loading[0].loaded(log_of(100, count=10_000))
+    assert registry.statistics()["weight"] == 30 * 30 + 10_000 + ENVELOPE_WEIGHT
+    for number in range(101, 131):
+        ask(registry, number)
+        loading[-1].loaded(log_of(number, count=10_000))
+        loading[-1].refuse(None)
+    assert registry.statistics()["weight"] <= 8 * 10_010
+
+
+def test_one_request_wakes_an_envelope_once():
+    """However many ask while it loads, the loader hears of it once."""
+    registry, _, loading = build(live_shares=1_000)
+    for _ in range(50):
+        ask(registry, 0)
+    assert len(loading) == 1
+    assert registry.statistics()["waiting"] == 50
+
+
+def test_only_the_actor_itself_is_forgotten():
+    """Forgetting an actor that was replaced meanwhile changes nothing."""
+    registry, _, loading = build(live_shares=1_000)
+    ask(registry, 0)
+    registry.forget(loading[0])
+    ask(registry, 0)
+    registry.forget(loading[0])
+    assert len(registry) == 1
+    assert registry.statistics()["weight"] == 30
