@@ -7,7 +7,7 @@ WITH input AS (
     INSERT INTO envelope (envelope_id, slot, sender, kind, split, split_version, total_fen, shares, greeting,
         created_at, opens_at, expires_at, seed, create_key, named, password_mac)
     SELECT envelope_id, (envelope_id % 1000)::smallint, sender, 'equal', 'equal', $7, total_fen, 1, '',
-        $5, $5, $5 + interval '1 second', seed, '', false, NULL
+        $5::timestamptz, $5, $5::timestamptz + interval '1 second', seed, '', false, NULL
     FROM input
     ON CONFLICT (envelope_id, slot) DO NOTHING
     RETURNING envelope_id, total_fen
