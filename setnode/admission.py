@@ -75,6 +75,7 @@ class Admission:
         self._clients: list[Client] = []
         self._tokens = (f"{os.getpid():x}.{time.time_ns():x}.{number}" for number in itertools.count())
         self._away_until = 0.0
+        self._losses = 0
 
     async def enter(self) -> Lease:
         """Take an entry for one transaction at a time; raises Unavailable(`busy`) after a bounded wait."""
@@ -144,7 +145,7 @@ class Admission:
                 if _write(client, key, leases, cas):
                     _inside.set(len(leases))
                     return True
-        except (MemcacheError, OSError, msgspec.MsgspecError) as error:
+        except (MemcacheError, OSError) as error:
             self._lost(error)
             return True
         return False
@@ -160,32 +161,39 @@ class Admission:
                 left = [lease for lease in leases if lease[0] != token]
                 if cas is None or _write(client, key, left, cas):
                     return
-        except (MemcacheError, OSError, msgspec.MsgspecError) as error:
+        except (MemcacheError, OSError) as error:
             self._lost(error)
 
     def _client(self) -> Client:
         client: Client | None = getattr(self._own, "client", None)
+        if client is not None and self._own.made_at != self._losses:
+            self._drop(client)
+            client = None
         if client is None:
             client = Client(self._address, connect_timeout=TIMEOUT_S, timeout=TIMEOUT_S, no_delay=True)
-            self._own.client = client
+            self._own.client, self._own.made_at = client, self._losses
             self._clients.append(client)
         return client
+
+    def _drop(self, client: Client) -> None:
+        self._own.client = None
+        self._clients.remove(client)
+        client.close()
 
     def _lost(self, error: Exception) -> None:
         _away.inc()
         self._away_until = time.monotonic() + AWAY_S
-        client: Client | None = getattr(self._own, "client", None)
-        self._own.client = None
-        if client is not None:
-            client.close()
-            self._clients.remove(client)
+        # What one thread has lost the others have lost too: each makes a new connection at its next turn.
+        self._losses += 1
         _log.error("memcached is away; the local cap holds", error=f"{type(error).__name__}: {error}")
 
 
 def _read(client: Client, key: str) -> tuple[list[Held], bytes | None]:
     raw, cas = client.gets(key)
-    # The type is checked: what somebody else may have stored there is as good as no memcached.
-    leases = msgspec.msgpack.decode(raw, type=list[Held]) if raw else []
+    try:
+        leases = msgspec.msgpack.decode(raw, type=list[Held]) if raw else []
+    except msgspec.MsgspecError:
+        leases = []  # not ours, whoever put it there; the next write mends it
     now_ms = _now_ms()
     return [lease for lease in leases if lease[1] > now_ms], cas
 

@@ -1,7 +1,7 @@
 """The room's door: takes requests off the link and hands each to whoever answers it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
@@ -48,7 +48,7 @@ class Room:
         if ask is not None:
             self._ask(ask, peer, number, args)
         elif op == Op.CREATE:
-            self._own(self._create(peer, number, args))
+            self._own(peer, number, _understand(args))
         else:
             raise Refused("unknown_operation", f"operation {op} is not known here")
 
@@ -73,9 +73,9 @@ class Room:
         )
         self._registry.offer(envelope_id, request)
 
-    async def _create(self, peer: Peer, number: int, args: list[Any]) -> None:
+    async def _create(self, peer: Peer, number: int, create: Create) -> None:
         try:
-            replayed, view = await self._creator.create(_parse_create(args))
+            replayed, view = await self._creator.create(create)
         except HongbaoError as error:
             peer.fail(number, error)
         except Exception as error:  # noqa: BLE001 - the caller must hear of it, the peer logs it
@@ -83,11 +83,11 @@ class Room:
         else:
             peer.reply(number, replayed, view)
 
-    def _own(self, create: Awaitable[None]) -> None:
+    def _own(self, peer: Peer, number: int, create: Create) -> None:
         """Own the task: a caller that hangs up does not cancel a create."""
         if len(self._creates) >= MAX_CREATES:
             raise Unavailable("busy", "too many envelopes are being created at once; try again")
-        task = asyncio.ensure_future(create)
+        task = asyncio.ensure_future(self._create(peer, number, create))
         self._creates.add(task)
         task.add_done_callback(self._creates.discard)
 
@@ -103,6 +103,13 @@ def _check_day(envelope_id: int) -> None:
         first_id(day_of(envelope_id))
     except (ValueError, InvariantBroken):
         raise Refused("malformed_envelope_id", "this envelope ID is of a day that never was") from None
+
+
+def _understand(args: list[Any]) -> Create:
+    try:
+        return _parse_create(args)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Refused("malformed_request", f"the terms of this create cannot be read: {error}") from error
 
 
 def _parse_create(args: list[Any]) -> Create:

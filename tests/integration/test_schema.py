@@ -68,7 +68,7 @@ def envelope(**changed) -> str:
         "expires_at": "now() + interval '1 day'", "split_version": 1, "kind": "'lucky'", "split": "'double_mean'",
         "named": "false", "sender": "'s'", "seed": f"'{SEED}'", "create_key": "'k'", "greeting": "''", **changed,
     }  # fmt: skip
-    return f"INSERT INTO envelope ({', '.join(row)}) VALUES ({', '.join(map(str, row.values()))})"  # noqa: S608
+    return f"INSERT INTO envelope ({', '.join(row)}) VALUES ({', '.join(map(str, row.values()))})"
 
 
 def claim(**changed) -> str:
@@ -76,7 +76,7 @@ def claim(**changed) -> str:
         "envelope_id": ENVELOPE, "slot": 7, "seq": 0, "shares": 3, "amount_fen": 10, "claimed_at": "now()",
         "kind": "'open'", "user_id": "'u'", **changed,
     }  # fmt: skip
-    return f"INSERT INTO claim ({', '.join(row)}) VALUES ({', '.join(map(str, row.values()))})"  # noqa: S608
+    return f"INSERT INTO claim ({', '.join(row)}) VALUES ({', '.join(map(str, row.values()))})"
 
 
 FORBIDDEN = {
@@ -109,9 +109,10 @@ async def test_each_role_can_do_its_work(tables):
     """The setnode writes envelopes and claims, the audit reads every table."""
     await tables.as_role(roles.SETNODE, envelope(), claim(), "DELETE FROM due", "UPDATE fund_cursor SET after = after")
     for name in ("envelope", "claim", "guest", "due", "payout_batch", "payout_stuck", "fund_cursor"):
-        await tables.as_role(roles.AUDIT, f"SELECT * FROM {name} LIMIT 1")  # noqa: S608 - names of ours
+        await tables.as_role(roles.AUDIT, f"SELECT * FROM {name} LIMIT 1")
 
 
+INTENT = "INSERT INTO payout_batch (created_at, server, envelope_ids, seqs) VALUES (now(), '', "
 WRONG_ROWS = [
     ("two claims of a user", [claim(), claim(seq=1)]),
     ("two claims of a seq", [claim(), claim(user_id="'v'")]),
@@ -133,8 +134,8 @@ WRONG_ROWS = [
     ("closed before it opens", [envelope(opens_at="now() + interval '2 days'")]),
     ("no sender", [envelope(sender="''")]),
     ("an ID twice", [envelope(), envelope()]),
-    ("an intent for nothing", ["INSERT INTO payout_batch (created_at, server, envelope_ids, seqs) VALUES (now(), '', '{}', '{}')"]),
-    ("an intent out of step", ["INSERT INTO payout_batch (created_at, server, envelope_ids, seqs) VALUES (now(), '', '{1}', '{1,2}')"]),
+    ("an intent for nothing", [INTENT + "'{}', '{}')"]),
+    ("an intent out of step", [INTENT + "'{1}', '{1,2}')"]),
     ("a second cursor", ["INSERT INTO fund_cursor (after) VALUES (1)"]),
     ("a negative count of tries", [f"INSERT INTO guest VALUES ({ENVELOPE}, 7, -1, false, 'u')"]),
 ]  # fmt: skip

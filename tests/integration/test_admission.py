@@ -1,0 +1,214 @@
+"""Admission: the cap over all servers of a SET, and what holds when memcached does not."""
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from cluster.memcached import Memcached, MemcachedSpec
+from envelope.errors import Unavailable
+from setnode import admission as module
+from setnode.admission import Admission, AdmissionConfig
+from tests.integration.set_fixtures import Town, common_town, living_town, module_databases, prove, shared_town
+
+__all__ = ["common_town", "module_databases", "shared_town"]
+
+
+@pytest_asyncio.fixture
+async def server(server_folder: Path, account) -> AsyncIterator[Memcached]:
+    """A memcached of this test's own, to be stopped and hung."""
+    one = Memcached(MemcachedSpec("own", server_folder, server_folder / "memcached.log"), account=account)
+    await one.start()
+    yield one
+    if one.running:
+        os.kill(one.pid, signal.SIGCONT)
+    await one.stop()
+
+
+class Gate:
+    """Admissions that stand for servers; closes them."""
+
+    def __init__(self, address: str, count: int = 2, **config) -> None:
+        settings = {"cap": 3, "local_cap": 50, "wait_s": 0.2, **config}
+        self.servers = [Admission("set-1", address, AdmissionConfig(**settings)) for _ in range(count)]
+
+    def __enter__(self) -> list[Admission]:
+        return self.servers
+
+    def __exit__(self, *_: object) -> None:
+        for one in self.servers:
+            one.close()
+
+
+def say(address: str, words: bytes) -> bytes:
+    host, port = address.split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(words)
+        return connection.recv(4096)
+
+
+def away() -> float:
+    return module._away._value.get()
+
+
+async def test_two_servers_share_one_cap_and_never_exceed_it(memcached: str) -> None:
+    """60 transactions of two servers at a cap of 3: never a fourth inside, all get in, none is left behind."""
+    inside, most, entered = 0, 0, 0
+
+    async def transaction(one: Admission) -> None:
+        nonlocal inside, most, entered
+        lease = await one.enter()
+        inside += 1
+        most, entered = max(most, inside), entered + 1
+        await asyncio.sleep(0.002)
+        inside -= 1
+        one.leave(lease)
+
+    with Gate(memcached, wait_s=20) as servers:
+        await asyncio.gather(*(transaction(servers[n % 2]) for n in range(60)))
+    assert (most, entered) == (3, 60)
+
+
+async def test_at_the_cap_an_entry_is_refused_in_bounded_time(memcached: str) -> None:
+    """Over the cap: wait a little, then busy with a time to retry after; a place given back is taken."""
+    with Gate(memcached, cap=1) as (one, two):
+        lease = await one.enter()
+        started = time.monotonic()
+        with pytest.raises(Unavailable) as busy:
+            await two.enter()
+        assert time.monotonic() - started < 2
+        assert (busy.value.code, busy.value.outcome_known) == ("busy", True)
+        assert busy.value.retry_after_s > 0
+        one.leave(lease)
+        two.leave(await two.enter())
+
+
+async def test_a_killed_holders_entry_ends_by_itself(memcached: str) -> None:
+    """Nobody gives back what a killed server held: its lease expires and the cap is whole again."""
+    with Gate(memcached, cap=1, lease_s=0.3, wait_s=5) as (killed, other):
+        started = time.monotonic()
+        await killed.enter()
+        other.leave(await other.enter())
+        assert 0.25 < time.monotonic() - started < 4
+
+
+async def test_a_hot_envelope_has_a_cap_of_its_own(memcached: str) -> None:
+    """Two servers cannot both be inside with one hot envelope; others are free, and leaving frees it."""
+    with Gate(memcached) as (one, two):
+        first, second = await one.enter(), await two.enter()
+        assert await one.enter_hot([7, 8], first) == set()
+        assert await two.enter_hot([8, 9], second) == {8}
+        assert second.hot == {9}
+        one.leave(first)
+        async with asyncio.timeout(5):
+            while await two.enter_hot([8], second):
+                await asyncio.sleep(0.005)
+        two.leave(second)
+
+
+async def test_the_local_cap_holds_while_memcached_hangs(server: Memcached) -> None:
+    """A hung memcached delays the first entry by its timeout only, the alarm counts, and the local cap refuses."""
+    with Gate(server.address, cap=1, local_cap=2) as (one, two):
+        leases = [await one.enter()]
+        os.kill(server.pid, signal.SIGSTOP)
+        before, started = away(), time.monotonic()
+        leases.append(await one.enter())
+        with pytest.raises(Unavailable, match="busy"):
+            await one.enter()
+        other = await two.enter()
+        assert time.monotonic() - started < 2
+        assert away() >= before + 2
+        for lease in leases:
+            one.leave(lease)
+        two.leave(other)
+
+
+async def test_memcached_killed_and_started_again_is_used_again(server: Memcached, monkeypatch) -> None:
+    """Gone, the local cap holds; back, and empty, the shared cap holds again."""
+    monkeypatch.setattr(module, "AWAY_S", 0.05)
+    with Gate(server.address, cap=1) as (one, two):
+        held = await one.enter()
+        server.kill()
+        await server.wait()
+        before = away()
+        for gone in (one, two):
+            gone.leave(await gone.enter())
+        assert away() >= before + 2
+        await server.start()
+        await asyncio.sleep(0.1)  # AWAY_S must pass
+        again = await one.enter()
+        with pytest.raises(Unavailable, match="busy"):
+            await two.enter()
+        one.leave(held)
+        one.leave(again)
+
+
+@pytest.mark.parametrize("value", [b"garbage", b"\x91\xa1x", b"\x91\x92\xa1x\xa1y", b"\x05"])
+async def test_foreign_bytes_in_memcached_are_as_good_as_none(memcached: str, value: bytes) -> None:
+    """Whatever stands at the key, entries are given, the next write mends it, and the cap holds."""
+    say(memcached, b"set hongbao:set-1:inside 0 0 %d\r\n%s\r\n" % (len(value), value))
+    before = away()
+    with Gate(memcached, cap=1) as (one, two):
+        lease = await one.enter()
+        with pytest.raises(Unavailable, match="busy"):
+            await two.enter()
+        one.leave(lease)
+    assert away() == before
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_refused_at_the_cap_an_open_is_busy_and_nothing_is_written(common_town: Town, memcached: str) -> None:
+    """While the SET is full an open hears busy and no claim stands; with room again the same open wins."""
+    town = common_town
+    envelope_id = await town.create(1_000, 10)
+    with Gate(memcached, count=1, cap=8) as (crowd,):
+        leases = [await crowd.enter() for _ in range(8)]
+        with pytest.raises(Unavailable) as busy:
+            await town.open(envelope_id, "a")
+        assert (busy.value.code, busy.value.retry_after_s > 0) == ("busy", True)
+        assert (await town.grab(envelope_id, "a"))["result"] == "openable"
+        assert await town.scalar("SELECT count(*) FROM claim") == 0
+        for lease in leases:
+            crowd.leave(lease)
+        async with asyncio.timeout(5):
+            while True:
+                try:
+                    answer = await town.open(envelope_id, "a")
+                    break
+                except Unavailable:
+                    await asyncio.sleep(0.01)
+    assert answer["result"] == "opened"
+
+
+async def test_a_create_refused_at_the_cap_says_that_its_money_may_have_gone(databases, server, tmp_path: Path) -> None:
+    """The header had no entry, the money is in escrow: the outcome is unknown, and the repeat completes it once."""
+    async with living_town(databases, server.address, tmp_path, admission_cap=4) as town:
+        await town.deposit("ann", 500)
+        args = town.create_args("ann", 500, 5, "key")
+        with Gate(server.address, count=1, cap=4) as (crowd,):
+            leases = [await crowd.enter() for _ in range(4)]
+            with pytest.raises(Unavailable) as busy:
+                await town.caller.ask(town.nodes[0], 3, args)
+            assert (busy.value.code, busy.value.outcome_known) == ("busy", False)
+            for lease in leases:
+                crowd.leave(lease)
+        say(server.address, b"flush_all\r\n")
+        _, view = await town.caller.ask(town.nodes[0], 3, args)
+        assert await town.wallet.balance("ann") == 0
+        envelope_id = int(view["envelope_id"])
+        os.kill(server.pid, signal.SIGSTOP)
+        answers = await asyncio.gather(*(town.open(envelope_id, f"u{n}") for n in range(20)))
+        os.kill(server.pid, signal.SIGCONT)
+        assert [one["result"] for one in answers] == ["opened"] * 5 + ["sold_out"] * 15
+        assert sum(one["amount_fen"] for one in answers) == 500
+        other = await town.create(500, 50, sender="bob")
+        say(server.address, b"flush_all\r\n")
+        answers = await asyncio.gather(*(town.open(other, f"u{n}") for n in range(60)))
+        assert sum(one["amount_fen"] for one in answers) == 500
+        await prove(town)

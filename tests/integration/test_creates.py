@@ -1,0 +1,224 @@
+"""Creates: one charge and one envelope per key, completed by the retry or undone by the sweeper, never both."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from envelope.errors import HongbaoError, Refused, Unavailable
+from runtime.clock import ManualClock
+from schema.day_tables import DayTables
+from sharding.ids import business_date, day_of
+from tests.integration.set_fixtures import (
+    Town,
+    common_town,
+    living_town,
+    module_databases,
+    prove,
+    shared_town,
+)  # fmt: skip
+from wire.messages import Op
+
+__all__ = ["common_town", "module_databases", "shared_town"]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+NEVER_S = 1e6
+
+
+def TOWN() -> dict:  # noqa: N802 - read by shared_town
+    """Sweepers look only when a test tells them to."""
+    return {"sweep_after_s": NEVER_S}
+
+
+@pytest.fixture
+def town(common_town: Town) -> Town:
+    return common_town
+
+
+async def create(town: Town, args: list, server: int = 0) -> tuple[bool, dict]:
+    replayed, view = await town.caller.ask(town.nodes[server], Op.CREATE, args)
+    return replayed, view
+
+
+async def sweep(town: Town, server: int = 0) -> int:
+    sweeper = town.nodes[server].sweeper
+    undone = 0
+    sweeper._after_s = 0
+    while (result := await sweeper.run_once()).funds:
+        undone += result.undone
+    sweeper._after_s = NEVER_S
+    return undone
+
+
+def dies_half_way(town: Town, patch: pytest.MonkeyPatch) -> None:
+    """Every create ends after its money went into escrow."""
+
+    def gone(_terms):
+        raise Unavailable("database_unavailable", "died here")
+
+    for node in town.nodes:
+        patch.setattr(node.create_lane, "insert", gone)
+
+
+async def half(town: Town, args: list) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        dies_half_way(town, patch)
+        with pytest.raises(Unavailable) as died:
+            await create(town, args)
+    assert not died.value.outcome_known
+
+
+async def test_fifty_identical_creates_at_once_make_one_envelope(town: Town) -> None:
+    """Over two servers: one charge, one header, the same body for everybody, one of them the first."""
+    await town.deposit("ann", 10_000)
+    args = town.create_args("ann", 1_000, 5, "at-once", greeting="恭喜发财")
+    answers = await asyncio.gather(*(create(town, args, n % 2) for n in range(50)))
+    assert len({str(sorted(view.items())) for _, view in answers}) == 1
+    assert [replayed for replayed, _ in answers].count(False) == 1
+    assert await town.wallet.balance("ann") == 9_000
+    assert await town.scalar("SELECT count(*) FROM envelope WHERE sender = 'ann'") == 1
+
+
+async def test_a_key_belongs_to_one_request(town: Town) -> None:
+    """The same key with another body is refused and changes nothing."""
+    await town.deposit("bea", 5_000)
+    await create(town, town.create_args("bea", 1_000, 5, "key"))
+    with pytest.raises(Refused, match="idempotency_key_reused"):
+        await create(town, town.create_args("bea", 2_000, 5, "key"))
+    assert await town.wallet.balance("bea") == 4_000
+
+
+async def test_without_the_money_nothing_is_recorded(town: Town) -> None:
+    """Refused, no header, no fund; with the money the very same request works."""
+    await town.deposit("poor", 999)
+    args = town.create_args("poor", 1_000, 5, "key")
+    for _ in range(2):
+        with pytest.raises(Refused, match="insufficient_funds"):
+            await create(town, args)
+    assert await town.wallet.balance("poor") == 999
+    assert await town.scalar("SELECT count(*) FROM fund WHERE create_key = $1", args[1], wallet=True) == 0
+    await town.deposit("poor", 1)
+    assert (await create(town, args))[0] is False
+
+
+@pytest.mark.parametrize(
+    "terms", [{"total_fen": 0}, {"count": 0}, {"count": 2_000}, {"kind": "gift"}, {"to": [""]}, {"total_fen": 10**12}]
+)
+async def test_terms_that_no_envelope_can_have_take_no_money(town: Town, terms: dict) -> None:
+    """What the gateway should have stopped stops here, before the wallet is asked."""
+    await town.deposit("odd", 1_000)
+    before = await town.wallet.balance("odd")
+    args = town.create_args("odd", 1_000, 5, f"odd{terms}")
+    args[4].update(terms)
+    with pytest.raises(HongbaoError):
+        await create(town, args)
+    assert await town.wallet.balance("odd") == before
+
+
+async def test_a_create_that_died_half_way_is_completed_by_its_retry(town: Town) -> None:
+    """Money in escrow, no header: the retry makes the envelope without a second charge, the sweeper finds nothing."""
+    await town.deposit("cid", 3_000)
+    args = town.create_args("cid", 1_000, 5, "half")
+    await half(town, args)
+    assert await town.wallet.balance("cid") == 2_000
+    assert (await create(town, args, 1))[0] is True
+    assert await sweep(town) == 0
+    assert await town.wallet.balance("cid") == 2_000
+    assert (await create(town, args))[1] == (await create(town, args, 1))[1]
+
+
+async def test_a_create_that_nobody_repeats_is_undone(town: Town) -> None:
+    """The sweeper gives all of it back, once; a later retry hears create_undone and takes nothing."""
+    await town.deposit("dan", 3_000)
+    args = town.create_args("dan", 1_000, 5, "undone")
+    await half(town, args)
+    assert await asyncio.gather(sweep(town, 0), sweep(town, 1)) in ([1, 0], [0, 1])
+    for node in town.nodes:
+        node.payouts._overflow = True
+        await node.payouts.read_back()
+    await town.paid_out()
+    assert await town.wallet.balance("dan") == 3_000
+    for server in (0, 1):
+        with pytest.raises(Refused, match="create_undone"):
+            await create(town, args, server)
+    assert await town.wallet.balance("dan") == 3_000
+    envelope_id = await town.scalar("SELECT envelope_id FROM envelope WHERE sender = 'dan'")
+    assert (await town.open(envelope_id, "late"))["result"] == "canceled"
+
+
+async def test_the_sweeper_leaves_a_young_create_alone(town: Town) -> None:
+    """What paid in a moment ago is still being created."""
+    await town.deposit("eve", 1_000)
+    args = town.create_args("eve", 1_000, 5, "young")
+    await half(town, args)
+    town.nodes[0].sweeper._after_s = 30
+    assert (await town.nodes[0].sweeper.run_once()).undone == 0
+    town.nodes[0].sweeper._after_s = NEVER_S
+    await create(town, args)
+
+
+async def test_retry_and_sweeper_at_once_give_one_or_the_other(town: Town) -> None:
+    """Twenty races: either an envelope stands and the money is in it, or it was undone and the money is back."""
+    alive = 0
+    for n in range(20):
+        user = f"race{n}"
+        await town.deposit(user, 1_000)
+        args = town.create_args(user, 1_000, 5, "race")
+        await half(town, args)
+        results = await asyncio.gather(create(town, args, n % 2), sweep(town, (n + 1) % 2), return_exceptions=True)
+        won = not isinstance(results[0], BaseException)
+        alive += won
+        assert won or results[0].code == "create_undone"
+        kinds = await town.rows(
+            "SELECT c.kind FROM envelope e JOIN claim c USING (envelope_id) WHERE e.sender = $1", user
+        )
+        assert [row["kind"] for row in kinds] == ([] if won else ["undone"])
+    for node in town.nodes:
+        node.payouts._overflow = True
+    await town.paid_out()
+    back = [await town.wallet.balance(f"race{n}") for n in range(20)]
+    assert (back.count(0), back.count(1_000)) == (alive, 20 - alive)
+
+
+@pytest.mark.asyncio(loop_scope="function")
+async def test_across_midnight_the_retry_finds_the_first_and_missing_days_lose_nothing(
+    databases, memcached: str, tmp_path: Path
+) -> None:
+    """A retry on the next business day completes the first day's envelope; a day without tables delays, no more."""
+    today = business_date(datetime.now(UTC))
+    midnight = datetime.combine(today + timedelta(days=1), datetime.min.time(), UTC) - timedelta(hours=8)
+    clock = ManualClock(midnight - timedelta(seconds=5))
+    async with living_town(databases, memcached, tmp_path, clock, sweep_after_s=NEVER_S) as town:
+        await town.deposit("night", 5_000)
+        args = town.create_args("night", 1_000, 5, "midnight")
+        await half(town, args)
+        clock.advance(seconds=10)
+        later = town.create_args("night", 1_000, 5, "midnight")
+        assert (day_of(args[3][0]), day_of(later[3][0])) == (today, today + timedelta(days=1))
+        replayed, view = await create(town, later)
+        assert (replayed, int(view["envelope_id"])) == (True, args[3][0])
+        assert (await create(town, args, 1))[1] == view
+        assert await town.wallet.balance("night") == 4_000
+
+        clock.advance(days=5)
+        completed, undone = (town.create_args("night", 1_000, 5, key) for key in ("completed", "undone"))
+        for args in (completed, undone):
+            with pytest.raises(Unavailable, match="day_tables_missing") as missing:
+                await create(town, args)
+            assert not missing.value.outcome_known
+        assert await sweep_once(town) == 0
+        await DayTables(town.set_dsn, range(10)).ensure(business_date(clock.now()), ahead_days=0)
+        await create(town, completed)
+        assert await sweep_once(town) == 1
+        await prove(town)
+        # The first one expired meanwhile: paid in, refunded; the undone one is back; the completed one is paid in.
+        assert await town.wallet.balance("night") == 4_000
+
+
+async def sweep_once(town: Town) -> int:
+    """One round, with every fund old enough."""
+    sweeper = town.nodes[0].sweeper
+    sweeper._after_s = 0
+    result = await sweeper.run_once()
+    sweeper._after_s = NEVER_S
+    return result.undone
