@@ -11,9 +11,8 @@ import pytest_asyncio
 
 from audit import matching
 from audit.report import Report
-from envelope.errors import HongbaoError
+from envelope.errors import HongbaoError, Unavailable
 from tests.integration.set_fixtures import Town, common_town, module_databases, shared_town
-from wire.messages import Pay
 from wire.orders import escrow_account
 
 __all__ = ["common_town", "module_databases", "shared_town"]
@@ -222,24 +221,26 @@ async def test_every_edit_in_the_wallet_is_found_and_named(edited: Edited, what,
     assert not report.holds
 
 
-async def test_an_intent_deleted_before_it_was_paid_is_found(town: Town, monkeypatch) -> None:
+async def test_an_intent_deleted_before_it_was_paid_is_found(town: Town) -> None:
     """The claim is neither paid, nor waiting, nor stuck: the order is named. With the row back, all is well."""
 
     async def away(_orders):
-        return [(Pay.UNKNOWN, "away")] * len(_orders)
+        raise Unavailable("peer_down", "away")
 
-    for node in town.nodes:
-        monkeypatch.setattr(node.payouts._wallet, "pay", away)
-    envelope_id = await town.create(100, 2, sender="dan")
-    await town.open(envelope_id, "d0")
-    assert (await town.audit()).sums.in_flight == 1
-    rows = await town.rows("DELETE FROM payout_batch RETURNING *")
-    assert rows
-    report = await town.audit()
+    with pytest.MonkeyPatch.context() as patch:
+        for node in town.nodes:
+            patch.setattr(node.payouts._wallet, "pay", away)
+        envelope_id = await town.create(100, 2, sender="dan")
+        await town.open(envelope_id, "d0")
+        assert (await town.audit()).sums.in_flight == 1
+        rows = await town.rows("DELETE FROM payout_batch RETURNING *")
+        report = await town.audit()
+        for row in rows:
+            await town.scalar(
+                "INSERT INTO payout_batch OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, $4, $5)", *row.values()
+            )
     assert [(one.check, one.subject) for one in report.violations] == [("claim_is_paid_or_waiting", str(envelope_id))]
     assert f"{envelope_id}.0" in report.violations[0].detail
-    for row in rows:
-        await town.scalar("INSERT INTO payout_batch OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, $4, $5)", *row.values())
 
 
 async def test_a_young_fund_without_an_envelope_is_in_flight(edited: Edited, monkeypatch) -> None:
