@@ -50,7 +50,8 @@ def find_binaries(account: Account, data: Path) -> Binaries:
     if not account.may("-x", folder / "postgres"):
         if _named():
             raise Refused(
-                "postgres_unreachable", f"user {account.name} cannot run {folder}/postgres; choose another HONGBAO_PG_BIN"
+                "postgres_unreachable",
+                f"user {account.name} cannot run {folder}/postgres; choose another HONGBAO_PG_BIN",
             )
         folder = _copy(folder, data / "software")
     return Binaries(folder, _major(folder))
@@ -92,7 +93,9 @@ def _major(folder: Path) -> int:
     answer = _output(str(folder / "postgres"), "-V")
     found = re.search(r"\) (\d+)", answer)
     if found is None or int(found[1]) < OLDEST_MAJOR:
-        raise Refused("postgres_too_old", f"{folder}/postgres says {answer!r}; Postgres {OLDEST_MAJOR} or newer is needed")
+        raise Refused(
+            "postgres_too_old", f"{folder}/postgres says {answer!r}; Postgres {OLDEST_MAJOR} or newer is needed"
+        )
     return int(found[1])
 
 

@@ -70,7 +70,7 @@ class Child:
         """Whether it runs."""
         return self._process.poll() is None
 
-    def signal(self, number: signal.Signals) -> None:
+    def send(self, number: signal.Signals) -> None:
         """Send a signal; nothing happens when it has ended."""
         self._process.send_signal(number)
 
@@ -102,6 +102,6 @@ class Child:
         for number, seconds in (*steps, (signal.SIGKILL, KILL_S)):
             if not self.running:
                 return
-            self.signal(number)
+            self.send(number)
             if await self.ended_within(seconds):
                 return

@@ -1,1 +1,80 @@
-def main(): print("hi")
+"""The `hongbao` command: a map of subcommands, each imported only when it is called."""
+
+import importlib
+import sys
+from typing import NoReturn
+
+import click
+
+from envelope.errors import HongbaoError
+
+DEFAULT = "up"
+
+COMMANDS = {
+    "Run": {
+        "up": "start everything on this machine (also without any command)",
+        "demo": "play real groups against it, prove the money",
+    },
+    "Use": {
+        "token": "make a bearer token for a user",
+        "deposit": "put development money into a user's wallet",
+    },
+    "Prove": {
+        "audit": "prove that not one fen appeared or vanished",
+        "verify-split": "recompute a closed envelope's amounts from its seed",
+    },
+}
+"""Name and one line, by group. A command is `command` in `cluster.commands.<name>`."""
+
+
+class Commands(click.Group):
+    """Subcommands by name; errors made on purpose become one line and exit status 1."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names in the order of the map."""
+        return [name for group in COMMANDS.values() for name in group]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one subcommand."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = importlib.import_module(f"cluster.commands.{cmd_name.replace('-', '_')}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write the map without importing what is in it."""
+        for title, group in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(group.items()))
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand."""
+        try:
+            return super().invoke(ctx)
+        except HongbaoError as error:
+            _fail(error.detail)
+
+
+def _fail(sentence: str) -> NoReturn:
+    mark = click.style("error:", fg="red", bold=True) if sys.stderr.isatty() else "error:"
+    click.echo(f"{mark} {sentence}", err=True)
+    sys.exit(1)
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="`hongbao COMMAND --help` says more. Reports take --json. Exit status 0 means that what was asked holds.",
+)
+@click.version_option(package_name="hongbao", message="%(prog)s %(version)s")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Red envelopes (红包): sent, grabbed and opened; durable in Postgres, proven by an audit.
+
+    Everything runs on this machine: Postgres and memcached are started here and stop with the command.
+    """
+    if ctx.invoked_subcommand is None:
+        command = main.get_command(ctx, DEFAULT)
+        if command is not None:
+            ctx.invoke(command)

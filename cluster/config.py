@@ -45,9 +45,9 @@ class StackConfig:
                 raise Refused("config_invalid", f"--{name} must be 1 to {most}, is {getattr(self, name)}")
 
     def set_names(self) -> list[str]:
-        """Return set-1, set-2, …"""
+        """Return the names: set-1, set-2 and so on."""
         return [f"set-{number}" for number in range(1, self.sets + 1)]
 
     def server_names(self, set_name: str) -> list[str]:
-        """Return set-1-a, set-1-b, …"""
+        """Return the names: set-1-a, set-1-b and so on."""
         return [f"{set_name}-{chr(ord('a') + number)}" for number in range(self.servers)]

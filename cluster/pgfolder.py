@@ -117,7 +117,9 @@ class PgFolder:
 
     @staticmethod
     def _alive(pid: int) -> bool:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()[0] != "Z"
+        return (
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()[0] != "Z"
+        )
 
 
 def _reason(text: str) -> str:

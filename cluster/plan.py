@@ -32,7 +32,7 @@ def plan_servers(config: StackConfig, folder: DataFolder, secrets: Secrets, acco
         {
             name: Postgres(
                 PostgresSpec(
-                    name, folder.postgres(name), folder.log(f"postgres-{name}"), secrets.passwords(name)
+                    f"postgres-{name}", folder.postgres(name), folder.log(f"postgres-{name}"), secrets.passwords(name)
                 ),
                 account=account,
             )

@@ -35,8 +35,3 @@ def free_port() -> int:
             _given.add(port)
             return port
     raise Unavailable("no_free_port", f"no free loopback port between {LOWEST} and {HIGHEST}; stop something")
-
-
-def release(port: int) -> None:
-    """Take back a port that is not used any more."""
-    _given.discard(port)

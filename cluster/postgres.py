@@ -50,9 +50,7 @@ class PostgresSpec:
 class Postgres:
     """A server. `start` makes the cluster if need be; data outlives every kind of end."""
 
-    def __init__(
-        self, spec: PostgresSpec, *, binaries: Binaries | None = None, account: Account | None = None
-    ) -> None:
+    def __init__(self, spec: PostgresSpec, *, binaries: Binaries | None = None, account: Account | None = None) -> None:
         self.name = spec.name
         self.spec = spec
         self.log = LogFile(spec.log)
@@ -109,7 +107,7 @@ class Postgres:
     def kill(self) -> None:
         """Kill the postmaster as a crash would; its backends notice and leave."""
         if self._child is not None:
-            self._child.signal(signal.SIGKILL)
+            self._child.send(signal.SIGKILL)
 
     async def restart(self, mode: Mode = "fast") -> None:
         """Stop and start on the same port."""
@@ -131,9 +129,12 @@ class Postgres:
         self._child = child = Child.start(
             Command(
                 [
-                    self._binaries.program("postgres"), "-D", str(self.spec.folder),
-                    "-c", f"config_file={target}",
-                ],  # fmt: skip
+                    self._binaries.program("postgres"),
+                    "-D",
+                    str(self.spec.folder),
+                    "-c",
+                    f"config_file={target}",
+                ],
                 {"LC_ALL": "C", "TZ": "UTC", "PATH": os.environ.get("PATH", os.defpath)},
                 self._account,
                 self.log,
@@ -182,7 +183,7 @@ class Postgres:
         if free < MIN_FREE_BYTES:
             raise Refused(
                 "disk_full",
-                f"only {free // 1024**2} MB are free at {folder}, Postgres needs {MIN_FREE_BYTES // 1024**2}; make room",
+                f"only {free // 1024**2} MB are free at {folder}; make room for at least {MIN_FREE_BYTES // 1024**2}",
             )
 
 
@@ -191,6 +192,7 @@ def _port_taken(name: str, port: int) -> HongbaoError:
 
 
 def _failed(name: str, said: str, log: Path) -> HongbaoError:
-    fatal = [line for line in said.splitlines() if "FATAL" in line or "PANIC" in line or "error" in line]
-    reason = (fatal or said.splitlines() or ["it said nothing"])[-1].strip()
+    # The last line often only says that there were errors; the one before says which.
+    reasons = [line.split("] ", 1)[-1].strip() for line in said.splitlines() if line.strip()]
+    reason = "; ".join(reasons[-2:]) or "it said nothing"
     return Unavailable("postgres_failed", f"Postgres {name} does not start: {reason} (its log: {log})")

@@ -17,7 +17,6 @@ class PartRecord(msgspec.Struct, frozen=True):
 
     name: str
     pid: int
-    address: str
     log: str
 
 

@@ -77,7 +77,7 @@ class Service:
                 "service_slow", f"{self.name} is not ready after {START_S:.0f} s\n{self.log.tail()}"
             ) from None
         except asyncio.CancelledError:
-            child.signal(signal.SIGKILL)
+            child.send(signal.SIGKILL)
             raise
         said = "\n".join(self.log.since(offset).splitlines()[-8:])
         raise Unavailable(
@@ -92,7 +92,7 @@ class Service:
     def kill(self) -> None:
         """Kill it as a crash would."""
         if self._child is not None:
-            self._child.signal(signal.SIGKILL)
+            self._child.send(signal.SIGKILL)
 
     async def wait(self) -> int:
         """Wait, without a deadline, until it has ended."""

@@ -3,22 +3,23 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
 from cluster import datafolder, migrations, roles
 from cluster.account import server_account
 from cluster.config import StackConfig
+from cluster.daytables import DayTablesAhead
 from cluster.keys import Secrets
 from cluster.parts import Part
 from cluster.plan import WALLET, Plan, Servers, kind_of, plan_servers
 from cluster.postgres import Postgres
 from cluster.record import PartRecord, Record
-from cluster.services import Service
+from cluster.services import Service  # noqa: TC001 - plain imports everywhere
 from cluster.supervisor import Supervisor
 from cluster.topologyfile import write_topology
-from envelope.errors import HongbaoError, Refused
+from envelope.errors import Refused
 
 
 class Stack:
@@ -35,6 +36,7 @@ class Stack:
         self._setnodes: list[Service] = []
         self._gateways: list[Service] = []
         self._supervisor: Supervisor | None = None
+        self._day_tables: DayTablesAhead | None = None
 
     async def __aenter__(self) -> Self:
         """Start everything."""
@@ -56,6 +58,11 @@ class Stack:
     def gateway_url(self) -> str:
         """Where clients knock."""
         return self._gateways[0].url
+
+    @property
+    def gateway_urls(self) -> list[str]:
+        """All gateways."""
+        return [one.url for one in self._gateways]
 
     def postgres(self, name: str) -> Postgres:
         """Return the database server of a SET, or "wallet"."""
@@ -87,9 +94,13 @@ class Stack:
         self._plan = Plan(self.config, self.folder, secrets)
         await _together(self._start_memcached(), *(self._start_database(name) for name in self._servers.postgres))
         self._write_topology(self._plan, self._servers)
+        owners = {name: self.postgres(name).dsn(roles.OWNER, roles.DATABASE) for name in self.config.set_names()}
+        self._day_tables = DayTablesAhead(self.folder.topology, owners, self.config.say)
+        await self._day_tables.today()
         await self._start_services(self._plan, self._servers)
         self._supervisor = Supervisor(self._parts(), self.config.say, self._record)
         self._supervisor.start()
+        self._day_tables.start()
         self._record()
 
     async def _start_memcached(self) -> None:
@@ -122,6 +133,8 @@ class Stack:
         await _together(*(one.start() for one in self._gateways))
 
     async def _stop(self) -> None:
+        if self._day_tables is not None:
+            await self._day_tables.stop()
         if self._supervisor is not None:
             await self._supervisor.close()
         try:
@@ -154,21 +167,19 @@ class Stack:
             topology=str(self.folder.topology),
             parts=[PartRecord(one.name, one.pid, str(one.log.path)) for one in self._parts()],
             postgres={
-                name: {
-                    role: one.dsn(role, roles.DATABASE) for role in one.spec.passwords if role != "postgres"
-                }
+                name: {role: one.dsn(role, roles.DATABASE) for role in one.spec.passwords if role != "postgres"}
                 for name, one in servers.postgres.items()
             },
         ).save(self.folder.record)
 
 
-async def _together(*starts: asyncio.Future[None] | object) -> None:
+async def _together(*starts: Coroutine[None, None, None]) -> None:
     """Wait for all; at the first failure cancel the others and raise that one error."""
     try:
         async with asyncio.TaskGroup() as group:
             for start in starts:
-                group.create_task(start)  # type: ignore[arg-type]
-    except* HongbaoError as errors:
+                group.create_task(start)
+    except BaseExceptionGroup as errors:
         raise _first(errors) from None
 
 

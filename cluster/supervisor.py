@@ -34,7 +34,7 @@ class _Member:
         now = time.monotonic()
         self._ends = 0 if now - self._last_end > CALM_S else self._ends + 1
         self._last_end = now
-        pause = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._ends, 10))
+        pause: float = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._ends, 10))
         return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
 

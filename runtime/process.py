@@ -6,6 +6,7 @@ the database, which knows what was committed.
 
 import asyncio
 import contextlib
+import gc
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -22,12 +23,24 @@ STOP_S = 2.0
 def run(name: str, serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     """Run `serve(stop)` until it returns; SIGTERM and SIGINT set `stop`. Exits 1 with one line on a known error."""
     logs.set_up(name)
+    collect_rarely()
     try:
         uvloop.run(_main(serve))
     except* HongbaoError as group:
         for error in _leaves(group):
             sys.stderr.write(f"error: {error}\n")
         sys.exit(1)
+
+
+def collect_rarely() -> None:
+    """Make the cyclic garbage collector rare.
+
+    Live envelopes are hundreds of thousands of long-lived objects without cycles; with the default thresholds the
+    collector walks all of them many times a second, which took half of the time of an open (measured).
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

@@ -12,8 +12,6 @@ can be lost.
 An invariant that breaks leads to FROZEN from anywhere: nobody is answered from a log that is not the truth.
 """
 
-from collections import deque
-from collections.abc import Sequence
 from enum import IntEnum
 from typing import Protocol
 
@@ -22,7 +20,7 @@ from envelope.decide import NOT_FOUND, Answer, judge, may_see, open_share
 from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from envelope.outcomes import Entry, Outcome
 from setnode.batch import ClaimBatch
-from setnode.limits import FROZEN_S, MAILBOX, STALE_S
+from setnode.limits import FROZEN_S, MAILBOX
 from setnode.request import Ask, Request
 from setnode.views import detail_view
 
@@ -38,7 +36,9 @@ class Phase(IntEnum):
 
 
 class Stage(Protocol):
-    """What an actor needs of its surroundings."""
+    """What an actor needs of its surroundings. `tally` counts answers by `Outcome.code`."""
+
+    tally: list[int]
 
     def now_ms(self) -> int:
         """Return the instant of the business clock."""
@@ -51,9 +51,6 @@ class Stage(Protocol):
 
     def want_load(self, actor: "Actor") -> None:
         """Ask the loader for this actor's log."""
-
-    def answered(self, outcomes: Sequence[Outcome]) -> None:
-        """Count what was answered."""
 
     def broken(self, actor: "Actor", error: InvariantBroken) -> None:
         """Shout: the money of this envelope is not what it should be."""
@@ -72,8 +69,8 @@ class Actor:
         self.stage = stage
         self.log = log
         self.phase = Phase.LOADING if log is None else Phase.IDLE
-        self.mailbox: deque[Request] | None = None
-        self.decided: list[tuple[Request, Answer | HongbaoError | None]] | None = None
+        self.mailbox: list[Request] | None = None
+        self.decided: list[Request] | None = None
         self.frozen_until = 0.0
         self.touched = True
 
@@ -108,63 +105,66 @@ class Actor:
         elif self.phase is Phase.FROZEN:
             self._knock()
 
-    def collect(self, batch: ClaimBatch, limit: int) -> None:
-        """Decide what waits, in order, and add up to `limit` claims to `batch`. Called only when READY.
+    def collect(self, batch: ClaimBatch, limit: int, now_ms: int, stale: float) -> None:
+        """Decide up to `limit` requests, in order, and add what they write to `batch`. Called only when READY.
 
-        If nothing needs writing everybody is answered here and the actor is done with this round.
+        Requests that arrived before `stale` (loop time) are too old to win. If nothing needs writing everybody is
+        answered here and the actor is done with this round.
         """
-        if self.log is None or self.mailbox is None:
+        log, mailbox = self.log, self.mailbox
+        if log is None or not mailbox:
             return
-        self.decided = []
-        before = len(batch)
+        if len(mailbox) <= limit:
+            decided, self.mailbox = mailbox, None
+        else:
+            decided, self.mailbox = mailbox[:limit], mailbox[limit:]
+        self.decided = decided
+        before = batch.mark()
         try:
-            self._decide_all(batch, before + limit)
+            for request in decided:
+                if request.arrived < stale and not request.in_doubt:
+                    request.decision = self._refuse(request)
+                elif request.ask is Ask.OPEN:
+                    request.decision = self._decide_open(log, request, batch, now_ms)
+                else:
+                    request.decision = self._decide(log, request, batch, now_ms)
         except InvariantBroken as broken:
             batch.cut_back(before)
             self.freeze(broken)
             return
         self.phase = Phase.WRITING
-        if len(batch) == before:
+        if batch.mark() == before:
             self.settle()
         else:
             batch.actors.append(self)
 
-    def _decide_all(self, batch: ClaimBatch, most: int) -> None:
-        now_ms, stale = self.stage.now_ms(), self.stage.loop_time() - STALE_S
-        mailbox, decided = self._mail(), self.decided if self.decided is not None else []
-        while mailbox and len(batch) < most:
-            request = mailbox.popleft()
-            late = request.arrived < stale and not request.in_doubt
-            decided.append((request, None))
-            answer = self._refuse(request) if late else self._decide(request, batch, now_ms)
-            decided[-1] = (request, answer)
-
     def settle(self) -> None:
         """Answer everybody decided, in order: what they hear is durable now."""
-        decided, self.decided = self.decided or [], None
-        if self.log is not None:
-            self.log.committed = len(self.log.winners) + (self.log.closing is not None)
-        outcomes = []
-        for request, answer in decided:
+        decided, self.decided = self.decided or (), None
+        log, tally = self.log, self.stage.tally
+        if log is not None:
+            log.committed = len(log.winners) + (log.closing is not None)
+        for request in decided:
+            answer = request.decision
             if isinstance(answer, tuple):
                 request.answer(answer)
-                outcomes.append(answer.outcome)
+                tally[answer.outcome.code] += 1
             elif answer is None:
                 self._tell_detail(request)
             else:
                 request.fail(answer)
-        self.stage.answered(outcomes)
         self._rest()
 
-    def reload(self) -> None:
-        """Throw the log away and ask for it anew: a rival wrote, or the outcome of the commit was lost.
+    def reload(self, *, in_doubt: bool) -> None:
+        """Throw the log away and ask for it anew: a rival wrote, or (`in_doubt`) the commit's outcome was lost.
 
         Everybody decided goes back to the head of the mailbox, in order; the truth answers them.
         """
         decided, self.decided = self.decided or [], None
-        for request, _ in reversed(decided):
-            request.in_doubt = True
-            self._mail().appendleft(request)
+        for request in decided:
+            won = isinstance(request.decision, tuple) and request.decision.outcome is Outcome.OPENED
+            request.in_doubt |= in_doubt and won
+        self.mailbox = decided + (self.mailbox or [])
         self.log = None
         self.phase = Phase.LOADING
         self.stage.want_load(self)
@@ -178,7 +178,7 @@ class Actor:
     def freeze(self, broken: InvariantBroken) -> None:
         """Answer nobody from this log again; whoever waits hears that it is frozen. The loader may thaw it."""
         self.stage.broken(self, broken)
-        waiting = [request for request, _ in self.decided or ()] + list(self.mailbox or ())
+        waiting = [*(self.decided or ()), *(self.mailbox or ())]
         self.decided = self.mailbox = self.log = None
         self.phase = Phase.FROZEN
         self.frozen_until = self.stage.loop_time() + FROZEN_S
@@ -198,15 +198,12 @@ class Actor:
     def refuse(self, error: HongbaoError) -> None:
         """Tell everybody who waits that there is no answer now; who needs no write is told the truth all the same."""
         mailbox, self.mailbox = self.mailbox, None
-        outcomes = []
         for request in mailbox or ():
             answer = None if self.log is None else self._without_write(request)
             if answer is None:
                 request.fail(error)
             else:
-                request.answer(answer)
-                outcomes.append(answer.outcome)
-        self.stage.answered(outcomes)
+                self._answer(request, answer)
         if self.log is not None:
             self.phase = Phase.IDLE
 
@@ -215,7 +212,7 @@ class Actor:
         mailbox, self.mailbox = self.mailbox, None
         for request in mailbox or ():
             if request.ask in (Ask.OPEN, Ask.GRAB):
-                request.answer(NOT_FOUND)
+                self._answer(request, NOT_FOUND)
             else:
                 request.fail(Refused("not_found", "there is no such envelope"))
 
@@ -227,9 +224,9 @@ class Actor:
             self.mailbox = None
             self.phase = Phase.IDLE
 
-    def _mail(self) -> deque[Request]:
+    def _mail(self) -> list[Request]:
         if self.mailbox is None:
-            self.mailbox = deque()
+            self.mailbox = []
         return self.mailbox
 
     def _answer_now(self, request: Request) -> bool:
@@ -239,9 +236,12 @@ class Actor:
         answer = self._without_write(request)
         if answer is None:
             return False
-        request.answer(answer)
-        self.stage.answered((answer.outcome,))
+        self._answer(request, answer)
         return True
+
+    def _answer(self, request: Request, answer: Answer) -> None:
+        request.answer(answer)
+        self.stage.tally[answer.outcome.code] += 1
 
     def _without_write(self, request: Request) -> Answer | None:
         """Return the answer if it needs no write: every grab, and an open that cannot win."""
@@ -254,13 +254,8 @@ class Actor:
     def _refuse(self, request: Request) -> Answer | HongbaoError:
         return self._without_write(request) or Unavailable("busy", "this envelope is very busy; try again")
 
-    def _decide(self, request: Request, batch: ClaimBatch, now_ms: int) -> Answer | HongbaoError | None:
+    def _decide(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Answer | HongbaoError | None:
         """Return the answer to give after the commit; None stands for the detail as it will be then."""
-        log = self.log
-        if log is None:
-            return None
-        if request.ask is Ask.OPEN:
-            return self._decide_open(log, request, batch, now_ms)
         if request.ask is Ask.GRAB:
             return judge(log, request.user, token_ok=request.token_ok, now_ms=now_ms)
         if request.ask is Ask.CANCEL:

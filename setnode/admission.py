@@ -61,6 +61,7 @@ class Admission:
         self._local = asyncio.Semaphore(config.local_cap)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="memcached")
         self._own = threading.local()
+        self._clients: list[Client] = []
         self._tokens = (f"{os.getpid():x}.{time.time_ns():x}.{number}" for number in itertools.count())
         self._away_until = 0.0
 
@@ -98,6 +99,8 @@ class Admission:
     def close(self) -> None:
         """Let the removals finish and end the threads."""
         self._threads.shutdown(wait=True, cancel_futures=False)
+        for client in self._clients:
+            client.close()
 
     async def _take(self, key: str, token: str, cap: int, wait_s: float) -> bool:
         loop = asyncio.get_running_loop()
@@ -152,6 +155,7 @@ class Admission:
         if client is None:
             client = Client(self._address, connect_timeout=TIMEOUT_S, timeout=TIMEOUT_S, no_delay=True)
             self._own.client = client
+            self._clients.append(client)
         return client
 
     def _lost(self, error: Exception) -> None:
@@ -161,6 +165,7 @@ class Admission:
         self._own.client = None
         if client is not None:
             client.close()
+            self._clients.remove(client)
         _log.error("memcached is away; the local cap holds", error=f"{type(error).__name__}: {error}")
 
 

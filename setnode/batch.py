@@ -45,6 +45,10 @@ class ClaimBatch:
     def __len__(self) -> int:
         return len(self.envelope_ids) + len(self.tries_ids)
 
+    def mark(self) -> tuple[int, int]:
+        """Return how much has been added: claims and wrong tries."""
+        return len(self.envelope_ids), len(self.tries_ids)
+
     def add_open(self, log: ClaimLog, user: str, answer: Answer) -> None:
         """Add the claim of one share."""
         self._add(log, answer.seq, "open", user, answer.amount_fen, user)
@@ -59,13 +63,13 @@ class ClaimBatch:
         self.tries_users.append(user)
         self.tries_counts.append((log.wrong_tries or {})[user])
 
-    def cut_back(self, length: int) -> None:
-        """Drop everything above `length` (what one actor had added before its log turned out broken)."""
-        while self.tries_ids and len(self) > length:
-            for column in (self.tries_ids, self.tries_users, self.tries_counts):
-                column.pop()
+    def cut_back(self, mark: tuple[int, int]) -> None:
+        """Drop everything above `mark` (what one actor had added before its log turned out broken)."""
+        claims, tries = mark
         for rows in (self.envelope_ids, self.seqs, self.shares, self.kinds, self.users, self.amounts, self.receivers):
-            del rows[length - len(self.tries_ids) :]
+            del rows[claims:]
+        for rows in (self.tries_ids, self.tries_users, self.tries_counts):
+            del rows[tries:]
 
     def _add(self, log: ClaimLog, seq: int, kind: str, user: str, amount_fen: int, receiver: str) -> None:
         terms = log.terms

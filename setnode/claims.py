@@ -8,6 +8,7 @@ from typing import Any
 from envelope.errors import HongbaoError, Unavailable
 from runtime import metrics
 from runtime.clock import Clock
+from runtime.postgres import is_lost
 from setnode.actor import Actor, Phase
 from setnode.batch import ClaimBatch
 from setnode.limits import BATCH_PER_ENVELOPE, BATCH_ROWS, HOT_AT, STALE_S
@@ -43,7 +44,7 @@ class ClaimLane:
         """Let ready actors decide, in the order in which they lined up, until the batch is full."""
         batch = ClaimBatch()
         loop = asyncio.get_running_loop()
-        now, oldest, deepest = loop.time(), float("inf"), 0
+        now, now_ms, oldest, deepest = loop.time(), self._clock.now_ms(), float("inf"), 0
         for _ in range(len(self._ready)):
             if len(batch) >= BATCH_ROWS:
                 break
@@ -55,7 +56,7 @@ class ClaimLane:
                 continue
             deepest = max(deepest, actor.waiting)
             oldest = min(oldest, actor.oldest)
-            actor.collect(batch, min(BATCH_PER_ENVELOPE, BATCH_ROWS - len(batch)))
+            actor.collect(batch, min(BATCH_PER_ENVELOPE, BATCH_ROWS - len(batch)), now_ms, now - STALE_S)
         if not self._ready:
             self.wanted.clear()
         if not len(batch):
@@ -72,7 +73,7 @@ class ClaimLane:
         """Answer the actors; those whose envelope a rival wrote reload first."""
         for actor in batch.actors:
             if actor.envelope_id in result.refused:
-                actor.reload()
+                actor.reload(in_doubt=False)
             else:
                 actor.settle()
         if result.batch_id is not None:
@@ -80,9 +81,9 @@ class ClaimLane:
 
     def lost(self, batch: ClaimBatch, error: Exception) -> None:
         """Let the actors find out what is true."""
-        del error
+        in_doubt = is_lost(error)
         for actor in batch.actors:
-            actor.reload()
+            actor.reload(in_doubt=in_doubt)
 
     def refuse(self, error: HongbaoError) -> None:
         """Refuse all that wait for an entry."""

@@ -10,10 +10,10 @@ LIVE_SHARES = 2_000_000
 """Shares of live envelopes kept in memory, each about 150 bytes with its winner; above it the idle ones passivate."""
 ENVELOPE_WEIGHT = 10
 """What an envelope costs in memory besides its shares, in shares."""
-BATCH_ROWS = 4_000
-"""Claims of one transaction: enough to amortise the fsync, few enough to keep a commit under 100 ms."""
-BATCH_PER_ENVELOPE = 2_000
-"""Claims of one envelope in one transaction, so that one hot group does not fill all of it."""
+BATCH_ROWS = 2_000
+"""Claims of one transaction: enough to amortise the fsync, few enough to keep a commit under 50 ms."""
+BATCH_PER_ENVELOPE = 1_500
+"""Requests of one envelope decided in one transaction, so that one hot group does not fill all of it."""
 CLAIM_CONNECTIONS = 2
 """Commits that overlap: one computes while the other waits for the disk."""
 CREATE_BATCH = 1_000

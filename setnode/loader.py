@@ -34,6 +34,7 @@ class Loader:
         self._session = session
         self._waiting: dict[int, Actor] = {}
         self._wanted = asyncio.Event()
+        self.loads = 0
 
     def want(self, actor: Actor) -> None:
         """Put an actor on the list."""
@@ -69,6 +70,7 @@ class Loader:
             elif isinstance(found, InvariantBroken):
                 actor.freeze(found)
             else:
+                self.loads += 1
                 _loaded.inc()
                 actor.loaded(found)
 

@@ -4,7 +4,7 @@ Memory is bounded by shares, not by envelopes. Passivation is CLOCK (second chan
 touched since the hand last passed is forgotten; Postgres knows everything it knew.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from envelope.claim_log import ClaimLog
 from envelope.errors import InvariantBroken
@@ -20,7 +20,7 @@ _live = metrics.gauge("hongbao_actors_live", "Envelopes in memory")
 _passivated = metrics.counter("hongbao_actors_passivated_total", "Envelopes put to sleep to bound memory")
 _opens = metrics.counter("hongbao_opens_total", "Answers to grab and open by result", ("result",))
 _broken = metrics.counter("hongbao_invariants_broken_total", "Envelopes frozen because their money did not add up")
-_BY_RESULT = {outcome: _opens.labels(outcome.value) for outcome in Outcome}
+_BY_RESULT = [_opens.labels(outcome.value) for outcome in Outcome]
 _SWEEP_PER_ARRIVAL = 2
 
 
@@ -40,6 +40,7 @@ class Registry:
         self._actors: dict[int, Actor] = {}
         self._weights: dict[int, int] = {}
         self._weight = 0
+        self.tally = [0] * len(Outcome)
         self.now_ms = clock.now_ms
         self.loop_time = loop_time
         self.want_commit = want_commit
@@ -71,13 +72,11 @@ class Registry:
             self._weight -= self._weights.pop(actor.envelope_id)
             _live.set(len(self._actors))
 
-    def answered(self, outcomes: Sequence[Outcome]) -> None:
-        """Count answers by result, once per batch."""
-        if len(outcomes) == 1:
-            _BY_RESULT[outcomes[0]].inc()
-            return
-        for outcome in set(outcomes):
-            _BY_RESULT[outcome].inc(outcomes.count(outcome))
+    def publish(self) -> None:
+        """Carry the tally over into the metrics; called once a second, so that an answer costs one addition."""
+        for outcome in Outcome:
+            count, self.tally[outcome.code] = self.tally[outcome.code], 0
+            _BY_RESULT[outcome.code].inc(count)
 
     def broken(self, actor: Actor, error: InvariantBroken) -> None:
         """Shout: this envelope is frozen."""

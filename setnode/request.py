@@ -21,14 +21,13 @@ class Ask(IntEnum):
 
 
 OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
-"""On the wire an outcome is its index here."""
-_CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
+"""On the wire an outcome is its index here, which is its `code`."""
 
 
 class Request:
     """`answer` or `fail` is called exactly once. `in_doubt` marks a claim whose commit's outcome was lost."""
 
-    __slots__ = ("arrived", "ask", "in_doubt", "number", "password_mac", "peer", "token_ok", "user")
+    __slots__ = ("arrived", "ask", "decision", "in_doubt", "number", "password_mac", "peer", "token_ok", "user")
 
     def __init__(
         self, ask: Ask, user: str, *, token_ok: bool, password_mac: str | None, peer: Peer, number: int, arrived: float
@@ -41,11 +40,12 @@ class Request:
         self.number = number
         self.arrived = arrived
         self.in_doubt = False
+        self.decision: Answer | HongbaoError | None = None
 
     def answer(self, answer: Answer) -> None:
         """Tell the caller the outcome."""
         outcome, amount_fen, seq, last, extra = answer
-        self.peer.reply(self.number, _CODES[outcome], amount_fen, seq, last, extra)
+        self.peer.reply(self.number, outcome.code, amount_fen, seq, last, extra)
 
     def tell(self, detail: dict[str, Any]) -> None:
         """Tell the caller the envelope's detail (DETAIL and CANCEL)."""

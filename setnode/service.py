@@ -70,6 +70,7 @@ class Setnode:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.topology = TopologyFile(Path(settings.topology))
+        self._hold()
         self.readiness = Readiness()
         dsn = settings.postgres_dsn
         self.wallet_link = Link("wallet", settings.wallet_url, key=settings.link_key)
@@ -114,7 +115,13 @@ class Setnode:
 
     def holds(self, envelope_id: int) -> bool:
         """Say whether the envelope's database belongs to this SET."""
-        return self.topology.current.set_for_database(database_of(envelope_id % 1000)).name == self.settings.set
+        return envelope_id % 1000 in self._held_slots
+
+    def _hold(self) -> None:
+        """Take in from the topology which slots are ours."""
+        topology = self.topology.current
+        ours = set(topology.databases_of(self.settings.set))
+        self._held_slots = frozenset(slot for slot in range(topology.slots) if database_of(slot) in ours)
 
     def owns(self, envelope_id: int) -> bool:
         """Say whether this server is the envelope's first on the ring."""
@@ -185,9 +192,11 @@ class Setnode:
 
     async def _reload_topology(self) -> None:
         if self.topology.reload():
+            self._hold()
             _log.info("topology reloaded", version=self.topology.current.version)
 
     async def _gauge(self) -> None:
+        self.registry.publish()
         _waiting.set(self.registry.statistics()["waiting"])
         _payouts_held.set(self.payouts.held)
 

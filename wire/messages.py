@@ -36,7 +36,10 @@ class Op(IntEnum):
     BALANCE = 22
     """user → balance_fen"""
     ENTRIES = 23
-    """user, before (entry ID or 0), limit → [[entry_id, order_no, kind, amount_fen (signed), envelope_id, at_ms], …]"""
+    """user, before (entry ID or 0), limit → [[entry_id, order_no, kind, amount_fen (signed), envelope_id, at_ms], …]
+
+    envelope_id: None for a deposit. kind: "deposit" | "fund" | "claim" | "refund" | "claim_outside" (paid through
+    a provider, balance unchanged)."""
     ENVELOPES = 24
     """user, role ("sent"|"received"), before, limit → [[cursor, envelope_id, amount_fen, at_ms], …]"""
     DEPOSIT = 25

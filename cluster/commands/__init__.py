@@ -1,0 +1,1 @@
+"""The subcommands of `hongbao`, one module each; `cluster.cli` lists them."""

@@ -16,8 +16,10 @@ environment() {
         die "cannot write to $here; run this as the owner of the checkout"
     exec 9>"$tools/lock"
     flock -w 900 9 || die "another set-up of $here is still running after 15 minutes; stop it and try again"
-    is_current "$1" || build "$1"
+    # In a shell of its own: the certificates that set-up chooses are not the program's business.
+    is_current "$1" || (build "$1") || exit 1
     exec 9>&-
+    use_tools
 }
 
 is_current() {
@@ -60,19 +62,19 @@ fetch_missing() {
 
 find_memcached() { command -v memcached >/dev/null || [ -x "$tools/root/usr/bin/memcached" ]; }
 
+# What the caller names comes first, then what the machine has, then what was fetched.
 has_certificates() {
-    [ -n "${SSL_CERT_FILE:-}${PIP_CERT:-}" ] || [ -s /etc/ssl/certs/ca-certificates.crt ] ||
-        [ -s /etc/pki/tls/certs/ca-bundle.crt ] || [ -s "$tools/ca.pem" ]
+    for certificates in "${PIP_CERT:-}" "${SSL_CERT_FILE:-}" "${REQUESTS_CA_BUNDLE:-}" \
+        /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt "$tools/ca.pem"; do
+        [ -s "$certificates" ] && return
+    done
+    return 1
 }
 
+# uv reads one variable, pip the other; whoever sets one means both.
 use_certificates() {
-    # uv reads one variable, pip the other; whoever sets one means both.
-    if [ -n "${PIP_CERT:-}" ]; then
-        : "${SSL_CERT_FILE:=$PIP_CERT}"
-    elif [ -z "${SSL_CERT_FILE:-}" ] && [ ! -s /etc/ssl/certs/ca-certificates.crt ] && [ -s "$tools/ca.pem" ]; then
-        SSL_CERT_FILE=$tools/ca.pem
-    fi
-    [ -z "${SSL_CERT_FILE:-}" ] || export SSL_CERT_FILE PIP_CERT="${PIP_CERT:-$SSL_CERT_FILE}"
+    has_certificates || return 0
+    export SSL_CERT_FILE="${SSL_CERT_FILE:-$certificates}" PIP_CERT="${PIP_CERT:-$certificates}"
 }
 
 # A fetched Python finds its own library folder, but not the shared libraries that came with it.
@@ -128,7 +130,7 @@ install() {
 # uv does in 3 seconds what pip does in 15 to 30. pip knows more kinds of network set-ups (its own configuration
 # files), so it has the second try.
 with_uv() {
-    run_pip --require-hashes -r "$here/requirements/bootstrap.txt" 2>/dev/null &&
+    run_pip --require-hashes -r "$here/requirements/bootstrap.txt" &&
         UV_CACHE_DIR=$tools/cache UV_NO_CONFIG=1 UV_LINK_MODE=hardlink "$venv/bin/uv" pip install --quiet --no-progress \
             --python "$python" --compile-bytecode --require-hashes -r "$here/requirements/$1.txt" &&
         UV_CACHE_DIR=$tools/cache UV_NO_CONFIG=1 "$venv/bin/uv" pip install --quiet --no-progress --offline \
@@ -140,9 +142,15 @@ with_pip() {
         run_pip --no-deps --no-build-isolation --no-index --editable "$here"
 }
 
+# Debian's pip reads /etc/ssl/certs/ca-certificates.crt when it is imported, and fails where there is none, whatever
+# certificates it was told to use: it is told earlier.
 run_pip() {
-    PYTHONPATH=$pip PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore \
-        "$python" -m pip install --quiet --no-cache-dir --no-input "$@"
+    PYTHONPATH=$pip PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore "$python" -c 'import os, runpy
+from pip._vendor import certifi
+certificates = os.environ.get("SSL_CERT_FILE")
+if certificates and not os.path.exists(certifi.where()):
+    certifi.where = lambda: certificates
+runpy.run_module("pip", run_name="__main__")' install --quiet --no-cache-dir --no-input "$@"
 }
 
 say() { echo "hongbao: $*" >&2; }

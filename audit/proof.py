@@ -1,0 +1,164 @@
+"""The whole audit: the consistent cut, day by day and SET by SET, in bounded memory."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from audit import queries
+from audit.envelopes import replay
+from audit.matching import InFlight, check_credit, check_fund, match_credits, match_fund, orphan_fund
+from audit.ordered import Ordered
+from audit.report import Report
+from runtime import postgres
+from schema.day_tables import known_days
+from sharding.ids import end_id, first_id
+
+_ENVELOPES = queries.read("envelopes")
+_CLAIMS = queries.read("claims")
+_PAYOUTS = queries.read("payouts")
+_FUNDS = queries.read("funds")
+_WAITING = queries.read("waiting")
+_ORDERS = queries.read("orders")
+_ACCOUNTS = queries.read("accounts")
+_LAST_CHUNK = 5_000
+TICK = 1_000
+"""Envelopes between two reports of progress."""
+
+
+@dataclass(frozen=True)
+class AuditTarget:
+    """One SET: its name, the audit role's DSN, and the slots that live there."""
+
+    name: str
+    dsn: str
+    slots: Collection[int]
+
+
+async def audit(
+    targets: Collection[AuditTarget], wallet_dsn: str, progress: Callable[[str, int], None] = lambda *_: None
+) -> Report:
+    """Prove everything over all SETs and the wallet; `progress` hears (SET, envelopes so far)."""
+    report, started = Report(), time.perf_counter()
+    async with AsyncExitStack() as stack:
+        # Order matters: the wallet's first snapshot must be older than every SET's.
+        before = await _snapshot(stack, wallet_dsn)
+        await _prove_accounts(before, report)
+        later = InFlight()
+        for target in targets:
+            connection = await _snapshot(stack, target.dsn)
+            await _prove_set(connection, before, target, report, later, progress)
+    await _settle(wallet_dsn, later, report)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+async def _snapshot(stack: AsyncExitStack, dsn: str) -> Any:
+    """Open a connection whose one transaction sees the database as it is now."""
+    connection = await postgres.connect(dsn, plan_cache_mode="force_custom_plan")
+    stack.push_async_callback(connection.close, timeout=2.0)
+    await stack.enter_async_context(connection.transaction(isolation="repeatable_read", readonly=True))
+    await connection.fetchval("SELECT 1")  # the snapshot is taken by the first statement
+    return connection
+
+
+async def _prove_accounts(wallet: Any, report: Report) -> None:
+    report.sums.accounts = await wallet.fetchval("SELECT count(*) FROM account")
+    total = await wallet.fetchval("SELECT coalesce(sum(balance_fen), 0)::bigint FROM account")
+    if total:
+        report.add("postings_sum_to_zero", "wallet", f"all balances together are {total} fen, not 0", total)
+    for row in await wallet.fetch(_ACCOUNTS):
+        sentence = "has transfers but does not exist" if row["unknown"] else f"holds {row['balance_fen']} fen"
+        report.add(
+            "balance_is_sum_of_transfers", row["name"], f"{sentence}; its transfers say {row['sum_fen']}",
+            row["balance_fen"] - row["sum_fen"],
+        )  # fmt: skip
+
+
+async def _prove_set(
+    connection: Any,
+    wallet: Any,
+    target: AuditTarget,
+    report: Report,
+    later: InFlight,
+    progress: Callable[[str, int], None],
+) -> None:
+    waiting: Mapping[int, set[int]] = await _waiting(connection, report)
+    seen = 0
+    for day in sorted(await known_days(connection)):
+        low, high, slots = first_id(day), end_id(day), sorted(target.slots)
+        claims = Ordered.of(connection, _CLAIMS, low, high)
+        payouts = Ordered.of(wallet, _PAYOUTS, str(low), str(high), slots)
+        funds = Ordered.of(wallet, _FUNDS, low, high, slots)
+        async for header in connection.cursor(_ENVELOPES, low, high, prefetch=500):
+            envelope_id = header["envelope_id"]
+            own_claims, lost_claims = await claims.take(envelope_id)
+            own_credits, lost_credits = await payouts.take(envelope_id)
+            own_funds, lost_funds = await funds.take(envelope_id)
+            _orphans(lost_claims, lost_credits, lost_funds, report)
+            seen += 1
+            if seen % TICK == 0:
+                progress(target.name, seen)
+            log = replay(header, own_claims, report)
+            if log is not None:
+                _add_up(log, report)
+                match_fund(log, own_funds, report, later)
+                match_credits(log, own_credits, waiting.get(envelope_id, set()), report, later)
+        _orphans(await claims.rest(), await payouts.rest(), await funds.rest(), report)
+    progress(target.name, seen)
+
+
+async def _waiting(connection: Any, report: Report) -> dict[int, set[int]]:
+    waiting: dict[int, set[int]] = defaultdict(set)
+    async for row in connection.cursor(_WAITING, prefetch=2_000):
+        waiting[row["envelope_id"]].add(row["seq"])
+        report.sums.stuck += row["stuck"]
+    return waiting
+
+
+def _orphans(claims: Collection[Any], credits_: Collection[Any], funds: Collection[Any], report: Report) -> None:
+    for row in claims:
+        report.add("claim_has_envelope", row["envelope_id"], f"claim {row['seq']} has no envelope", row["amount_fen"])
+    for row in credits_:
+        sentence = f"order {row['order_no']} paid {row['amount_fen']} fen for an envelope that does not exist"
+        report.add("credit_has_claim", row["envelope_id"], sentence, row["amount_fen"])
+    for row in funds:
+        orphan_fund(row, report)
+
+
+def _add_up(log: Any, report: Report) -> None:
+    sums, closing = report.sums, log.closing
+    refunded = 0 if closing is None else closing.amount_fen
+    sums.envelopes += 1
+    sums.claims += len(log.winners)
+    sums.paid_in_fen += log.terms.total_fen
+    sums.refunded_fen += refunded
+    sums.open_fen += log.left_fen
+    sums.claimed_fen += log.terms.total_fen - refunded - log.left_fen
+
+
+async def _settle(wallet_dsn: str, later: InFlight, report: Report) -> None:
+    """Read the wallet again, after all SETs: what was not waiting there must be paid here."""
+    if not later.credits and not later.funds:
+        return
+    async with AsyncExitStack() as stack:
+        wallet = await _snapshot(stack, wallet_dsn)
+        orders = sorted(later.credits)
+        for start in range(0, len(orders), _LAST_CHUNK):
+            chunk = orders[start : start + _LAST_CHUNK]
+            found = {row["order_no"]: row for row in await wallet.fetch(_ORDERS, chunk)}
+            for order_no in chunk:
+                envelope_id, receiver, fen = later.credits[order_no]
+                if order_no in found:
+                    check_credit(envelope_id, order_no, receiver, fen, found[order_no], report)
+                else:
+                    sentence = f"order {order_no} of {fen} fen is neither paid, nor waiting, nor stuck"
+                    report.add("claim_is_paid_or_waiting", envelope_id, sentence, fen)
+        for envelope_id, (sender, fen) in later.funds.items():
+            row = await wallet.fetchrow(_FUNDS, envelope_id, envelope_id + 1, [envelope_id % 1000])
+            if row is None:
+                report.add("envelope_has_fund", envelope_id, f"nobody paid in its {fen} fen", fen)
+            else:
+                check_fund(envelope_id, sender, fen, row, report)

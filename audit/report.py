@@ -1,0 +1,68 @@
+"""What the audit found: sums that a person can follow, and every violation by name."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+MOST_SHOWN = 1000
+"""Violations kept in full; beyond it only counted, so that a broken disk does not fill the memory."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One broken check: its name, what it is about (envelope, order, account), a sentence, and the fen in question."""
+
+    check: str
+    subject: str
+    detail: str
+    fen: int = 0
+
+
+@dataclass
+class Sums:
+    """Money by where it is, in fen; `in_flight` is claimed but not yet credited, or paid in but not yet alive."""
+
+    envelopes: int = 0
+    claims: int = 0
+    paid_in_fen: int = 0
+    claimed_fen: int = 0
+    refunded_fen: int = 0
+    open_fen: int = 0
+    credited_fen: int = 0
+    in_flight_fen: int = 0
+    in_flight: int = 0
+    stuck: int = 0
+    accounts: int = 0
+
+
+@dataclass
+class Report:
+    """The result of one audit. It holds when there is no violation."""
+
+    sums: Sums = field(default_factory=Sums)
+    violations: list[Violation] = field(default_factory=list)
+    count: int = 0
+    unreconciled_fen: int = 0
+    seconds: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything adds up."""
+        return self.count == 0
+
+    def add(self, check: str, subject: object, detail: str, fen: int = 0) -> None:
+        """Note a violation."""
+        self.count += 1
+        self.unreconciled_fen += abs(fen)
+        if len(self.violations) < MOST_SHOWN:
+            self.violations.append(Violation(check, str(subject), detail, abs(fen)))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as builtins."""
+        return {
+            "holds": self.holds,
+            "unreconciled_fen": self.unreconciled_fen,
+            "violation_count": self.count,
+            "violations": [asdict(violation) for violation in self.violations],
+            **asdict(self.sums),
+            "seconds": round(self.seconds, 3),
+        }

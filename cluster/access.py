@@ -1,0 +1,104 @@
+"""How commands reach a running stack: its addresses, keys, wallet and databases; or one started for them."""
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from audit.proof import AuditTarget, audit
+from audit.report import Report
+from cluster import datafolder, record, roles
+from cluster.account import server_account
+from cluster.commands.token import make_token
+from cluster.keys import Secrets
+from cluster.record import Record
+from envelope.errors import Refused, Unavailable
+from sharding.topology import Topology, load
+from wire.link import Link
+from wire.wallet import WalletClient
+
+CONNECT_S = 10.0
+TOKEN_S = 3600.0
+TABLES_PER_DATABASE = 10
+
+
+class Access:
+    """A running stack as a command sees it."""
+
+    def __init__(self, running: Record, secrets: Secrets) -> None:
+        self._running = running
+        self._secrets = secrets
+
+    @property
+    def gateway_url(self) -> str:
+        """Where clients knock."""
+        return self._running.gateway_url
+
+    def topology(self) -> Topology:
+        """Read which SET holds which database."""
+        return load(Path(self._running.topology))
+
+    def token(self, user: str) -> str:
+        """Make a bearer token for an hour."""
+        return make_token(self._secrets.key("TOKEN_KEY"), user, TOKEN_S)[0]
+
+    @staticmethod
+    def order_no() -> str:
+        """Make the order number of a deposit; a repeat of the command is another deposit."""
+        return f"D{uuid.uuid4().hex}"
+
+    def set_dsn(self, name: str, role: str = roles.AUDIT) -> str:
+        """Return a role's DSN of one SET's database."""
+        return self._running.postgres[name][role]
+
+    @contextlib.asynccontextmanager
+    async def wallet(self) -> AsyncIterator[WalletClient]:
+        """Connect to the wallet."""
+        link = Link("wallet", self._running.wallet_url, key=self._secrets.key("LINK_KEY"))
+        keeping = asyncio.ensure_future(link.maintain())
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                while not link.up:
+                    await asyncio.sleep(0.01)
+            yield WalletClient(link)
+        except TimeoutError:
+            raise Unavailable("wallet_away", "the wallet does not answer; look at its log in the data folder") from None
+        finally:
+            keeping.cancel()
+            await asyncio.wait({keeping})
+
+    async def audit(self, progress: Callable[[str, int], None] = lambda *_: None) -> Report:
+        """Prove everything, with the auditor's own role."""
+        topology = self.topology()
+        targets = [AuditTarget(one.name, self.set_dsn(one.name), _slots(topology, one.name)) for one in topology.sets]
+        return await audit(targets, self._running.postgres["wallet"][roles.AUDIT], progress)
+
+
+def find(data: Path | None) -> Access:
+    """Return the stack that runs on the data folder; raises Refused `not_up` when none does."""
+    folder = datafolder.choose(data, server_account())
+    return Access(record.load(folder.record), Secrets.load(folder.secrets))
+
+
+@contextlib.asynccontextmanager
+async def reach(data: Path | None) -> AsyncIterator[Access]:
+    """Give the stack that runs on the data folder, or start one there (gateway on any free port) for the block."""
+    try:
+        found = find(data)
+    except Refused as refusal:
+        if refusal.code != "not_up":
+            raise
+        # Imported here: finding a running stack needs nothing of what starts one.
+        from cluster.config import StackConfig  # noqa: PLC0415
+        from cluster.stack import Stack  # noqa: PLC0415
+
+        async with Stack(StackConfig(data=data, port=0)):
+            yield find(data)
+    else:
+        yield found
+
+
+def _slots(topology: Topology, name: str) -> list[int]:
+    held = topology.databases_of(name)
+    return [slot for xx in held for slot in range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)]

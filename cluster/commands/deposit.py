@@ -1,0 +1,31 @@
+"""`hongbao deposit`: development money into a user's wallet."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import click
+
+from cluster.access import find
+from envelope.money import yuan
+
+
+@click.command("deposit")
+@click.argument("user")
+@click.argument("fen", type=click.IntRange(1))
+@click.option("--order-no", help="Order number; the same one twice deposits once.  [default: a new one]")
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder of the stack.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def command(*, user: str, fen: int, order_no: str | None, data: Path | None, as_json: bool) -> None:
+    """Put FEN (1/100 yuan) into USER's wallet, from the account of the outside world."""
+    balance = asyncio.run(_deposit(data, user, fen, order_no))
+    if as_json:
+        click.echo(json.dumps({"user": user, "deposited_fen": fen, "balance_fen": balance}))
+    else:
+        click.echo(f"{user} has {yuan(balance)} yuan now")
+
+
+async def _deposit(data: Path | None, user: str, fen: int, order_no: str | None) -> int:
+    access = find(data)
+    async with access.wallet() as wallet:
+        return await wallet.deposit(order_no or access.order_no(), user, fen)

@@ -1,0 +1,34 @@
+"""`hongbao token`: a bearer token for one user, for trying things out by hand."""
+
+import json
+import time
+from pathlib import Path
+
+import click
+import jwt
+
+from cluster import datafolder
+from cluster.account import server_account
+from cluster.keys import Secrets
+
+
+@click.command("token")
+@click.argument("user")
+@click.option("--hours", default=24.0, show_default=True, help="How long it is good for.")
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder that holds the key.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def command(*, user: str, hours: float, data: Path | None, as_json: bool) -> None:
+    """Print a bearer token that says its bearer is USER.
+
+    Signed with HONGBAO_TOKEN_KEY, or the key that the first start put into the data folder.
+    """
+    folder = datafolder.choose(data, server_account())
+    token, expires_at = make_token(Secrets.load(folder.secrets).key("TOKEN_KEY"), user, hours * 3600)
+    click.echo(json.dumps({"user": user, "token": token, "expires_at": expires_at}) if as_json else token)
+
+
+def make_token(key: str, user: str, lifetime_s: float) -> tuple[str, int]:
+    """Return an HS256 token with sub, iat and exp, and when it expires (Unix time)."""
+    now = int(time.time())
+    expires_at = now + int(lifetime_s)
+    return jwt.encode({"sub": user, "iat": now, "exp": expires_at}, key, algorithm="HS256"), expires_at

@@ -1,0 +1,82 @@
+"""`hongbao verify-split`: recomputes every amount of a closed envelope from its seed."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import click
+import msgspec
+
+from cluster.access import find
+from envelope.errors import Refused
+from envelope.money import yuan
+from envelope.verify import Verification, verify
+
+FETCH_S = 10.0
+
+
+@click.command("verify-split")
+@click.argument("what", metavar="FILE|ID")
+@click.option("--as", "user", help="Whom to ask as, with an ID: the sender, a winner or somebody named.")
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder of the stack.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def command(*, what: str, user: str | None, data: Path | None, as_json: bool) -> None:
+    """Check that nobody was favoured: every amount follows from the seed that was fixed at creation.
+
+    FILE is the JSON that GET /v1/envelopes/ID answers once the envelope is closed ("-": standard input); an ID is
+    fetched from the running stack. Exit status 1 when an amount or the commitment does not match.
+    """
+    document = asyncio.run(_fetch(data, what, user)) if what.isdecimal() else _read(what)
+    result = verify(document)
+    if as_json:
+        click.echo(json.dumps(_as_json(result), ensure_ascii=False))
+    else:
+        _show(result)
+    sys.exit(0 if result.holds else 1)
+
+
+def _read(name: str) -> dict[str, Any]:
+    try:
+        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return msgspec.json.decode(raw, type=dict[str, Any])
+    except OSError as error:
+        raise Refused("unreadable_file", f"cannot read {name}: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise Refused("malformed_document", f"{name} is not the JSON of an envelope: {error}") from error
+
+
+async def _fetch(data: Path | None, envelope_id: str, user: str | None) -> dict[str, Any]:
+    if user is None:
+        raise Refused("no_user", "say whom to ask as: --as USER (its sender, a winner, or somebody named in it)")
+    access = find(data)
+    headers = {"Authorization": f"Bearer {access.token(user)}"}
+    async with (
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=FETCH_S)) as session,
+        session.get(f"{access.gateway_url}/v1/envelopes/{envelope_id}", headers=headers) as response,
+    ):
+        document: dict[str, Any] = await response.json(content_type=None)
+    if response.status != 200:  # noqa: PLR2004 - HTTP's OK
+        raise Refused(document.get("code", "refused"), document.get("detail", "the gateway did not show the envelope"))
+    return document
+
+
+def _as_json(result: Verification) -> dict[str, Any]:
+    return {
+        "envelope_id": result.envelope_id,
+        "holds": result.holds,
+        "split": result.split.value,
+        "amounts_fen": list(result.amounts_fen),
+        "mismatches": list(result.mismatches),
+    }
+
+
+def _show(result: Verification) -> None:
+    if result.holds:
+        shares = ", ".join(map(yuan, result.amounts_fen[:20])) + (", …" if len(result.amounts_fen) > 20 else "")  # noqa: PLR2004 - a line
+        click.echo(f"{result.envelope_id}: all {len(result.amounts_fen)} shares follow from the seed by {result.split}")
+        click.echo(f"in order of opening: {shares}")
+    for sentence in result.mismatches:
+        click.echo(f"{click.style('mismatch', fg='red')}: {sentence}")

@@ -1,0 +1,64 @@
+"""The seam to `schema.day_tables`: today's tables before anything starts, the coming days' behind it and ever after."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cluster.supervisor import Say
+from envelope.errors import HongbaoError
+
+EVERY_S = 600.0
+"""Tables are made two days ahead; a look every ten minutes has hundreds of tries before anybody waits for one."""
+SOON_S = 30.0
+"""After a round that failed."""
+
+
+class DayTablesAhead:
+    """Makes the day tables of all SETs as their owner; `dsns` are the owner's, by SET."""
+
+    def __init__(self, topology: Path, dsns: Mapping[str, str], say: Say) -> None:
+        self._topology = topology
+        self._dsns = dsns
+        self._say = say
+        self._task: asyncio.Task[None] | None = None
+
+    async def today(self) -> None:
+        """Make what today needs; servers are not ready without it."""
+        await self._ensure(0)
+
+    def start(self) -> None:
+        """Keep the coming days made, until `stop`."""
+        self._task = asyncio.create_task(self._keep())
+
+    async def stop(self) -> None:
+        """Stop; a round in flight is rolled back by Postgres and done again at the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def _keep(self) -> None:
+        while True:
+            pause_s = EVERY_S
+            try:
+                await self._ensure(None)
+            except (HongbaoError, OSError) as error:
+                pause_s = SOON_S
+                self._say(f"the tables of a coming day are missing: {getattr(error, 'detail', error)}")
+            await asyncio.sleep(pause_s)
+
+    async def _ensure(self, ahead_days: int | None) -> None:
+        # Imported here: commands that start nothing need not pay for it.
+        from schema.day_tables import AHEAD_DAYS, DayTables  # noqa: PLC0415
+        from sharding.ids import business_date  # noqa: PLC0415
+        from sharding.topology import load  # noqa: PLC0415
+
+        topology = load(self._topology)
+        today = business_date(datetime.now(UTC), topology.zone)
+        days = AHEAD_DAYS if ahead_days is None else ahead_days
+        await asyncio.gather(
+            *(
+                DayTables(dsn, topology.databases_of(name)).ensure(today, ahead_days=days)
+                for name, dsn in self._dsns.items()
+            )
+        )

@@ -1,0 +1,63 @@
+"""How a person sees the demo: one line an envelope, the luck of each round, best luck marked."""
+
+from rich.console import Console
+from rich.table import Table
+
+from cluster.demo.scenes import Outcome
+from cluster.demo.story import Story
+from envelope.money import yuan
+
+BARS = " ▁▂▃▄▅▆▇█"
+WIDTH = 20
+
+
+def show(story: Story, console: Console) -> None:
+    """Print the outcome as a table, then the figures and the verdict."""
+    table = Table(title="What was played", title_justify="left", header_style="bold")
+    for name, justify in (("envelope", "left"), ("people", "right"), ("yuan", "right"), ("shares, in order", "left")):
+        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table.add_column("best luck")
+    table.add_column("went back", justify="right")
+    for outcome in story.outcomes:
+        table.add_row(
+            outcome.title, str(outcome.people), yuan(outcome.total_fen), _bars(outcome), _best(outcome),
+            yuan(outcome.refund_fen) if outcome.refund_fen else "",
+        )  # fmt: skip
+    console.print(table)
+    sums, audit = story.audit.sums, story.audit
+    console.print(
+        f"{sum(story.opens.values())} opens: "
+        + ", ".join(f"{count} {result}" for result, count in sorted(story.opens.items(), key=lambda one: -one[1]))
+    )
+    console.print(
+        f"{story.opens_per_second:.0f} opens/s; half answered within {story.p50_ms:.1f} ms, "
+        f"99 of 100 within {story.p99_ms:.1f} ms"
+    )
+    console.print(
+        f"audit of {sums.envelopes} envelopes: {yuan(sums.paid_in_fen)} paid in = {yuan(sums.claimed_fen)} claimed"
+        f" + {yuan(sums.refunded_fen)} refunded + {yuan(sums.open_fen)} still open"
+    )
+    for violation in audit.violations:
+        console.print(f"[red]{violation.check}[/red] {violation.subject}: {violation.detail}")
+    verdict = "[green]everything adds up[/green]" if story.holds else "[red]it does not add up[/red]"
+    console.print(f"{verdict}: {audit.unreconciled_fen} fen unreconciled, {sums.in_flight} payouts in flight")
+
+
+def _bars(outcome: Outcome) -> str:
+    """Draw each share as a bar, in order of opening; the best one stands out."""
+    if len(outcome.shares) > WIDTH:
+        return f"{len(outcome.shares)} shares of {yuan(min(fen for _, fen in outcome.shares))} and more"
+    most = max((fen for _, fen in outcome.shares), default=1)
+    best = outcome.best[0] if outcome.best else None
+    cells = []
+    for user, fen in outcome.shares:
+        bar = BARS[max(1, round(fen / most * (len(BARS) - 1)))]
+        cells.append(f"[bold yellow]{bar}[/bold yellow]" if user == best else bar)
+    return "".join(cells)
+
+
+def _best(outcome: Outcome) -> str:
+    if outcome.best is None:
+        return f"[dim]{outcome.note}[/dim]"
+    note = f" [dim]({outcome.note})[/dim]" if outcome.note else ""
+    return f"[yellow]★[/yellow] {outcome.best[0]} {yuan(outcome.best[1])}{note}"

@@ -1,0 +1,179 @@
+"""Real servers for all tests: one Postgres and one memcached a session, a database of its own for each test.
+
+    async def test_something(databases):
+        dsn = await databases.clone("set", migrate_set)
+
+builds the template `set` once a session by `await migrate_set(dsn)` and gives the test a copy of it. DSNs are those
+of the superuser; `databases.dsn_as(dsn, role)` gives another role's, `databases.roles` names those that exist.
+"""
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from cluster import roles
+from cluster.account import Account, server_account
+from cluster.memcached import Memcached, MemcachedSpec
+from cluster.postgres import Postgres, PostgresSpec
+
+ROLES = ("postgres", roles.OWNER, roles.SETNODE, roles.WALLET, roles.AUDIT)
+CONNECT_S = 10.0
+
+Build = Callable[[str], Awaitable[object]]
+
+
+@pytest.fixture(scope="session")
+def account() -> Account:
+    """Whom servers run as."""
+    return server_account()
+
+
+@pytest.fixture(scope="session")
+def _session_folder(account: Account) -> Iterator[Path]:
+    with _passable_folder(account) as folder:
+        yield folder
+
+
+@pytest.fixture
+def server_folder(account: Account) -> Iterator[Path]:
+    """A folder that servers can reach also when we are root (pytest's own tmp_path is closed to them)."""
+    with _passable_folder(account) as folder:
+        yield folder
+
+
+class _passable_folder:  # noqa: N801 - reads as the function it is
+    def __init__(self, account: Account) -> None:
+        self._mode = 0o711 if account.drop else 0o700
+
+    def __enter__(self) -> Path:
+        self._path = Path(tempfile.mkdtemp(prefix="hongbao-test-"))
+        self._path.chmod(self._mode)
+        return self._path
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._path, ignore_errors=True)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def postgres(_session_folder: Path, account: Account) -> AsyncIterator[Postgres]:
+    """The session's Postgres, with our durability settings and roles; do not stop it."""
+    spec = PostgresSpec(
+        "tests",
+        _session_folder / "postgres" / "tests",
+        _session_folder / "logs" / "postgres.log",
+        {role: f"secret_of_{role}" for role in ROLES},
+    )
+    server = Postgres(spec, account=account)
+    await server.start()
+    try:
+        await roles.ensure_roles(server)
+        yield server
+    finally:
+        await server.stop("immediate")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def _memcached(_session_folder: Path, account: Account) -> AsyncIterator[Memcached]:
+    server = Memcached(
+        MemcachedSpec("tests", _session_folder, _session_folder / "logs" / "memcached.log"), account=account
+    )
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+@pytest.fixture
+def memcached(_memcached: Memcached) -> str:
+    """host:port of an empty memcached."""
+    import socket
+
+    host, port = _memcached.address.split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(b"flush_all\r\n")
+        assert connection.recv(64) == b"OK\r\n"
+    return _memcached.address
+
+
+class Databases:
+    """Makes databases for one test from templates that the session builds once; drops them at its end."""
+
+    def __init__(self, server: Postgres, built: set[str]) -> None:
+        self._server = server
+        self._built = built
+        self._mine: list[str] = []
+        self.roles = ROLES
+
+    async def clone(self, template: str, build: Build) -> str:
+        """Return the superuser's DSN of a fresh copy of `template`, which `await build(owner's dsn)` fills once."""
+        source = f"template_{template}"
+        if source not in self._built:
+            await self._create(source)
+            await build(self._server.dsn(roles.OWNER, source))
+            self._built.add(source)
+        return await self._fresh(f" TEMPLATE {source}")
+
+    async def empty(self) -> str:
+        """Return the superuser's DSN of a database without anything in it."""
+        return await self._fresh("")
+
+    def dsn_as(self, dsn: str, role: str) -> str:
+        """Return `dsn` for another role."""
+        parts = urlsplit(dsn)
+        login = f"{quote(role)}:{quote(self._server.spec.passwords[role])}"
+        return urlunsplit(parts._replace(netloc=f"{login}@{parts.hostname}:{parts.port}"))
+
+    async def _fresh(self, how: str) -> str:
+        name = f"test_{uuid.uuid4().hex[:16]}"
+        await self._create(name, how)
+        self._mine.append(name)
+        return self._server.dsn("postgres", name)
+
+    async def _create(self, name: str, how: str = "") -> None:
+        await self._run(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        # file_copy: a template of hundreds of leaves is copied faster as files than through the log.
+        await self._run(f"CREATE DATABASE {name} OWNER {roles.OWNER} STRATEGY file_copy{how}")
+
+    async def _run(self, statement: str) -> None:
+        connection = await asyncpg.connect(self._server.dsn(), timeout=CONNECT_S, command_timeout=60)
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close(timeout=CONNECT_S)
+
+    async def drop_all(self) -> None:
+        """Drop what this test made, also under open connections."""
+        for name in self._mine:
+            await self._run(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def _built_templates() -> set[str]:
+    return set()
+
+
+@pytest_asyncio.fixture
+async def databases(postgres: Postgres, _built_templates: set[str]) -> AsyncIterator[Databases]:
+    """Where a test gets databases from."""
+    factory = Databases(postgres, _built_templates)
+    try:
+        yield factory
+    finally:
+        await factory.drop_all()
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A developer's HONGBAO_* variables must not change what tests see (HONGBAO_PG_BIN chooses the server)."""
+    for name in list(os.environ):
+        if name.startswith("HONGBAO_") and name != "HONGBAO_PG_BIN":
+            monkeypatch.delenv(name)

@@ -1,0 +1,219 @@
+"""A small town for tests: one SET with two servers and the wallet, in this loop, on real Postgres and memcached.
+
+A test module imports `town` and names it in `__all__`.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import uuid
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from audit.proof import AuditTarget, audit
+from audit.report import Report
+from cluster import ports, roles
+from envelope.errors import HongbaoError
+from runtime.clock import Clock, SystemClock
+from schema.day_tables import DayTables
+from schema.migrate import migrate_set, migrate_wallet
+from setnode.request import OUTCOMES
+from setnode.service import Setnode, SetnodeSettings, running
+from sharding.ids import business_date, make_id
+from sharding.slots import EMBEDDED, serial_for, slot_for
+from sharding.topology import ServerSpec, SetSpec, Topology, dump
+from tests.conftest import Databases
+from wallet.__main__ import Settings as WalletSettings
+from wallet.__main__ import serve
+from wire.link import Link
+from wire.messages import Op
+from wire.orders import create_key
+from wire.server import Peer
+from wire.wallet import WalletClient
+
+KEY = b"sixteen bytes key"
+LINK_KEY = "link"
+SERVERS = ("set-1-a", "set-1-b")
+WAIT_S = 20.0
+
+
+class Caller(Peer):
+    """Sends requests straight to a server's room and awaits the answers; notes the order in which they came."""
+
+    def __init__(self) -> None:
+        super().__init__("caller")
+        self.order: list[int] = []
+        self._waiting: dict[int, asyncio.Future[list[Any]]] = {}
+        self._numbers = itertools.count(1)
+
+    def ask(self, node: Setnode, op: Op, args: list[Any]) -> "asyncio.Future[list[Any]]":
+        number = next(self._numbers)
+        future = self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            node.room.handle(self, number, op, args)
+        except HongbaoError as error:
+            self.fail(number, error)
+        return future
+
+    def reply(self, number: int, *values: Any) -> None:
+        self.order.append(number)
+        self._waiting.pop(number).set_result(list(values))
+
+    def fail(self, number: int, error: BaseException) -> None:
+        self.order.append(number)
+        self._waiting.pop(number).set_exception(error)
+
+
+class Town:
+    """Two servers of one SET, the wallet, and shorthands for what people do."""
+
+    def __init__(self, nodes: list[Setnode], wallet: WalletClient, set_dsn: str, wallet_dsn: str, clock: Clock) -> None:
+        self.nodes = nodes
+        self.wallet = wallet
+        self.caller = Caller()
+        self.set_dsn = set_dsn
+        self.wallet_dsn = wallet_dsn
+        self.clock = clock
+        self.databases: Databases | None = None
+
+    def owner(self, envelope_id: int) -> Setnode:
+        return next(node for node in self.nodes if node.owns(envelope_id))
+
+    def other(self, envelope_id: int) -> Setnode:
+        return next(node for node in self.nodes if not node.owns(envelope_id))
+
+    async def deposit(self, user: str, fen: int) -> None:
+        await self.wallet.deposit(f"D{uuid.uuid4().hex}", user, fen)
+
+    def create_args(self, sender: str, total_fen: int, count: int, key: str, **terms: Any) -> list[Any]:
+        slot = slot_for(sender, key, KEY, EMBEDDED)
+        today = business_date(self.clock.now())
+        ids = [make_id(today, serial_for(sender, key, KEY, attempt), slot) for attempt in range(3)]
+        body = {
+            "kind": "lucky", "split": "double_mean", "total_fen": total_fen, "count": count, "greeting": "",
+            "expires_in_s": 86_400, **terms,
+        }  # fmt: skip
+        fingerprint = f"{total_fen}/{count}/{sorted(terms.items())}"
+        return [sender, create_key(sender, key), fingerprint, ids, body]
+
+    async def create(
+        self, total_fen: int, count: int, *, sender: str = "sender", key: str | None = None, **terms: Any
+    ) -> int:
+        await self.deposit(sender, total_fen)
+        args = self.create_args(sender, total_fen, count, key or uuid.uuid4().hex, **terms)
+        _, view = await self.caller.ask(self.owner(args[3][0]), Op.CREATE, args)
+        return int(view["envelope_id"])
+
+    async def open(
+        self, envelope_id: int, user: str, *, node: Setnode | None = None, token_ok: bool = True,
+        password: str | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        args = [envelope_id, user, token_ok, password]
+        return told(await self.caller.ask(node or self.owner(envelope_id), Op.OPEN, args))
+
+    async def grab(self, envelope_id: int, user: str, *, token_ok: bool = True) -> dict[str, Any]:
+        return told(await self.caller.ask(self.owner(envelope_id), Op.GRAB, [envelope_id, user, token_ok]))
+
+    async def detail(self, envelope_id: int, user: str, *, token_ok: bool = True) -> dict[str, Any]:
+        args = [envelope_id, user, token_ok]
+        return (await self.caller.ask(self.owner(envelope_id), Op.DETAIL, args))[0]
+
+    async def cancel(self, envelope_id: int, user: str) -> dict[str, Any]:
+        return (await self.caller.ask(self.owner(envelope_id), Op.CANCEL, [envelope_id, user]))[0]
+
+    async def paid_out(self) -> None:
+        """Wait until no payout intent is left."""
+        async with asyncio.timeout(WAIT_S):
+            while await self.scalar("SELECT count(*) FROM payout_batch"):
+                await asyncio.sleep(0.02)
+
+    async def scalar(self, query: str, *args: Any, wallet: bool = False) -> Any:
+        connection = await asyncpg.connect(self.wallet_dsn if wallet else self.set_dsn)
+        try:
+            return await connection.fetchval(query, *args)
+        finally:
+            await connection.close()
+
+    async def audit(self) -> Report:
+        """Audit with the auditor's own role."""
+        assert self.databases is not None
+        own, wallet = (self.databases.dsn_as(dsn, roles.AUDIT) for dsn in (self.set_dsn, self.wallet_dsn))
+        return await audit([AuditTarget("set-1", own, range(100))], wallet)
+
+
+def told(values: list[Any]) -> dict[str, Any]:
+    outcome, amount_fen, seq, last, extra = values
+    return {"result": OUTCOMES[outcome].value, "amount_fen": amount_fen, "seq": seq, "last": last, **(extra or {})}
+
+
+async def build_set(dsn: str) -> None:
+    await migrate_set(dsn)
+    await DayTables(dsn, range(10)).ensure(business_date(datetime.now(UTC)), ahead_days=1)
+
+
+@contextlib.asynccontextmanager
+async def wallet_process(dsn: str, port: int) -> AsyncIterator[None]:
+    """The whole wallet, listening, in this loop."""
+    stop = asyncio.Event()
+    task = asyncio.ensure_future(
+        serve(WalletSettings(listen=f"127.0.0.1:{port}", postgres_dsn=dsn, link_key=LINK_KEY), stop)
+    )
+    try:
+        yield
+    finally:
+        stop.set()
+        await task
+
+
+@contextlib.asynccontextmanager
+async def living_town(
+    databases: Databases, memcached: str, folder: Path, clock: Clock | None = None, **settings: Any
+) -> AsyncIterator[Town]:
+    """Start everything; at the end the audit must hold."""
+    set_dsn = await databases.clone("set", build_set)
+    wallet_dsn = await databases.clone("wallet", migrate_wallet)
+    wallet_url = f"http://127.0.0.1:{(wallet_port := ports.free_port())}"
+    listens = {name: f"127.0.0.1:{ports.free_port()}" for name in SERVERS}
+    servers = tuple(ServerSpec(name, f"http://{listen}") for name, listen in listens.items())
+    dump(Topology(version=1, slots=100, sets=(SetSpec("set-1", servers),), wallet_url=wallet_url), folder / "t.json")
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(wallet_process(databases.dsn_as(wallet_dsn, roles.WALLET), wallet_port))
+        nodes = [
+            await stack.enter_async_context(
+                running(
+                    SetnodeSettings(
+                        listen=listens[name], topology=str(folder / "t.json"), set="set-1", server=name,
+                        postgres_dsn=databases.dsn_as(set_dsn, roles.SETNODE), memcached=memcached,
+                        wallet_url=wallet_url, link_key=LINK_KEY, password_key="password", **settings,
+                    ),
+                    clock,
+                )
+            )
+            for name in SERVERS
+        ]  # fmt: skip
+        link = Link("wallet", wallet_url, key=LINK_KEY)
+        keeping = asyncio.ensure_future(link.maintain())
+        async with asyncio.timeout(WAIT_S):
+            while not link.up or any(node.readiness.missing() for node in nodes):
+                await asyncio.sleep(0.01)
+        town = Town(nodes, WalletClient(link), set_dsn, wallet_dsn, clock or SystemClock())
+        town.databases = databases
+        yield town
+        keeping.cancel()
+        await asyncio.wait({keeping})
+
+
+@pytest.fixture
+async def town(databases: Databases, memcached: str, tmp_path: Path) -> AsyncIterator[Town]:
+    """A town whose books must be clean at the end."""
+    async with living_town(databases, memcached, tmp_path) as one:
+        yield one
+        await one.paid_out()
+        report = await one.audit()
+        assert report.holds, report.violations
+        assert report.sums.in_flight == 0

@@ -1,0 +1,113 @@
+"""`python -m wallet`: one wallet process. Settings: see `Settings`; stop with SIGTERM."""
+
+import asyncio
+import contextlib
+from typing import Literal
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from envelope.errors import Refused
+from runtime import logs, process, settings
+from runtime.http import HttpServer, Readiness, add_probes
+from runtime.periodic import Periodic
+from runtime.postgres import Session
+from wallet import measures
+from wallet.accounts import Accounts
+from wallet.batcher import Batcher
+from wallet.channels import Channel, LedgerChannel
+from wallet.ledger import Ledger
+from wallet.limits import DRAIN_S, ESCROW_SAMPLE_S, IDLE_IN_TRANSACTION_MS, LOCK_WAIT_MS, PROVIDER_AT_ONCE
+from wallet.provider import Provider
+from wallet.provider_channel import ProviderChannel
+from wallet.readers import Readers
+from wallet.service import WalletRoom
+from wallet.statements import Statements
+from wire.server import add_link
+
+_log = logs.get("wallet")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a wallet process is told, as HONGBAO_* variables."""
+
+    listen: str
+    postgres_dsn: str
+    link_key: str
+    payout_channel: Literal["ledger", "provider"] = "ledger"
+    provider_url: str = ""
+
+
+def writer_session(dsn: str) -> Session:
+    """Return the session that batches are written on.
+
+    Plans are fixed: arrays of any length are looked up by index, in order. Left free, Postgres plans a new
+    table's statements for an empty table and scans it for every row of the batch.
+    """
+    return Session(
+        dsn,
+        {
+            "lock_timeout": str(LOCK_WAIT_MS),
+            "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS),
+            "plan_cache_mode": "force_generic_plan",
+            "enable_seqscan": "off",
+            "enable_hashjoin": "off",
+            "enable_mergejoin": "off",
+            "jit": "off",
+        },
+    )
+
+
+async def serve(config: Settings, stop: asyncio.Event) -> None:
+    """Serve until `stop`; then take nothing new, write what is queued, answer it, leave."""
+    host, port = settings.host_and_port(config.listen)
+    readers = Readers(config.postgres_dsn)
+    statements = Statements(readers)
+    batcher = Batcher(writer_session(config.postgres_dsn), Ledger(Accounts()))
+
+    async def sample_escrow() -> None:
+        measures.escrow_fen.set(await statements.escrow_total())
+
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(readers.close)
+        channel = await _channel(config, batcher, readers, stack)
+        async with asyncio.TaskGroup() as group:
+            app = web.Application()
+            ready = Readiness()
+            ready.require("ledger", lambda: batcher.up)
+            add_probes(app, ready)
+            add_link(app, WalletRoom(group, batcher, channel, statements), key=config.link_key)
+            writing = group.create_task(batcher.run())
+            sampling = group.create_task(Periodic("escrow_total", sample_escrow, interval_s=ESCROW_SAMPLE_S).run())
+            async with HttpServer(app, host, port) as server:
+                _log.info("wallet listens", host=host, port=server.port, channel=config.payout_channel)
+                await stop.wait()
+                batcher.stop()
+                await asyncio.wait({writing}, timeout=DRAIN_S)
+                await asyncio.sleep(0.01)  # one turn of the loop for the last answers to be written
+            sampling.cancel()
+            writing.cancel()
+
+
+async def _channel(config: Settings, batcher: Batcher, readers: Readers, stack: contextlib.AsyncExitStack) -> Channel:
+    if config.payout_channel == "ledger":
+        return LedgerChannel(batcher)
+    if not config.provider_url:
+        raise Refused("settings_invalid", "HONGBAO_PAYOUT_CHANNEL=provider needs HONGBAO_PROVIDER_URL")
+    connector = aiohttp.TCPConnector(limit=PROVIDER_AT_ONCE)
+    session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
+    return ProviderChannel(batcher, readers, Provider(session, config.provider_url))
+
+
+def main() -> None:
+    """Run the process."""
+
+    async def started(stop: asyncio.Event) -> None:
+        await serve(settings.load(Settings), stop)
+
+    process.run("wallet", started)
+
+
+if __name__ == "__main__":
+    main()

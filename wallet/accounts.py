@@ -1,0 +1,50 @@
+"""Account names and their numbers, remembered once they are committed."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any
+
+from wallet.limits import CACHED_ACCOUNTS
+from wallet.postings import account_kind
+from wallet.sql import SQL
+
+
+class Accounts:
+    """Numbers account names through a bounded cache (least recently used goes first).
+
+    A number never changes, so the cache cannot be stale, unless the database was replaced under us: the ledger
+    sees that (fewer accounts move than were named) and calls `forget`.
+    """
+
+    def __init__(self, most: int = CACHED_ACCOUNTS) -> None:
+        self._known: OrderedDict[str, int] = OrderedDict()
+        self._most = most
+
+    async def number(self, connection: Any, names: Iterable[str]) -> dict[str, int]:
+        """Return the number of every name; missing accounts are made in the connection's transaction."""
+        known = self._known
+        numbers: dict[str, int] = {}
+        missing: list[str] = []
+        for name in names:
+            account_id = known.get(name)
+            if account_id is None:
+                missing.append(name)
+            else:
+                numbers[name] = account_id
+                known.move_to_end(name)
+        if missing:
+            # Sorted, so that two processes that make the same accounts wait for each other in one direction.
+            missing.sort()
+            kinds = [int(account_kind(name)) for name in missing]
+            numbers.update(dict(await connection.fetch(SQL["open_accounts"], missing, kinds)))
+        return numbers
+
+    def remember(self, numbers: dict[str, int]) -> None:
+        """Keep numbers whose transaction has committed (never earlier: a rolled back account's number is void)."""
+        self._known.update(numbers)
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+
+    def forget(self) -> None:
+        """Drop everything remembered."""
+        self._known.clear()

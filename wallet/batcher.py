@@ -1,0 +1,271 @@
+"""Group commit: what arrives while a transaction runs goes into the next one, in order of arrival.
+
+Durability: a future is resolved only after the commit. Cancellation: a caller that hangs up lets go of its future;
+the transaction is never cancelled. When our own patience ends, the connection is dropped without a cancel request,
+the outcome counts as unknown, and the same order numbers are tried again.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import asyncpg
+
+from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
+from runtime import logs
+from runtime.postgres import Session, is_lost, pause
+from wallet import measures
+from wallet.decide import PAID, Plan
+from wallet.ledger import Ledger
+from wallet.limits import (
+    ALONE_AFTER,
+    BUSY_RETRY_S,
+    COMMIT_PATIENCE_S,
+    IDLE_CHECK_S,
+    MAX_BATCH_ORDERS,
+    MAX_QUEUED_ORDERS,
+    REQUEST_DEADLINE_S,
+)
+from wallet.requests import Request
+from wire.messages import Fund
+
+_REFUTED = (asyncpg.UniqueViolationError, asyncpg.CheckViolationError)
+_TRY_AGAIN = ("40001", "40P01", "55P03")
+"""Serialization failure, deadlock, lock not available: nothing was written."""
+
+_log = logs.get("wallet")
+
+
+class Job:
+    """A request waiting for its transaction."""
+
+    __slots__ = ("deadline", "future", "request", "sent")
+
+    def __init__(self, request: Request, deadline: float, future: asyncio.Future[Any]) -> None:
+        self.request = request
+        self.deadline = deadline
+        self.future = future
+        self.sent = False
+
+
+class Batcher:
+    """The queue before the ledger; `run()` it in exactly one task, `submit` from anywhere in the loop."""
+
+    def __init__(self, session: Session, ledger: Ledger) -> None:
+        self._session = session
+        self._ledger = ledger
+        self._queue: deque[Job] = deque()
+        self._orders = 0
+        self._wake = asyncio.Event()
+        self._stopping = False
+
+    @property
+    def up(self) -> bool:
+        """Whether the writing connection is open."""
+        return self._session.up
+
+    def statistics(self) -> dict[str, int]:
+        """Return how many requests and orders wait."""
+        return {"requests": len(self._queue), "orders": self._orders}
+
+    def submit(self, request: Request) -> asyncio.Future[Any]:
+        """Queue `request`; the future gives its answer (see `decide.Plan`) once it is durable.
+
+        Raises Unavailable(`busy`) at once when the queue is full or the wallet is stopping.
+        """
+        if self._stopping or self._orders + request.size > MAX_QUEUED_ORDERS:
+            raise Unavailable("busy", "the wallet has too much to do; try again shortly", retry_after_s=BUSY_RETRY_S)
+        loop = asyncio.get_running_loop()
+        job = Job(request, loop.time() + REQUEST_DEADLINE_S, loop.create_future())
+        self._queue.append(job)
+        self._orders += request.size
+        self._wake.set()
+        return job.future
+
+    def stop(self) -> None:
+        """Take nothing new; `run` returns when the queue is empty."""
+        self._stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Write batches until stopped and empty."""
+        batch: list[Job] = []
+        try:
+            while True:
+                batch = self._take()
+                if batch:
+                    await self._settle(batch)
+                elif self._stopping:
+                    return
+                else:
+                    await self._idle()
+        finally:
+            for job in (*batch, *self._queue):
+                self._let_go([job], _too_late(sent=job.sent))
+            await self._session.close()
+
+    def _take(self) -> list[Job]:
+        batch: list[Job] = []
+        orders = 0
+        while self._queue and (not batch or orders + self._queue[0].request.size <= MAX_BATCH_ORDERS):
+            job = self._queue.popleft()
+            batch.append(job)
+            orders += job.request.size
+        self._orders -= orders
+        measures.queue_depth.set(self._orders)
+        if batch:
+            measures.batch_orders.observe(orders)
+        return batch
+
+    async def _idle(self) -> None:
+        # No await between "the queue is empty" (_take) and clear(): a wake-up cannot be lost.
+        self._wake.clear()
+        try:
+            if not self._session.up:
+                await self._session.use()
+            async with asyncio.timeout(IDLE_CHECK_S):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+        except Exception as error:  # noqa: BLE001 - also a wrong password: `/readyz` says no until somebody mends it
+            _log.warning("no ledger", error=f"{type(error).__name__}: {error}")
+            await pause(3)
+
+    async def _settle(self, batch: list[Job]) -> None:
+        """Bring every job of `batch` to an answer, or to its deadline."""
+        started = time.perf_counter()
+        careful = 0
+        attempt = 0
+        while batch := self._still_wanted(batch):
+            attempt += 1
+            try:
+                plan = await self._attempt(batch, careful=careful > 0)
+            except _REFUTED:
+                careful += 1
+                if careful >= ALONE_AFTER:
+                    await self._alone(batch)
+                    return
+            except Exception as error:  # noqa: BLE001 - every error must end in an answer
+                if not _may_try_again(error):
+                    _log.error("batch failed", error=f"{type(error).__name__}: {error}", orders=len(batch))
+                    await self._alone(batch)
+                    return
+                await pause(attempt)
+            else:
+                measures.commit_seconds.observe(time.perf_counter() - started)
+                _answer(batch, plan)
+                return
+
+    async def _alone(self, batch: list[Job]) -> None:
+        """Give each request a transaction of its own: one that cannot be written must not hold up the others."""
+        for job in batch:
+            for attempt in range(1, ALONE_AFTER + 1):
+                if not self._still_wanted([job]):
+                    break
+                try:
+                    plan = await self._attempt([job], careful=True)
+                except Exception as error:  # noqa: BLE001 - every error must end in an answer
+                    if attempt == ALONE_AFTER:
+                        self._let_go([job], _failed(error))
+                    else:
+                        await pause(attempt)
+                else:
+                    _answer([job], plan)
+                    break
+
+    async def _attempt(self, batch: list[Job], *, careful: bool) -> Plan:
+        connection = await self._session.use()
+        for job in batch:
+            job.sent = True
+        write = self._ledger.write(connection, [job.request for job in batch], careful=careful)
+        try:
+            plan = await self._patiently(write)
+        except Exception as error:
+            measures.attempts.labels(type(error).__name__).inc()
+            if isinstance(error, InvariantBroken):
+                measures.broken.labels(error.check).inc()
+            await self._undo(connection, error)
+            raise
+        measures.attempts.labels("careful" if careful else "optimistic").inc()
+        return plan
+
+    async def _patiently(self, write: Any) -> Plan:
+        """Await `write` in a task of its own, which nobody cancels; if it must be left, its connection goes first."""
+        task: asyncio.Task[Plan] = asyncio.ensure_future(write)
+        try:
+            await asyncio.wait({task}, timeout=COMMIT_PATIENCE_S)
+        finally:
+            if not task.done():
+                self._session.drop()
+                await asyncio.wait({task}, timeout=1.0)
+        if not task.done():
+            raise Unavailable("database_unavailable", "the database went silent", outcome_known=False)
+        return task.result()
+
+    async def _undo(self, connection: Any, error: Exception) -> None:
+        """Leave the connection clean, or throw it away where that cannot be known."""
+        if is_lost(error) or connection.is_closed():
+            self._session.drop()
+            return
+        try:
+            async with asyncio.timeout(1.0):
+                await connection.execute("ROLLBACK")
+        except Exception:  # noqa: BLE001 - a connection that cannot roll back is of no use
+            self._session.drop()
+
+    def _still_wanted(self, batch: list[Job]) -> list[Job]:
+        now = asyncio.get_running_loop().time()
+        late = [job for job in batch if job.deadline <= now]
+        for job in late:
+            self._let_go([job], _too_late(sent=job.sent))
+        return [job for job in batch if job.deadline > now] if late else batch
+
+    def _let_go(self, jobs: Sequence[Job], error: HongbaoError) -> None:
+        for job in jobs:
+            if not job.future.done():
+                job.future.set_exception(error)
+                job.future.exception()  # a caller that hung up need not collect it
+
+
+def _may_try_again(error: Exception) -> bool:
+    return isinstance(error, Unavailable) or is_lost(error) or getattr(error, "sqlstate", None) in _TRY_AGAIN
+
+
+def _failed(error: Exception) -> Unavailable:
+    _log.error("request failed", error=f"{type(error).__name__}: {error}")
+    return Unavailable("internal_error", "an unexpected error was logged", outcome_known=not is_lost(error))
+
+
+def _too_late(*, sent: bool) -> Unavailable:
+    if sent:
+        text = "the ledger did not confirm in time; repeat with the same number: it is safe and tells the real outcome"
+        return Unavailable("outcome_unknown", text, outcome_known=False)
+    return Unavailable("busy", "the ledger was not reached in time; try again shortly", retry_after_s=BUSY_RETRY_S)
+
+
+def _answer(batch: Sequence[Job], plan: Plan) -> None:
+    refused: list[str] = []
+    for job, answer in zip(batch, plan.answers, strict=True):
+        if isinstance(answer, list):
+            refused.extend(str(result[1]) for result in answer if result is not PAID)
+        elif isinstance(answer, tuple) and answer[0] > Fund.REPLAYED:
+            refused.append(Fund(answer[0]).name.lower())
+        if job.future.done():
+            continue
+        if isinstance(answer, Refused):
+            job.future.set_exception(answer)
+            job.future.exception()
+        else:
+            job.future.set_result(answer)
+    _shout(refused)
+    measures.count(plan, refused)
+
+
+def _shout(refused: Sequence[str]) -> None:
+    """Count and log loudly that an escrow cannot pay its claims: a broken invariant."""
+    short = refused.count("escrow_short")
+    if short:
+        measures.broken.labels("escrow_short").inc(short)
+        _log.error("escrow cannot pay its claims", orders=short)

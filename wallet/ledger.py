@@ -1,0 +1,107 @@
+"""The one transaction that writes money."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from envelope.errors import InvariantBroken
+from wallet.accounts import Accounts
+from wallet.decide import Known, Plan, decide
+from wallet.postings import FundRow, Posting, user_account
+from wallet.requests import DepositRequest, FundRequest, PayRequest, Request
+from wallet.sql import SQL
+from wire.orders import escrow_account, fund_order
+
+
+class Ledger:
+    """Decides and writes a batch of requests in one transaction on the connection it is given.
+
+    It raises what Postgres raises; the caller rolls back or drops the connection (`wallet.batcher`).
+    """
+
+    def __init__(self, accounts: Accounts) -> None:
+        self._accounts = accounts
+
+    async def write(self, connection: Any, requests: Sequence[Request], *, careful: bool) -> Plan:
+        """Commit `requests`; when it returns, every answer of the plan is durable.
+
+        An optimistic attempt may raise UniqueViolationError or CheckViolationError: nothing was written, and a
+        careful attempt will say which requests are at fault.
+        """
+        await connection.execute(SQL["hold"])
+        known = await _read(connection, requests) if careful else Known.nothing()
+        plan = decide(requests, known)
+        numbers = await self._post(connection, plan.postings)
+        await _post_funds(connection, plan.funds, numbers)
+        await _tell_balances(connection, plan)
+        if not plan.postings:
+            await connection.execute(SQL["mark"])
+        await connection.execute("COMMIT")
+        self._accounts.remember(numbers)
+        return plan
+
+    async def _post(self, connection: Any, postings: Sequence[Posting]) -> dict[str, int]:
+        if not postings:
+            return {}
+        order_nos, kinds, debits, credits_, users, amounts, envelopes = zip(*postings, strict=True)
+        touched = set(debits)
+        touched.update(credits_)
+        # A claim paid by a provider moves no money of its user, but his statement shows it.
+        numbers = await self._accounts.number(connection, touched.union(users))
+        number = numbers.__getitem__
+        moved = await connection.fetchval(
+            SQL["post"],
+            order_nos,
+            kinds,
+            list(map(number, debits)),
+            list(map(number, credits_)),
+            list(map(number, users)),
+            amounts,
+            envelopes,
+        )
+        if moved != len(touched):
+            self._accounts.forget()
+            raise InvariantBroken("accounts_moved", f"{len(touched)} accounts were named, {moved} moved")
+        return numbers
+
+
+async def _post_funds(connection: Any, funds: Sequence[FundRow], numbers: dict[str, int]) -> None:
+    if funds:
+        keys, prints, users, totals, envelopes = zip(*funds, strict=True)
+        await connection.execute(SQL["post_funds"], keys, prints, [numbers[user] for user in users], totals, envelopes)
+
+
+async def _tell_balances(connection: Any, plan: Plan) -> None:
+    names = {answer for answer in plan.answers if isinstance(answer, str)}
+    if names:
+        balances = dict(await connection.fetch(SQL["balances"], list(names)))
+        plan.answers = [balances[answer] if isinstance(answer, str) else answer for answer in plan.answers]
+
+
+async def _read(connection: Any, requests: Sequence[Request]) -> Known:
+    """Read what the database knows about these requests, under the ledger's lock."""
+    orders: set[str] = set()
+    names: set[str] = set()
+    creates: list[FundRequest] = []
+    for request in requests:
+        if isinstance(request, PayRequest):
+            orders.update(order.order_no for order in request.orders)
+            # Users are credited only, but a later FUND of the same batch may spend what they get here.
+            names.update(user_account(order.user) for order in request.orders)
+            names.update(escrow_account(order.envelope_id) for order in request.orders)
+        elif isinstance(request, DepositRequest):
+            orders.add(request.order_no)
+            names.add(user_account(request.user))
+        else:
+            creates.append(request)
+            orders.add(fund_order(request.create_key))
+            names.update((user_account(request.user), escrow_account(request.envelope_id)))
+    known = Known(balances=dict(await connection.fetch(SQL["lock_balances"], list(names))))
+    for order_no, kind, user, amount_fen, envelope_id in await connection.fetch(SQL["known_orders"], list(orders)):
+        known.orders[order_no] = Posting(order_no, kind, "", "", user, amount_fen, envelope_id)
+    if creates:
+        keys = [request.create_key for request in creates]
+        envelopes = [request.envelope_id for request in creates]
+        for create_key, fingerprint, envelope_id in await connection.fetch(SQL["known_funds"], keys, envelopes):
+            known.funds[create_key] = (fingerprint, envelope_id)
+            known.taken.add(envelope_id)
+    return known

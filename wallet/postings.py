@@ -1,0 +1,82 @@
+"""One movement of money, and the names of the accounts it touches."""
+
+from enum import IntEnum, StrEnum
+from typing import NamedTuple
+
+OUTSIDE = "outside"
+"""Where deposits come from; the only account that may be negative."""
+PROVIDER = "channel:provider"
+"""What has been paid out through the external provider."""
+
+
+class Kind(IntEnum):
+    """Why money moved; `transfer.kind`."""
+
+    DEPOSIT = 0
+    FUND = 1
+    CLAIM = 2
+    REFUND = 3
+
+
+class EntryWord(StrEnum):
+    """What a statement calls an entry. Claims paid outside do not change the balance."""
+
+    DEPOSIT = "deposit"
+    FUND = "fund"
+    CLAIM = "claim"
+    REFUND = "refund"
+    CLAIM_OUTSIDE = "claim_outside"
+
+
+class AccountKind(IntEnum):
+    """`account.kind`. Users and escrows are never negative; a CHECK holds it."""
+
+    USER = 0
+    ESCROW = 1
+    OUTSIDE = 2
+    CHANNEL = 3
+
+
+class Posting(NamedTuple):
+    """`amount_fen` from `debit` to `credit` under `order_no`; accounts by name, `user` is whose statement shows it."""
+
+    order_no: str
+    kind: int
+    debit: str
+    credit: str
+    user: str
+    amount_fen: int
+    envelope_id: int | None
+
+    def same_order(self, other: "Posting") -> bool:
+        """Say whether `other` is this very order again. Through which channel it went does not matter."""
+        return (
+            self.amount_fen == other.amount_fen
+            and self.user == other.user
+            and self.envelope_id == other.envelope_id
+            and self.kind == other.kind
+        )
+
+
+class FundRow(NamedTuple):
+    """The record that makes a create idempotent."""
+
+    create_key: str
+    fingerprint: str
+    user: str
+    total_fen: int
+    envelope_id: int
+
+
+def user_account(user: str) -> str:
+    """Name the account of `user`."""
+    return "user:" + user
+
+
+def account_kind(name: str) -> AccountKind:
+    """Return the kind that a name stands for (the schema's CHECK holds the same rule)."""
+    if name.startswith("user:"):
+        return AccountKind.USER
+    if name.startswith("escrow:"):
+        return AccountKind.ESCROW
+    return AccountKind.OUTSIDE if name == OUTSIDE else AccountKind.CHANNEL

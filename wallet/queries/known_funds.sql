@@ -1,0 +1,5 @@
+-- Which creates are known by these keys, or hold these envelope IDs: $1 create keys, $2 envelope IDs.
+-- Index: fund_create_key, fund_envelope. Lock: none (the ledger is held).
+SELECT create_key, fingerprint, envelope_id FROM fund WHERE create_key = ANY ($1::varchar[])
+UNION
+SELECT create_key, fingerprint, envelope_id FROM fund WHERE envelope_id = ANY ($2::bigint[])

@@ -1,0 +1,65 @@
+"""Connections for reads: a few sessions shared by many callers, with a bound on who waits and for how long."""
+
+import asyncio
+from typing import Any
+
+from envelope.errors import Unavailable
+from runtime.postgres import Session, is_lost
+from wallet.limits import BUSY_RETRY_S, MAX_WAITING_READS, READ_TIMEOUT_MS, READ_WAIT_S, READERS
+
+_SETTINGS = {
+    "statement_timeout": str(READ_TIMEOUT_MS),
+    "default_transaction_read_only": "on",
+    # Pages are index ranges whatever their parameters; planning each anew costs more than it can find.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "jit": "off",
+}
+
+
+class Readers:
+    """Runs one read at a time on each of `READERS` sessions. A read may be cancelled, it changes nothing."""
+
+    def __init__(self, dsn: str, readers: int = READERS) -> None:
+        self._sessions = [Session(dsn, _SETTINGS) for _ in range(readers)]
+        self._free: asyncio.LifoQueue[Session] = asyncio.LifoQueue()
+        for session in self._sessions:
+            self._free.put_nowait(session)
+        self._waiting = 0
+
+    async def fetch(self, sql: str, *args: Any) -> list[Any]:
+        """Return the rows of a read; raises Unavailable(`busy` | `database_unavailable`)."""
+        session = await self._acquire()
+        try:
+            connection = await session.use()
+            return list(await connection.fetch(sql, *args))
+        except asyncio.CancelledError:
+            # A connection with a read half done must not go back to the pool.
+            session.drop()
+            raise
+        except Exception as error:
+            if is_lost(error):
+                session.drop()
+                raise Unavailable("database_unavailable", f"the wallet's database is away: {error}") from error
+            if getattr(error, "sqlstate", None) == "57014":
+                raise Unavailable("busy", "the read took too long; try again", retry_after_s=BUSY_RETRY_S) from error
+            raise
+        finally:
+            self._free.put_nowait(session)
+
+    async def _acquire(self) -> Session:
+        if self._waiting >= MAX_WAITING_READS:
+            raise Unavailable("busy", "too many reads wait; try again shortly", retry_after_s=BUSY_RETRY_S)
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(READ_WAIT_S):
+                return await self._free.get()
+        except TimeoutError:
+            raise Unavailable("busy", "no read got through in time; try again", retry_after_s=BUSY_RETRY_S) from None
+        finally:
+            self._waiting -= 1
+
+    async def close(self) -> None:
+        """Close all sessions, bounded in time."""
+        for session in self._sessions:
+            await session.close()
