@@ -90,12 +90,11 @@ class Front(web.Server):
     def problem(self, error: HongbaoError, request_id: str, request: web.BaseRequest, route: str) -> Answer:
         """Return problem+json for an error; what is our fault is logged in full and told in general."""
         row = problem_of(error)
-        detail = row.detail or error.detail
         body: dict[str, Any] = {
             "type": f"/docs#{error.code}",
             "title": row.title,
             "status": row.status,
-            "detail": detail[:1].upper() + detail[1:],
+            "detail": row.detail or error.detail,
             "code": error.code,
             "retry": row.retry.value,
             "request_id": request_id,

@@ -17,8 +17,10 @@ def test_round_trip(listing, before):
 
 @pytest.mark.parametrize(
     "cursor",
-    ["", "0", "abc", "é", "\ud800", "=" * 8, "A" * 1000, write_cursor("sent", 5), write_cursor("entries", 0)]
-    + [write_cursor("entries", 2**63), write_cursor("entries", -5), write_cursor("entries", 5) + "="],
+    [
+        *("", "0", "abc", "é", "\ud800", "=" * 8, "A" * 1000, write_cursor("sent", 5), write_cursor("entries", 0)),
+        *(write_cursor("entries", 2**63), write_cursor("entries", -5), write_cursor("entries", 5) + "="),
+    ],
 )
 def test_what_is_no_cursor_of_this_list(cursor):
     """Anything we did not write for this list is refused."""
