@@ -10,6 +10,8 @@ BODY_BYTES: Final = LIMITS.body_bytes
 """The largest body that is read; more is refused by its Content-Length, or once this much has come."""
 BODY_S: Final = 10.0
 """A body of 64 KB takes this long on the worst phone; a client that drips bytes is told 408."""
+KEEP_ALIVE_S: Final = 75.0
+"""An idle connection is kept this long, longer than any proxy of ours keeps its end: the client's side closes first."""
 LINGER_S: Final = 1.0
 """How long what is left of a refused body is read and dropped, so that the client sees the refusal and not a reset."""
 REQUESTS: Final = 20_000
