@@ -42,6 +42,7 @@ DRAIN_S = 1.5
 
 _log = logs.get("setnode")
 _waiting = metrics.gauge("hongbao_mailbox_waiting", "Requests waiting in all mailboxes")
+_unreconciled = metrics.gauge("hongbao_unreconciled_fen", "Claimed here, not credited in the wallet yet, or stuck")
 _payouts_held = metrics.gauge("hongbao_payout_batches_held", "Committed batches not paid yet, in memory")
 
 
@@ -199,6 +200,7 @@ class Setnode:
         self.registry.publish()
         _waiting.set(self.registry.statistics()["waiting"])
         _payouts_held.set(self.payouts.held)
+        _unreconciled.set(self.payouts.unpaid_fen + self.payouts.stuck_fen)
 
     def _today(self) -> date:
         return business_date(self.clock.now(), self.topology.current.zone)
