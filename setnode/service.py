@@ -99,6 +99,7 @@ class Setnode:
             loop_time=asyncio.get_running_loop().time,
             want_commit=self.claim_lane.want,
             want_load=self.loader.want,
+            owns=self.owns,
         )
         self.claims = Committer(self.claim_lane, claim_sessions, self.admission)
         self.creates = Committer(self.create_lane, [self._sessions["create"]], self.admission)
@@ -145,7 +146,7 @@ class Setnode:
             self._require()
             app = web.Application()
             add_probes(app, self.readiness)
-            add_link(app, self.room, key=self.settings.link_key)
+            add_link(app, self.room, key=self.settings.link_key, connected=self.registry.distrust)
             async with HttpServer(app, *host_and_port(self.settings.listen)):
                 _log.info("setnode serves", server=self.settings.server, listen=self.settings.listen)
                 await stop.wait()
@@ -194,6 +195,7 @@ class Setnode:
     async def _reload_topology(self) -> None:
         if self.topology.reload():
             self._hold()
+            self.registry.distrust()
             _log.info("topology reloaded", version=self.topology.current.version)
 
     async def _gauge(self) -> None:
