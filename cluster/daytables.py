@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cluster.supervisor import Say
-from envelope.errors import HongbaoError
 
 EVERY_S = 600.0
 """Tables are made two days ahead; a look every ten minutes has hundreds of tries before anybody waits for one."""
@@ -42,9 +41,10 @@ class DayTablesAhead:
             pause_s = EVERY_S
             try:
                 await self._ensure(None)
-            except (HongbaoError, OSError) as error:
+            # Anything: a driver's error when Postgres is killed in a round must not end the rounds.
+            except Exception as error:  # noqa: BLE001
                 pause_s = SOON_S
-                self._say(f"the tables of a coming day are missing: {getattr(error, 'detail', error)}")
+                self._say(f"the tables of a coming day are missing: {getattr(error, 'detail', None) or error}")
             await asyncio.sleep(pause_s)
 
     async def _ensure(self, ahead_days: int | None) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,72 +10,14 @@ from cluster import ports
 from cluster.account import Account, server_account
 from cluster.child import Child, Command
 from cluster.logfile import LogFile
-from envelope.errors import Refused, Unavailable
+from cluster.programs import TOOLS, Program, find_program
+from envelope.errors import Unavailable
 
-CHECKOUT = Path(__file__).resolve().parents[1]
-TOOLS = CHECKOUT / ".tools" / "root"
-FETCH_S = 120.0
 START_S = 5.0
 STOP_S = 0.3
 """It has nothing worth waiting for, and looks at its signals only once a second."""
 TICK_S = 0.01
 TRIES = 5
-
-
-@dataclass(frozen=True)
-class Program:
-    """The program and the folders of the shared libraries that were fetched with it."""
-
-    path: Path
-    libraries: tuple[Path, ...] = ()
-
-    def env(self) -> dict[str, str]:
-        """Return the environment it needs."""
-        return {"LD_LIBRARY_PATH": ":".join(map(str, self.libraries))} if self.libraries else {}
-
-
-async def find_memcached(account: Account, data: Path, tools: Path = TOOLS) -> Program:
-    """Return a memcached that `account` may run; raises Refused `no_memcached`."""
-    on_path = shutil.which("memcached")
-    if on_path and account.may("-x", Path(on_path)):
-        return Program(Path(on_path))
-    fetched = tools / "usr" / "bin" / "memcached"
-    if not fetched.exists():
-        await _fetch(tools)
-    if not fetched.exists():
-        raise Refused(
-            "no_memcached", "memcached is missing and could not be fetched; install it (apt-get install memcached)"
-        )
-    program = Program(fetched, _libraries(tools))
-    return program if account.may("-x", fetched) else _copy(program, data / "software" / "memcached")
-
-
-def _libraries(tools: Path) -> tuple[Path, ...]:
-    return (*tools.glob("usr/lib/*-linux-gnu*"), *tools.glob("lib/*-linux-gnu*"))
-
-
-async def _fetch(tools: Path) -> None:
-    script = Path(__file__).with_name("setup") / "debian.sh"
-    process = await asyncio.create_subprocess_exec(
-        "sh", str(script), str(tools), "memcached",
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        async with asyncio.timeout(FETCH_S):
-            await process.wait()
-    except TimeoutError:
-        process.terminate()
-        await process.wait()
-
-
-def _copy(program: Program, to: Path) -> Program:
-    """Copy program and libraries to where the account may run them (root's checkout is often closed to others)."""
-    to.mkdir(parents=True, exist_ok=True)
-    for folder in program.libraries:
-        for library in folder.glob("*.so*"):
-            shutil.copy(library, to / library.name)
-    shutil.copy(program.path, to / "memcached")
-    return Program(to / "memcached", (to,))
 
 
 @dataclass(frozen=True)
@@ -120,7 +61,7 @@ class Memcached:
 
     async def start(self) -> None:
         """Start; when this returns it answers. Raises Refused or Unavailable with the reason."""
-        self._program = self._program or await find_memcached(self._account, self.spec.data, self.spec.tools)
+        self._program = self._program or await find_program("memcached", self._account, self.spec.data, self.spec.tools)
         for _ in range(TRIES):
             port = self._port or ports.free_port()
             if await self._try(self._program, port):

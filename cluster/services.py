@@ -19,6 +19,7 @@ START_S = 60.0
 STOP_S = 0.7
 """What is in flight is a group commit of milliseconds; all of a stack stops in less than three seconds."""
 PROBE_S = 1.0
+MAX_ANSWER_BYTES = 4096
 TICK_S = 0.02
 
 
@@ -65,16 +66,18 @@ class Service:
         self.log.bound()
         offset = self.log.size()
         self._child = child = Child.start(self._command())
+        answer = ""
         try:
             async with asyncio.timeout(START_S):
                 while child.running:
-                    if await is_ready(self.spec.host, self.spec.port):
+                    answer = await ask_ready(self.spec.host, self.spec.port)
+                    if answer.startswith("200"):
                         return
                     await asyncio.sleep(TICK_S)
         except TimeoutError:
             await self.stop()
             raise Unavailable(
-                "service_slow", f"{self.name} is not ready after {START_S:.0f} s\n{self.log.tail()}"
+                "service_slow", f"{self.name} is not ready after {START_S:.0f} s: {answer}\n{self.log.tail()}"
             ) from None
         except asyncio.CancelledError:
             child.send(signal.SIGKILL)
@@ -110,16 +113,17 @@ class Service:
         )
 
 
-async def is_ready(host: str, port: int) -> bool:
-    """Say whether GET /readyz answers 200. By hand: importing an HTTP client takes longer than the rest of a start."""
+async def ask_ready(host: str, port: int) -> str:
+    """Return status and body of GET /readyz. By hand: to import an HTTP client takes longer than all the rest."""
     try:
         async with asyncio.timeout(PROBE_S):
             reader, writer = await asyncio.open_connection(host, port)
             try:
                 writer.write(f"GET /readyz HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
-                return (await reader.readline()).split(b" ")[1:2] == [b"200"]
+                head, _, body = (await reader.read(MAX_ANSWER_BYTES)).decode(errors="replace").partition("\r\n\r\n")
+                return f"{head[9:12]} {body}".strip()
             finally:
                 writer.close()
                 await writer.wait_closed()
     except (OSError, TimeoutError):
-        return False
+        return "no answer"

@@ -125,12 +125,11 @@ class Stack:
         )
 
     async def _start_services(self, plan: Plan, servers: Servers) -> None:
+        """Start all at once: each one's /readyz waits for those it needs, and imports are most of a start."""
         self._wallet = plan.wallet(servers)
         self._setnodes = [one for name in self.config.set_names() for one in plan.setnodes(name, servers)]
         self._gateways = plan.gateways()
-        await self._wallet.start()
-        await _together(*(one.start() for one in self._setnodes))
-        await _together(*(one.start() for one in self._gateways))
+        await _together(*(one.start() for one in (self._wallet, *self._setnodes, *self._gateways)))
 
     async def _stop(self) -> None:
         if self._day_tables is not None:

@@ -1,4 +1,4 @@
-"""The seam to `sharding.topology`: writes which SETs there are, and keeps what a move has changed since.
+"""The topology of this machine: writes which SETs there are, and keeps what a move has changed since.
 
 A restart gives servers other ports, never other names: rings and pins stay as they were.
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from envelope.errors import Refused
+from sharding.topology import ServerSpec, SetSpec, Topology, check_topology, dump, load
 
 EMBEDDED_SLOTS = 100
 """Part of every ID and so for ever; a hundred make a first start quick (production: 1,000)."""
@@ -19,8 +20,6 @@ Servers = Mapping[str, Sequence[tuple[str, str]]]
 
 def write_topology(path: Path, servers: Servers, *, memcached: str, wallet_url: str) -> None:
     """Write the file, or put the new addresses into the one that is there; durable on return."""
-    from sharding.topology import ServerSpec, SetSpec, Topology, check_topology, dump, load  # noqa: PLC0415 - the seam
-
     sets = tuple(
         SetSpec(name=name, servers=tuple(ServerSpec(name=one, url=url) for one, url in some), memcached=memcached)
         for name, some in servers.items()

@@ -8,9 +8,7 @@ Ends with the money: the sums in Postgres are those of the envelopes, and every 
 """
 
 import asyncio
-import json
 import secrets
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -20,8 +18,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import uvloop
-
 from cluster import roles
 from cluster.memcached import Memcached, MemcachedSpec
 from cluster.postgres import Postgres, PostgresSpec
@@ -29,7 +25,7 @@ from envelope.claim_log import ClaimLog
 from envelope.errors import InvariantBroken
 from envelope.split import SPLIT_VERSION, Split
 from envelope.terms import Kind, Terms
-from runtime import logs, postgres, process
+from runtime import postgres
 from runtime.clock import SystemClock
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set
@@ -205,16 +201,3 @@ async def run(*, envelopes: int = 10_000, shares: int = 20, hot: int = 10, hot_s
             burst = ((one, f"user-{number}") for one in hot_ids for number in range(hot_shares))
             results.append(await measure(node, f"hot {hot} x {hot_shares}", burst, hot * hot_shares))
             return {"results": [asdict(one) for one in results], "claims": await check(owner)}
-
-
-def main() -> None:
-    """Run with defaults, or `--quick`; prints one JSON object."""
-    logs.set_up("bench")
-    process.collect_rarely()
-    quick = "--quick" in sys.argv
-    figures = uvloop.run(run(envelopes=500, hot=1, hot_shares=2_000) if quick else run())
-    print(json.dumps(figures, indent=1))
-
-
-if __name__ == "__main__":
-    main()

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ from pymemcache.exceptions import MemcacheError
 
 from envelope.errors import Unavailable
 from runtime import logs, metrics
+from setnode.limits import ADMISSION_WAIT_S
 
 TIMEOUT_S = 0.2
 """memcached answers in 0.1 ms; after this long it is away."""
@@ -46,8 +47,16 @@ class AdmissionConfig:
     cap: int = 8
     envelope_cap: int = 1
     local_cap: int = 4
-    wait_s: float = 0.25
+    wait_s: float = ADMISSION_WAIT_S
     lease_s: float = 10.0
+
+
+@dataclass
+class Lease:
+    """An entry taken; `hot` are the envelopes whose own cap it counts against too."""
+
+    token: str
+    hot: set[int] = field(default_factory=set)
 
 
 class Admission:
@@ -65,8 +74,8 @@ class Admission:
         self._tokens = (f"{os.getpid():x}.{time.time_ns():x}.{number}" for number in itertools.count())
         self._away_until = 0.0
 
-    async def enter(self) -> str:
-        """Take an entry for one transaction; returns the lease to leave with. Raises Unavailable(`busy`)."""
+    async def enter(self) -> Lease:
+        """Take an entry for one transaction at a time; raises Unavailable(`busy`) after a bounded wait."""
         try:
             async with asyncio.timeout(self._config.wait_s):
                 await self._local.acquire()
@@ -79,22 +88,24 @@ class Admission:
         except BaseException:
             self._local.release()
             raise
-        return token
+        return Lease(token)
 
-    async def enter_hot(self, envelope_ids: Iterable[int], token: str) -> set[int]:
+    async def enter_hot(self, envelope_ids: Iterable[int], lease: Lease) -> set[int]:
         """Take an entry of each hot envelope under the same lease; returns those that are at their cap."""
         full = set()
         for envelope_id in envelope_ids:
-            if not await self._take(self._hot_key(envelope_id), token, self._config.envelope_cap, 0.0):
+            if await self._take(self._hot_key(envelope_id), lease.token, self._config.envelope_cap, 0.0):
+                lease.hot.add(envelope_id)
+            else:
                 full.add(envelope_id)
                 _refused.labels("envelope").inc()
         return full
 
-    def leave(self, token: str, hot: Iterable[int] = ()) -> None:
+    def leave(self, lease: Lease) -> None:
         """Give the entries back; returns at once, the removal runs behind."""
         self._local.release()
-        for key in (self._key, *map(self._hot_key, hot)):
-            self._threads.submit(self._remove, key, token)
+        for key in (self._key, *map(self._hot_key, lease.hot)):
+            self._threads.submit(self._remove, key, lease.token)
 
     def close(self) -> None:
         """Let the removals finish and end the threads."""

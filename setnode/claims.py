@@ -11,7 +11,7 @@ from runtime.clock import Clock
 from runtime.postgres import is_lost
 from setnode.actor import Actor, Phase
 from setnode.batch import ClaimBatch
-from setnode.limits import BATCH_PER_ENVELOPE, BATCH_ROWS, HOT_AT, STALE_S
+from setnode.limits import BATCH_PER_ENVELOPE, BATCH_ROWS, CROWD, HOT_AT, STALE_S
 from setnode.store import Written, append_claims
 
 _depth = metrics.sizes("hongbao_mailbox_depth", "Requests waiting at an envelope when a batch collects it")
@@ -26,6 +26,7 @@ class ClaimLane:
 
     def __init__(self, clock: Clock, server: str, committed: Callable[[int, ClaimBatch, frozenset[int]], None]) -> None:
         self.wanted = asyncio.Event()
+        self.crowded = asyncio.Event()
         self._clock = clock
         self._server = server
         self._committed = committed
@@ -35,6 +36,8 @@ class ClaimLane:
         """Line up an actor that is READY."""
         self._ready.append(actor)
         self.wanted.set()
+        if len(self._ready) >= CROWD:
+            self.crowded.set()
 
     def hot(self) -> Sequence[int]:
         """Return the envelopes at the head of the line with many waiting."""
@@ -57,8 +60,7 @@ class ClaimLane:
             deepest = max(deepest, actor.waiting)
             oldest = min(oldest, actor.oldest)
             actor.collect(batch, min(BATCH_PER_ENVELOPE, BATCH_ROWS - len(batch)), now_ms, now - STALE_S)
-        if not self._ready:
-            self.wanted.clear()
+        self._signal()
         if not len(batch):
             return None
         _depth.observe(deepest)
@@ -88,10 +90,17 @@ class ClaimLane:
     def refuse(self, error: HongbaoError) -> None:
         """Refuse all that wait for an entry."""
         ready, self._ready = self._ready, deque()
-        self.wanted.clear()
+        self._signal()
         for actor in ready:
             if actor.phase is Phase.READY:
                 actor.refuse(error)
+
+    def _signal(self) -> None:
+        """Lower the flags that no longer hold."""
+        if not self._ready:
+            self.wanted.clear()
+        if len(self._ready) < CROWD:
+            self.crowded.clear()
 
     def _put_off(self, loop: asyncio.AbstractEventLoop, actor: Actor) -> None:
         """Look again shortly at an envelope that another server is writing; refuse it when that takes too long."""

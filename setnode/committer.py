@@ -11,7 +11,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from envelope.errors import HongbaoError, Unavailable
 from runtime import logs, metrics, postgres
-from setnode.admission import Admission
+from setnode.admission import Admission, Lease
+from setnode.limits import TURN_S
 
 _log = logs.get("setnode")
 _rows = metrics.sizes("hongbao_commit_batch_rows", "Rows of one transaction")
@@ -25,6 +26,9 @@ class Lane(Protocol[Batch]):
     """One kind of write. All methods but `write` are synchronous; `write` touches nothing but the connection."""
 
     wanted: asyncio.Event
+    """Set while something waits."""
+    crowded: asyncio.Event
+    """Set while so much waits that a second transaction beside the first is worth its cost."""
 
     def hot(self) -> Sequence[int]:
         """Return the envelopes waiting that are hot enough to count against the cap per envelope."""
@@ -62,27 +66,41 @@ class Committer(Generic[Batch]):
     async def run(self) -> None:
         """Drain until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for session in self._sessions:
-                tasks.create_task(self._work(session))
+            for number, session in enumerate(self._sessions):
+                # The first connection takes whatever there is, the others only what it cannot keep up with: at
+                # moderate load one batch of twice the size costs less than two.
+                signal = self._lane.crowded if number else self._lane.wanted
+                tasks.create_task(self._work(session, signal))
 
-    async def _work(self, session: postgres.Session) -> None:
+    async def _work(self, session: postgres.Session, signal: asyncio.Event) -> None:
         while True:
-            await self._lane.wanted.wait()
+            await signal.wait()
             try:
                 lease = await self._admission.enter()
             except Unavailable as busy:
                 self._lane.refuse(busy)
                 continue
-            hot: list[int] = []
             try:
-                hot = list(self._lane.hot())
-                full = await self._admission.enter_hot(hot, lease) if hot else set()
-                hot = [envelope_id for envelope_id in hot if envelope_id not in full]
-                batch = self._lane.gather(full)
-                if batch is not None:
-                    await self._commit(session, batch)
+                await self._drain(session, lease)
             finally:
-                self._admission.leave(lease, hot)
+                self._admission.leave(lease)
+
+    async def _drain(self, session: postgres.Session, lease: Lease) -> None:
+        """Write one batch after the other under one entry, while there is more and the turn is not over.
+
+        The entry stands for one transaction at a time, so the cap holds; a turn is short against the time that
+        other servers wait at the cap, so nobody starves.
+        """
+        loop = asyncio.get_running_loop()
+        over = loop.time() + TURN_S
+        while True:
+            hot = [envelope_id for envelope_id in self._lane.hot() if envelope_id not in lease.hot]
+            full = await self._admission.enter_hot(hot, lease) if hot else set()
+            batch = self._lane.gather(full)
+            if batch is not None:
+                await self._commit(session, batch)
+            if not self._lane.wanted.is_set() or loop.time() >= over:
+                return
 
     async def _commit(self, session: postgres.Session, batch: Batch) -> None:
         """Run one transaction to its end, whatever happens to us meanwhile: a commit is never cancelled."""

@@ -19,6 +19,7 @@ class CreateLane:
 
     def __init__(self) -> None:
         self.wanted = asyncio.Event()
+        self.crowded = self.wanted
         self._ready: deque[tuple[Terms, asyncio.Future[bool]]] = deque()
 
     def insert(self, terms: Terms) -> asyncio.Future[bool]:

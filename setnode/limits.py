@@ -16,8 +16,14 @@ BATCH_PER_ENVELOPE = 1_500
 """Requests of one envelope decided in one transaction, so that one hot group does not fill all of it."""
 CLAIM_CONNECTIONS = 2
 """Commits that overlap: one computes while the other waits for the disk."""
+CROWD = 300
+"""Envelopes ready to commit above which a second connection joins; below it one larger batch is cheaper."""
 CREATE_BATCH = 1_000
 """Envelopes of one transaction; a header is about three times a claim."""
+TURN_S = 0.05
+"""How long one entry may serve back-to-back transactions: saves two CAS exchanges a transaction under load."""
+ADMISSION_WAIT_S = 0.25
+"""How long a transaction waits at the cap before those in it are told `busy`."""
 LOAD_BATCH = 500
 """Envelopes of one slot and day loaded in one query."""
 STALE_S = 4.0
@@ -44,6 +50,8 @@ if LIMITS.max_count > MAILBOX:
     raise InvariantBroken("limits", "a mailbox must hold a request for every share of the largest envelope")
 if BATCH_PER_ENVELOPE > BATCH_ROWS:
     raise InvariantBroken("limits", "one envelope cannot have more rows in a batch than the batch")
+if 4 * TURN_S > ADMISSION_WAIT_S:
+    raise InvariantBroken("limits", "whoever waits at the cap must see several turns end")
 if STALE_S >= DEADLINE_S:
     raise InvariantBroken("limits", "a request must be refused before its caller gives up on it")
 if SWEEP_AFTER_S <= 2 * DEADLINE_S:

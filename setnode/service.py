@@ -42,6 +42,7 @@ DRAIN_S = 1.5
 
 _log = logs.get("setnode")
 _waiting = metrics.gauge("hongbao_mailbox_waiting", "Requests waiting in all mailboxes")
+_unreconciled = metrics.gauge("hongbao_unreconciled_fen", "Claimed here, not credited in the wallet yet, or stuck")
 _payouts_held = metrics.gauge("hongbao_payout_batches_held", "Committed batches not paid yet, in memory")
 
 
@@ -98,6 +99,7 @@ class Setnode:
             loop_time=asyncio.get_running_loop().time,
             want_commit=self.claim_lane.want,
             want_load=self.loader.want,
+            owns=self.owns,
         )
         self.claims = Committer(self.claim_lane, claim_sessions, self.admission)
         self.creates = Committer(self.create_lane, [self._sessions["create"]], self.admission)
@@ -144,7 +146,7 @@ class Setnode:
             self._require()
             app = web.Application()
             add_probes(app, self.readiness)
-            add_link(app, self.room, key=self.settings.link_key)
+            add_link(app, self.room, key=self.settings.link_key, connected=self.registry.distrust)
             async with HttpServer(app, *host_and_port(self.settings.listen)):
                 _log.info("setnode serves", server=self.settings.server, listen=self.settings.listen)
                 await stop.wait()
@@ -193,12 +195,14 @@ class Setnode:
     async def _reload_topology(self) -> None:
         if self.topology.reload():
             self._hold()
+            self.registry.distrust()
             _log.info("topology reloaded", version=self.topology.current.version)
 
     async def _gauge(self) -> None:
         self.registry.publish()
         _waiting.set(self.registry.statistics()["waiting"])
         _payouts_held.set(self.payouts.held)
+        _unreconciled.set(self.payouts.unpaid_fen + self.payouts.stuck_fen)
 
     def _today(self) -> date:
         return business_date(self.clock.now(), self.topology.current.zone)

@@ -1,5 +1,6 @@
 """How a person sees the demo: one line an envelope, the luck of each round, best luck marked."""
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -7,23 +8,32 @@ from cluster.demo.scenes import Outcome
 from cluster.demo.story import Story
 from envelope.money import yuan
 
+_COLUMNS = {
+    "envelope": False, "people": True, "yuan": True, "shares, in order": False, "best luck": False, "back": True,
+}  # fmt: skip
+"""Name of each column, and whether it stands on the right."""
 BARS = " ▁▂▃▄▅▆▇█"
 WIDTH = 20
 
 
 def show(story: Story, console: Console) -> None:
     """Print the outcome as a table, then the figures and the verdict."""
-    table = Table(title="What was played", title_justify="left", header_style="bold")
-    for name, justify in (("envelope", "left"), ("people", "right"), ("yuan", "right"), ("shares, in order", "left")):
-        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    table.add_column("best luck")
-    table.add_column("went back", justify="right")
+    table = Table(title="What was played", title_justify="left", header_style="bold", box=SIMPLE)
+    for name, right in _COLUMNS.items():
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for outcome in story.outcomes:
         table.add_row(
-            outcome.title, str(outcome.people), yuan(outcome.total_fen), _bars(outcome), _best(outcome),
+            outcome.title,
+            str(outcome.people),
+            yuan(outcome.total_fen),
+            _bars(outcome),
+            _best(outcome),
             yuan(outcome.refund_fen) if outcome.refund_fen else "",
-        )  # fmt: skip
+        )
     console.print(table)
+    for outcome in story.outcomes:
+        if outcome.note:
+            console.print(f"[dim]{outcome.title}: {outcome.note}[/dim]")
     sums, audit = story.audit.sums, story.audit
     console.print(
         f"{sum(story.opens.values())} opens: "
@@ -46,7 +56,7 @@ def show(story: Story, console: Console) -> None:
 def _bars(outcome: Outcome) -> str:
     """Draw each share as a bar, in order of opening; the best one stands out."""
     if len(outcome.shares) > WIDTH:
-        return f"{len(outcome.shares)} shares of {yuan(min(fen for _, fen in outcome.shares))} and more"
+        return f"{len(outcome.shares)} from {yuan(min(fen for _, fen in outcome.shares))}"
     most = max((fen for _, fen in outcome.shares), default=1)
     best = outcome.best[0] if outcome.best else None
     cells = []
@@ -57,7 +67,4 @@ def _bars(outcome: Outcome) -> str:
 
 
 def _best(outcome: Outcome) -> str:
-    if outcome.best is None:
-        return f"[dim]{outcome.note}[/dim]"
-    note = f" [dim]({outcome.note})[/dim]" if outcome.note else ""
-    return f"[yellow]★[/yellow] {outcome.best[0]} {yuan(outcome.best[1])}{note}"
+    return f"[yellow]★[/yellow] {outcome.best[0]} {yuan(outcome.best[1])}" if outcome.best else ""
