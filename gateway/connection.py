@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 from aiohttp import web
 from aiohttp.web_protocol import ERROR
 
-from gateway.limits import KEEP_ALIVE_S, LINGER_S
+from gateway.limits import DRAIN_BYTES, KEEP_ALIVE_S, LINGER_S
 
 if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
 
     from gateway.answer import Answer
     from gateway.front import Front
-
-_DRAIN_ABOVE = 65_536
-"""Bytes of a body above which the client must have taken them before its next request is read."""
 
 
 class Connection(web.RequestHandler):
@@ -86,7 +83,7 @@ class Connection(web.RequestHandler):
         alive = request.keep_alive and not (answer.close or self._close or self._upgraded)
         if self.transport is not None:
             self.transport.write(answer.encode(request, keep_alive=alive))
-            if len(answer.body) > _DRAIN_ABOVE:
+            if len(answer.body) > DRAIN_BYTES:
                 await self._drain_helper()
         self._keepalive = alive
         return alive

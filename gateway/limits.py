@@ -8,6 +8,8 @@ from wire.link import DEADLINE_S, MAX_IN_FLIGHT
 
 BODY_BYTES: Final = LIMITS.body_bytes
 """The largest body that is read; more is refused by its Content-Length, or once this much has come."""
+DRAIN_BYTES: Final = 65_536
+"""An answer above this size must have been taken before the client's next request is read; the largest has 1 MB."""
 BODY_S: Final = 10.0
 """A body of 64 KB takes this long on the worst phone; a client that drips bytes is told 408."""
 KEEP_ALIVE_S: Final = 75.0

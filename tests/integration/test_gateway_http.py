@@ -1,15 +1,17 @@
 """HTTP itself: what the door says to paths, methods, bodies and bytes that are not as they should be."""
 
 import asyncio
+import contextlib
 import json
 
 import pytest
 
+from envelope.outcomes import Outcome
 from gateway.limits import BODY_BYTES
 from gateway.routes import ROUTES
 from gateway.tokens import make_token
 from runtime.clock import SystemClock
-from tests.integration.gateway_fixtures import KEY, Door, door, some_id
+from tests.integration.gateway_fixtures import INDEX, KEY, Door, door, running_gateway, some_id
 
 __all__ = ["door"]
 
@@ -281,6 +283,28 @@ async def test_an_answer_of_a_set_that_does_not_fit(door: Door) -> None:
         status, headers, problem = await door.call(method, f"/v1/envelopes/{some_id()}{verb}")
         assert status == 500
         check_problem(status, headers, problem, "internal_error")
+
+
+async def test_a_stop_answers_what_is_in_flight(door: Door) -> None:
+    """A gateway that is told to stop takes no new connections, answers what it was asked, and ends the connection."""
+    waiting = []
+    for one in door.servers.values():
+        one.answer = lambda peer, number, *_: waiting.append((peer, number))
+    async with contextlib.AsyncExitStack() as stack:
+        gateway = await stack.enter_async_context(running_gateway(door.gateway.settings))
+        door.url = f"http://127.0.0.1:{gateway.port}"
+        await door.until_ready()
+        asking = asyncio.ensure_future(door.call("POST", f"/v1/envelopes/{some_id()}/open"))
+        await door.until(lambda: waiting)
+        stopping = asyncio.ensure_future(stack.aclose())
+        await asyncio.sleep(0.05)
+        with pytest.raises(OSError, match=r"Connect call failed|refused"):
+            await asyncio.open_connection("127.0.0.1", gateway.port)
+        peer, number = waiting[0]
+        peer.reply(number, INDEX[Outcome.OPENED], 7, 0, True, None)
+        status, headers, answer = await asking
+        assert (status, answer["amount_fen"], headers["Connection"]) == (200, 7, "close")
+        await stopping
 
 
 async def test_too_many_at_once(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
