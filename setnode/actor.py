@@ -95,6 +95,11 @@ class Actor:
         return self.mailbox[0].arrived if self.mailbox else float("inf")
 
     @property
+    def foreign(self) -> bool:
+        """Whether another server should be serving this envelope: it must hear of what is written here."""
+        return self.generation != self.stage.generation and self.stage.standing(self.envelope_id) == FOREIGN
+
+    @property
     def quiet(self) -> bool:
         """Whether it can be passivated without anybody noticing."""
         return self.phase in (Phase.IDLE, Phase.FROZEN) and not self.mailbox

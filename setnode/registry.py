@@ -75,12 +75,12 @@ class Registry:
             self._weight -= self._weights.pop(actor.envelope_id)
             _live.set(len(self._actors))
 
-    def distrust(self) -> None:
-        """Let every log be read anew before it is shown: a caller came (back), or the topology changed.
-
-        Until a moment ago that caller may have taken us for dead and asked another server.
-        """
-        self.generation += 1
+    def distrust(self, envelope_id: int | None = None) -> None:
+        """Let a log (or all) be read anew before it is shown: another server wrote, or may have."""
+        if envelope_id is None:
+            self.generation += 1
+        elif (actor := self._actors.get(envelope_id)) is not None:
+            actor.generation = FOREIGN
 
     def standing(self, envelope_id: int) -> int:
         """Return the generation, or FOREIGN for an envelope that another server should be serving."""

@@ -28,6 +28,7 @@ from setnode.limits import CLAIM_CONNECTIONS, RECYCLE_AFTER, SWEEP_AFTER_S
 from setnode.loader import Loader, fetch_logs
 from setnode.payout import READ_EVERY_S, Payouts
 from setnode.registry import Registry
+from setnode.rivals import Rivals
 from setnode.room import Room
 from setnode.sweeper import Sweeper
 from sharding.ids import business_date, day_of
@@ -113,6 +114,7 @@ class Setnode:
         self.sweeper = Sweeper(
             self._sessions["sweep"], wallet, self.clock, settings.server, self.holds, after_s=settings.sweep_after_s
         )
+        self.rivals = Rivals(self._sessions["listen"], self.registry.distrust)
         self.days: set[date] = set()
 
     def holds(self, envelope_id: int) -> bool:
@@ -140,13 +142,14 @@ class Setnode:
                     self.claims.run(),
                     self.creates.run(),
                     self.payouts.run(),
+                    self.rivals.run(),
                     *(service.run() for service in self._services()),
                 )
             ]
             self._require()
             app = web.Application()
             add_probes(app, self.readiness)
-            add_link(app, self.room, key=self.settings.link_key, connected=self.registry.distrust)
+            add_link(app, self.room, key=self.settings.link_key)
             async with HttpServer(app, *host_and_port(self.settings.listen)):
                 _log.info("setnode serves", server=self.settings.server, listen=self.settings.listen)
                 await stop.wait()
@@ -216,6 +219,7 @@ _SESSIONS: dict[str, dict[str, str]] = {
     "payout": {},
     "expiry": {},
     "sweep": {},
+    "listen": {},
 }
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import hmac
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import aiohttp
@@ -61,8 +60,8 @@ class Room(Protocol):
         """Take one request; deliberate errors may be raised and are sent back."""
 
 
-def add_link(app: web.Application, room: Room, *, key: str, connected: Callable[[], None] = lambda: None) -> None:
-    """Serve links at `/link` for callers that present the link key; `connected` hears of every new one."""
+def add_link(app: web.Application, room: Room, *, key: str) -> None:
+    """Serve links at `/link` for callers that present the link key."""
     decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
 
     async def accept(request: web.Request) -> web.StreamResponse:
@@ -73,7 +72,6 @@ def add_link(app: web.Application, room: Room, *, key: str, connected: Callable[
         await socket.prepare(request)
         peer = Peer(str(request.remote))
         app[SOCKETS].add(socket)
-        connected()
         writer = asyncio.ensure_future(peer.write(socket))
         try:
             async for message in socket:
