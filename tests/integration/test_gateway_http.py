@@ -216,6 +216,22 @@ async def test_a_body_that_drips(door: Door, monkeypatch: pytest.MonkeyPatch) ->
     assert headers["Connection"] == "close"
 
 
+async def test_a_body_that_nobody_wanted(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of a refused request's body is dropped and the connection lives on; one that never comes ends it."""
+    monkeypatch.setattr("gateway.connection.LINGER_S", 0.3)
+    head = b"POST /v1/nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", door.gateway.port)
+    async with asyncio.timeout(5):
+        writer.write(head)
+        assert (await answer_of(reader))[0] == 404
+        writer.write(b"x" * 100 + b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await answer_of(reader))[0] == 200
+        writer.write(head)
+        assert (await answer_of(reader))[0] == 404
+        assert await reader.read() == b""
+    writer.close()
+
+
 @pytest.mark.parametrize(
     "sent",
     [
