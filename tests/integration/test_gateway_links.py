@@ -148,6 +148,9 @@ async def test_the_topology_is_followed_without_a_restart(door: Door) -> None:
     for _ in range(30):
         assert (await open_one(door, some_id()))[0] == 200
     assert len(door.servers["a"].asked) == before
+    assert len(door.gateway.sets._servers._leaving) == 1
+    door.gateway.sets.close()
+    await door.until(lambda: not door.gateway.sets._servers._leaving)
     await newcomer.stop()
 
 
