@@ -44,7 +44,7 @@ class DayTablesAhead:
             # Anything: a driver's error when Postgres is killed in a round must not end the rounds.
             except Exception as error:  # noqa: BLE001
                 pause_s = SOON_S
-                self._say(f"the tables of a coming day are missing: {getattr(error, 'detail', error)}")
+                self._say(f"the tables of a coming day are missing: {getattr(error, 'detail', None) or error}")
             await asyncio.sleep(pause_s)
 
     async def _ensure(self, ahead_days: int | None) -> None:

@@ -5,6 +5,7 @@ get different system identifiers, without which Postgres could not tell the log 
 """
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -88,17 +89,24 @@ class PgFolder:
         return self.path / "postmaster.pid"
 
     async def _settle(self) -> None:
-        """Wait for a server that is on its way out; remove the note of one that is gone."""
+        """Wait until no process of an earlier server works here, its orphaned backends included.
+
+        postmaster.pid is how Postgres itself guards against two servers on one folder, so it is removed only where
+        Postgres would be misled: when its number has come round to a process that is no Postgres of this folder.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + LEAVE_S
-        while (pid := self._noted_pid()) is not None and self._is_ours(pid):
+        while at_work := self._at_work():
             if loop.time() > deadline:
+                pid = self._noted_pid() or at_work[0]
                 raise Refused(
                     "postgres_already_running",
                     f"a Postgres (process {pid}) still works on {self.path}; stop it with: kill -INT {pid}",
                 )
             await asyncio.sleep(TICK_S)
-        self.pid_file.unlink(missing_ok=True)
+        noted = self._noted_pid()
+        if noted is not None and Path(f"/proc/{noted}").exists():
+            self.pid_file.unlink(missing_ok=True)
 
     def _noted_pid(self) -> int | None:
         try:
@@ -106,20 +114,19 @@ class PgFolder:
         except (OSError, ValueError):
             return None
 
-    def _is_ours(self, pid: int) -> bool:
-        """Say whether `pid` is a Postgres in this folder; the number may have come round to somebody else."""
-        try:
-            return Path(f"/proc/{pid}/cwd").resolve(strict=True) == self.path.resolve() and self._alive(pid)
-        except FileNotFoundError:
-            return False
-        except PermissionError:
-            return str(self.path).encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    def _at_work(self) -> list[int]:
+        """Return the processes that stand in this folder, as a postmaster and all its children do.
 
-    @staticmethod
-    def _alive(pid: int) -> bool:
-        return (
-            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()[0] != "Z"
-        )
+        A process of another user cannot be looked at unless we are root, but neither could it write here.
+        """
+        home = self.path.resolve()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    if (entry / "cwd").readlink() == home:
+                        found.append(int(entry.name))
+        return sorted(found)
 
 
 def _reason(text: str) -> str:

@@ -1,7 +1,7 @@
 """The HTTP server: finds the handler, gives every request its ID, turns every error into its problem.
 
 It stands on aiohttp's low-level server: what `web.Application` adds (a router of regular expressions, match objects,
-middlewares) costs as much as an open. See `gateway.answer` for the measurement.
+middlewares) costs as much as an open. See `gateway.connection` for the measurement.
 """
 
 import asyncio
@@ -15,7 +15,8 @@ from aiohttp import web
 
 from envelope.errors import HongbaoError, Refused, Unavailable
 from gateway.answer import PROBLEM, Answer, encode_json
-from gateway.limits import LINGER_S, REQUESTS
+from gateway.connection import Connection
+from gateway.limits import KEEP_ALIVE_S, REQUESTS
 from gateway.problems import Retry, problem_of
 from gateway.routes import NO_ROUTE, resolve
 from gateway.traffic import Traffic
@@ -41,10 +42,9 @@ class Front(web.Server):
 
     def __init__(self, handlers: Mapping[str, Handler], traffic: Traffic) -> None:
         super().__init__(
-            cast("Any", self._serve),
+            cast("Any", self.serve),
             access_log=None,
-            keepalive_timeout=75.0,
-            lingering_time=LINGER_S,
+            keepalive_timeout=KEEP_ALIVE_S,
             # A compressed body is refused, so it must not be inflated first.
             auto_decompress=False,
         )
@@ -55,9 +55,10 @@ class Front(web.Server):
 
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""
-        return _Connection(self, loop=self._loop, **self._kwargs)
+        return Connection(self, loop=self._loop, **self._kwargs)
 
-    async def _serve(self, request: web.BaseRequest) -> Answer:
+    async def serve(self, request: web.BaseRequest) -> Answer:
+        """Answer a request, whatever happens; raises ConnectionError only when the client has gone."""
         traffic = self._traffic
         started = traffic.arrive()
         name, status = NO_ROUTE, _GONE
@@ -90,12 +91,11 @@ class Front(web.Server):
     def problem(self, error: HongbaoError, request_id: str, request: web.BaseRequest, route: str) -> Answer:
         """Return problem+json for an error; what is our fault is logged in full and told in general."""
         row = problem_of(error)
-        detail = row.detail or error.detail
         body: dict[str, Any] = {
             "type": f"/docs#{error.code}",
             "title": row.title,
             "status": row.status,
-            "detail": detail[:1].upper() + detail[1:],
+            "detail": row.detail or error.detail,
             "code": error.code,
             "retry": row.retry.value,
             "request_id": request_id,
@@ -113,7 +113,7 @@ class Front(web.Server):
         close = row.status in _CLOSE or error.code in _ENDING
         return Answer(row.status, encode_json(body), PROBLEM, headers=headers, close=close)
 
-    def malformed(self, request: web.BaseRequest) -> Answer:
+    async def malformed(self, request: web.BaseRequest) -> Answer:
         """Answer what is no HTTP request."""
         request_id = f"{self._prefix}-{next(self._numbers):x}"
         error = Refused("malformed_http", "this is no HTTP request that can be read; the connection ends here")
@@ -121,22 +121,6 @@ class Front(web.Server):
         answer.request_id = request_id
         self._traffic.leave(NO_ROUTE, answer.status, self._traffic.arrive())
         return answer
-
-
-class _Connection(web.RequestHandler):
-    """One client's connection; also what its parser refuses is told as a problem."""
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Answer a request that the parser refused (called by aiohttp)."""
-        del status, exc, message
-        front = cast("Front", self._manager)
-        return cast("web.StreamResponse", front.malformed(request))
 
 
 def _names(request: web.BaseRequest) -> tuple[dict[str, str], str]:

@@ -8,8 +8,12 @@ from wire.link import DEADLINE_S, MAX_IN_FLIGHT
 
 BODY_BYTES: Final = LIMITS.body_bytes
 """The largest body that is read; more is refused by its Content-Length, or once this much has come."""
+DRAIN_BYTES: Final = 65_536
+"""An answer above this size must have been taken before the client's next request is read; the largest has 1 MB."""
 BODY_S: Final = 10.0
 """A body of 64 KB takes this long on the worst phone; a client that drips bytes is told 408."""
+KEEP_ALIVE_S: Final = 75.0
+"""An idle connection is kept this long, longer than any proxy of ours keeps its end: the client's side closes first."""
 LINGER_S: Final = 1.0
 """How long what is left of a refused body is read and dropped, so that the client sees the refusal and not a reset."""
 REQUESTS: Final = 20_000

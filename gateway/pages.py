@@ -2,6 +2,7 @@
 
 from aiohttp import web
 
+from envelope.errors import Unavailable
 from gateway.answer import JSON, Answer, encode_json, json_answer
 from gateway.docs import render_docs
 from gateway.openapi import document
@@ -41,12 +42,12 @@ class Pages:
         return json_answer({"status": "ok"})
 
     async def readiness(self, request: web.BaseRequest, _: str) -> Answer:
-        """Say whether every part is connected; 503 with the names of those that are not."""
+        """Say that every part is connected; Unavailable `not_ready` with the names of those that are not."""
         del request
         missing = self._readiness.missing()
-        return json_answer(
-            {"status": "waiting" if missing else "ready", "waiting_for": missing}, 503 if missing else 200
-        )
+        if missing:
+            raise Unavailable("not_ready", f"waiting for {', '.join(missing)}")
+        return json_answer({"status": "ready"})
 
     async def exposition(self, request: web.BaseRequest, _: str) -> Answer:
         """Return the metrics of this process."""

@@ -97,6 +97,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "no_free_id": _BUSY,
     "peer_down": Problem(503, "A part is away", Retry.LATER, _AWAY),
     "no_server": Problem(503, "A part is away", Retry.LATER, _AWAY),
+    "not_ready": Problem(503, "Parts are not connected yet", Retry.LATER),
     "stopping": Problem(503, "A part is going away", Retry.LATER, _AWAY),
     "wrong_set": Problem(503, "The envelope is being moved", Retry.LATER, "its SET is being changed; try again"),
     "database_unavailable": Problem(503, "A database is away", Retry.LATER, _AWAY),

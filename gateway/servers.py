@@ -35,6 +35,7 @@ class Servers:
         self._key = key
         self._tasks = tasks
         self._servers: dict[str, Server] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
         self.alive: frozenset[str] = frozenset()
 
     def follow(self, topology: Topology) -> None:
@@ -43,6 +44,8 @@ class Servers:
         for name, server in list(self._servers.items()):
             if wanted.get(name) != server.url:
                 del self._servers[name]
+                self._leaving.add(server.task)
+                server.task.add_done_callback(self._leaving.discard)
                 asyncio.get_running_loop().call_later(DRAIN_S, server.task.cancel)
         for name, url in wanted.items():
             if name not in self._servers:
@@ -82,8 +85,8 @@ class Servers:
 
     def close(self) -> None:
         """Let go of all links."""
-        for server in self._servers.values():
-            server.task.cancel()
+        for task in [*self._leaving, *(server.task for server in self._servers.values())]:
+            task.cancel()
 
     def _fit(self, names: tuple[str, ...], now: float) -> Iterator[str]:
         servers = [self._servers[name] for name in names if name in self._servers]

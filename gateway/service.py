@@ -54,13 +54,14 @@ class Gateway:
         self.traffic = Traffic()
         self.readiness = Readiness()
         self.wallet_link = Link("wallet", settings.wallet_url, key=settings.link_key)
+        self.sets: Sets | None = None
         self.port = 0
         self.serving = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop`; then take no new connections, answer what is in flight, leave."""
         async with asyncio.TaskGroup() as tasks:
-            sets = Sets(Path(self.settings.topology), self.settings.link_key, tasks)
+            self.sets = sets = Sets(Path(self.settings.topology), self.settings.link_key, tasks)
             counts = Periodic("counts", self.traffic.publish, interval_s=COUNTS_S)
             running = [
                 tasks.create_task(work)

@@ -24,6 +24,9 @@ from setnode.limits import FROZEN_S, MAILBOX
 from setnode.request import Ask, Request
 from setnode.views import detail_view
 
+FOREIGN = -1
+"""The generation of an actor whose envelope belongs to another server: never the present one."""
+
 
 class Phase(IntEnum):
     """Where an actor is; see the picture above."""
@@ -55,6 +58,12 @@ class Stage(Protocol):
     def weigh(self, actor: "Actor", shares: int) -> None:
         """Note how many shares this actor now holds in memory."""
 
+    generation: int
+    """Counts the moments at which another server may have taken over and given back."""
+
+    def standing(self, envelope_id: int) -> int:
+        """Return the generation, or FOREIGN for an envelope that another server should be serving."""
+
     def broken(self, actor: "Actor", error: InvariantBroken) -> None:
         """Shout: the money of this envelope is not what it should be."""
 
@@ -65,7 +74,7 @@ class Stage(Protocol):
 class Actor:
     """Serialises everything that happens to one envelope on this server."""
 
-    __slots__ = ("decided", "envelope_id", "frozen_until", "log", "mailbox", "phase", "stage", "touched")
+    __slots__ = ("decided", "envelope_id", "frozen_until", "generation", "log", "mailbox", "phase", "stage", "touched")
 
     def __init__(self, envelope_id: int, stage: Stage, log: ClaimLog | None = None) -> None:
         self.envelope_id = envelope_id
@@ -76,6 +85,7 @@ class Actor:
         self.decided: list[Request] | None = None
         self.frozen_until = 0.0
         self.touched = True
+        self.generation = stage.standing(envelope_id)
 
     @property
     def waiting(self) -> int:
@@ -88,6 +98,11 @@ class Actor:
         return self.mailbox[0].arrived if self.mailbox else float("inf")
 
     @property
+    def foreign(self) -> bool:
+        """Whether another server should be serving this envelope: it must hear of what is written here."""
+        return self.generation != self.stage.generation and self.stage.standing(self.envelope_id) == FOREIGN
+
+    @property
     def quiet(self) -> bool:
         """Whether it can be passivated without anybody noticing."""
         return self.phase in (Phase.IDLE, Phase.FROZEN) and not self.mailbox
@@ -95,8 +110,13 @@ class Actor:
     def offer(self, request: Request) -> None:
         """Take a request: answer it at once if that needs no write and nobody waits before it."""
         self.touched = True
-        if self.phase is Phase.IDLE and self._answer_now(request):
-            return
+        if self.phase is Phase.IDLE:
+            if request.ask is not Ask.OPEN and self.generation != self.stage.generation:
+                # Another server may have written meanwhile. An open needs no such care: if the log is old its claim
+                # meets the rival's and is decided again.
+                self._ask_for_log()
+            elif self._answer_now(request):
+                return
         mailbox = self._mail()
         if len(mailbox) >= MAILBOX:
             request.fail(Unavailable("busy", "too many are opening this envelope at once; try again"))
@@ -167,15 +187,23 @@ class Actor:
         for request in decided:
             request.in_doubt |= in_doubt and _may_have_written(request)
         self.mailbox = decided + (self.mailbox or [])
+        self._ask_for_log()
+
+    def _ask_for_log(self) -> None:
         self.log = None
         self.phase = Phase.LOADING
+        self.generation = self.stage.standing(self.envelope_id)
         self.stage.want_load(self)
 
     def loaded(self, log: ClaimLog) -> None:
-        """Take the log that the loader found."""
+        """Take the log that the loader found; answer at once those at the head who need no write."""
         self.log = log
         self.phase = Phase.IDLE
         self.stage.weigh(self, log.terms.count)
+        mailbox, answered = self._mail(), 0
+        while answered < len(mailbox) and self._answer_now(mailbox[answered]):
+            answered += 1
+        self.mailbox = mailbox[answered:]
         self._rest()
 
     def freeze(self, broken: InvariantBroken) -> None:
@@ -191,8 +219,7 @@ class Actor:
     def _knock(self) -> None:
         """Read the log again once in a while: an operator may have mended it."""
         if self.stage.loop_time() >= self.frozen_until:
-            self.phase = Phase.LOADING
-            self.stage.want_load(self)
+            self._ask_for_log()
             return
         mailbox, self.mailbox = self.mailbox, None
         for request in mailbox or ():

@@ -9,6 +9,7 @@ from envelope.errors import HongbaoError, Unavailable
 from runtime import metrics
 from runtime.clock import Clock
 from runtime.postgres import is_lost
+from setnode import rivals
 from setnode.actor import Actor, Phase
 from setnode.batch import ClaimBatch
 from setnode.limits import BATCH_PER_ENVELOPE, BATCH_ROWS, CROWD, HOT_AT, STALE_S
@@ -69,7 +70,8 @@ class ClaimLane:
 
     async def write(self, connection: Any, batch: ClaimBatch) -> Written:
         """Write the claims with their payout intents."""
-        return await append_claims(connection, batch, self._server)
+        foreign = rivals.payload([actor.envelope_id for actor in batch.actors if actor.foreign])
+        return await append_claims(connection, batch, self._server, foreign)
 
     def done(self, batch: ClaimBatch, result: Written) -> None:
         """Answer the actors; those whose envelope a rival wrote reload first."""

@@ -26,6 +26,7 @@ from wire.wallet import Order, WalletClient
 
 _PICK = queries.read("pick_payouts")
 _READ = queries.read("read_payouts")
+_STUCK = queries.read("stuck_fen")
 _FINISH = queries.read("finish_payouts")
 READ_EVERY_S = 2.0
 READ_BATCHES = 200
@@ -62,6 +63,10 @@ class Payouts:
         self._server = server
         self._queue: deque[Bundle] = deque()
         self._held: set[int] = set()
+        self.unpaid_fen = 0
+        """Claimed here and not credited yet, as far as this process holds it."""
+        self.stuck_fen = 0
+        """Claimed in this SET and waiting for an operator."""
         self._finished: list[Bundle] = []
         self._wanted = asyncio.Event()
         self._finishing = asyncio.Lock()
@@ -103,6 +108,7 @@ class Payouts:
         try:
             async with self._finishing:
                 connection = await self._session.use()
+                self.stuck_fen = await connection.fetchval(_STUCK)
                 picked = await connection.fetch(_PICK, self._server, left_before, list(self._held), limit, own)
                 rows = await connection.fetch(_READ, [row["batch_id"] for row in picked]) if picked else []
         except BaseException:
@@ -123,6 +129,7 @@ class Payouts:
 
     def _take(self, bundle: Bundle) -> None:
         self._held.add(bundle.batch_id)
+        self.unpaid_fen += sum(order.amount_fen for order in bundle.orders)
         self._queue.append(bundle)
         self._wanted.set()
 
@@ -192,6 +199,8 @@ class Payouts:
                 _log.error("payout stuck", order_no=order.order_no, reason=reason, envelope_id=str(order.envelope_id))
             else:
                 left.append((order, seq))
+                continue
+            self.unpaid_fen -= order.amount_fen
         _paid.labels("paid").inc(paid)
         if paid:
             _lag.observe(time.monotonic() - bundle.since)

@@ -11,7 +11,7 @@ from envelope.errors import InvariantBroken
 from envelope.outcomes import Outcome
 from runtime import logs, metrics
 from runtime.clock import Clock
-from setnode.actor import Actor
+from setnode.actor import FOREIGN, Actor
 from setnode.limits import ENVELOPE_WEIGHT, LIVE_SHARES
 from setnode.request import Request
 
@@ -34,6 +34,7 @@ class Registry:
         loop_time: Callable[[], float],
         want_commit: Callable[[Actor], None],
         want_load: Callable[[Actor], None],
+        owns: Callable[[int], bool] = lambda _: True,
         live_shares: int = LIVE_SHARES,
     ) -> None:
         self._live_shares = live_shares
@@ -45,6 +46,8 @@ class Registry:
         self.loop_time = loop_time
         self.want_commit = want_commit
         self.want_load = want_load
+        self.generation = 0
+        self._owns = owns
 
     def __len__(self) -> int:
         return len(self._actors)
@@ -80,6 +83,17 @@ class Registry:
             self._weights[envelope_id] = shares + ENVELOPE_WEIGHT
             if self._weight > self._live_shares:
                 self._passivate()
+
+    def distrust(self, envelope_id: int | None = None) -> None:
+        """Let a log (or all) be read anew before it is shown: another server wrote, or may have."""
+        if envelope_id is None:
+            self.generation += 1
+        elif (actor := self._actors.get(envelope_id)) is not None:
+            actor.generation = FOREIGN
+
+    def standing(self, envelope_id: int) -> int:
+        """Return the generation, or FOREIGN for an envelope that another server should be serving."""
+        return self.generation if self._owns(envelope_id) else FOREIGN
 
     def publish(self) -> None:
         """Carry the tally over into the metrics; called once a second, so that an answer costs one addition."""

@@ -28,6 +28,7 @@ from setnode.limits import CLAIM_CONNECTIONS, RECYCLE_AFTER, SWEEP_AFTER_S
 from setnode.loader import Loader, fetch_logs
 from setnode.payout import READ_EVERY_S, Payouts
 from setnode.registry import Registry
+from setnode.rivals import Rivals
 from setnode.room import Room
 from setnode.sweeper import Sweeper
 from sharding.ids import business_date, day_of
@@ -42,6 +43,7 @@ DRAIN_S = 1.5
 
 _log = logs.get("setnode")
 _waiting = metrics.gauge("hongbao_mailbox_waiting", "Requests waiting in all mailboxes")
+_unreconciled = metrics.gauge("hongbao_unreconciled_fen", "Claimed here, not credited in the wallet yet, or stuck")
 _payouts_held = metrics.gauge("hongbao_payout_batches_held", "Committed batches not paid yet, in memory")
 
 
@@ -98,6 +100,7 @@ class Setnode:
             loop_time=asyncio.get_running_loop().time,
             want_commit=self.claim_lane.want,
             want_load=self.loader.want,
+            owns=self.owns,
         )
         self.claims = Committer(self.claim_lane, claim_sessions, self.admission)
         self.creates = Committer(self.create_lane, [self._sessions["create"]], self.admission)
@@ -111,6 +114,7 @@ class Setnode:
         self.sweeper = Sweeper(
             self._sessions["sweep"], wallet, self.clock, settings.server, self.holds, after_s=settings.sweep_after_s
         )
+        self.rivals = Rivals(self._sessions["listen"], self.registry.distrust)
         self.days: set[date] = set()
 
     def holds(self, envelope_id: int) -> bool:
@@ -138,6 +142,7 @@ class Setnode:
                     self.claims.run(),
                     self.creates.run(),
                     self.payouts.run(),
+                    self.rivals.run(),
                     *(service.run() for service in self._services()),
                 )
             ]
@@ -193,12 +198,14 @@ class Setnode:
     async def _reload_topology(self) -> None:
         if self.topology.reload():
             self._hold()
+            self.registry.distrust()
             _log.info("topology reloaded", version=self.topology.current.version)
 
     async def _gauge(self) -> None:
         self.registry.publish()
         _waiting.set(self.registry.statistics()["waiting"])
         _payouts_held.set(self.payouts.held)
+        _unreconciled.set(self.payouts.unpaid_fen + self.payouts.stuck_fen)
 
     def _today(self) -> date:
         return business_date(self.clock.now(), self.topology.current.zone)
@@ -212,6 +219,7 @@ _SESSIONS: dict[str, dict[str, str]] = {
     "payout": {},
     "expiry": {},
     "sweep": {},
+    "listen": {},
 }
 
 

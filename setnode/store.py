@@ -29,26 +29,26 @@ class Written(NamedTuple):
     refused: frozenset[int] = frozenset()
 
 
-async def append_claims(connection: Connection, batch: ClaimBatch, server: str) -> Written:
+async def append_claims(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
     """Write a batch of claims in one transaction; durable when it returns.
 
     The plain way is strict and one round trip; a unique violation (a second writer) takes the contended way, which
-    is all or nothing per envelope.
+    is all or nothing per envelope. `foreign` is what the owners of envelopes we stand in for are told (`rivals`).
     """
     if batch.tries_ids:
         async with connection.transaction():
             await connection.execute(_WRONG, batch.tries_ids, batch.tries_users, batch.tries_counts)
             if not batch.envelope_ids:
                 return Written(None)
-            return await _contended(connection, batch, server)
+            return await _contended(connection, batch, server, foreign)
     try:
-        return Written(await connection.fetchval(_APPEND, *_columns(batch), server))
+        return Written(await connection.fetchval(_APPEND, *_columns(batch), server, foreign))
     except asyncpg.UniqueViolationError:
-        return await _contended(connection, batch, server)
+        return await _contended(connection, batch, server, foreign)
 
 
-async def _contended(connection: Connection, batch: ClaimBatch, server: str) -> Written:
-    row = await connection.fetchrow(_CONTENDED, *_columns(batch), server)
+async def _contended(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
+    row = await connection.fetchrow(_CONTENDED, *_columns(batch), server, foreign)
     written = frozenset(row["envelope_ids"] or ())
     return Written(row["batch_id"], frozenset(batch.envelope_ids) - written)
 

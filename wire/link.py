@@ -25,6 +25,9 @@ DEADLINE_S = 5.0
 MAX_IN_FLIGHT = 20_000
 """Calls waiting on one link; above it a call is refused at once. About 1 KB each."""
 MAX_FRAME_BYTES = 32 * 1024 * 1024
+EAGER_CALLS = 32
+"""With more calls than this in flight a frame waits for company: each costs two system calls and 50 µs at both ends."""
+GATHER_S = 0.002
 SWEEP_S = 0.05
 LINK_PATH = "/link"
 
@@ -106,6 +109,8 @@ class Link:
     async def _write(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         while True:
             await self._flush.wait()
+            if len(self._waiting) > EAGER_CALLS:
+                await asyncio.sleep(GATHER_S)
             self._flush.clear()
             batch, self._outbox = self._outbox, []
             if batch:

@@ -34,6 +34,22 @@ _MORE: Final = {
 }
 
 
+def _to_envelope(operation: str) -> Schema:
+    return {"operationId": operation, "parameters": {"path.id": "$response.body#/envelope_id"}}
+
+
+def _to_next(operation: str) -> Schema:
+    return {"operationId": operation, "parameters": {"query.cursor": "$response.body#/next_cursor"}}
+
+
+_LINKS: Final[dict[str, dict[str, dict[str, Schema]]]] = {
+    "createEnvelope": {"201": {name: _to_envelope(f"{name}Envelope") for name in ("get", "grab", "open", "cancel")}},
+    "listWalletEntries": {"200": {"next": _to_next("listWalletEntries")}},
+    "listMyEnvelopes": {"200": {"next": _to_next("listMyEnvelopes")}},
+}
+"""Where an answer leads; also by this a fuzzer finds envelopes that exist."""
+
+
 def document() -> dict[str, Any]:
     """Return the OpenAPI 3.1 document as JSON values."""
     paths: dict[str, Any] = {}
@@ -76,6 +92,8 @@ def _operation(name: str, operation: Operation) -> Schema:
         "description": operation.description,
         "responses": _responses(operation),
     }
+    for status, links in _LINKS.get(name, {}).items():
+        entry["responses"][status]["links"] = links
     if operation.parameters:
         entry["parameters"] = [{"$ref": f"#/components/parameters/{one}"} for one in operation.parameters]
     if operation.body is not None:
@@ -96,7 +114,7 @@ def _responses(operation: Operation) -> Schema:
         for status, (description, media, schema) in operation.answers.items()
     }
     for status in sorted(operation.problems):
-        answers.setdefault(str(status), {"$ref": f"#/components/responses/Problem{status}"})
+        answers[str(status)] = {"$ref": f"#/components/responses/Problem{status}"}
     return answers
 
 

@@ -147,7 +147,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "getReadiness": Operation(
         "Is it ready",
         "A server of every SET and the wallet are connected.",
-        {200: ("Ready", JSON, ref("Readiness")), 503: ("Not yet", JSON, ref("Readiness"))},
+        _ok("It is", ref("Readiness")),
         public=True,
     ),
     "getMetrics": Operation(

@@ -1,6 +1,6 @@
 -- append_contended: the same, all or nothing per envelope. The first claim of each envelope goes in unless somebody
 -- else holds its seq; only where it went in do the others follow. Returns the envelopes written.
--- Index: claim's two unique keys. Lock: waits for a rival transaction that holds the same seq.
+-- $9 as in append_claims. Index: claim's two unique keys. Lock: waits for a rival transaction that holds the same seq.
 WITH input AS (
     SELECT * FROM unnest($1::bigint[], $2::integer[], $3::integer[], $4::text[], $5::text[], $6::bigint[])
         AS input (envelope_id, seq, shares, kind, user_id, amount_fen)
@@ -24,4 +24,5 @@ WITH input AS (
     FROM written HAVING count(*) > 0
     RETURNING batch_id
 )
-SELECT (SELECT batch_id FROM boxed) AS batch_id, (SELECT array_agg(envelope_id) FROM head) AS envelope_ids
+SELECT (SELECT batch_id FROM boxed) AS batch_id, (SELECT array_agg(envelope_id) FROM head) AS envelope_ids,
+    CASE WHEN $9 <> '' THEN pg_notify('hongbao_foreign', $9) END AS notified

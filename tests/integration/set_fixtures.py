@@ -130,6 +130,9 @@ class Town:
         args = [envelope_id, user, token_ok]
         return (await self.caller.ask(self.owner(envelope_id), Op.DETAIL, args))[0]
 
+    async def ask_detail(self, envelope_id: int, *, node: Setnode) -> dict[str, Any]:
+        return (await self.caller.ask(node, Op.DETAIL, [envelope_id, "sender", True]))[0]
+
     async def cancel(self, envelope_id: int, user: str) -> dict[str, Any]:
         return (await self.caller.ask(self.owner(envelope_id), Op.CANCEL, [envelope_id, user]))[0]
 

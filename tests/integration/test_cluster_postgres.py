@@ -10,7 +10,6 @@ import asyncpg
 import pytest
 
 from cluster.account import Account
-from cluster.pgfolder import PgFolder
 from cluster.postgres import Postgres, PostgresSpec
 from envelope.errors import Refused
 
@@ -193,8 +192,24 @@ async def test_a_bad_setting_is_told_in_one_line(server_folder: Path, account: A
         await server.start()
 
 
-def test_the_folder_check_reads_the_processes_own_folder(account: Account, tmp_path: Path) -> None:
-    """Our own process, though alive, is not taken for a Postgres of some folder."""
+async def test_a_start_waits_for_orphaned_backends(server_folder: Path, account: Account) -> None:
+    """While a backend of a killed postmaster still works in the folder, no second server touches its data."""
     import os
 
-    assert not PgFolder(tmp_path / "x", None, account)._is_ours(os.getpid())  # type: ignore[arg-type]
+    server = Postgres(spec(server_folder), account=account)
+    await server.start()
+    orphan = await asyncpg.connect(server.dsn(), timeout=10)
+    backend = await orphan.fetchval("SELECT pg_backend_pid()")
+    os.kill(backend, signal.SIGSTOP)
+    try:
+        server.kill()
+        await server.wait()
+        starting = asyncio.create_task(server.start())
+        await asyncio.sleep(0.5)
+        assert not starting.done()
+        assert not server.running
+    finally:
+        os.kill(backend, signal.SIGCONT)
+    await starting
+    orphan.terminate()
+    await server.stop()

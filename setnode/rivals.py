@@ -1,0 +1,59 @@
+"""What servers of a SET tell each other: "I wrote to an envelope that is yours".
+
+In a failover a stand-in writes to envelopes whose owner may live on with an old log in memory. Its opens are safe, they
+meet the stand-in's claims in Postgres; but it would show an old state. So whoever writes to a foreign envelope says so
+in the same transaction (NOTIFY), and the owner reads that log anew before it shows it. In ordinary life nobody
+writes to foreign envelopes and nothing is sent.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from envelope.errors import HongbaoError
+from runtime import logs, postgres
+
+CHANNEL = "hongbao_foreign"
+ALL = "*"
+PAYLOAD_IDS = 350
+"""A notification holds 8,000 bytes, an ID takes 20."""
+LOOK_S = 0.5
+
+_log = logs.get("setnode")
+
+
+def payload(envelope_ids: Sequence[int]) -> str:
+    """Return what to notify about these envelopes; empty for none, ALL for more than fit."""
+    return ",".join(map(str, envelope_ids)) if len(envelope_ids) <= PAYLOAD_IDS else ALL
+
+
+class Rivals:
+    """Listens; `distrust` hears an envelope's ID, or nothing for all of them."""
+
+    def __init__(self, session: postgres.Session, distrust: Callable[..., None]) -> None:
+        self._session = session
+        self._distrust = distrust
+
+    async def run(self) -> None:
+        """Listen until cancelled; whatever was missed while not listening is made up for by distrusting everything."""
+        attempt = 0
+        while True:
+            try:
+                connection = await self._session.use()
+                await connection.add_listener(CHANNEL, self._heard)
+                self._distrust()
+                attempt = 0
+                while not connection.is_closed():
+                    await asyncio.sleep(LOOK_S)
+            except (HongbaoError, *postgres.LOST) as error:
+                attempt += 1
+                _log.warning("not listening to the other servers", error=str(error))
+            self._session.drop()
+            await postgres.pause(attempt, most_s=1.0)
+
+    def _heard(self, _connection: Any, _pid: int, _channel: str, text: str) -> None:
+        if text == ALL:
+            self._distrust()
+            return
+        for digits in text.split(","):
+            self._distrust(int(digits))

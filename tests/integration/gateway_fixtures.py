@@ -1,0 +1,208 @@
+"""The door for tests: `stack` is all real parts behind it, `door` a gateway in this loop before scripted peers.
+
+The scripted ones commit faults that a real part would not commit on demand. A test module imports what it uses and
+names it in `__all__`.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import uuid
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from cluster.access import Access, find
+from cluster.account import Account
+from cluster.config import StackConfig
+from cluster.stack import Stack
+from envelope.outcomes import Outcome
+from gateway.service import Gateway, GatewaySettings
+from gateway.service import running as running_gateway
+from gateway.tokens import make_token
+from runtime.clock import SystemClock
+from runtime.http import HttpServer
+from sharding.ids import business_date, make_id
+from sharding.topology import ServerSpec, SetSpec, Topology, dump
+from tests.conftest import _passable_folder
+from wire.messages import Op
+from wire.server import Peer, add_link
+
+KEY = "k" * 32
+INDEX = {outcome: number for number, outcome in enumerate(Outcome)}
+WAIT_S = 10.0
+
+
+class Client:
+    """Speaks HTTP to one gateway; `call` returns (status, headers, JSON)."""
+
+    def __init__(self, url: str, token: Callable[[str], str], session: aiohttp.ClientSession) -> None:
+        self.url = url
+        self.token = token
+        self.session = session
+
+    async def call(
+        self, method: str, path: str, user: str | None = "alice", body: Any = None, **headers: str
+    ) -> tuple[int, Any, Any]:
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if user is not None:
+            sent.setdefault("Authorization", f"Bearer {self.token(user)}")
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        if data is not None:
+            sent.setdefault("Content-Type", "application/json")
+        async with self.session.request(method, self.url + path, data=data, headers=sent) as answer:
+            text = await answer.read()
+            is_json = answer.content_type in ("application/json", "application/problem+json")
+            return answer.status, answer.headers, json.loads(text) if is_json and text else text
+
+    async def create(self, user: str = "alice", key: str | None = None, **body: Any) -> dict[str, Any]:
+        status, _, made = await self.call("POST", "/v1/envelopes", user, body, Idempotency_Key=key or uuid.uuid4().hex)
+        assert status == 201, made
+        return made
+
+    async def ask(self, verb: str, user: str, envelope: dict[str, Any], **body: Any) -> dict[str, Any]:
+        body = {"share_token": envelope.get("share_token"), **body}
+        status, _, answer = await self.call("POST", f"/v1/envelopes/{envelope['envelope_id']}/{verb}", user, body)
+        assert status == 200, answer
+        return answer
+
+
+@contextlib.asynccontextmanager
+async def client_of(url: str, token: Callable[[str], str]) -> AsyncIterator[Client]:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session:
+        yield Client(url, token, session)
+
+
+class RealStack:
+    """A running stack."""
+
+    def __init__(self, url: str, access: Access) -> None:
+        self.gateway_url = url
+        self.token = access.token
+        self._access = access
+
+    async def deposit(self, user: str, fen: int) -> None:
+        async with self._access.wallet() as wallet:
+            await wallet.deposit(f"D{uuid.uuid4().hex}", user, fen)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def stack(account: Account) -> AsyncIterator[RealStack]:
+    """Two SETs of one server each, wallet and gateway: real processes, one stack for all tests."""
+    with _passable_folder(account) as folder:
+        config = StackConfig(data=folder / "data", port=0, servers=1, say=lambda _: None)
+        async with Stack(config) as up:
+            yield RealStack(up.gateway_url, find(folder / "data"))
+
+
+@pytest.fixture
+async def client(stack: RealStack) -> AsyncIterator[Client]:
+    async with client_of(stack.gateway_url, stack.token) as one:
+        yield one
+
+
+Answering = Callable[[Peer, int, int, list[Any]], None]
+
+
+class FakePeer:
+    """A setnode server or the wallet as the link sees it: notes what it is asked and answers as `answer` says."""
+
+    def __init__(self, answer: Answering | None = None) -> None:
+        self.asked: list[tuple[int, list[Any]]] = []
+        self.answer: Answering = answer or opened
+        self.port = 0
+        self._server: HttpServer | None = None
+
+    def handle(self, peer: Peer, number: int, op: int, args: list[Any]) -> None:
+        self.asked.append((op, args))
+        self.answer(peer, number, op, args)
+
+    async def start(self) -> None:
+        app = web.Application()
+        add_link(app, self, key=KEY)
+        self._server = HttpServer(app, "127.0.0.1", self.port)
+        await self._server.__aenter__()
+        self.port = self._server.port
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            server, self._server = self._server, None
+            await server.__aexit__()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+def opened(peer: Peer, number: int, op: int, args: list[Any]) -> None:
+    """Answer as a SET with endless shares."""
+    if op in (Op.OPEN, Op.GRAB):
+        peer.reply(number, INDEX[Outcome.OPENED], 100, 0, False, None)
+    elif op == Op.CREATE:
+        peer.reply(number, False, {"envelope_id": str(args[3][0]), "sender": args[0]})
+    elif op == Op.BALANCE:
+        peer.reply(number, 500)
+    else:
+        peer.reply(number, {"envelope_id": str(args[0]), "sender": "alice"})
+
+
+def silent(peer: Peer, number: int, op: int, args: list[Any]) -> None:
+    """Never answer."""
+
+
+class Door(Client):
+    """A gateway in this loop before two servers of one SET and a wallet, all scripted."""
+
+    gateway: Gateway
+    servers: dict[str, FakePeer]
+    wallet: FakePeer
+    topology: Path
+
+    def write_topology(self, version: int, **urls: str) -> None:
+        servers = tuple(ServerSpec(name, url) for name, url in urls.items())
+        dump(Topology(version, 100, (SetSpec("set-1", servers),), self.wallet.url), self.topology)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(WAIT_S):
+            while not holds():
+                await asyncio.sleep(0.01)
+
+    async def until_ready(self) -> None:
+        async with asyncio.timeout(WAIT_S):
+            while (await self.call("GET", "/readyz", None))[0] != 200:
+                await asyncio.sleep(0.01)
+
+
+_serials = itertools.count(1)
+
+
+def some_id() -> str:
+    """An ID of today that nobody has used."""
+    return str(make_id(business_date(SystemClock().now()), next(_serials), 7))
+
+
+@pytest.fixture
+async def door(tmp_path: Path) -> AsyncIterator[Door]:
+    servers, wallet = {"a": FakePeer(), "b": FakePeer()}, FakePeer()
+    for peer in (*servers.values(), wallet):
+        await peer.start()
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session:
+        one = Door("", lambda user: make_token(KEY, user, ttl_s=3600, clock=SystemClock()), session)
+        one.servers, one.wallet, one.topology = servers, wallet, tmp_path / "topology.json"
+        one.write_topology(1, a=servers["a"].url, b=servers["b"].url)
+        settings = GatewaySettings(
+            listen="127.0.0.1:0", topology=str(one.topology), wallet_url=wallet.url,
+            link_key=KEY, token_key=KEY, share_key=KEY, slot_key=KEY,
+        )  # fmt: skip
+        async with running_gateway(settings) as gateway:
+            one.gateway, one.url = gateway, f"http://127.0.0.1:{gateway.port}"
+            await one.until_ready()
+            yield one
+    for peer in (*servers.values(), wallet):
+        await peer.stop()

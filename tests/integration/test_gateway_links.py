@@ -1,0 +1,209 @@
+"""The gateway and the servers behind it: who is called, what is sent again and what never is."""
+
+import asyncio
+
+import pytest
+
+from envelope.errors import Unavailable
+from envelope.outcomes import Outcome
+from gateway import servers as servers_module
+from tests.integration.gateway_fixtures import INDEX, Door, FakePeer, door, silent, some_id
+
+__all__ = ["door"]
+
+
+async def open_one(door: Door, envelope_id: str, user: str = "bob"):
+    status, _, answer = await door.call("POST", f"/v1/envelopes/{envelope_id}/open", user, {})
+    return status, answer
+
+
+async def test_an_envelope_keeps_its_server(door: Door) -> None:
+    """All calls of one envelope go to one server; many envelopes use both."""
+    ids = [some_id() for _ in range(40)]
+    for _ in range(3):
+        for one in ids:
+            assert (await open_one(door, one))[0] == 200
+    seen = {name: {args[0] for _, args in peer.asked} for name, peer in door.servers.items()}
+    assert seen["a"] & seen["b"] == set()
+    assert seen["a"] | seen["b"] == {int(one) for one in ids}
+    assert min(len(one) for one in seen.values()) > 5
+
+
+async def test_a_server_that_is_gone_is_replaced_at_once(door: Door) -> None:
+    """With one server of two away every envelope is answered by the other, without an error between."""
+    ids = [some_id() for _ in range(20)]
+    await door.servers["a"].stop()
+    for one in ids:
+        assert (await open_one(door, one)) == (200, {"result": "opened", "amount_fen": 100, "seq": 0, "last": False})
+    assert len(door.servers["b"].asked) == 20
+
+
+async def test_a_server_that_stops_hands_over(door: Door) -> None:
+    """A call that a stopping server refused goes to the next one; the client hears nothing of it."""
+
+    def stopping(*_):
+        raise Unavailable("stopping", "going")
+
+    door.servers["a"].answer = stopping
+    for _ in range(20):
+        assert (await open_one(door, some_id()))[0] == 200
+    # After the first refusal nobody asks it any more.
+    assert len(door.servers["a"].asked) <= 1
+    assert len(door.servers["b"].asked) == 20
+
+
+async def test_two_servers_that_stop_are_asked_once_each(door: Door) -> None:
+    """There is one second try, not a chase round the ring; the client is told to come again."""
+
+    def stopping(*_):
+        raise Unavailable("stopping", "going", retry_after_s=0.5)
+
+    for peer in door.servers.values():
+        peer.answer = stopping
+    status, headers, problem = await door.call("POST", f"/v1/envelopes/{some_id()}/open", "bob")
+    assert (status, problem["code"], problem["retry"], headers["Retry-After"]) == (503, "stopping", "later", "1")
+    assert [len(peer.asked) for peer in door.servers.values()] == [1, 1]
+
+
+async def test_nobody_there(door: Door) -> None:
+    """With all servers away the answer is 503 at once, and the gateway is not ready."""
+    for peer in door.servers.values():
+        await peer.stop()
+    await door.until(lambda: door.gateway.readiness.missing() != [])
+    status, headers, problem = await door.call("POST", f"/v1/envelopes/{some_id()}/open", "bob")
+    assert (status, problem["code"], problem["retry"]) == (503, "no_server", "later")
+    assert "Retry-After" in headers
+    status, _, problem = await door.call("GET", "/readyz", None)
+    assert (status, problem["code"]) == (503, "not_ready")
+    assert "SET" in problem["detail"]
+
+
+async def test_an_unknown_outcome_is_told_and_not_sent_again(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that was sent and not answered is 504 "repeat it"; the gateway itself never repeats it."""
+    for peer in door.servers.values():
+        peer.answer = silent
+    envelope_id = some_id()
+    asking = asyncio.ensure_future(door.call("POST", f"/v1/envelopes/{envelope_id}/open", "bob"))
+    await door.until(lambda: any(peer.asked for peer in door.servers.values()))
+    (holder,) = (peer for peer in door.servers.values() if peer.asked)
+    await holder.stop()
+    status, headers, problem = await asking
+    assert (status, problem["code"], problem["retry"]) == (504, "outcome_unknown", "repeat")
+    assert "repeat" in problem["detail"]
+    assert "Retry-After" in headers
+    assert sum(len(peer.asked) for peer in door.servers.values()) == 1
+
+
+async def test_a_deadline_is_an_unknown_outcome(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is there and does not answer in time leaves the outcome unknown, too."""
+    for name in door.servers:
+        monkeypatch.setattr(door.gateway.sets._servers.link(name), "_deadline_s", 0.1)
+    for peer in door.servers.values():
+        peer.answer = silent
+    status, answer = await open_one(door, some_id())
+    assert (status, answer["code"]) == (504, "outcome_unknown")
+
+
+async def test_a_client_that_hangs_up_cancels_nothing(door: Door) -> None:
+    """The call of a client that is gone runs on: its answer is taken, and the next client is served."""
+    waiting: list[tuple] = []
+    for peer in door.servers.values():
+        peer.answer = lambda peer, number, *_: waiting.append((peer, number))
+    asking = asyncio.ensure_future(door.call("POST", f"/v1/envelopes/{some_id()}/open", "bob"))
+    await door.until(lambda: waiting)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    peer, number = waiting[0]
+    peer.reply(number, INDEX[Outcome.OPENED], 1, 0, True, None)
+    await door.until(lambda: door.gateway.traffic.in_flight == 0)
+    for one in door.servers.values():
+        one.answer = FakePeer().answer
+    assert (await open_one(door, some_id()))[0] == 200
+
+
+async def test_busy_and_not_found_keep_their_result(door: Door) -> None:
+    """Outcomes that are problems over HTTP still name the result, for a client that reads only that."""
+    for outcome, status in ((Outcome.BUSY, 503), (Outcome.NOT_FOUND, 404)):
+        for one in door.servers.values():
+            one.answer = lambda peer, number, *_, outcome=outcome: peer.reply(
+                number, INDEX[outcome], 0, -1, False, None
+            )
+        for verb in ("open", "grab"):
+            got, headers, problem = await door.call("POST", f"/v1/envelopes/{some_id()}/{verb}", "bob")
+            assert (got, problem["result"], problem["code"]) == (status, outcome.value, outcome.value)
+            assert headers["Content-Type"] == "application/problem+json"
+            assert ("Retry-After" in headers) == (status == 503)
+
+
+async def test_the_topology_is_followed_without_a_restart(door: Door) -> None:
+    """A server that joins gets envelopes, one that leaves gets no more, and no call fails on the way."""
+    newcomer = FakePeer()
+    await newcomer.start()
+    door.write_topology(2, b=door.servers["b"].url, c=newcomer.url)
+    async with asyncio.timeout(10):
+        while not newcomer.asked:
+            assert (await open_one(door, some_id()))[0] == 200
+            await asyncio.sleep(0.02)
+    before = len(door.servers["a"].asked)
+    for _ in range(30):
+        assert (await open_one(door, some_id()))[0] == 200
+    assert len(door.servers["a"].asked) == before
+    assert len(door.gateway.sets._servers._leaving) == 1
+    door.gateway.sets.close()
+    await door.until(lambda: not door.gateway.sets._servers._leaving)
+    await newcomer.stop()
+
+
+async def test_a_server_that_flaps_waits_for_its_envelopes(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that was lost and came back is called again only after it has been up for a while."""
+    monkeypatch.setattr(servers_module, "STEADY_S", 0.4)
+    flapping = door.servers["a"]
+    await flapping.stop()
+    for _ in range(10):
+        assert (await open_one(door, some_id()))[0] == 200
+    loop = asyncio.get_running_loop()
+    await flapping.start()
+    back = loop.time()
+    async with asyncio.timeout(10):
+        while not flapping.asked:
+            assert (await open_one(door, some_id()))[0] == 200
+            await asyncio.sleep(0.01)
+    assert loop.time() - back > 0.4
+
+
+async def test_the_last_server_of_a_set_need_not_wait(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no server is steady, one that has just come back will do."""
+    monkeypatch.setattr(servers_module, "STEADY_S", 1000.0)
+    for peer in door.servers.values():
+        await peer.stop()
+    await door.until(lambda: door.gateway.readiness.missing() != [])
+    await door.servers["b"].start()
+    await door.until_ready()
+    assert (await open_one(door, some_id()))[0] == 200
+
+
+async def test_the_wallet_away(door: Door) -> None:
+    """Without the wallet its calls are 503; opens go on."""
+    await door.wallet.stop()
+    await door.until(lambda: not door.gateway.wallet_link.up)
+    status, headers, problem = await door.call("GET", "/v1/me/wallet", "bob")
+    assert (status, problem["code"]) == (503, "peer_down")
+    assert "wallet" not in problem["detail"]
+    assert "Retry-After" in headers
+    assert (await open_one(door, some_id()))[0] == 200
+
+
+async def test_what_a_create_carries(door: Door) -> None:
+    """A create repeated carries the same key, fingerprint, slot and candidates; another body another fingerprint."""
+    body = {"kind": "lucky", "total_fen": 100, "count": 2}
+    for total_fen in (100, 100, 200):
+        await door.create("alice", key="one", **{**body, "total_fen": total_fen})
+    calls = [args for peer in door.servers.values() for _, args in peer.asked]
+    assert len(calls) == 3
+    assert calls[0] == calls[1]
+    sender, create_key, fingerprint, candidates, terms = calls[2]
+    assert (sender, create_key, candidates) == ("alice", calls[0][1], calls[0][3])
+    assert fingerprint != calls[0][2]
+    assert len(set(candidates)) == 4
+    assert len({one % 1000 for one in candidates}) == 1
+    assert (terms["total_fen"], terms["split"]) == (200, "double_mean")

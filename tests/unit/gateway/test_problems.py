@@ -1,0 +1,72 @@
+"""The table of problems: complete, consistent, and the only place that decides a status."""
+
+import re
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+
+from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
+from envelope.outcomes import Outcome
+from gateway.problems import PROBLEMS, STATUS_OF, Retry, problem_of
+
+ROOT = Path(__file__).resolve().parents[3]
+ROOMS = ("envelope", "sharding", "wire", "setnode", "wallet", "gateway", "runtime")
+# Raised where no request is: at start, in commands, in files read by a person.
+ELSEWHERE = {"settings_invalid", "topology_invalid", "malformed_document"}
+
+
+def raised_codes():
+    pattern = re.compile(r"(?:Refused|Unavailable|HongbaoError)\(\s*\"([a-z_]+)\"")
+    sources = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    return {code for path in sources for code in pattern.findall(path.read_text())} - ELSEWHERE
+
+
+def test_every_code_that_can_be_raised_has_a_row():
+    """Whatever a room refuses, the table knows what it is over HTTP."""
+    codes = raised_codes()
+    assert len(codes) > 40
+    assert codes - PROBLEMS.keys() == set()
+
+
+@pytest.mark.parametrize(("code", "row"), PROBLEMS.items())
+def test_rows_are_consistent(code, row):
+    """A row has an error status and a title; what may be tried again is a 5xx and the other way round."""
+    assert re.fullmatch(r"[a-z_]+", code)
+    assert 400 <= row.status < 600
+    assert HTTPStatus(row.status)
+    assert row.title
+    if code != "invariant_broken":
+        assert (row.retry is not Retry.NEVER) == (row.status >= 500)
+
+
+def test_outcomes_are_answers():
+    """Every outcome has a status; only not_found and busy are problems."""
+    assert {one for one in Outcome if STATUS_OF[one] != 200} == {Outcome.NOT_FOUND, Outcome.BUSY}
+    assert (STATUS_OF[Outcome.NOT_FOUND], STATUS_OF[Outcome.BUSY]) == (404, 503)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "retry"),
+    [
+        (Refused("insufficient_funds", ""), 409, Retry.NEVER),
+        (Refused("not_in_the_table", ""), 400, Retry.NEVER),
+        (Unavailable("busy", ""), 503, Retry.LATER),
+        (Unavailable("not_in_the_table", ""), 503, Retry.LATER),
+        (Unavailable("not_in_the_table", "", outcome_known=False), 504, Retry.REPEAT),
+        (Unavailable("outcome_unknown", "", outcome_known=False), 504, Retry.REPEAT),
+        (Unavailable("database_unavailable", "", outcome_known=False), 504, Retry.REPEAT),
+        (Unavailable("internal_error", "", outcome_known=False), 500, Retry.REPEAT),
+        (InvariantBroken("x", ""), 500, Retry.NEVER),
+        (HongbaoError("internal_error", ""), 500, Retry.REPEAT),
+    ],
+)
+def test_errors_find_their_row(error, status, retry):
+    """Known codes by the table, others by class, and an unknown outcome is never told as a failure."""
+    row = problem_of(error)
+    assert (row.status, row.retry) == (status, retry)
+
+
+def test_our_inside_is_not_told():
+    """What is our own fault speaks of no server and no query."""
+    assert all(row.detail for row in PROBLEMS.values() if row.status == 500)

@@ -1,0 +1,145 @@
+"""Bearer tokens: only a signed, unexpired token of a well-formed user passes, and a remembered one expires, too."""
+
+import base64
+import json
+from datetime import UTC, datetime
+
+import jwt
+import pytest
+
+from envelope.errors import InvariantBroken, Refused
+from gateway.tokens import Tokens, make_token
+from runtime.clock import ManualClock
+
+KEY = "k" * 32
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+NOW_S = int(NOW.timestamp())
+
+
+@pytest.fixture
+def clock():
+    return ManualClock(NOW)
+
+
+@pytest.fixture
+def tokens(clock):
+    return Tokens(KEY, clock, cache=4)
+
+
+def signed(claims, *, key=KEY, algorithm="HS256", **headers):
+    return "Bearer " + jwt.encode(claims, key, algorithm=algorithm, headers=headers or None)
+
+
+def refusal(tokens, authorization):
+    with pytest.raises(Refused) as caught:
+        tokens.user_of(authorization)
+    return caught.value.code
+
+
+def test_a_good_token_names_its_user(tokens, clock):
+    """What make_token makes passes, once and again; the scheme's case does not matter."""
+    token = make_token(KEY, "alice", ttl_s=60, clock=clock)
+    assert [
+        tokens.user_of(f"Bearer {token}"),
+        tokens.user_of(f"Bearer {token}"),
+        tokens.user_of(f"bearer {token}"),
+    ] == ["alice"] * 3
+
+
+@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Bearer   ", "Basic YWxpY2U6eA==", "abc"])
+def test_without_a_token(tokens, header):
+    """No bearer token is told apart from a bad one."""
+    assert refusal(tokens, header) == "token_missing"
+
+
+GOOD = {"sub": "alice", "exp": NOW_S + 60}
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"exp": NOW_S + 60},
+        {"sub": "alice"},
+        {"sub": 7, "exp": NOW_S + 60},
+        {"sub": "", "exp": NOW_S + 60},
+        {"sub": "a" * 41, "exp": NOW_S + 60},
+        {"sub": "al ice", "exp": NOW_S + 60},
+        {"sub": "al\nice", "exp": NOW_S + 60},
+        {"sub": "alice\n", "exp": NOW_S + 60},
+        {"sub": "-alice", "exp": NOW_S + 60},
+        {"sub": "alicé", "exp": NOW_S + 60},
+        {"sub": "user:alice", "exp": NOW_S + 60},
+        {"sub": "alice", "exp": "soon"},
+        {"sub": "alice", "exp": True},
+        {"sub": "alice", "exp": None},
+        {"sub": "alice", "exp": [NOW_S + 60]},
+        {"sub": "alice", "exp": float("inf")},
+        {"sub": "alice", "exp": float("nan")},
+        {**GOOD, "nbf": NOW_S + 30},
+        {**GOOD, "nbf": "x"},
+    ],
+)
+def test_claims_that_do_not_pass(tokens, claims):
+    """A correctly signed token must still name a well-formed user and an expiry."""
+    assert refusal(tokens, signed(claims)) == "token_invalid"
+
+
+def unsigned(header, claims):
+    parts = [base64.urlsafe_b64encode(json.dumps(one).encode()).rstrip(b"=").decode() for one in (header, claims)]
+    return ".".join([*parts, ""])
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        signed(GOOD, key="x" * 32),
+        signed(GOOD, key="k" * 64, algorithm="HS512"),
+        "Bearer " + unsigned({"alg": "none", "typ": "JWT"}, GOOD),
+        "Bearer " + unsigned({"alg": "HS256"}, GOOD),
+        "Bearer " + unsigned({"alg": "RS256"}, GOOD),
+        signed(GOOD)[:-2],
+        signed(GOOD) + "A",
+        signed(GOOD).replace(".", "", 1),
+        "Bearer a.b.c",
+        "Bearer ...",
+        "Bearer \ud800",
+        "Bearer " + "é" * 20,
+        "Bearer " + "a" * 5000,
+        "Bearer " + base64.urlsafe_b64encode(b"[" * 900).decode() + ".e30.x",
+    ],
+)
+def test_forged_and_malformed(tokens, header):
+    """Another key, another algorithm, none, or bytes that are no token: invalid, never an error of ours."""
+    assert refusal(tokens, header) == "token_invalid"
+
+
+def test_expiry_also_ends_a_remembered_token(tokens, clock):
+    """The cache honours `exp` to the second, and goes on refusing."""
+    header = signed(GOOD)
+    assert tokens.user_of(header) == "alice"
+    clock.advance(seconds=59)
+    assert tokens.user_of(header) == "alice"
+    clock.advance(seconds=1)
+    assert [refusal(tokens, header), refusal(tokens, header)] == ["token_expired"] * 2
+
+
+def test_the_cache_is_bounded_and_keeps_whom_it_sees(tokens, clock):
+    """However many tokens come, at most two generations are kept; all of them keep passing."""
+    headers = [signed({"sub": f"user{number}", "exp": NOW_S + 60}) for number in range(50)]
+    for number, header in enumerate([*headers, *headers]):
+        assert tokens.user_of(header) == f"user{number % 50}"
+        assert len(tokens._young) + len(tokens._old) <= 8
+
+
+def test_a_hot_token_is_not_verified_again(tokens, monkeypatch):
+    """After the first time a token costs no cryptography."""
+    header = signed(GOOD)
+    tokens.user_of(header)
+    monkeypatch.setattr(tokens, "_verify", None)
+    assert tokens.user_of(header) == "alice"
+
+
+def test_a_short_key_is_refused(clock):
+    """A key that could be guessed does not start."""
+    with pytest.raises(InvariantBroken):
+        Tokens("short", clock)
