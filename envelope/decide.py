@@ -35,7 +35,10 @@ def judge(log: ClaimLog, user: str, *, token_ok: bool, now_ms: int) -> Answer:
     seq = log.winners.get(user)
     if seq is not None:
         return _held(log, seq, Outcome.ALREADY_OPENED)
-    if not may_see(log, user, token_ok=token_ok) or (terms.invited is not None and user not in terms.invited):
+    if terms.invited is None:
+        if not token_ok and user != terms.sender:
+            return NOT_INVITED
+    elif user not in terms.invited:
         return NOT_INVITED
     if log.closing is not None:
         return EXPIRED if log.closing.entry is Entry.EXPIRED else CANCELED

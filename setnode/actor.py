@@ -111,7 +111,11 @@ class Actor:
         """Take a request: answer it at once if that needs no write and nobody waits before it."""
         self.touched = True
         if self.phase is Phase.IDLE:
-            if request.ask is not Ask.OPEN and self.generation != self.stage.generation:
+            if request.ask is Ask.OPEN:
+                # Whoever may win goes straight to the mailbox; the ladder is asked once, when the batch is made.
+                if self._cannot_win(request.user) and self._answer_now(request):
+                    return
+            elif self.generation != self.stage.generation:
                 # Another server may have written meanwhile. An open needs no such care: if the log is old its claim
                 # meets the rival's and is decided again.
                 self._ask_for_log()
@@ -255,6 +259,10 @@ class Actor:
         if self.mailbox is None:
             self.mailbox = []
         return self.mailbox
+
+    def _cannot_win(self, user: str) -> bool:
+        log = self.log
+        return log is None or log.closing is not None or user in log.winners or log.sold_out
 
     def _answer_now(self, request: Request) -> bool:
         if request.ask is Ask.DETAIL:

@@ -1,85 +1,70 @@
-"""What one transaction of the claim log will write: columns, as Postgres takes them by unnest."""
+"""What one transaction of the claim log will write: rows, in the order of columns in which Postgres takes them."""
 
 from typing import TYPE_CHECKING
 
 from envelope.claim_log import ClaimLog, Closing
 from envelope.decide import Answer
+from runtime.clock import from_ms
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from setnode.actor import Actor
+
+COLUMNS = ("envelope_id", "slot", "seq", "shares", "kind", "user_id", "amount_fen", "claimed_at")
+"""Of a row in `ClaimBatch.claims` and of the table."""
+
+Row = tuple[int, int, int, int, str, str, int, "datetime"]
 
 
 class ClaimBatch:
     """Claims (opens and closings) and wrong passwords of any number of envelopes, and the actors that decided them.
 
     `at_ms` is the instant of all its claims, in memory and in the database alike. `receivers` is who gets the money of
-    each claim: the user who opened, or the sender for a closing entry.
+    each claim: the user who opened, or the sender for a closing entry. `tries` are (envelope, user, wrong tries).
     """
 
-    __slots__ = (
-        "actors",
-        "amounts",
-        "at_ms",
-        "envelope_ids",
-        "kinds",
-        "receivers",
-        "seqs",
-        "shares",
-        "tries_counts",
-        "tries_ids",
-        "tries_users",
-        "users",
-    )
+    __slots__ = ("actors", "at", "at_ms", "claims", "receivers", "tries")
 
     def __init__(self, at_ms: int) -> None:
         self.at_ms = at_ms
+        self.at = from_ms(at_ms)
         self.actors: list[Actor] = []
-        self.envelope_ids: list[int] = []
-        self.seqs: list[int] = []
-        self.shares: list[int] = []
-        self.kinds: list[str] = []
-        self.users: list[str] = []
-        self.amounts: list[int] = []
+        self.claims: list[Row] = []
         self.receivers: list[str] = []
-        self.tries_ids: list[int] = []
-        self.tries_users: list[str] = []
-        self.tries_counts: list[int] = []
+        self.tries: list[tuple[int, str, int]] = []
 
     def __len__(self) -> int:
-        return len(self.envelope_ids) + len(self.tries_ids)
+        return len(self.claims) + len(self.tries)
 
     def mark(self) -> tuple[int, int]:
         """Return how much has been added: claims and wrong tries."""
-        return len(self.envelope_ids), len(self.tries_ids)
+        return len(self.claims), len(self.tries)
 
     def add_open(self, log: ClaimLog, user: str, answer: Answer) -> None:
         """Add the claim of one share."""
-        self._add(log, answer.seq, "open", user, answer.amount_fen, user)
+        terms = log.terms
+        envelope_id = terms.envelope_id
+        self.claims.append(
+            (envelope_id, envelope_id % 1000, answer.seq, terms.count, "open", user, answer.amount_fen, self.at)
+        )
+        self.receivers.append(user)
 
     def add_closing(self, log: ClaimLog, closing: Closing) -> None:
         """Add the entry that returns what is left to the sender."""
-        self._add(log, closing.seq, closing.entry.value, "", closing.amount_fen, log.terms.sender)
+        terms, kind = log.terms, closing.entry.value
+        self.claims.append(
+            (terms.envelope_id, terms.slot, closing.seq, terms.count, kind, "", closing.amount_fen, self.at)
+        )
+        self.receivers.append(terms.sender)
 
     def add_wrong_try(self, log: ClaimLog, user: str) -> None:
         """Add the user's count of wrong passwords as it is now."""
-        self.tries_ids.append(log.terms.envelope_id)
-        self.tries_users.append(user)
-        self.tries_counts.append((log.wrong_tries or {})[user])
+        self.tries.append((log.terms.envelope_id, user, (log.wrong_tries or {})[user]))
 
     def cut_back(self, mark: tuple[int, int]) -> None:
         """Drop everything above `mark` (what one actor had added before its log turned out broken)."""
         claims, tries = mark
-        for rows in (self.envelope_ids, self.seqs, self.shares, self.kinds, self.users, self.amounts, self.receivers):
-            del rows[claims:]
-        for rows in (self.tries_ids, self.tries_users, self.tries_counts):
-            del rows[tries:]
-
-    def _add(self, log: ClaimLog, seq: int, kind: str, user: str, amount_fen: int, receiver: str) -> None:
-        terms = log.terms
-        self.envelope_ids.append(terms.envelope_id)
-        self.seqs.append(seq)
-        self.shares.append(terms.count)
-        self.kinds.append(kind)
-        self.users.append(user)
-        self.amounts.append(amount_fen)
-        self.receivers.append(receiver)
+        del self.claims[claims:]
+        del self.receivers[claims:]
+        del self.tries[tries:]

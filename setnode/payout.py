@@ -82,13 +82,14 @@ class Payouts:
         if len(self._held) >= PAY_QUEUE:
             self._overflow = True
             return
-        rows = zip(batch.envelope_ids, batch.seqs, batch.users, batch.receivers, batch.amounts, strict=True)
-        picked = [row for row in rows if row[0] not in refused] if refused else list(rows)
-        orders = [
-            Order(payout_order(envelope_id, seq), PayKind.CLAIM if user else PayKind.REFUND, receiver, fen, envelope_id)
-            for envelope_id, seq, user, receiver, fen in picked
-        ]
-        self._take(Bundle(batch_id, orders, [row[1] for row in picked], time.monotonic()))
+        orders, seqs = [], []
+        claim_kind, refund = PayKind.CLAIM, PayKind.REFUND
+        for (envelope_id, _, seq, _, _, user, fen, _), receiver in zip(batch.claims, batch.receivers, strict=True):
+            if envelope_id not in refused:
+                kind = claim_kind if user else refund
+                orders.append(Order(payout_order(envelope_id, seq), kind, receiver, fen, envelope_id))
+                seqs.append(seq)
+        self._take(Bundle(batch_id, orders, seqs, time.monotonic()))
 
     async def run(self) -> None:
         """Pay until cancelled."""

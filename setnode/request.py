@@ -30,7 +30,7 @@ class Request:
     __slots__ = ("arrived", "ask", "decision", "in_doubt", "number", "password_mac", "peer", "token_ok", "user")
 
     def __init__(
-        self, ask: Ask, user: str, *, token_ok: bool, password_mac: str | None, peer: Peer, number: int, arrived: float
+        self, ask: Ask, user: str, token_ok: bool, password_mac: str | None, peer: Peer, number: int, arrived: float
     ) -> None:
         self.ask = ask
         self.user = user

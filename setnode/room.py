@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
@@ -68,9 +69,7 @@ class Room:
         password = args[3] if ask is Ask.OPEN else None
         password_mac = None if password is None else mac(self._password_key, envelope_id, password)
         token_ok = ask is Ask.CANCEL or bool(args[2])
-        request = Request(
-            ask, user, token_ok=token_ok, password_mac=password_mac, peer=peer, number=number, arrived=self._loop_time()
-        )
+        request = Request(ask, user, token_ok, password_mac, peer, number, self._loop_time())
         self._registry.offer(envelope_id, request)
 
     async def _create(self, peer: Peer, number: int, create: Create) -> None:
@@ -99,10 +98,17 @@ def _check_user(user: object) -> None:
 
 
 def _check_day(envelope_id: int) -> None:
+    if not _is_day(envelope_id // 10**13):
+        raise Refused("malformed_envelope_id", "this envelope ID is of a day that never was")
+
+
+@lru_cache(maxsize=1024)
+def _is_day(digits: int) -> bool:
     try:
-        first_id(day_of(envelope_id))
+        first_id(day_of(digits * 10**13))
     except (ValueError, InvariantBroken):
-        raise Refused("malformed_envelope_id", "this envelope ID is of a day that never was") from None
+        return False
+    return True
 
 
 def _understand(args: list[Any]) -> Create:

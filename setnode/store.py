@@ -12,9 +12,11 @@ import asyncpg
 from envelope.terms import Terms
 from runtime.clock import from_ms
 from setnode import queries
-from setnode.batch import ClaimBatch
+from setnode.batch import COLUMNS, ClaimBatch
+from setnode.limits import COPY_FROM
 
 _APPEND = queries.read("append_claims")
+_BOX = queries.read("box_claims")
 _CONTENDED = queries.read("append_contended")
 _WRONG = queries.read("count_wrong_passwords")
 _INSERT = queries.read("insert_envelopes")
@@ -32,30 +34,41 @@ class Written(NamedTuple):
 async def append_claims(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
     """Write a batch of claims in one transaction; durable when it returns.
 
-    The plain way is strict and one round trip; a unique violation (a second writer) takes the contended way, which
-    is all or nothing per envelope. `foreign` is what the owners of envelopes we stand in for are told (`rivals`).
+    The plain way is strict: one statement for a few claims, COPY for many. A unique violation (a second writer) takes
+    the contended way, which is all or nothing per envelope. `foreign` is what the owners of envelopes we stand in for
+    are told (`rivals`).
     """
-    if batch.tries_ids:
+    if batch.tries:
         async with connection.transaction():
-            await connection.execute(_WRONG, batch.tries_ids, batch.tries_users, batch.tries_counts)
-            if not batch.envelope_ids:
+            await connection.execute(_WRONG, *map(list, zip(*batch.tries, strict=True)))
+            if not batch.claims:
                 return Written(None)
             return await _contended(connection, batch, server, foreign)
     try:
+        if len(batch.claims) >= COPY_FROM:
+            return await _copy(connection, batch, server, foreign)
         return Written(await connection.fetchval(_APPEND, *_columns(batch), server, foreign))
     except asyncpg.UniqueViolationError:
         return await _contended(connection, batch, server, foreign)
 
 
+async def _copy(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
+    """COPY the claims and box them, in one transaction: four round trips, and half the work per claim on both sides."""
+    async with connection.transaction():
+        await connection.copy_records_to_table("claim", records=batch.claims, columns=COLUMNS)
+        ids, seqs = [row[0] for row in batch.claims], [row[2] for row in batch.claims]
+        return Written(await connection.fetchval(_BOX, batch.at, server, ids, seqs, foreign))
+
+
 async def _contended(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
     row = await connection.fetchrow(_CONTENDED, *_columns(batch), server, foreign)
     written = frozenset(row["envelope_ids"] or ())
-    return Written(row["batch_id"], frozenset(batch.envelope_ids) - written)
+    return Written(row["batch_id"], frozenset(claim[0] for claim in batch.claims) - written)
 
 
 def _columns(batch: ClaimBatch) -> tuple[Any, ...]:
-    at = from_ms(batch.at_ms)
-    return (batch.envelope_ids, batch.seqs, batch.shares, batch.kinds, batch.users, batch.amounts, at)
+    ids, _, seqs, shares, kinds, users, amounts, _ = zip(*batch.claims, strict=True)
+    return (ids, seqs, shares, kinds, users, amounts, batch.at)
 
 
 async def insert_envelopes(connection: Connection, batch: Sequence[Terms]) -> set[int]:

@@ -5,7 +5,7 @@ import hashlib
 
 def payout_order(envelope_id: int, seq: int) -> str:
     """Return the order number of the wallet credit for claim `seq` (a refund is the closing entry's claim)."""
-    return f"{envelope_id:019d}.{seq}"
+    return f"{envelope_id}.{seq}"  # IDs have 19 digits, the first is never 0
 
 
 def fund_order(create_key: str) -> str:

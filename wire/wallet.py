@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from wire.link import Link
 from wire.messages import Fund, Op, Pay, PayKind
 
+_PAY = tuple(Pay)
+
 
 class Order(NamedTuple):
     """One credit out of an escrow: `kind` says whether it pays a claim or refunds the sender."""
@@ -45,7 +47,7 @@ class WalletClient:
     async def pay(self, orders: Sequence[Order]) -> list[tuple[Pay, str | None]]:
         """Pay `orders`; one result each, in order. PAID is durable when returned."""
         (results,) = await self._link.call(Op.PAY, orders)
-        return [(Pay(status), reason) for status, reason in results]
+        return [(_PAY[status], reason) for status, reason in results]
 
     async def funds(self, after: int, until_ms: int, limit: int) -> list[tuple[int, int, str, int]]:
         """Return (fund ID, envelope ID, sender, total_fen) of creates paid in after `after` and before `until_ms`."""
