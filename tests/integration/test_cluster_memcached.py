@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import memcached as module
+from cluster import programs
 from cluster.account import Account
 from cluster.memcached import Memcached, MemcachedSpec, answers
 from envelope.errors import Refused
@@ -30,13 +30,13 @@ async def test_a_missing_memcached_is_one_line(
     """Without memcached on PATH and without a way to fetch it, the error says what to install."""
     real = shutil.which
     monkeypatch.setattr(
-        module.shutil, "which", lambda name, **more: None if name == "memcached" else real(name, **more)
+        programs.shutil, "which", lambda name, **more: None if name == "memcached" else real(name, **more)
     )
 
-    async def cannot_fetch(_: Path) -> None:
+    async def cannot_fetch(_name: str, _tools: Path) -> None:
         pass
 
-    monkeypatch.setattr(module, "_fetch", cannot_fetch)
+    monkeypatch.setattr(programs, "_fetch", cannot_fetch)
     spec = MemcachedSpec("cache", server_folder, server_folder / "cache.log", tools=server_folder / "none")
     with pytest.raises(Refused, match="install it") as caught:
         await Memcached(spec, account=account).start()

@@ -305,7 +305,7 @@ def test_an_invariant_that_breaks_while_deciding_cuts_its_rows_from_the_batch(st
 
 
 def test_cut_back_drops_every_column():
-    """What was added after the mark is gone from all columns alike."""
+    """What was added after the mark is gone from all of it alike."""
     batch = ClaimBatch(OPENS)
     log = ClaimLog(terms())
     batch.add_open(log, "a", Answer(Outcome.OPENED, log.amounts[log.append("a", OPENS)], 0))
@@ -317,7 +317,7 @@ def test_cut_back_drops_every_column():
     batch.cut_back(mark)
     columns = [batch.claims, batch.receivers]
     assert [len(column) for column in columns] == [1, 1]
-    assert [batch.tries_ids, batch.tries_users, batch.tries_counts] == [[], [], []]
+    assert batch.tries == []
 
 
 def test_a_closing_refunds_the_sender_and_a_cancel_repeats_its_answer(stage):
