@@ -38,6 +38,7 @@ def collect_rarely() -> None:
     Live envelopes are hundreds of thousands of long-lived objects without cycles; with the default thresholds the
     collector walks all of them many times a second, which took half of the time of an open (measured).
     """
+    sys.setswitchinterval(0.0005)
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from envelope.errors import HongbaoError, Unavailable
 from runtime import logs, metrics, postgres
 from setnode.admission import Admission, Lease
-from setnode.limits import COMMIT_PATIENCE_S, TURN_S
+from setnode.limits import COMMIT_PATIENCE_S, GRACE_S, TURN_S
 
 FAILED_PAUSE_S = 0.5
 """Longest pause of a worker whose transactions fail."""
@@ -106,8 +106,18 @@ class Committer(Generic[Batch]):
             batch = self._lane.gather(full)
             if batch is not None and not await self._commit(session, batch):
                 return False
-            if not self._lane.wanted.is_set() or loop.time() >= over:
+            if loop.time() >= over or not await self._more_soon():
                 return True
+
+    async def _more_soon(self) -> bool:
+        """Say whether there is more to write; under load the next requests are on their way back already."""
+        if not self._lane.wanted.is_set():
+            try:
+                async with asyncio.timeout(GRACE_S):
+                    await self._lane.wanted.wait()
+            except TimeoutError:
+                return False
+        return True
 
     async def _commit(self, session: postgres.Session, batch: Batch) -> bool:
         """Run one transaction to its end, whatever happens to us meanwhile: a commit is never cancelled."""

@@ -24,6 +24,8 @@ CREATE_BATCH = 1_000
 """Envelopes of one transaction; a header is about three times a claim."""
 TURN_S = 0.05
 """How long one entry may serve back-to-back transactions: saves two CAS exchanges a transaction under load."""
+GRACE_S = 0.01
+"""How long an entry is kept for requests that may come back at once: the answers of the last commit call them forth."""
 ADMISSION_WAIT_S = 0.25
 """How long a transaction waits at the cap before those in it are told `busy`."""
 LOAD_BATCH = 500
