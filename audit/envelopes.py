@@ -7,8 +7,7 @@ from typing import Any
 from audit.report import Report
 from envelope.claim_log import ClaimLog
 from envelope.errors import HongbaoError, InvariantBroken
-from envelope.split import Split
-from envelope.terms import Kind, Terms
+from schema.headers import read_terms
 
 SKEW_MS = 60_000
 """Clocks are set back, and those of two servers differ; rows are never changed, so this must not cry wolf."""
@@ -22,7 +21,7 @@ def replay(header: Any, claims: Sequence[Any], report: Report) -> ClaimLog | Non
     """
     envelope_id = header["envelope_id"]
     try:
-        log = ClaimLog(_terms(header))
+        log = ClaimLog(read_terms(header))
         log.restore((row["seq"], row["kind"], row["user_id"], row["amount_fen"], row["at_ms"]) for row in claims)
     except InvariantBroken as broken:
         claimed = sum(row["amount_fen"] for row in claims)
@@ -39,21 +38,3 @@ def replay(header: Any, claims: Sequence[Any], report: Report) -> ClaimLog | Non
     if not log.final and not header["due"]:
         report.add("open_envelope_is_due", envelope_id, "nothing will ever close it", log.left_fen)
     return log
-
-
-def _terms(row: Any) -> Terms:
-    return Terms(
-        envelope_id=row["envelope_id"],
-        sender=row["sender"],
-        kind=Kind(row["kind"]),
-        split=Split(row["split"]),
-        split_version=row["split_version"],
-        total_fen=row["total_fen"],
-        count=row["shares"],
-        greeting="",
-        created_at_ms=0,
-        opens_at_ms=0,
-        expires_at_ms=row["expires_at_ms"],
-        seed=bytes.fromhex(row["seed"]),
-        create_key=row["create_key"],
-    )

@@ -12,63 +12,16 @@ can be lost.
 An invariant that breaks leads to FROZEN from anywhere: nobody is answered from a log that is not the truth.
 """
 
-from enum import IntEnum
-from typing import Protocol
-
 from envelope.claim_log import ClaimLog
 from envelope.decide import NOT_FOUND, Answer, judge, may_see, open_share
 from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from envelope.outcomes import Entry, Outcome
 from setnode.batch import ClaimBatch
+from setnode.doubt import may_have_written, truth, unknown
 from setnode.limits import FROZEN_S, MAILBOX
 from setnode.request import Ask, Request
+from setnode.stage import FOREIGN, Phase, Stage
 from setnode.views import detail_view
-
-FOREIGN = -1
-"""The generation of an actor whose envelope belongs to another server: never the present one."""
-
-
-class Phase(IntEnum):
-    """Where an actor is; see the picture above."""
-
-    LOADING = 0
-    IDLE = 1
-    READY = 2
-    WRITING = 3
-    FROZEN = 4
-
-
-class Stage(Protocol):
-    """What an actor needs of its surroundings. `tally` counts answers by `Outcome.code`."""
-
-    tally: list[int]
-
-    def now_ms(self) -> int:
-        """Return the instant of the business clock."""
-
-    def loop_time(self) -> float:
-        """Return the event loop's time, as in `Request.arrived`."""
-
-    def want_commit(self, actor: "Actor") -> None:
-        """Ask the committer to collect from this actor."""
-
-    def want_load(self, actor: "Actor") -> None:
-        """Ask the loader for this actor's log."""
-
-    def weigh(self, actor: "Actor", shares: int) -> None:
-        """Note how many shares this actor now holds in memory."""
-
-    generation: int
-    """Counts the moments at which another server may have taken over and given back."""
-
-    def standing(self, envelope_id: int) -> int:
-        """Return the generation, or FOREIGN for an envelope that another server should be serving."""
-
-    def broken(self, actor: "Actor", error: InvariantBroken) -> None:
-        """Shout: the money of this envelope is not what it should be."""
-
-    def forget(self, actor: "Actor") -> None:
-        """Drop an actor that nobody waits for."""
 
 
 class Actor:
@@ -189,7 +142,7 @@ class Actor:
         """
         decided, self.decided = self.decided or [], None
         for request in decided:
-            request.in_doubt |= in_doubt and _may_have_written(request)
+            request.in_doubt |= in_doubt and may_have_written(request)
         self.mailbox = decided + (self.mailbox or [])
         self._ask_for_log()
 
@@ -218,7 +171,7 @@ class Actor:
         self.phase = Phase.FROZEN
         self.frozen_until = self.stage.loop_time() + FROZEN_S
         for request in waiting:
-            request.fail(_unknown() if request.in_doubt else _frozen())
+            request.fail(unknown() if request.in_doubt else _frozen())
 
     def _knock(self) -> None:
         """Read the log again once in a while: an operator may have mended it."""
@@ -234,7 +187,7 @@ class Actor:
         mailbox, self.mailbox = self.mailbox, None
         for request in mailbox or ():
             answer = None if self.log is None else self._without_write(request)
-            self._answer(request, answer or (_unknown() if request.in_doubt else error))
+            self._answer(request, answer or (unknown() if request.in_doubt else error))
         if self.log is not None:
             self.phase = Phase.IDLE
 
@@ -287,7 +240,7 @@ class Actor:
             return None
         answer = judge(self.log, request.user, token_ok=request.token_ok, now_ms=self.stage.now_ms())
         open_wins = request.ask is Ask.OPEN and answer.outcome is Outcome.OPENABLE
-        return None if open_wins else _truth(self.log, request, answer)
+        return None if open_wins else truth(self.log, request, answer)
 
     def _refuse(self, request: Request) -> Answer | HongbaoError:
         return self._without_write(request) or Unavailable("busy", "this envelope is very busy; try again")
@@ -310,7 +263,7 @@ class Actor:
             batch.add_open(log, request.user, answer)
         elif answer.outcome is Outcome.WRONG_PASSWORD and answer.extra and answer.extra.pop("counted", False):
             batch.add_wrong_try(log, request.user)
-        return _truth(log, request, answer)
+        return truth(log, request, answer)
 
     def _decide_cancel(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> HongbaoError | None:
         if request.user != log.terms.sender:
@@ -334,35 +287,6 @@ class Actor:
             request.tell(detail_view(log, request.user, self.stage.now_ms()))
         else:
             request.fail(_hidden())
-
-
-def _may_have_written(request: Request) -> bool:
-    decision = request.decision
-    if isinstance(decision, tuple):
-        return decision.outcome is Outcome.OPENED
-    return request.ask is Ask.CANCEL and decision is None
-
-
-def _truth(log: ClaimLog, request: Request, answer: Answer) -> Answer | HongbaoError:
-    """Return what an open hears; one `in_doubt` hears only what the log proves.
-
-    Found at the seq that it was given, this very request wrote the claim and only the news of it was lost. Not found,
-    its transaction may still be on its way into the log, unless that is final: a rung that rests on the hour or on a
-    password proves nothing.
-    """
-    if not request.in_doubt:
-        return answer
-    if answer.outcome is Outcome.ALREADY_OPENED:
-        before = request.decision
-        same = isinstance(before, tuple) and before.seq == answer.seq
-        return answer._replace(outcome=Outcome.OPENED) if same else answer
-    return answer if answer.outcome is Outcome.OPENED or log.final else _unknown()
-
-
-def _unknown() -> Unavailable:
-    return Unavailable(
-        "outcome_unknown", "repeat the request: it is safe and tells the real outcome", outcome_known=False
-    )
 
 
 def _hidden() -> Refused:

@@ -10,9 +10,10 @@ from runtime import metrics
 from runtime.clock import Clock
 from runtime.postgres import is_lost
 from setnode import rivals
-from setnode.actor import Actor, Phase
+from setnode.actor import Actor
 from setnode.batch import ClaimBatch
 from setnode.limits import BATCH_PER_ENVELOPE, BATCH_ROWS, CROWD, HOT_AT, STALE_S
+from setnode.stage import Phase
 from setnode.store import Written, append_claims
 
 _depth = metrics.sizes("hongbao_mailbox_depth", "Requests waiting at an envelope when a batch collects it")

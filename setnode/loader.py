@@ -12,12 +12,12 @@ from typing import Any
 
 from envelope.claim_log import ClaimLog
 from envelope.errors import HongbaoError, InvariantBroken, Unavailable
-from envelope.split import Split
-from envelope.terms import Kind, Terms
 from runtime import logs, metrics, postgres
+from schema.headers import read_terms
 from setnode import queries
-from setnode.actor import Actor, Phase
+from setnode.actor import Actor
 from setnode.limits import LOAD_BATCH, LOAD_PATIENCE_S, STALE_S
+from setnode.stage import Phase
 from sharding.ids import day_of, end_id, first_id
 
 _LOAD = queries.read("load_envelopes")
@@ -102,7 +102,7 @@ async def fetch_logs(
 
 def _restore(row: Any) -> ClaimLog | InvariantBroken:
     try:
-        log = ClaimLog(_terms(row))
+        log = ClaimLog(read_terms(row, _invited(row)))
         columns = [row[name] or () for name in ("seqs", "kinds", "users", "amounts", "times")]
         log.restore(zip(*columns, strict=True))
     except InvariantBroken as broken:
@@ -115,28 +115,11 @@ def _restore(row: Any) -> ClaimLog | InvariantBroken:
     return log
 
 
-def _terms(row: Any) -> Terms:
-    invited = None
-    if row["named"]:
-        guests = zip(row["guests"] or (), row["invitations"] or (), strict=True)
-        invited = frozenset(user for user, is_invited in guests if is_invited)
-    return Terms(
-        envelope_id=row["envelope_id"],
-        sender=row["sender"],
-        kind=Kind(row["kind"]),
-        split=Split(row["split"]),
-        split_version=row["split_version"],
-        total_fen=row["total_fen"],
-        count=row["shares"],
-        greeting=row["greeting"],
-        created_at_ms=row["created_at_ms"],
-        opens_at_ms=row["opens_at_ms"],
-        expires_at_ms=row["expires_at_ms"],
-        seed=bytes.fromhex(row["seed"]),
-        create_key=row["create_key"],
-        invited=invited,
-        password_mac=row["password_mac"],
-    )
+def _invited(row: Any) -> frozenset[str] | None:
+    if not row["named"]:
+        return None
+    guests = zip(row["guests"] or (), row["invitations"] or (), strict=True)
+    return frozenset(user for user, is_invited in guests if is_invited)
 
 
 def _by_leaf(actors: Iterable[Actor]) -> dict[tuple[int, date], list[Actor]]:

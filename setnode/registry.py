@@ -11,9 +11,10 @@ from envelope.errors import InvariantBroken
 from envelope.outcomes import Outcome
 from runtime import logs, metrics
 from runtime.clock import Clock
-from setnode.actor import FOREIGN, Actor
+from setnode.actor import Actor
 from setnode.limits import ENVELOPE_WEIGHT, LIVE_SHARES
 from setnode.request import Request
+from setnode.stage import FOREIGN
 
 _log = logs.get("setnode")
 _live = metrics.gauge("hongbao_actors_live", "Envelopes in memory")

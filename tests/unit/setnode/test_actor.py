@@ -10,10 +10,11 @@ from envelope.decide import Answer
 from envelope.errors import HongbaoError, InvariantBroken, Unavailable
 from envelope.outcomes import Entry, Outcome
 from setnode import actor as actor_module
-from setnode.actor import Actor, Phase
+from setnode.actor import Actor
 from setnode.batch import ClaimBatch
 from setnode.limits import FROZEN_S
 from setnode.request import OUTCOMES, Ask, LocalPeer, Request
+from setnode.stage import Phase
 from tests.unit.envelope.test_claim_log import entries_of
 from tests.unit.envelope.test_ladder import EXPIRES, OPENS, terms
 

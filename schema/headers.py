@@ -1,0 +1,30 @@
+"""Reads a row of `envelope` back into the terms that it holds; one place for all who read headers."""
+
+from typing import Any
+
+from envelope.split import Split
+from envelope.terms import Kind, Terms
+
+
+def read_terms(row: Any, invited: frozenset[str] | None = None) -> Terms:
+    """Return the terms of a row with the columns of `envelope`, instants as `*_at_ms`.
+
+    Raises ValueError when a kind, split or seed cannot be read.
+    """
+    return Terms(
+        envelope_id=row["envelope_id"],
+        sender=row["sender"],
+        kind=Kind(row["kind"]),
+        split=Split(row["split"]),
+        split_version=row["split_version"],
+        total_fen=row["total_fen"],
+        count=row["shares"],
+        greeting=row["greeting"],
+        created_at_ms=row["created_at_ms"],
+        opens_at_ms=row["opens_at_ms"],
+        expires_at_ms=row["expires_at_ms"],
+        seed=bytes.fromhex(row["seed"]),
+        create_key=row["create_key"],
+        invited=invited,
+        password_mac=row["password_mac"],
+    )
