@@ -43,6 +43,8 @@ HOT_AT = 64
 """Requests waiting at one envelope that make it hot: its transactions then count against the cap per envelope."""
 PAY_BATCH = 2_000
 """Orders of one call to the wallet."""
+PAY_GATHER_S = 0.1
+"""A worker that has just paid lets this much gather: a credit costs half in a batch of hundreds, and nobody waits."""
 PAY_WORKERS = 2
 PAY_QUEUE = 500
 """Committed batches kept in memory for paying; what exceeds it is read back from Postgres, where all of it stands."""

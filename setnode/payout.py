@@ -19,7 +19,7 @@ from runtime import logs, metrics, postgres
 from runtime.clock import Clock
 from setnode import queries
 from setnode.batch import ClaimBatch
-from setnode.limits import ADOPT_AFTER_S, PAY_ATTEMPTS, PAY_BATCH, PAY_QUEUE, PAY_WORKERS
+from setnode.limits import ADOPT_AFTER_S, PAY_ATTEMPTS, PAY_BATCH, PAY_GATHER_S, PAY_QUEUE, PAY_WORKERS
 from wire.messages import Pay, PayKind
 from wire.orders import payout_order
 from wire.wallet import Order, WalletClient
@@ -135,10 +135,13 @@ class Payouts:
         self._wanted.set()
 
     async def _work(self) -> None:
-        failures = 0
+        failures, paid_at = 0, 0.0
         while True:
             await self._wanted.wait()
+            if time.monotonic() - paid_at < PAY_GATHER_S:
+                await asyncio.sleep(PAY_GATHER_S)
             bundles = self._next()
+            paid_at = time.monotonic()
             if bundles and not await self._pay(bundles):
                 failures += 1
                 await postgres.pause(failures, most_s=AWAY_PAUSE_S)
