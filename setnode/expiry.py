@@ -59,9 +59,14 @@ class Expiry:
         self._clock = clock
         self._owns = owns
         self.config = config or ExpiryConfig()
+        self._round = asyncio.Lock()
 
     async def run_once(self) -> ExpiryResult:
-        """Close up to one batch of due envelopes, and forget those that are final already."""
+        """Close up to one batch of due envelopes, and forget those that are final already. One round at a time."""
+        async with self._round:
+            return await self._run_once()
+
+    async def _run_once(self) -> ExpiryResult:
         now = self._clock.now()
         connection = await self._session.use()
         rows = await connection.fetch(_DUE, now, self.config.batch)
