@@ -39,6 +39,8 @@ class StackConfig:
 
     def __post_init__(self) -> None:
         """Refuse what one machine does not carry."""
+        if not 0 <= self.port <= 65535 - self.gateways:
+            raise Refused("config_invalid", f"--port must be 0 to {65535 - self.gateways}, is {self.port}")
         limits = {"sets": MAX_SETS, "servers": MAX_SERVERS, "gateways": MAX_GATEWAYS}
         for name, most in limits.items():
             if not 1 <= getattr(self, name) <= most:

@@ -40,5 +40,5 @@ def _same_sets(old: list[str], new: list[str], path: Path) -> None:
     if sorted(old) != sorted(new):
         raise Refused(
             "other_sets",
-            f"{path} has the SETs {', '.join(old)}; start with --sets {len(old)} and change them with `topology`",
+            f"{path} has the SETs {', '.join(old)}; the first start fixed their number: start with --sets {len(old)}",
         )

@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from envelope.errors import Refused
 from envelope.limits import LIMITS
 
 USER_PATTERN: Final = rf"^[A-Za-z0-9][A-Za-z0-9._@-]{{0,{LIMITS.user_id_chars - 1}}}$"
@@ -13,3 +14,14 @@ _matches = re.compile(rf"{USER_PATTERN[:-1]}\Z").match
 def is_user(text: object) -> bool:
     """Say whether `text` is a well-formed user ID. Whether there is such a user only the wallet could tell."""
     return isinstance(text, str) and _matches(text) is not None
+
+
+def check_user(text: str) -> str:
+    """Return `text`; raises Refused(`malformed_user`) for what no token may carry."""
+    if not is_user(text):
+        raise Refused(
+            "malformed_user",
+            f"{text[:50]!r} is not a user ID: 1 to {LIMITS.user_id_chars} letters, digits or . _ @ -, "
+            "beginning with a letter or digit",
+        )
+    return text

@@ -24,7 +24,7 @@ FULL_PAUSE_S = 0.02
 
 
 class ClaimLane:
-    """A queue of ready actors. `on_paid_intent` hears of every committed batch (the payout workers)."""
+    """A queue of ready actors. `committed` hears of every committed batch (the payout workers)."""
 
     def __init__(self, clock: Clock, server: str, committed: Callable[[int, ClaimBatch, frozenset[int]], None]) -> None:
         self.wanted = asyncio.Event()

@@ -125,5 +125,9 @@ def _invited(row: Any) -> frozenset[str] | None:
 def _by_leaf(actors: Iterable[Actor]) -> dict[tuple[int, date], list[Actor]]:
     groups: dict[tuple[int, date], list[Actor]] = defaultdict(list)
     for actor in actors:
-        groups[actor.envelope_id % 1000, day_of(actor.envelope_id)].append(actor)
+        try:
+            groups[actor.envelope_id % 1000, day_of(actor.envelope_id)].append(actor)
+        except ValueError:  # a day that never was: no such envelope, and no reason to keep others waiting
+            actor.not_found()
+            actor.stage.forget(actor)
     return groups

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from envelope.errors import HongbaoError
 from runtime import logs, postgres
 
 CHANNEL = "hongbao_foreign"
@@ -45,7 +44,7 @@ class Rivals:
                 attempt = 0
                 while not connection.is_closed():
                     await asyncio.sleep(LOOK_S)
-            except (HongbaoError, *postgres.LOST) as error:
+            except Exception as error:  # noqa: BLE001 - a server that cannot listen must go on serving
                 attempt += 1
                 _log.warning("not listening to the other servers", error=str(error))
             self._session.drop()

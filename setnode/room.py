@@ -49,7 +49,10 @@ class Room:
         if ask is not None:
             self._ask(ask, peer, number, args)
         elif op == Op.CREATE:
-            self._own(peer, number, _understand(args))
+            create = _understand(args)
+            if not all(map(self._holds, create.envelope_ids)):
+                raise Unavailable("wrong_set", "this envelope belongs to another SET; the topology is being changed")
+            self._own(peer, number, create)
         else:
             raise Refused("unknown_operation", f"operation {op} is not known here")
 

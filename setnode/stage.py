@@ -13,7 +13,7 @@ FOREIGN = -1
 
 
 class Phase(IntEnum):
-    """Where an actor is; see the picture above."""
+    """Where an actor is; see the picture in `setnode.actor`."""
 
     LOADING = 0
     IDLE = 1

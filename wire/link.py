@@ -7,13 +7,13 @@ import asyncio
 import contextlib
 import itertools
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import aiohttp
 import msgspec
 
-from envelope.errors import Unavailable
+from envelope.errors import Refused, Unavailable
 from runtime import logs, metrics
 from wire.messages import Status, error_of
 
@@ -114,7 +114,25 @@ class Link:
             self._flush.clear()
             batch, self._outbox = self._outbox, []
             if batch:
-                await socket.send_bytes(self._encode(batch))
+                for frame in frames(self._frame, batch):
+                    await socket.send_bytes(frame)
+
+    def _frame(self, batch: list[list[Any]]) -> bytes:
+        """Encode a frame; a call that cannot be encoded is refused alone and takes nobody with it."""
+        try:
+            return self._encode(batch)
+        except (TypeError, ValueError, OverflowError):
+            return self._encode([request for request in batch if self._encodable(request)])
+
+    def _encodable(self, request: list[Any]) -> bool:
+        try:
+            self._encode(request)
+        except (TypeError, ValueError, OverflowError) as error:
+            waiting = self._waiting.pop(request[0], None)
+            if waiting is not None and not waiting[0].done():
+                waiting[0].set_exception(Refused("malformed_request", f"this cannot be sent: {error}"))
+            return False
+        return True
 
     async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         gauge = _in_flight.labels(self.name)
@@ -161,6 +179,17 @@ class Link:
             )
         )
         future.exception()  # a caller that hung up need not collect it
+
+
+def frames(encode: Callable[[list[list[Any]]], bytes], batch: list[list[Any]]) -> Iterator[bytes]:
+    """Encode a batch into frames that the other end accepts: halved until each fits."""
+    data = encode(batch)
+    if len(data) <= MAX_FRAME_BYTES // 2 or len(batch) == 1:
+        yield data
+        return
+    middle = len(batch) // 2
+    yield from frames(encode, batch[:middle])
+    yield from frames(encode, batch[middle:])
 
 
 @contextlib.asynccontextmanager

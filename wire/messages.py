@@ -68,7 +68,7 @@ class Fund(IntEnum):
 
 
 class Pay(IntEnum):
-    """What became of one order. REFUSED is final, UNKNOWN and AWAY are to be repeated under the same number."""
+    """What became of one order. REFUSED is final, UNKNOWN is to be repeated under the same number."""
 
     PAID = 0
     REFUSED = 1

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from envelope.errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
-from wire.link import HEARTBEAT_S, LINK_PATH, MAX_FRAME_BYTES
+from wire.link import HEARTBEAT_S, LINK_PATH, MAX_FRAME_BYTES, frames
 from wire.messages import error_reply
 
 _log = logs.get("wire")
@@ -32,6 +32,8 @@ class Peer:
 
     def reply(self, number: int, *values: Any) -> None:
         """Answer request `number` with `values`."""
+        if self.gone:
+            return
         self._outbox.append([number, 0, *values])
         self._flush.set()
 
@@ -50,7 +52,8 @@ class Peer:
             await self._flush.wait()
             self._flush.clear()
             batch, self._outbox = self._outbox, []
-            await socket.send_bytes(encode(batch))
+            for frame in frames(encode, batch):
+                await socket.send_bytes(frame)
 
 
 class Room(Protocol):

@@ -8,16 +8,21 @@ import click
 
 from cluster.access import find
 from envelope.money import yuan
+from gateway.users import check_user
+
+MOST_FEN = 10_000_000_000_000
+"""What the wallet takes at once: a hundred billion yuan."""
 
 
 @click.command("deposit")
 @click.argument("user")
-@click.argument("fen", type=click.IntRange(1))
+@click.argument("fen", type=click.IntRange(1, MOST_FEN))
 @click.option("--order-no", help="Order number; the same one twice deposits once.  [default: a new one]")
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder of the stack.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(*, user: str, fen: int, order_no: str | None, data: Path | None, as_json: bool) -> None:
     """Put FEN (1/100 yuan) into USER's wallet, from the account of the outside world."""
+    check_user(user)
     balance = asyncio.run(_deposit(data, user, fen, order_no))
     if as_json:
         click.echo(json.dumps({"user": user, "deposited_fen": fen, "balance_fen": balance}))

@@ -10,11 +10,14 @@ import jwt
 from cluster import datafolder
 from cluster.account import server_account
 from cluster.keys import Secrets
+from gateway.users import check_user
 
 
 @click.command("token")
 @click.argument("user")
-@click.option("--hours", default=24.0, show_default=True, help="How long it is good for.")
+@click.option(
+    "--hours", type=click.FloatRange(0.001, 8784), default=24.0, show_default=True, help="How long it is good for."
+)
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder that holds the key.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def command(*, user: str, hours: float, data: Path | None, as_json: bool) -> None:
@@ -22,6 +25,7 @@ def command(*, user: str, hours: float, data: Path | None, as_json: bool) -> Non
 
     Signed with HONGBAO_TOKEN_KEY, or the key that the first start put into the data folder.
     """
+    check_user(user)
     folder = datafolder.choose(data, server_account())
     token, expires_at = make_token(Secrets.load(folder.secrets).key("TOKEN_KEY"), user, hours * 3600)
     click.echo(json.dumps({"user": user, "token": token, "expires_at": expires_at}) if as_json else token)

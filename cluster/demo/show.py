@@ -9,7 +9,7 @@ from cluster.demo.story import Story
 from envelope.money import yuan
 
 _COLUMNS = {
-    "envelope": False, "people": True, "yuan": True, "shares, in order": False, "best luck": False, "back": True,
+    "envelope": False, "yuan": True, "shares, in order": False, "best luck": False, "back": True,
 }  # fmt: skip
 """Name of each column, and whether it stands on the right."""
 BARS = " ▁▂▃▄▅▆▇█"
@@ -24,7 +24,6 @@ def show(story: Story, console: Console) -> None:
     for outcome in story.outcomes:
         table.add_row(
             outcome.title,
-            str(outcome.people),
             yuan(outcome.total_fen),
             _bars(outcome),
             _best(outcome),
@@ -44,8 +43,8 @@ def show(story: Story, console: Console) -> None:
         f"99 of 100 within {story.p99_ms:.1f} ms"
     )
     console.print(
-        f"audit of {sums.envelopes} envelopes: {yuan(sums.paid_in_fen)} paid in = {yuan(sums.claimed_fen)} claimed"
-        f" + {yuan(sums.refunded_fen)} refunded + {yuan(sums.open_fen)} still open"
+        f"audit of all {sums.envelopes} envelopes here: {yuan(sums.paid_in_fen)} yuan paid in = "
+        f"{yuan(sums.claimed_fen)} claimed + {yuan(sums.refunded_fen)} refunded + {yuan(sums.open_fen)} still open"
     )
     for violation in audit.violations:
         console.print(f"[red]{violation.check}[/red] {violation.subject}: {violation.detail}")
