@@ -4,9 +4,8 @@ local requests, at = {}, 0
 function init(args)
     for line in io.lines(args[1]) do
         local id, share, bearer = line:match("(%d+) (%S+) (%S+)")
-        local body = '{"share_token":"' .. share .. '"}'
         requests[#requests + 1] = "POST /v1/envelopes/" .. id .. "/open HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer "
-            .. bearer .. "\r\nContent-Type: application/json\r\nContent-Length: " .. #body .. "\r\n\r\n" .. body
+            .. bearer .. "\r\nX-Share-Token: " .. share .. "\r\nContent-Length: 0\r\n\r\n"
     end
 end
 
