@@ -36,7 +36,7 @@ def collect_rarely() -> None:
     """Make the cyclic garbage collector rare.
 
     Live envelopes are hundreds of thousands of long-lived objects without cycles; with the default thresholds the
-    collector walks all of them many times a second, which took half of the time of an open (measured).
+    collector walks all of them many times a second, which took a third of the Python time of an open (measured).
     """
     sys.setswitchinterval(0.0005)
     gc.collect()

@@ -26,7 +26,7 @@ MAX_IN_FLIGHT = 20_000
 """Calls waiting on one link; above it a call is refused at once. About 1 KB each."""
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 EAGER_CALLS = 32
-"""With more calls than this in flight a frame waits for company: each costs two system calls and 50 µs at both ends."""
+"""With more calls than this in flight a frame waits for company: each costs system calls and a wake-up at both ends."""
 GATHER_S = 0.001
 SWEEP_S = 0.05
 LINK_PATH = "/link"
