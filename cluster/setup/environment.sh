@@ -86,14 +86,25 @@ use_tools() {
     [ -z "${LD_LIBRARY_PATH:-}" ] || export LD_LIBRARY_PATH
 }
 
+# The one that the caller names; else the distribution's: it was built with profile-guided optimization, those of pyenv
+# mostly were not, and with them the same open costs a quarter more CPU. One that has pip is better than one without.
 find_python() {
-    for base in "${HONGBAO_PYTHON:-}" python3 python3.13 python3.12 python3.11 python3.14 \
-        "$tools/root/usr/bin/python3"; do
-        base=$(command -v "$base") || continue
-        "$base" -I -c 'import sys, ssl, ctypes, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' \
-            2>/dev/null && return
+    if [ -n "${HONGBAO_PYTHON:-}" ]; then
+        is_python "$HONGBAO_PYTHON" && return
+        die "HONGBAO_PYTHON=$HONGBAO_PYTHON is no Python 3.11 to 3.14 with ssl, ctypes and venv; name another or unset it"
+    fi
+    for pip_too in find_pip :; do
+        for base in /usr/bin/python3 python3 python3.14 python3.13 python3.12 python3.11 "$tools/root/usr/bin/python3"; do
+            is_python "$base" && $pip_too && return
+        done
     done
     return 1
+}
+
+is_python() {
+    base=$(command -v "$1") &&
+        "$base" -I -c 'import sys, ssl, ctypes, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' \
+            2>/dev/null
 }
 
 # pip runs from its wheel; Debian keeps it beside ensurepip or, where that is missing, we fetched it.
