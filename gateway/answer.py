@@ -10,7 +10,8 @@ from http import HTTPStatus
 from typing import Final
 
 import msgspec
-from aiohttp import web
+
+from gateway.request import Request
 
 JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
@@ -33,12 +34,12 @@ class Answer:
         self.close = close
         self.request_id = ""
 
-    def encode(self, request: web.BaseRequest, *, keep_alive: bool) -> bytes:
+    def encode(self, request: Request, *, keep_alive: bool) -> bytes:
         """Return head and body as they go out, in one piece; no body for HEAD."""
         body = self.body
         head = b"%b%bX-Request-Id: %b\r\nDate: %b\r\nContent-Length: %d\r\n\r\n" % (
             _head(self.status, self.content_type),
-            self.headers if keep_alive and request.version.minor else self._connection(keep_alive=keep_alive),
+            self.headers if keep_alive and not request.old else self._connection(keep_alive=keep_alive),
             self.request_id.encode(),
             _date(),
             len(body),

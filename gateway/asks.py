@@ -4,12 +4,13 @@ import re
 from typing import Final
 
 import msgspec
-from aiohttp import hdrs, web
+from aiohttp import hdrs
 from multidict import istr
 
 from envelope.errors import Refused
 from envelope.limits import LIMITS
 from gateway.body import decode, read_body
+from gateway.request import Request
 from gateway.texts import check_text
 
 X_SHARE_TOKEN: Final = istr("X-Share-Token")
@@ -30,7 +31,7 @@ NO_ASK: Final = Ask()
 _decoder = msgspec.json.Decoder(Ask)
 
 
-async def read_ask(request: web.BaseRequest) -> Ask:
+async def read_ask(request: Request) -> Ask:
     """Return the body; where there is none, nothing was asked for. A password that cannot be right costs no try."""
     body = await read_body(request)
     if not body:
@@ -41,15 +42,15 @@ async def read_ask(request: web.BaseRequest) -> Ask:
     return ask
 
 
-def share_token_of(request: web.BaseRequest) -> str | None:
+def share_token_of(request: Request) -> str | None:
     """Return the token of the header, or of a GET's query (a link that was shared)."""
     given = request.headers.get(X_SHARE_TOKEN)
     if given is None and request.method != hdrs.METH_POST:
-        return request.rel_url.query.get("share_token")
+        return request.url.query.get("share_token")
     return given
 
 
-def idempotency_key_of(request: web.BaseRequest) -> str:
+def idempotency_key_of(request: Request) -> str:
     """Return the key; raises Refused `idempotency_key_missing` or `malformed_idempotency_key`."""
     given = request.headers.getall(IDEMPOTENCY_KEY, ())
     if not given:

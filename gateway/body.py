@@ -9,6 +9,7 @@ from aiohttp import hdrs, web
 
 from envelope.errors import HongbaoError, Refused, Unavailable
 from gateway.limits import BODY_BYTES, BODY_S
+from gateway.request import Request
 
 T = TypeVar("T")
 
@@ -17,50 +18,54 @@ _CODES: Final = {"total_fen": "malformed_amount", "count": "malformed_count"}
 _expected = re.compile(r"Expected `(.+?)`, got `(.+?)`").search
 _field = re.compile(r"at `\$\.(.+?)`").search
 _named = re.compile(r"field `(.*)`", re.DOTALL).search
+_JSON = "application/json"
 _ECHO_CHARS = 50
 """How much of what the client sent is repeated to him."""
 
 
-async def read_body(request: web.BaseRequest) -> bytes:
+async def read_body(request: Request) -> bytes:
     """Return the whole body, empty if there is none.
 
     Raises Refused `body_too_large` (by Content-Length, without reading it), `unsupported_media_type`, `malformed_http`;
     Unavailable `body_timeout`.
     """
-    if not request.can_read_body:
-        return b""
-    declared = request.content_length
-    if declared is not None and declared > BODY_BYTES:
+    body = request.whole_body()
+    if body is None:
+        body = await _arriving(request)
+    elif body:
+        _check_type(request)
+    if len(body) > BODY_BYTES:
+        raise _too_large()
+    return body
+
+
+async def _arriving(request: Request) -> bytes:
+    if request.content_length > BODY_BYTES:
         raise _too_large()
     _check_type(request)
+    if request.transport is not None and request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    body = bytearray()
     try:
-        if request.content.is_eof():
-            return await _read(request)
-        if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
-            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         async with asyncio.timeout(BODY_S):
-            return await _read(request)
+            while len(body) <= BODY_BYTES and (chunk := await request.content.readany()):
+                body += chunk
     except TimeoutError:
         raise Unavailable("body_timeout", f"the body did not come within {BODY_S:.0f} seconds") from None
     except web.RequestPayloadError:
         raise Refused("malformed_http", "the body is not framed as its headers say") from None
-
-
-async def _read(request: web.BaseRequest) -> bytes:
-    body = bytearray()
-    while chunk := await request.content.readany():
-        body += chunk
-        if len(body) > BODY_BYTES:
-            raise _too_large()
     return bytes(body)
 
 
-def _check_type(request: web.BaseRequest) -> None:
-    kind, _, parameters = request.headers.get(hdrs.CONTENT_TYPE, "").partition(";")
+def _check_type(request: Request) -> None:
+    given = request.headers.get(hdrs.CONTENT_TYPE, "")
+    if given == _JSON and hdrs.CONTENT_ENCODING not in request.headers:
+        return
+    kind, _, parameters = given.partition(";")
     charset = parameters.strip().lower().removeprefix("charset=").strip('"')
     encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower()
     # Nothing is inflated: a small body could become a large one.
-    if kind.strip().lower() != "application/json" or charset not in ("", "utf-8") or encoding != "identity":
+    if kind.strip().lower() != _JSON or charset not in ("", "utf-8") or encoding != "identity":
         raise Refused(
             "unsupported_media_type", "send the body as Content-Type: application/json, UTF-8, not compressed"
         )

@@ -14,6 +14,7 @@ from aiohttp import web
 from aiohttp.web_protocol import ERROR
 
 from gateway.limits import DRAIN_BYTES, KEEP_ALIVE_S, LINGER_S
+from gateway.request import Request
 
 if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
@@ -42,8 +43,10 @@ class Connection(web.RequestHandler):
     async def _serve(self, message: Any, payload: "StreamReader") -> bool:
         """Answer one request; returns whether there may be another."""
         self._resume()
-        front, request = cast("Front", self._manager), self._request(message, payload)
-        self._current_request = request
+        front = cast("Front", self._manager)
+        # What the parser refused is a request whose method is that of `ERROR`.
+        request = Request(message if hasattr(message, "method") else ERROR, payload, self.transport)
+        self._current_request = cast("Any", request)
         self._request_in_progress = True
         try:
             answer = await (front.serve(request) if request.method != ERROR.method else front.malformed(request))
@@ -71,13 +74,7 @@ class Connection(web.RequestHandler):
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
             self._resume_reading_if_drained()
 
-    def _request(self, message: Any, payload: "StreamReader") -> web.BaseRequest:
-        """Return the request; what the parser refused is one whose method is that of `ERROR`."""
-        head = message if hasattr(message, "method") else ERROR
-        # No writer: the answer is written as bytes, by us.
-        return web.BaseRequest(head, payload, self, cast("Any", None), cast("Any", self._task_handler), self._loop)
-
-    async def _send(self, request: web.BaseRequest, answer: "Answer") -> bool:
+    async def _send(self, request: Request, answer: "Answer") -> bool:
         """Write the answer; returns whether the connection goes on after it."""
         # A request to change the protocol is answered like any other, but the parser has stopped at it.
         alive = request.keep_alive and not (answer.close or self._close or self._upgraded)

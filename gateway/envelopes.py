@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from aiohttp import hdrs, web
+from aiohttp import hdrs
 
 from gateway.answer import Answer, json_answer
-from gateway.asks import NO_ASK, X_SHARE_TOKEN, idempotency_key_of, read_ask, share_token_of
+from gateway.asks import X_SHARE_TOKEN, idempotency_key_of, read_ask, share_token_of
 from gateway.body import read_body
 from gateway.calendar import Calendar
 from gateway.limits import CANDIDATE_IDS
 from gateway.outcomes import outcome_answer
+from gateway.request import Request
 from gateway.sets import Sets
 from gateway.shares import Shares
 from gateway.terms import fingerprint, read_terms
@@ -37,7 +38,7 @@ class Envelopes:
         self._slot_key = slot_key.encode()
         self._share_key = share_key
 
-    async def create(self, request: web.BaseRequest, _: str) -> Answer:
+    async def create(self, request: Request, _: str) -> Answer:
         """Make an envelope, once per (sender, Idempotency-Key), however often this is asked."""
         user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
         key = idempotency_key_of(request)
@@ -54,26 +55,26 @@ class Envelopes:
         )
         return json_answer(self._with_token(view, user), 201, headers=_REPLAYED if replayed else b"")
 
-    async def open(self, request: web.BaseRequest, text: str) -> Answer:
+    async def open(self, request: Request, text: str) -> Answer:
         """Claim a share."""
         headers = request.headers
         user = self._user_of(headers.get(hdrs.AUTHORIZATION))
         envelope_id = self._read_id(text)
-        ask = await read_ask(request) if request.can_read_body else NO_ASK
+        ask = await read_ask(request)
         token_ok = self._shares.holds(envelope_id, ask.share_token or headers.get(X_SHARE_TOKEN))
         values = await self._sets.call(envelope_id, Op.OPEN, envelope_id, user, token_ok, ask.password)
         return outcome_answer(values)
 
-    async def grab(self, request: web.BaseRequest, text: str) -> Answer:
+    async def grab(self, request: Request, text: str) -> Answer:
         """Ask whether a share could be opened; nothing is written."""
         headers = request.headers
         user = self._user_of(headers.get(hdrs.AUTHORIZATION))
         envelope_id = self._read_id(text)
-        ask = await read_ask(request) if request.can_read_body else NO_ASK
+        ask = await read_ask(request)
         token_ok = self._shares.holds(envelope_id, ask.share_token or headers.get(X_SHARE_TOKEN))
         return outcome_answer(await self._sets.call(envelope_id, Op.GRAB, envelope_id, user, token_ok))
 
-    async def detail(self, request: web.BaseRequest, text: str) -> Answer:
+    async def detail(self, request: Request, text: str) -> Answer:
         """Show an envelope to those who may see it."""
         user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
         envelope_id = self._read_id(text)
@@ -81,7 +82,7 @@ class Envelopes:
         (view,) = await self._sets.call(envelope_id, Op.DETAIL, envelope_id, user, token_ok)
         return json_answer(self._with_token(view, user))
 
-    async def cancel(self, request: web.BaseRequest, text: str) -> Answer:
+    async def cancel(self, request: Request, text: str) -> Answer:
         """Close the sender's own envelope now; what is left goes back to him."""
         user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
         envelope_id = self._read_id(text)

@@ -18,11 +18,12 @@ from gateway.answer import PROBLEM, Answer, encode_json
 from gateway.connection import Connection
 from gateway.limits import KEEP_ALIVE_S, REQUESTS
 from gateway.problems import Retry, problem_of
+from gateway.request import Request
 from gateway.routes import NO_ROUTE, resolve
 from gateway.traffic import Traffic
 from runtime import logs
 
-Handler = Callable[[web.BaseRequest, str], Awaitable[Answer]]
+Handler = Callable[[Request, str], Awaitable[Answer]]
 
 _CLOSE = frozenset({408, 413})
 _ENDING = frozenset({"malformed_http"})
@@ -57,7 +58,7 @@ class Front(web.Server):
         """Return the protocol of a new connection."""
         return Connection(self, loop=self._loop, **self._kwargs)
 
-    async def serve(self, request: web.BaseRequest) -> Answer:
+    async def serve(self, request: Request) -> Answer:
         """Answer a request, whatever happens; raises ConnectionError only when the client has gone."""
         traffic = self._traffic
         started = traffic.arrive()
@@ -88,7 +89,7 @@ class Front(web.Server):
         answer.request_id = request_id
         return answer
 
-    def problem(self, error: HongbaoError, request_id: str, request: web.BaseRequest, route: str) -> Answer:
+    def problem(self, error: HongbaoError, request_id: str, request: Request, route: str) -> Answer:
         """Return problem+json for an error; what is our fault is logged in full and told in general."""
         row = problem_of(error)
         body: dict[str, Any] = {
@@ -113,7 +114,7 @@ class Front(web.Server):
         close = row.status in _CLOSE or error.code in _ENDING
         return Answer(row.status, encode_json(body), PROBLEM, headers=headers, close=close)
 
-    async def malformed(self, request: web.BaseRequest) -> Answer:
+    async def malformed(self, request: Request) -> Answer:
         """Answer what is no HTTP request."""
         request_id = f"{self._prefix}-{next(self._numbers):x}"
         error = Refused("malformed_http", "this is no HTTP request that can be read; the connection ends here")
@@ -123,18 +124,18 @@ class Front(web.Server):
         return answer
 
 
-def _names(request: web.BaseRequest) -> tuple[dict[str, str], str]:
+def _names(request: Request) -> tuple[dict[str, str], str]:
     path = request.raw_path.partition("?")[0]
     if not path.startswith("/"):
         # The absolute form, as sent to a proxy.
-        path = request.rel_url.raw_path
+        path = request.url.raw_path
     found = resolve(path)
     if found is None:
         raise Refused("route_not_found", "there is nothing at this path; see /docs")
     return found
 
 
-def _allow(request: web.BaseRequest) -> bytes:
+def _allow(request: Request) -> bytes:
     names, _ = _names(request)
     return f"Allow: {', '.join(sorted(names))}\r\n".encode()
 

@@ -1,11 +1,10 @@
 """The handlers of what is not about envelopes: probes, metrics, the OpenAPI document and its page."""
 
-from aiohttp import web
-
 from envelope.errors import Unavailable
 from gateway.answer import JSON, Answer, encode_json, json_answer
 from gateway.docs import render_docs
 from gateway.openapi import document
+from gateway.request import Request
 from gateway.traffic import Traffic
 from runtime import metrics
 from runtime.http import Readiness
@@ -26,22 +25,22 @@ class Pages:
         self._openapi = encode_json(spec)
         self._docs = render_docs(spec).encode()
 
-    async def openapi(self, request: web.BaseRequest, _: str) -> Answer:
+    async def openapi(self, request: Request, _: str) -> Answer:
         """Return the OpenAPI document."""
         del request
         return Answer(200, self._openapi, JSON)
 
-    async def docs(self, request: web.BaseRequest, _: str) -> Answer:
+    async def docs(self, request: Request, _: str) -> Answer:
         """Return the document as a page."""
         del request
         return Answer(200, self._docs, _HTML, headers=_POLICY)
 
-    async def health(self, request: web.BaseRequest, _: str) -> Answer:
+    async def health(self, request: Request, _: str) -> Answer:
         """Say that the loop turns."""
         del request
         return json_answer({"status": "ok"})
 
-    async def readiness(self, request: web.BaseRequest, _: str) -> Answer:
+    async def readiness(self, request: Request, _: str) -> Answer:
         """Say that every part is connected; Unavailable `not_ready` with the names of those that are not."""
         del request
         missing = self._readiness.missing()
@@ -49,7 +48,7 @@ class Pages:
             raise Unavailable("not_ready", f"waiting for {', '.join(missing)}")
         return json_answer({"status": "ready"})
 
-    async def exposition(self, request: web.BaseRequest, _: str) -> Answer:
+    async def exposition(self, request: Request, _: str) -> Answer:
         """Return the metrics of this process."""
         del request
         await self._traffic.publish()

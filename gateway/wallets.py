@@ -2,12 +2,13 @@
 
 from typing import Any, Final
 
-from aiohttp import hdrs, web
+from aiohttp import hdrs
 
 from envelope.errors import Refused
 from gateway.answer import Answer, json_answer
 from gateway.instants import write_instant
 from gateway.paging import one, read_page
+from gateway.request import Request
 from gateway.tokens import Tokens
 from sharding.ids import format_id
 from wire.wallet import WalletClient
@@ -22,27 +23,27 @@ class Wallets:
         self._tokens = tokens
         self._wallet = wallet
 
-    async def balance(self, request: web.BaseRequest, _: str) -> Answer:
+    async def balance(self, request: Request, _: str) -> Answer:
         """Return the user's balance."""
         user = self._user_of(request)
         return json_answer({"user": user, "balance_fen": await self._wallet.balance(user)})
 
-    async def entries(self, request: web.BaseRequest, _: str) -> Answer:
+    async def entries(self, request: Request, _: str) -> Answer:
         """Return a page of the user's statement."""
         user = self._user_of(request)
-        page = read_page("entries", request.rel_url.query)
+        page = read_page("entries", request.url.query)
         return json_answer(page.body(await self._wallet.entries(user, page.before, page.limit), _entry))
 
-    async def envelopes(self, request: web.BaseRequest, _: str) -> Answer:
+    async def envelopes(self, request: Request, _: str) -> Answer:
         """Return a page of the envelopes that the user sent or received."""
         user = self._user_of(request)
-        role = one(request.rel_url.query, "role")
+        role = one(request.url.query, "role")
         if role not in ROLES:
             raise Refused("unknown_role", f"role must be one of {', '.join(ROLES)}")
-        page = read_page(role, request.rel_url.query)
+        page = read_page(role, request.url.query)
         return json_answer(page.body(await self._wallet.envelopes(user, role, page.before, page.limit), _envelope))
 
-    def _user_of(self, request: web.BaseRequest) -> str:
+    def _user_of(self, request: Request) -> str:
         return self._tokens.user_of(request.headers.get(hdrs.AUTHORIZATION))
 
 

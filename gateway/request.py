@@ -1,0 +1,64 @@
+"""One HTTP request as the handlers see it: what aiohttp's parser found, without the maps that they do not ask for."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import hdrs
+from aiohttp.streams import EMPTY_PAYLOAD
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from aiohttp.streams import StreamReader
+    from multidict import CIMultiDictProxy
+    from yarl import URL
+
+MISSING_LENGTH: Final = -1
+
+
+class Request:
+    """The parsed head, and the body as far as it has come.
+
+    `web.BaseRequest` holds a dozen things more for frameworks to build upon; making it cost 2 µs a request.
+    """
+
+    __slots__ = ("_message", "content", "headers", "keep_alive", "method", "raw_path", "transport")
+
+    def __init__(self, message: Any, content: "StreamReader", transport: "asyncio.Transport | None") -> None:
+        self._message = message
+        self.content = content
+        self.transport = transport
+        self.method: str = message.method
+        self.raw_path: str = message.path
+        self.headers: CIMultiDictProxy[str] = message.headers
+        self.keep_alive: bool = not message.should_close
+
+    @property
+    def url(self) -> "URL":
+        """The target of the request, mostly without a host."""
+        url: URL = self._message.url
+        return url
+
+    @property
+    def old(self) -> bool:
+        """Whether this is HTTP/1.0, where a connection ends unless both sides say otherwise."""
+        return not self._message.version.minor
+
+    @property
+    def content_length(self) -> int:
+        """The length that was announced, -1 if none was. The parser has refused what is no number."""
+        length = self.headers.get(hdrs.CONTENT_LENGTH)
+        return MISSING_LENGTH if length is None else int(length)
+
+    def whole_body(self) -> bytes | None:
+        """Return the body if all of it is here, empty if there is none; None while more has to come.
+
+        It stays where it is. Read straight from aiohttp's buffer: its own way through `readany` wakes the parser each
+        time and costs as much as the rest of the request (4 of 27 µs).
+        """
+        content = self.content
+        if content is EMPTY_PAYLOAD:
+            return b""
+        if not content.is_eof():
+            return None
+        chunks = content._buffer  # noqa: SLF001 - see `gateway.connection` on aiohttp's names
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
