@@ -13,6 +13,10 @@ _LOOK = {
     "constraints": """SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
         WHERE connamespace = 'public'::regnamespace ORDER BY 1, 2""",
     "indexes": "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
+    "triggers": """SELECT tgrelid::regclass::text, pg_get_triggerdef(oid) FROM pg_trigger
+        WHERE NOT tgisinternal AND tgparentid = 0 ORDER BY 1, 2""",
+    "functions": """SELECT proname, pg_get_functiondef(oid) FROM pg_proc
+        WHERE pronamespace = 'public'::regnamespace ORDER BY 1""",
     "options": """SELECT relname, relkind::text, reloptions::text, relacl::text, pg_get_partkeydef(oid) FROM pg_class
         WHERE relnamespace = 'public'::regnamespace ORDER BY 1""",
     "column grants": """SELECT attrelid::regclass::text, attname, attacl::text FROM pg_attribute

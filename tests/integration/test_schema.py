@@ -87,6 +87,8 @@ FORBIDDEN = {
         "CREATE TABLE mine (x int)", "CREATE SCHEMA mine", "ALTER TABLE claim DROP COLUMN kind",
         "DELETE FROM fund_cursor", "ALTER TABLE claim DETACH PARTITION claim_" + f"{TODAY:%Y%m%d}",
         "DROP SCHEMA db_00 CASCADE", f"DELETE FROM db_00.claim_7_{TODAY:%d}",
+        claim().replace("INTO claim", f"INTO db_00.claim_7_{TODAY:%d}"), "DROP TRIGGER claim_insert ON claim",
+        "ALTER TABLE claim DISABLE TRIGGER ALL", "SET session_replication_role = 'replica'",
     ],
     roles.AUDIT: [
         claim(), envelope(), "DELETE FROM due", "DELETE FROM payout_batch", "UPDATE fund_cursor SET after = 9",
@@ -137,7 +139,16 @@ WRONG_ROWS = [
     ("an intent for nothing", [INTENT + "'{}', '{}')"]),
     ("an intent out of step", [INTENT + "'{1}', '{1,2}')"]),
     ("a second cursor", ["INSERT INTO fund_cursor (after) VALUES (1)"]),
+    ("an unknown kind of envelope", [envelope(kind="'gift'")]),
+    ("closed before it is made", [envelope(expires_at="now()", opens_at="now() - interval '1 day'")]),
+    ("one wrong among many", [claim() + ", " + claim(seq=3, user_id="'v'").partition("VALUES ")[2]]),
     ("a negative count of tries", [f"INSERT INTO guest VALUES ({ENVELOPE}, 7, -1, false, 'u')"]),
+    ("a guest in the wrong slot", [f"INSERT INTO guest VALUES ({ENVELOPE}, 8, 0, true, 'u')"]),
+    ("a guest without a name", [f"INSERT INTO guest VALUES ({ENVELOPE}, 7, 0, true, '')"]),
+    (
+        "a count of tries that turns negative",
+        [f"INSERT INTO guest VALUES ({ENVELOPE}, 7, 1, false, 'u')", "UPDATE guest SET wrong_tries = -1"],
+    ),
 ]  # fmt: skip
 
 
