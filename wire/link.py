@@ -54,6 +54,7 @@ class Link:
         self._waiting: dict[int, tuple[asyncio.Future[list[Any]], float]] = {}
         self._outbox: list[list[Any]] = []
         self._flush = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
@@ -65,21 +66,23 @@ class Link:
 
     def call(self, op: int, *args: Any) -> asyncio.Future[list[Any]]:
         """Send a request and return the future of its reply values; raises Unavailable at once if it cannot be sent."""
-        if self._socket is None:
+        loop = self._loop
+        if self._socket is None or loop is None:
             raise Unavailable("peer_down", f"{self.name} is not connected; try again shortly", retry_after_s=0.5)
         if len(self._waiting) >= MAX_IN_FLIGHT:
             raise Unavailable("busy", f"{self.name} has {MAX_IN_FLIGHT} calls waiting; try again shortly")
-        loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Any]] = loop.create_future()
         number = next(self._numbers)
         self._waiting[number] = (future, loop.time() + self._deadline_s)
+        if not self._outbox:
+            self._flush.set()
         self._outbox.append([number, op, *args])
-        self._flush.set()
         return future
 
     async def maintain(self) -> None:
         """Keep the connection up until cancelled; reconnects with jitter."""
         attempt = 0
+        self._loop = asyncio.get_running_loop()
         async with aiohttp.ClientSession(headers={"Authorization": f"Link {self._key}"}) as session:
             while True:
                 connected = await self._live_once(session)

@@ -34,8 +34,9 @@ class Peer:
         """Answer request `number` with `values`."""
         if self.gone:
             return
+        if not self._outbox:
+            self._flush.set()
         self._outbox.append([number, 0, *values])
-        self._flush.set()
 
     def fail(self, number: int, error: BaseException) -> None:
         """Answer request `number` with an error; an unexpected one is logged and told as unavailable."""

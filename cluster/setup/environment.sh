@@ -161,7 +161,7 @@ from pip._vendor import certifi
 certificates = os.environ.get("SSL_CERT_FILE")
 if certificates and not os.path.exists(certifi.where()):
     certifi.where = lambda: certificates
-runpy.run_module("pip", run_name="__main__")' install --quiet --no-cache-dir --no-input "$@"
+runpy.run_module("pip", run_name="__main__")' install --quiet --quiet --no-cache-dir --no-input "$@"
 }
 
 say() { echo "hongbao: $*" >&2; }

@@ -1,0 +1,18 @@
+"""`./run bench`: every figure of docs/performance.md, measured in one run on this machine.
+
+`command` runs the `sections` one after the other; inside a section the contenders take turns for several rounds, and
+what is told is the median. A section is a question, how it is measured, its figures as JSON, its rows of the table
+and its plots. `ratios` holds what the project promises, and which figures of which section it comes from.
+
+The JSON (`--json FILE`):
+
+    {"quick": bool, "machine": {…}, "seconds": float,
+     "sections": {"engine": {…}, "http": {…}, …},
+     "ratios": {"hot100_vs_pessimistic": {"value": 81.3, "bar": 70, "holds": true}, …},
+     "audits": [{"section": "http", "holds": true, "unreconciled_fen": 0}, …],
+     "holds": bool}
+"""
+
+from loadtest.bench.command import command
+
+__all__ = ["command"]
