@@ -4,7 +4,7 @@ import json
 from html import escape
 from typing import Any
 
-from gateway.problems import PROBLEMS
+from gateway.problems import ADVICE, PROBLEMS
 
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;margin:0 auto;max-width:60rem;padding:1rem;color:#222;background:#fff}
@@ -66,7 +66,11 @@ def _problems() -> str:
         f"<td>{row.retry.value}</td></tr>"
         for code, row in sorted(PROBLEMS.items())
     )
-    return f"<table><tr><th>code</th><th>status</th><th>title</th><th>retry</th></tr>{rows}</table>"
+    words = "".join(f"<tr><td><code>{word}</code></td><td>{escape(text)}</td></tr>" for word, text in ADVICE.items())
+    return (
+        f"<table><tr><th>code</th><th>status</th><th>title</th><th>retry</th></tr>{rows}</table>"
+        f"<p>What to do, by the word in <code>retry</code>:</p><table>{words}</table>"
+    )
 
 
 def _paragraphs(text: str) -> str:

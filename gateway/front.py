@@ -17,7 +17,7 @@ from envelope.errors import HongbaoError, Refused, Unavailable
 from gateway.answer import PROBLEM, Answer, encode_json
 from gateway.connection import Connection
 from gateway.limits import KEEP_ALIVE_S, REQUESTS
-from gateway.problems import Retry, problem_of
+from gateway.problems import WITH_RETRY_AFTER, problem_of
 from gateway.routes import NO_ROUTE, resolve
 from gateway.traffic import Traffic
 from runtime import logs
@@ -103,7 +103,7 @@ class Front(web.Server):
         headers = b""
         if error.code in _WITH_RESULT and route in _ASKS:
             body["result"] = error.code
-        if row.retry is not Retry.NEVER:
+        if row.retry in WITH_RETRY_AFTER:
             seconds = error.retry_after_s if isinstance(error, Unavailable) else 1.0
             headers += b"Retry-After: %d\r\n" % max(1, math.ceil(seconds))
         if row.status == 401:  # noqa: PLR2004

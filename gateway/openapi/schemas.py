@@ -6,7 +6,7 @@ from envelope.limits import LIMITS
 from envelope.outcomes import Outcome, State
 from envelope.split import Split
 from envelope.terms import Kind
-from gateway.problems import PROBLEMS, STATUS_OF, Retry
+from gateway.problems import ADVICE, PROBLEMS, STATUS_OF, Retry
 from gateway.shares import TOKEN_CHARS
 from gateway.texts import TEXT_PATTERN
 from gateway.users import USER_PATTERN
@@ -156,12 +156,15 @@ PROBLEM: Final = _object(
         "status": {"type": "integer", "minimum": 400, "maximum": 599},
         "detail": {"type": "string"},
         "code": {"type": "string", "enum": sorted(PROBLEMS)},
-        "retry": {"type": "string", "enum": [*Retry]},
+        "retry": {
+            "type": "string", "enum": [*Retry],
+            "description": " ".join(f"{word}: {text}" for word, text in ADVICE.items()),
+        },
         "request_id": {"type": "string"},
         "result": {"type": "string", "enum": [one for one in Outcome if STATUS_OF[one] != 200]},  # noqa: PLR2004
     },
     optional=("result",),
-)
+)  # fmt: skip
 HEALTH: Final = _object({"status": {"const": "ok"}})
 READINESS: Final = _object({"status": {"const": "ready"}})
 

@@ -130,6 +130,9 @@ async def test_bad_ids(door: Door, text: str, status: int, code: str) -> None:
 BAD_CREATES = [
     (400, "malformed_json", b"", {}),
     (400, "malformed_json", b"{", {}),
+    (400, "malformed_json", b"[", {}),
+    (422, "wrong_type", b"[]", {}),
+    (422, "duplicate_field", b'{"kind":"lucky","total_fen":1,"count":1,"total_fen":2000}', {}),
     (415, "unsupported_media_type", GOOD, {"Content_Type": "text/plain"}),
     (415, "unsupported_media_type", GOOD, {"Content_Type": "application/x-www-form-urlencoded"}),
     (415, "unsupported_media_type", GOOD, {"Content_Type": "application/json; charset=latin-1"}),
@@ -355,6 +358,17 @@ async def test_passwords_that_cannot_be_right(door: Door) -> None:
         assert status == 422
         check_problem(status, headers, problem, code)
     assert nothing_was_asked(door)
+
+
+async def test_a_field_of_an_open_that_is_there_twice(door: Door) -> None:
+    """An open's body is as strict as a create's."""
+    for body in (b'{"share_token":"a","share_token":"b"}', b'{"password":"a","share_token":"b","password":"c"}'):
+        status, headers, problem = await door.call("POST", f"/v1/envelopes/{some_id()}/open", "bob", body)
+        assert status == 422
+        check_problem(status, headers, problem, "duplicate_field")
+    assert nothing_was_asked(door)
+    status, _, _ = await door.call("POST", f"/v1/envelopes/{some_id()}/open", "bob", b'{"password":"a:b:c"}')
+    assert status == 200
 
 
 async def test_where_a_share_token_may_stand(door: Door) -> None:
