@@ -17,6 +17,7 @@ from envelope.errors import Refused
 from envelope.money import yuan
 from runtime import postgres
 from setnode.stuck import StuckPayout, redrive, stuck_payouts
+from sharding.ids import DIGITS
 
 _data = click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder of the stack.")
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
@@ -51,13 +52,11 @@ def retry(*, envelope_id: tuple[str, ...], everything: bool, data: Path | None, 
     """Give the stuck payouts of each ENVELOPE_ID back to the payers, under the same order numbers."""
     if everything == bool(envelope_id):
         raise click.UsageError("name envelopes, or say --all")
-    if not all(one.isdecimal() and len(one) < _ID_CHARS for one in envelope_id):
-        raise Refused("malformed_envelope_id", "an envelope ID has 19 digits")
+    for one in envelope_id:
+        if not (one.isascii() and one.isdecimal() and len(one) == DIGITS):
+            raise Refused("malformed_envelope_id", f"{one[:50]!r} is no envelope ID, which has {DIGITS} digits")
     retried = asyncio.run(_retry(find(data), None if everything else [int(one) for one in envelope_id]))
     click.echo(json.dumps({"retried": retried}) if as_json else f"{retried} payouts go to the payers again")
-
-
-_ID_CHARS = 20
 
 
 async def _stuck(access: Access) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ Schema = dict[str, Any]
 
 ID: Final[Schema] = {
     "type": "string",
-    # Years 2010 to 2092; a day that never was in spite of this is 404, as is all else that can name nothing.
+    # Years 2010 to 2092; a day that no calendar has is in spite of this 404, as is all else that can name nothing.
     "pattern": "^(1[0-9]|[2-8][0-9]|9[0-2])(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])[0-9]{13}$",
     "description": "YYMMDD, ten digits, slot: 19 decimal digits, as a string because JSON numbers lose some.",
     "examples": ["2611211234567890007"],
