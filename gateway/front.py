@@ -18,6 +18,7 @@ from gateway.answer import PROBLEM, Answer, encode_json
 from gateway.connection import Connection
 from gateway.limits import KEEP_ALIVE_S, REQUESTS
 from gateway.problems import WITH_RETRY_AFTER, problem_of
+from gateway.rejections import PEER
 from gateway.routes import NO_ROUTE, resolve
 from gateway.traffic import Traffic
 from runtime import logs
@@ -56,6 +57,12 @@ class Front(web.Server):
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""
         return Connection(self, loop=self._loop, **self._kwargs)
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Note whose connection it is; the task that serves it is made next and takes this note along."""
+        name = transport.get_extra_info("peername")
+        PEER.set(str(name[0]) if isinstance(name, tuple) else "")
+        super().connection_made(handler, transport)
 
     async def serve(self, request: web.BaseRequest) -> Answer:
         """Answer a request, whatever happens; raises ConnectionError only when the client has gone."""

@@ -28,6 +28,7 @@ _HEADER: Final[dict[str, Schema]] = {
 }  # fmt: skip
 _MORE: Final = {
     401: ("WWW-Authenticate",),
+    429: ("Retry-After",),
     503: ("Retry-After",),
     504: ("Retry-After",),
     201: ("Idempotency-Replayed",),

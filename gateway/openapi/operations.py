@@ -39,7 +39,7 @@ PARAMETERS: Final[dict[str, Schema]] = {
 }
 
 _ANY: Final = (400, 500, 503)
-_USER: Final = (*_ANY, 401, 504)
+_USER: Final = (*_ANY, 401, 429, 504)
 _ID: Final = (*_USER, 404)
 _BODY: Final = (408, 413, 415, 422)
 

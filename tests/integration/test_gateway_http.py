@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 
+import msgspec
 import pytest
 
 from envelope.outcomes import Outcome
@@ -99,6 +100,23 @@ async def test_tokens(door: Door, header: str | None, code: str) -> None:
         check_problem(status, told, problem, code)
         assert told["WWW-Authenticate"].startswith("Bearer")
     assert nothing_was_asked(door)
+
+
+async def test_too_many_rejected_tokens(door: Door) -> None:
+    """A client that tries tokens is told 429 and when to come again; who has shown a good one before goes on."""
+    settings = msgspec.structs.replace(door.gateway.settings, rejected_tokens_per_s=5)
+    async with running_gateway(settings) as gateway:
+        door.url = f"http://127.0.0.1:{gateway.port}"
+        await door.until_ready()
+        assert (await door.call("GET", "/v1/me/wallet"))[0] == 200
+        told = [await door.call("GET", "/v1/me/wallet", None, Authorization=f"Bearer x{n}") for n in range(50)]
+        assert [status for status, _, _ in told[:5]] == [401] * 5
+        limited = [one for one in told if one[0] != 401]
+        assert len(limited) > 20
+        status, headers, problem = limited[0]
+        assert (status, problem["retry"], headers["Retry-After"]) == (429, "later", "1")
+        check_problem(status, headers, problem, "too_many_rejected_tokens")
+        assert (await door.call("GET", "/v1/me/wallet"))[0] == 200
 
 
 BAD_IDS = [
@@ -347,6 +365,15 @@ async def test_what_is_counted(door: Door) -> None:
     assert b'hongbao_http_requests_total{route="openEnvelope",status="200"}' in text
     assert b'route="none",status="404"' in text
     assert b"hongbao_http_in_flight" in text
+
+
+@pytest.mark.parametrize("path", ["/v1/me/wallet/entries?limt=5", "/v1/me/envelopes?role=sent&offset=5"])
+async def test_parameters_that_a_list_does_not_have(door: Door, path: str) -> None:
+    """A misspelt parameter is refused with its name, and the wallet is not asked."""
+    status, headers, problem = await door.call("GET", path)
+    assert status == 400
+    check_problem(status, headers, problem, "unknown_parameter")
+    assert nothing_was_asked(door)
 
 
 async def test_passwords_that_cannot_be_right(door: Door) -> None:
