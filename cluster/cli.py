@@ -7,6 +7,7 @@ from typing import NoReturn
 import click
 
 from envelope.errors import HongbaoError
+from gateway.version import VERSION
 
 DEFAULT = "up"
 
@@ -78,7 +79,7 @@ def _fail(sentence: str) -> NoReturn:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="`hongbao COMMAND --help` says more. Reports take --json. Exit status 0 means that what was asked holds.",
 )
-@click.version_option(package_name="hongbao", message="%(prog)s %(version)s")
+@click.version_option(VERSION, message="%(prog)s %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Red envelopes (红包): sent, grabbed and opened; durable in Postgres, proven by an audit.

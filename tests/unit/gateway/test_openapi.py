@@ -2,13 +2,17 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from cluster.cli import main
 from envelope.limits import LIMITS
 from envelope.outcomes import Outcome
+from gateway import version
 from gateway.asks import Ask
 from gateway.docs import render_docs
 from gateway.openapi import document
@@ -18,6 +22,7 @@ from gateway.openapi.schemas import CREATE, SCHEMAS
 from gateway.problems import PROBLEMS
 from gateway.routes import ROUTES
 from gateway.terms import CreateBody, read_terms
+from gateway.version import VERSION
 from sharding.ids import make_id
 from tests.unit.gateway.test_terms import NOW_MS
 
@@ -45,6 +50,15 @@ def test_it_has_every_route_and_no_other():
     }
     assert documented == {tuple(route) for route in ROUTES}
     assert set(OPERATIONS) == {route.name for route in ROUTES}
+
+
+def test_one_version():
+    """The package, the command and the document have one version, from one line."""
+    told = CliRunner().invoke(main, ["--version"]).output.split()[-1]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert SPEC["info"]["version"] == told == VERSION
+    assert "version" not in project["project"]
+    assert project["tool"]["hatch"]["version"]["path"] == Path(version.__file__).relative_to(ROOT).as_posix()
 
 
 def test_it_is_json_and_whole():
