@@ -1,5 +1,5 @@
 """`python -m cluster` is the `hongbao` command, for where its script is not on PATH."""
 
-from cluster.cli import main
+from cluster.cli import run
 
-main(prog_name="hongbao")
+run()

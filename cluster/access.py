@@ -93,8 +93,12 @@ async def reach(data: Path | None) -> AsyncIterator[Access]:
         from cluster.config import StackConfig  # noqa: PLC0415
         from cluster.stack import Stack  # noqa: PLC0415
 
-        async with Stack(StackConfig(data=data, port=0)):
+        config = StackConfig(data=data, port=0)
+        config.say("nothing runs here yet: starting everything for this command; the first time takes some seconds")
+        async with Stack(config):
+            config.say("up")
             yield find(data)
+            config.say("stopping; all data is kept")
     else:
         yield found
 

@@ -1,14 +1,21 @@
 """The `hongbao` command: a map of subcommands, each imported only when it is called."""
 
 import importlib
+import os
 import sys
 from typing import NoReturn
 
 import click
 
 from envelope.errors import HongbaoError
+from gateway.version import VERSION
+from runtime import logs
 
 DEFAULT = "up"
+_HELP = ("-h", "--help")
+_OWN_OPTIONS = (*_HELP, "--version")
+_INTERRUPTED = 130
+"""What a shell makes of Ctrl-C."""
 
 COMMANDS = {
     "Run": {
@@ -53,12 +60,21 @@ class Commands(click.Group):
             with formatter.section(title):
                 formatter.write_dl(list(group.items()))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; without a command the default one is meant, and the options are its own."""
+        if not args or (args[0].startswith("-") and args[0] not in _OWN_OPTIONS):
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the subcommand."""
         try:
             return super().invoke(ctx)
         except HongbaoError as error:
             _fail(error.detail)
+        except KeyboardInterrupt:
+            click.echo("stopped before it was done", err=True)
+            sys.exit(_INTERRUPTED)
 
 
 def _module(name: str) -> str:
@@ -74,18 +90,19 @@ def _fail(sentence: str) -> NoReturn:
 
 @click.group(
     cls=Commands,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": list(_HELP), "max_content_width": 100},
     epilog="`hongbao COMMAND --help` says more. Reports take --json. Exit status 0 means that what was asked holds.",
 )
-@click.version_option(package_name="hongbao", message="%(prog)s %(version)s")
-@click.pass_context
-def main(ctx: click.Context) -> None:
+@click.version_option(VERSION, message="%(prog)s %(version)s")
+def main() -> None:
     """Red envelopes (红包): sent, grabbed and opened; durable in Postgres, proven by an audit.
 
     Everything runs on this machine: Postgres and memcached are started here and stop with the command.
     """
-    if ctx.invoked_subcommand is None:
-        command = main.get_command(ctx, DEFAULT)
-        if command is not None:
-            ctx.invoke(command)
+
+
+def run() -> None:
+    """Run the command as a process of its own."""
+    # Standard error is for people here, warnings apart; what the processes log is in the data folder.
+    logs.set_up("hongbao", os.environ.get("HONGBAO_LOG_LEVEL", "warning"))
+    main(prog_name="hongbao")

@@ -39,12 +39,13 @@ class StackConfig:
 
     def __post_init__(self) -> None:
         """Refuse what one machine does not carry."""
-        if not 0 <= self.port <= 65535 - self.gateways:
-            raise Refused("config_invalid", f"--port must be 0 to {65535 - self.gateways}, is {self.port}")
         limits = {"sets": MAX_SETS, "servers": MAX_SERVERS, "gateways": MAX_GATEWAYS}
         for name, most in limits.items():
             if not 1 <= getattr(self, name) <= most:
                 raise Refused("config_invalid", f"--{name} must be 1 to {most}, is {getattr(self, name)}")
+        highest = 65_536 - self.gateways
+        if not 0 <= self.port <= highest:
+            raise Refused("config_invalid", f"--port must be 0 to {highest}, is {self.port}")
 
     def set_names(self) -> list[str]:
         """Return the names: set-1, set-2 and so on."""

@@ -1,5 +1,7 @@
 """Turns a configuration into parts: who listens where, and what each process is told (its environment)."""
 
+import errno
+import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -105,11 +107,31 @@ class Plan:
         )
 
 
+def check_gateway_ports(config: StackConfig) -> None:
+    """Raise Refused where the gateways cannot listen on --host and --port."""
+    for port in _wanted(config) or [0]:
+        error = ports.what_prevents(port, config.host)
+        if error is not None or not config.host:
+            raise _unusable(config.host, port, error)
+
+
 def _gateway_ports(config: StackConfig) -> list[int]:
-    if config.port == 0:
-        return [ports.free_port() for _ in range(config.gateways)]
-    wanted = [config.port + number for number in range(config.gateways)]
-    for port in wanted:
-        if not ports.is_free(port, config.host):
-            raise Refused("port_taken", f"port {port} on {config.host} is taken; choose another with --port")
-    return wanted
+    check_gateway_ports(config)
+    return _wanted(config) or [ports.free_port() for _ in range(config.gateways)]
+
+
+def _wanted(config: StackConfig) -> list[int]:
+    return [config.port + number for number in range(config.gateways)] if config.port else []
+
+
+def _unusable(host: str, port: int, error: Exception | None) -> Refused:
+    number = error.errno if isinstance(error, OSError) and not isinstance(error, socket.gaierror) else None
+    if number == errno.EADDRINUSE:
+        return Refused("port_taken", f"port {port} on {host} is taken; choose another with --port")
+    if number == errno.EACCES:
+        return Refused("port_forbidden", f"only root may listen on port {port}; choose one above 1023 with --port")
+    return Refused(
+        "host_invalid",
+        f"--host {host!r} is no IPv4 address or name of this machine; 127.0.0.1 is for this machine alone, 0.0.0.0 for "
+        "all networks that it is in",
+    )

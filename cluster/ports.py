@@ -16,15 +16,20 @@ TRIES = 200
 _given: set[int] = set()
 
 
-def is_free(port: int, host: str = LOOPBACK) -> bool:
+def is_free(port: int) -> bool:
     """Say whether a server could listen on `port` now."""
+    return what_prevents(port, LOOPBACK) is None
+
+
+def what_prevents(port: int, host: str) -> Exception | None:
+    """Return the error that a server would meet if it listened there now; an OSError, or a name that is none."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError:
-            return False
-    return True
+        except (OSError, UnicodeError) as error:
+            return error
+    return None
 
 
 def free_port() -> int:

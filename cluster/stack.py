@@ -13,7 +13,7 @@ from cluster.config import StackConfig
 from cluster.daytables import DayTablesAhead
 from cluster.keys import Secrets
 from cluster.parts import Part
-from cluster.plan import WALLET, Plan, Servers, kind_of, plan_servers
+from cluster.plan import WALLET, Plan, Servers, check_gateway_ports, kind_of, plan_servers
 from cluster.postgres import Postgres
 from cluster.record import PartRecord, Record
 from cluster.services import Service  # noqa: TC001 - plain imports everywhere
@@ -85,6 +85,10 @@ class Stack:
         return self._supervisor
 
     async def _start(self) -> None:
+        if not self.folder.path.exists():
+            # A first start that cannot be leaves nothing behind. Where there is a folder its lock is asked first:
+            # "already up" says more than "port taken".
+            check_gateway_ports(self.config)
         self.folder.prepare(self._account)
         self._exit.enter_context(self.folder.lock())
         if self.folder.note:

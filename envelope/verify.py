@@ -11,6 +11,8 @@ from envelope.errors import Refused
 from envelope.money import brief, yuan
 from envelope.split import Split, amounts, commitment
 
+_WRITABLE_FEN = 10**20
+
 
 @dataclass(frozen=True, slots=True)
 class Verification:
@@ -65,7 +67,7 @@ def _check_claims(claims: Sequence[tuple[int, int]], shares: Sequence[int]) -> l
         elif seq in seen:
             found.append(f"Claim {seq} is there twice.")
         elif amount_fen != shares[seq]:
-            found.append(f"Claim {seq} got {brief(amount_fen)} fen, but the seed gives {shares[seq]} fen.")
+            found.append(f"Claim {seq} got {_yuan(amount_fen)}, but the seed gives {_yuan(shares[seq])}.")
         seen.add(seq)
     # Shares are opened in the order of seq, so a gap is a claim that was left out of the document.
     missing = [seq for seq in range(min(len(claims), len(shares))) if seq not in seen]
@@ -78,8 +80,13 @@ def _check_refund(refund_fen: int, total_fen: int, claims: Sequence[tuple[int, i
     if refund_fen == rest_fen:
         return []
     if abs(rest_fen) < total_fen:
-        return [f"The refund is {brief(refund_fen)} fen, but {yuan(rest_fen)} yuan were left."]
-    return [f"The refund is {brief(refund_fen)} fen, but the claims take more than the total."]
+        return [f"The refund is {_yuan(refund_fen)}, but {_yuan(rest_fen)} were left."]
+    return [f"The refund is {_yuan(refund_fen)}, but the claims take more than the total."]
+
+
+def _yuan(fen: int) -> str:
+    """Write an amount for people; a document may name one of a million digits."""
+    return f"{yuan(fen)} yuan" if abs(fen) < _WRITABLE_FEN else f"{brief(fen)}, in fen"
 
 
 def _split(document: Mapping[str, object]) -> Split:

@@ -1,8 +1,9 @@
 """Request bodies: read with a bound and a deadline, decoded into typed structs, refused in clear sentences."""
 
 import asyncio
+import json
 import re
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from aiohttp import hdrs, web
@@ -15,12 +16,19 @@ T = TypeVar("T")
 
 _CODES: Final = {"total_fen": "malformed_amount", "count": "malformed_count"}
 """Fields whose wrong type has a code of its own."""
+_TYPES: Final = {
+    "object": "an object", "array": "an array", "str": "a string", "bool": "true or false", "null": "null",
+    "int": "a whole number", "float": "a number with a point or an exponent",
+}  # fmt: skip
+"""What msgspec calls the types of JSON, and what people do."""
 _expected = re.compile(r"Expected `(.+?)`, got `(.+?)`").search
 _field = re.compile(r"at `\$\.(.+?)`").search
 _named = re.compile(r"field `(.*)`", re.DOTALL).search
 _JSON = "application/json"
 _ECHO_CHARS = 50
 """How much of what the client sent is repeated to him."""
+_NO_JSON: Final = (msgspec.DecodeError, ValueError, RecursionError)
+"""ValueError: bytes that are no UTF-8, or a number of more digits than Python reads."""
 
 
 async def read_body(request: Request) -> bytes:
@@ -72,16 +80,48 @@ def _check_type(request: Request) -> None:
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
-    """Decode a body; raises Refused: `malformed_json`, `unknown_field`, `missing_field`, `wrong_type` and the like."""
+    """Decode a body into a flat struct.
+
+    Raises Refused: `malformed_json`, `duplicate_field`, `unknown_field`, `missing_field`, `wrong_type` and the like.
+    """
     if not body:
         raise Refused("malformed_json", "the body is empty; send a JSON object")
     try:
-        return decoder.decode(body)
+        decoded = decoder.decode(body)
+        # A name is followed by a colon: with one colon, as most opens have, none can be there twice.
+        if body.count(b":") > 1:
+            _check_names(body)
     except msgspec.ValidationError as error:
+        _check_json(body)
         raise _refusal(str(error)) from None
-    # ValueError: bytes that are no UTF-8, or a number of more digits than Python reads.
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        raise Refused("malformed_json", "the body is not JSON in UTF-8") from None
+    except _NO_JSON:
+        raise _malformed() from None
+    return decoded
+
+
+def _check_names(body: bytes) -> None:
+    """Refuse a name that is there twice: readers differ in which of its values counts."""
+    json.loads(body, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    names = set()
+    for name, _ in pairs:
+        if name in names:
+            raise Refused("duplicate_field", f"the field {name[:_ECHO_CHARS]!r} is there twice")
+        names.add(name)
+
+
+def _check_json(body: bytes) -> None:
+    """Refuse as malformed what is wrong in a field and, further on, no JSON: msgspec stops at the first fault."""
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except _NO_JSON:
+        raise _malformed() from None
+
+
+def _malformed() -> Refused:
+    return Refused("malformed_json", "the body is not JSON in UTF-8")
 
 
 def _refusal(message: str) -> HongbaoError:
@@ -97,7 +137,11 @@ def _refusal(message: str) -> HongbaoError:
     code = _CODES.get(field, "wrong_type")
     if expected is None:
         return Refused(code, f"{field} is out of range")
-    return Refused(code, f"{field} must be of type {expected.group(1)}, not {expected.group(2)}")
+    return Refused(code, f"{field} must be {_in_words(expected.group(1))}, not {_in_words(expected.group(2))}")
+
+
+def _in_words(types: str) -> str:
+    return " or ".join(_TYPES.get(one, one) for one in types.split(" | "))
 
 
 def _too_large() -> Refused:

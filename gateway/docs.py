@@ -4,7 +4,8 @@ import json
 from html import escape
 from typing import Any
 
-from gateway.problems import PROBLEMS
+from gateway.answer import PROBLEM
+from gateway.problems import ADVICE, PROBLEMS
 
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;margin:0 auto;max-width:60rem;padding:1rem;color:#222;background:#fff}
@@ -39,17 +40,25 @@ def _operation(spec: dict[str, Any], method: str, path: str, operation: dict[str
         f"<tr><td><code>{escape(one['name'])}</code></td><td>{one['in']}</td><td>{escape(one['description'])}</td></tr>"
         for one in parameters
     )
-    answers = ", ".join(
-        f"<code>{status}</code> {escape(_followed(spec, one)['description'])}"
-        for status, one in operation["responses"].items()
-    )
+    answers = "".join(_answer(status, one) for status, one in operation["responses"].items())
     return (
         f'<h2 id="{operation["operationId"]}"><span class="m">{method.upper()}</span> <code>{escape(path)}</code></h2>'
         f"{_paragraphs(operation['description'])}"
         + (f"<table>{rows}</table>" if rows else "")
         + _body(operation)
-        + f"<p>Answers: {answers}</p>"
+        + f"<table>{answers}</table>"
     )
+
+
+def _answer(status: str, response: dict[str, Any]) -> str:
+    """Return a row: what an answer holds, or the problems that may come with this status."""
+    problem = response["content"].get(PROBLEM)
+    if problem is None:
+        text = escape(response["description"])
+    else:
+        codes = problem["schema"]["allOf"][1]["properties"]["code"]["enum"]
+        text = ", ".join(f'<a href="#{code}"><code>{code}</code></a>' for code in codes)
+    return f"<tr><td><code>{status}</code></td><td>{text}</td></tr>"
 
 
 def _body(operation: dict[str, Any]) -> str:
@@ -66,7 +75,11 @@ def _problems() -> str:
         f"<td>{row.retry.value}</td></tr>"
         for code, row in sorted(PROBLEMS.items())
     )
-    return f"<table><tr><th>code</th><th>status</th><th>title</th><th>retry</th></tr>{rows}</table>"
+    words = "".join(f"<tr><td><code>{word}</code></td><td>{escape(text)}</td></tr>" for word, text in ADVICE.items())
+    return (
+        f"<table><tr><th>code</th><th>status</th><th>title</th><th>retry</th></tr>{rows}</table>"
+        f"<p>What to do, by the word in <code>retry</code>:</p><table>{words}</table>"
+    )
 
 
 def _paragraphs(text: str) -> str:

@@ -17,7 +17,8 @@ from envelope.errors import HongbaoError, Refused, Unavailable
 from gateway.answer import PROBLEM, Answer, encode_json
 from gateway.connection import Connection
 from gateway.limits import KEEP_ALIVE_S, REQUESTS
-from gateway.problems import Retry, problem_of
+from gateway.problems import WITH_RETRY_AFTER, problem_of
+from gateway.rejections import PEER
 from gateway.request import Request
 from gateway.routes import NO_ROUTE, resolve
 from gateway.traffic import Traffic
@@ -57,6 +58,12 @@ class Front(web.Server):
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""
         return Connection(self, loop=self._loop, **self._kwargs)
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Note whose connection it is; the task that serves it is made next and takes this note along."""
+        name = transport.get_extra_info("peername")
+        PEER.set(str(name[0]) if isinstance(name, tuple) else "")
+        super().connection_made(handler, transport)
 
     async def serve(self, request: Request) -> Answer:
         """Answer a request, whatever happens; raises ConnectionError only when the client has gone."""
@@ -104,7 +111,7 @@ class Front(web.Server):
         headers = b""
         if error.code in _WITH_RESULT and route in _ASKS:
             body["result"] = error.code
-        if row.retry is not Retry.NEVER:
+        if row.retry in WITH_RETRY_AFTER:
             seconds = error.retry_after_s if isinstance(error, Unavailable) else 1.0
             headers += b"Retry-After: %d\r\n" % max(1, math.ceil(seconds))
         if row.status == 401:  # noqa: PLR2004

@@ -22,6 +22,11 @@ TOKEN_CHARS: Final = 2_048
 """A longer bearer token is not looked at. Ours have about 150 characters."""
 TOKEN_CACHE: Final = 32_768
 """Verified tokens of one generation, about 500 bytes each; two generations are kept."""
+REJECTIONS_PER_S: Final = 100
+"""Rejected tokens that one address may cost us in a second unless HONGBAO_REJECTED_TOKENS_PER_S says otherwise: 4 ms
+of CPU. Generous, because behind a proxy all clients have one address and honest ones come with expired tokens."""
+REJECTING_ADDRESSES: Final = 8_192
+"""Addresses whose rejections are remembered, about 150 bytes each."""
 SHARE_CACHE: Final = 16_384
 """Share tokens computed lately, about 250 bytes each."""
 ROUTE_CACHE: Final = 65_536

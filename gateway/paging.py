@@ -11,6 +11,8 @@ from envelope.errors import Refused
 from gateway.limits import CURSOR_CHARS, DEFAULT_PAGE, PAGE
 
 CURSOR_PATTERN: Final = rf"^[A-Za-z0-9_-]{{1,{CURSOR_CHARS}}}$"
+PARAMETERS: Final = ("limit", "cursor")
+"""What every list takes."""
 _MOST: Final = 2**63 - 1
 
 
@@ -33,10 +35,19 @@ class Page(NamedTuple):
 def read_page(listing: str, query: MultiMapping[str]) -> Page:
     """Read `limit` and `cursor` of a query; raises Refused `malformed_limit`, `malformed_cursor`.
 
-    `listing` names the list, so that a cursor of one is not taken for a place in another.
+    `listing` names the list, so that a cursor of one is not taken for a place in another. What else stands in the
+    query is for the caller to look at (`check_names`).
     """
     limit, cursor = one(query, "limit"), one(query, "cursor")
     return Page(listing, 0 if cursor is None else read_cursor(listing, cursor), _limit(limit))
+
+
+def check_names(query: MultiMapping[str], *more: str) -> None:
+    """Refuse `unknown_parameter`: a `limt` that is ignored gives a page that its reader takes for another."""
+    known = (*PARAMETERS, *more)
+    for name in query:
+        if name not in known:
+            raise Refused("unknown_parameter", f"there is no parameter {name[:50]!r} here; known: {', '.join(known)}")
 
 
 def one(query: MultiMapping[str], name: str) -> str | None:

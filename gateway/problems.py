@@ -12,14 +12,26 @@ from envelope.outcomes import Outcome
 
 
 class Retry(StrEnum):
-    """Advice, member `retry` of every problem."""
+    """Advice, member `retry` of every problem; `ADVICE` says what each word means."""
 
     NEVER = "never"
-    """The same request will be refused again."""
+    CHANGED = "changed"
     LATER = "later"
-    """Nothing was done; the same request may succeed after `Retry-After` seconds."""
     REPEAT = "repeat"
-    """It may have been done: repeat exactly this request, which is safe and tells the outcome."""
+
+
+ADVICE: Final[dict[Retry, str]] = {
+    Retry.NEVER: "The same request will be refused again.",
+    Retry.CHANGED: "Nothing was done. The same request succeeds once what `detail` names has changed, whenever that "
+    "is: a wallet that holds too little, once it holds enough.",
+    Retry.LATER: "Nothing was done. The same request may succeed after Retry-After seconds.",
+    Retry.REPEAT: "It may have been done. Repeat exactly this request, after Retry-After seconds: that is safe and "
+    "tells the outcome.",
+}
+"""For clients: the OpenAPI document and its page say it in these words."""
+
+WITH_RETRY_AFTER: Final = (Retry.LATER, Retry.REPEAT)
+"""Words that come with the header Retry-After."""
 
 
 class Problem(NamedTuple):
@@ -47,10 +59,12 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "token_missing": Problem(401, "A bearer token is needed"),
     "token_expired": Problem(401, "The bearer token has expired"),
     "token_invalid": Problem(401, "The bearer token is not valid"),
+    "too_many_rejected_tokens": Problem(429, "Too many rejected tokens from this address", Retry.LATER),
     # What is asked: its form
     "malformed_json": Problem(400, "The body is not JSON"),
     "unknown_field": Problem(422, "The body has a field that is not known"),
     "missing_field": Problem(422, "The body lacks a field"),
+    "duplicate_field": Problem(422, "The body has a field twice"),
     "wrong_type": Problem(422, "A field has the wrong type"),
     "idempotency_key_missing": Problem(400, "The header Idempotency-Key is needed"),
     "malformed_idempotency_key": Problem(400, "The Idempotency-Key is not well-formed"),
@@ -58,9 +72,10 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "malformed_cursor": Problem(422, "The cursor is not one of ours"),
     "unknown_role": Problem(422, "The role is not known"),
     "repeated_parameter": Problem(422, "A parameter is there twice"),
+    "unknown_parameter": Problem(400, "A parameter is not known"),
     "malformed_envelope_id": Problem(400, "Not an envelope ID"),
     # Well-formed IDs that can name nothing here
-    "impossible_day": Problem(404, "The ID is of a day that never was"),
+    "impossible_day": Problem(404, "The ID is of a day that no calendar has"),
     "future_envelope_id": Problem(404, "The ID is of a day that has not come"),
     "unknown_slot": Problem(404, "The ID is of a slot that is not here"),
     # What is asked: the terms of an envelope
@@ -88,7 +103,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "not_invited": Problem(403, "The envelope is not for this user"),
     "not_the_sender": Problem(403, "Only the sender may do this"),
     "already_final": Problem(409, "The envelope is sold out or closed"),
-    "insufficient_funds": Problem(409, "The wallet does not hold that much"),
+    "insufficient_funds": Problem(409, "The wallet does not hold that much", Retry.CHANGED),
     "idempotency_key_reused": Problem(422, "The Idempotency-Key was used for another request"),
     "create_undone": Problem(409, "The create was undone and the money returned"),
     # Parts that are away, full or slow

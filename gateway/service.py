@@ -10,8 +10,9 @@ import msgspec
 
 from gateway.envelopes import Envelopes
 from gateway.front import Front, Handler
-from gateway.limits import COUNTS_S
+from gateway.limits import COUNTS_S, REJECTIONS_PER_S
 from gateway.pages import Pages
+from gateway.rejections import Rejections
 from gateway.sets import Sets
 from gateway.shares import Shares
 from gateway.tokens import KEY_BYTES, Tokens
@@ -43,6 +44,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Makes share tokens; another one would make all that were handed out invalid."""
     slot_key: Annotated[str, msgspec.Meta(min_length=16, max_length=64)]
     """Finds the slot of a create; must not change while a create may be repeated."""
+    rejected_tokens_per_s: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = REJECTIONS_PER_S
+    """See `gateway.rejections`; raise it where many clients come through one proxy."""
 
 
 class Gateway:
@@ -81,7 +84,7 @@ class Gateway:
 
     def _handlers(self, sets: Sets) -> dict[str, Handler]:
         settings = self.settings
-        tokens = Tokens(settings.token_key, self.clock)
+        tokens = Tokens(settings.token_key, self.clock, rejections=Rejections(settings.rejected_tokens_per_s))
         wallets = Wallets(tokens, WalletClient(self.wallet_link))
         pages = Pages(self.readiness, self.traffic)
         envelopes = Envelopes(

@@ -11,6 +11,7 @@ import jwt
 
 from envelope.errors import InvariantBroken, Refused
 from gateway.limits import TOKEN_CACHE, TOKEN_CHARS
+from gateway.rejections import Rejections
 from gateway.users import is_user
 from runtime.clock import Clock
 
@@ -33,17 +34,23 @@ def make_token(key: str, user: str, *, ttl_s: int, clock: Clock) -> str:
 class Tokens:
     """Tells the user of an `Authorization` header. The cache is two generations: an approximate LRU of one look-up."""
 
-    def __init__(self, key: str, clock: Clock, *, cache: int = TOKEN_CACHE) -> None:
+    def __init__(
+        self, key: str, clock: Clock, *, cache: int = TOKEN_CACHE, rejections: Rejections | None = None
+    ) -> None:
         if len(key.encode()) < KEY_BYTES:
             raise InvariantBroken("token_key", f"the token key must have at least {KEY_BYTES} bytes")
         self._key = key
         self._now_ms = clock.now_ms
+        self._rejections = rejections or Rejections()
         self._cache = cache
         self._young: dict[str, tuple[str, int]] = {}
         self._old: dict[str, tuple[str, int]] = {}
 
     def user_of(self, authorization: str | None) -> str:
-        """Return the user; raises Refused `token_missing`, `token_expired` or `token_invalid`."""
+        """Return the user; raises Refused `token_missing`, `token_expired` or `token_invalid`.
+
+        After too many of these from one address Unavailable `too_many_rejected_tokens`, unless the token is known.
+        """
         found = self._young.get(authorization)  # type: ignore[arg-type]
         if found is None:
             found = self._older(authorization)
@@ -67,13 +74,21 @@ class Tokens:
             raise Refused("token_missing", "send the header Authorization: Bearer TOKEN")
         if len(token) > TOKEN_CHARS:
             raise _invalid()
+        self._rejections.check()
+        try:
+            return self._read(self._decode(token.strip()))
+        except Refused:
+            self._rejections.count()
+            raise
+
+    def _decode(self, token: str) -> dict[str, Any]:
         try:
             # The list of algorithms is ours, never the token's: "none" and all others are refused.
-            claims = jwt.decode(token.strip(), self._key, algorithms=[_ALGORITHM], options=_OPTIONS)
+            claims: dict[str, Any] = jwt.decode(token, self._key, algorithms=[_ALGORITHM], options=_OPTIONS)
         # Whatever a forger makes its parser stumble over is a forged token.
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
             raise _invalid() from None
-        return self._read(claims)
+        return claims
 
     def _read(self, claims: dict[str, Any]) -> tuple[str, int]:
         expires_at_ms, user = _ms(claims["exp"]), claims["sub"]

@@ -7,7 +7,7 @@ from aiohttp import hdrs
 from envelope.errors import Refused
 from gateway.answer import Answer, json_answer
 from gateway.instants import write_instant
-from gateway.paging import one, read_page
+from gateway.paging import check_names, one, read_page
 from gateway.request import Request
 from gateway.tokens import Tokens
 from sharding.ids import format_id
@@ -31,16 +31,20 @@ class Wallets:
     async def entries(self, request: Request, _: str) -> Answer:
         """Return a page of the user's statement."""
         user = self._user_of(request)
-        page = read_page("entries", request.url.query)
+        query = request.url.query
+        check_names(query)
+        page = read_page("entries", query)
         return json_answer(page.body(await self._wallet.entries(user, page.before, page.limit), _entry))
 
     async def envelopes(self, request: Request, _: str) -> Answer:
         """Return a page of the envelopes that the user sent or received."""
         user = self._user_of(request)
-        role = one(request.url.query, "role")
+        query = request.url.query
+        check_names(query, "role")
+        role = one(query, "role")
         if role not in ROLES:
             raise Refused("unknown_role", f"role must be one of {', '.join(ROLES)}")
-        page = read_page(role, request.url.query)
+        page = read_page(role, query)
         return json_answer(page.body(await self._wallet.envelopes(user, role, page.before, page.limit), _envelope))
 
     def _user_of(self, request: Request) -> str:

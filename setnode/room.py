@@ -102,7 +102,7 @@ def _check_user(user: object) -> None:
 
 def _check_day(envelope_id: int) -> None:
     if not _is_day(envelope_id // 10**13):
-        raise Refused("malformed_envelope_id", "this envelope ID is of a day that never was")
+        raise Refused("malformed_envelope_id", "no envelope ID begins with these six digits: no day")
 
 
 @lru_cache(maxsize=1024)

@@ -55,12 +55,12 @@ def parse_id(text: object, layout: Layout) -> int:
     """Return the ID that a client wrote as a string of exactly 19 ASCII digits.
 
     Raises Refused with code `malformed_envelope_id` (no such string, or a year no ID can have),
-    `impossible_day` (a day that never was, like 30 February) or `unknown_slot` (none of `layout`). Whether
+    `impossible_day` (a day of no calendar, like 30 February) or `unknown_slot` (none of `layout`). Whether
     the envelope exists is not looked at, nor whether its day has come: see `check_not_future`.
     """
     # isdigit alone would take Arabic or full-width digits, int() alone signs, spaces and underscores.
     if not (isinstance(text, str) and len(text) == DIGITS and text.isascii() and text.isdigit()):
-        raise _malformed()
+        raise Refused("malformed_envelope_id", f"An envelope ID is written in exactly {DIGITS} digits, 0 to 9.")
     _check_day(text[:_DAY_DIGITS])
     envelope_id = int(text)
     if envelope_id % MAX_SLOTS >= layout.slots:
@@ -107,12 +107,14 @@ def _day_of_digits(digits: int) -> date:
 @lru_cache(maxsize=1_024)
 def _check_day(digits: str) -> None:
     if not FIRST_YEAR <= 2000 + int(digits[:2]) <= LAST_YEAR:
-        raise _malformed()
+        raise Refused(
+            "malformed_envelope_id",
+            f"An envelope ID starts with its year, {FIRST_YEAR % 100} to {LAST_YEAR % 100} for {FIRST_YEAR} to "
+            f"{LAST_YEAR}; this one starts with {digits[:2]}.",
+        )
     try:
         _day_of_digits(int(digits))
     except ValueError:
-        raise Refused("impossible_day", "This envelope ID is of a day that never was.") from None
-
-
-def _malformed() -> Refused:
-    return Refused("malformed_envelope_id", f"An envelope ID has {DIGITS} digits and starts with a date.")
+        raise Refused(
+            "impossible_day", f"This envelope ID starts with {digits}, as YYMMDD a day that no calendar has."
+        ) from None

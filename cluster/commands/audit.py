@@ -1,7 +1,6 @@
 """`hongbao audit`: proves what must always be true, over all SETs and the wallet, while traffic runs."""
 
 import asyncio
-import json
 import sys
 from pathlib import Path
 
@@ -10,26 +9,24 @@ from rich.console import Console
 
 from audit.report import Report
 from cluster.access import find
+from cluster.reporting import data_option, json_option, report
 from envelope.money import yuan
 
 SHOWN = 20
 
 
 @click.command("audit")
-@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder of the stack.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@data_option
+@json_option
 def command(*, data: Path | None, as_json: bool) -> None:
     """Replay every envelope from its seed and match every fen with the wallet.
 
     Reads one consistent cut, so it may run beside any traffic. Exit status 1 when something does not add up; each
     offending envelope, order or account is named.
     """
-    report = asyncio.run(_audit(data))
-    if as_json:
-        click.echo(json.dumps(report.as_json(), ensure_ascii=False))
-    else:
-        show(report, Console())
-    sys.exit(0 if report.holds else 1)
+    found = asyncio.run(_audit(data))
+    report(found.as_json(), as_json=as_json, show=lambda console: show(found, console))
+    sys.exit(0 if found.holds else 1)
 
 
 async def _audit(data: Path | None) -> Report:
@@ -38,22 +35,22 @@ async def _audit(data: Path | None) -> Report:
         return await find(data).audit(lambda name, seen: status.update(f"auditing {name}: {seen} envelopes"))
 
 
-def show(report: Report, console: Console) -> None:
+def show(proof: Report, console: Console) -> None:
     """Print the sums, then every violation (the first twenty in full)."""
-    sums = report.sums
+    sums = proof.sums
     console.print(
-        f"{sums.envelopes} envelopes, {sums.claims} claims, {sums.accounts} accounts in {report.seconds:.1f} s"
+        f"{sums.envelopes} envelopes, {sums.claims} claims, {sums.accounts} accounts in {proof.seconds:.1f} s"
     )
     console.print(
         f"{yuan(sums.paid_in_fen)} yuan paid in = {yuan(sums.claimed_fen)} claimed + {yuan(sums.refunded_fen)} refunded"
         f" + {yuan(sums.open_fen)} still open"
     )
     console.print(f"{yuan(sums.credited_fen)} credited, {yuan(sums.in_flight_fen)} in flight, {sums.stuck} stuck")
-    for violation in report.violations[:SHOWN]:
+    for violation in proof.violations[:SHOWN]:
         console.print(f"[red]{violation.check}[/red] {violation.subject}: {violation.detail}")
-    if report.count > SHOWN:
-        console.print(f"… and {report.count - SHOWN} more; --json shows up to 1,000")
-    if report.holds:
+    if proof.count > SHOWN:
+        console.print(f"… and {proof.count - SHOWN} more; --json shows up to 1,000")
+    if proof.holds:
         console.print("[green]everything adds up[/green]: 0 fen unreconciled")
     else:
-        console.print(f"[red]{report.count} violations[/red], {yuan(report.unreconciled_fen)} yuan unreconciled")
+        console.print(f"[red]{proof.count} violations[/red], {yuan(proof.unreconciled_fen)} yuan unreconciled")

@@ -1,7 +1,6 @@
 """`hongbao demo`: real groups play against a running stack, or one started for it; ends with an audit."""
 
 import asyncio
-import json
 import sys
 from pathlib import Path
 
@@ -13,11 +12,12 @@ from cluster.access import Access, reach
 from cluster.demo.client import Phones
 from cluster.demo.show import show
 from cluster.demo.story import Story, play
+from cluster.reporting import data_option, json_option, report
 
 
 @click.command("demo")
-@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder of the stack.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@data_option
+@json_option
 def command(*, data: Path | None, as_json: bool) -> None:
     """Play 34 rounds of a group of 20, a crowd of 500, and three special envelopes; then prove the money.
 
@@ -25,10 +25,7 @@ def command(*, data: Path | None, as_json: bool) -> None:
     adds up to the fen.
     """
     story = asyncio.run(_run(data))
-    if as_json:
-        click.echo(json.dumps(story.as_json(), ensure_ascii=False))
-    else:
-        show(story, Console())
+    report(story.as_json(), as_json=as_json, show=lambda console: show(story, console))
     sys.exit(0 if story.holds else 1)
 
 

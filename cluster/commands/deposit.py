@@ -1,12 +1,12 @@
 """`hongbao deposit`: development money into a user's wallet."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import click
 
 from cluster.access import find
+from cluster.reporting import data_option, json_option, report
 from envelope.money import yuan
 from gateway.users import check_user
 
@@ -18,16 +18,17 @@ MOST_FEN = 10_000_000_000_000
 @click.argument("user")
 @click.argument("fen", type=click.IntRange(1, MOST_FEN))
 @click.option("--order-no", help="Order number; the same one twice deposits once.  [default: a new one]")
-@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder of the stack.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@data_option
+@json_option
 def command(*, user: str, fen: int, order_no: str | None, data: Path | None, as_json: bool) -> None:
     """Put FEN (1/100 yuan) into USER's wallet, from the account of the outside world."""
     check_user(user)
     balance = asyncio.run(_deposit(data, user, fen, order_no))
-    if as_json:
-        click.echo(json.dumps({"user": user, "deposited_fen": fen, "balance_fen": balance}))
-    else:
-        click.echo(f"{user} has {yuan(balance)} yuan now")
+    report(
+        {"user": user, "deposited_fen": fen, "balance_fen": balance},
+        as_json=as_json,
+        show=f"{user} has {yuan(balance)} yuan now",
+    )
 
 
 async def _deposit(data: Path | None, user: str, fen: int, order_no: str | None) -> int:

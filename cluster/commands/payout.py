@@ -1,25 +1,22 @@
 """`hongbao payout`: payouts that stand still, shown and driven again."""
 
 import asyncio
-import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from cluster import roles
 from cluster.access import Access, find
+from cluster.reporting import Show, data_option, json_option, report
 from envelope.errors import Refused
 from envelope.money import yuan
 from runtime import postgres
 from setnode.stuck import StuckPayout, redrive, stuck_payouts
-
-_data = click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder of the stack.")
-_json = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+from sharding.ids import DIGITS
 
 
 @click.group("payout")
@@ -28,36 +25,30 @@ def command() -> None:
 
 
 @command.command("stuck")
-@_data
-@_json
+@data_option
+@json_option
 def stuck(*, data: Path | None, as_json: bool) -> None:
     """Show what is stuck, with the wallet's reason. Exit status 1 when there is anything."""
     found = asyncio.run(_stuck(find(data)))
-    if as_json:
-        click.echo(json.dumps({"stuck": found}, ensure_ascii=False))
-    elif found:
-        _show(found)
-    else:
-        click.echo("no payout is stuck")
+    show: Show | str = (lambda console: console.print(_table(found))) if found else "no payout is stuck"
+    report({"stuck": found}, as_json=as_json, show=show)
     sys.exit(1 if found else 0)
 
 
 @command.command("retry")
 @click.argument("envelope_id", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Retry every stuck payout.")
-@_data
-@_json
+@data_option
+@json_option
 def retry(*, envelope_id: tuple[str, ...], everything: bool, data: Path | None, as_json: bool) -> None:
     """Give the stuck payouts of each ENVELOPE_ID back to the payers, under the same order numbers."""
     if everything == bool(envelope_id):
         raise click.UsageError("name envelopes, or say --all")
-    if not all(one.isdecimal() and len(one) < _ID_CHARS for one in envelope_id):
-        raise Refused("malformed_envelope_id", "an envelope ID has 19 digits")
+    for one in envelope_id:
+        if not (one.isascii() and one.isdecimal() and len(one) == DIGITS):
+            raise Refused("malformed_envelope_id", f"{one[:50]!r} is no envelope ID, which has {DIGITS} digits")
     retried = asyncio.run(_retry(find(data), None if everything else [int(one) for one in envelope_id]))
-    click.echo(json.dumps({"retried": retried}) if as_json else f"{retried} payouts go to the payers again")
-
-
-_ID_CHARS = 20
+    report({"retried": retried}, as_json=as_json, show=f"{retried} payouts go to the payers again")
 
 
 async def _stuck(access: Access) -> list[dict[str, Any]]:
@@ -95,7 +86,7 @@ def _as_json(set_name: str, payout: StuckPayout) -> dict[str, Any]:
     }
 
 
-def _show(found: list[dict[str, Any]]) -> None:
+def _table(found: list[dict[str, Any]]) -> Table:
     table = Table("SET", "envelope", "seq", "receiver", "yuan", "tries", "since", "reason")
     for one in found:
         fen = one["amount_fen"]
@@ -103,4 +94,4 @@ def _show(found: list[dict[str, Any]]) -> None:
             one["set"], one["envelope_id"], str(one["seq"]), one["receiver"] or "?", "?" if fen is None else yuan(fen),
             str(one["attempts"]), one["stuck_at"][:19], one["reason"],
         )  # fmt: skip
-    Console().print(table)
+    return table

@@ -1,6 +1,5 @@
 """`hongbao token`: a bearer token for one user, for trying things out by hand."""
 
-import json
 import time
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import jwt
 from cluster import datafolder
 from cluster.account import server_account
 from cluster.keys import Secrets
+from cluster.reporting import data_option, json_option, report
 from gateway.users import check_user
 
 
@@ -18,8 +18,8 @@ from gateway.users import check_user
 @click.option(
     "--hours", type=click.FloatRange(0.001, 8784), default=24.0, show_default=True, help="How long it is good for."
 )
-@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder that holds the key.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@data_option
+@json_option
 def command(*, user: str, hours: float, data: Path | None, as_json: bool) -> None:
     """Print a bearer token that says its bearer is USER.
 
@@ -28,7 +28,7 @@ def command(*, user: str, hours: float, data: Path | None, as_json: bool) -> Non
     check_user(user)
     folder = datafolder.choose(data, server_account())
     token, expires_at = make_token(Secrets.load(folder.secrets).key("TOKEN_KEY"), user, hours * 3600)
-    click.echo(json.dumps({"user": user, "token": token, "expires_at": expires_at}) if as_json else token)
+    report({"user": user, "token": token, "expires_at": expires_at}, as_json=as_json, show=token)
 
 
 def make_token(key: str, user: str, lifetime_s: float) -> tuple[str, int]:

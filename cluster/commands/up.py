@@ -1,17 +1,19 @@
 """`hongbao up`: everything on this machine, until Ctrl-C."""
 
 import asyncio
-import contextlib
-import os
 import signal
+import sys
 import time
 from pathlib import Path
 
 import click
 
 from cluster.config import StackConfig
+from cluster.reporting import data_option, tell
 from cluster.stack import Stack
-from runtime import logs
+
+_KILLED = 128
+"""A shell adds the signal's number to this; 130 is Ctrl-C."""
 
 
 @click.command("up")
@@ -20,31 +22,40 @@ from runtime import logs
 @click.option("--gateways", default=1, show_default=True, help="Gateways, on PORT, PORT + 1, …")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the gateways listen on.")
 @click.option("--port", default=8080, show_default=True, help="Port of the first gateway; 0: any free one.")
-@click.option(
-    "--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder.  [default: data in the checkout]"
-)
+@data_option
 def command(*, sets: int, servers: int, gateways: int, host: str, port: int, data: Path | None) -> None:
     """Start Postgres per SET and for the wallet, memcached, setnodes, wallet and gateways; Ctrl-C stops them.
 
     All data stays in the data folder and is found again by the next start. Prints the address when ready.
     """
-    # Standard error is for people here; what the processes log is in the data folder.
-    logs.set_up("up", os.environ.get("HONGBAO_LOG_LEVEL", "warning"))
     config = StackConfig(data=data, sets=sets, servers=servers, gateways=gateways, host=host, port=port)
-    asyncio.run(_serve(config))
+    sys.exit(asyncio.run(_serve(config)))
 
 
-async def _serve(config: StackConfig) -> None:
+async def _serve(config: StackConfig) -> int:
+    """Run until a signal; returns the exit status: 0 for a stack that was up, else that of who dies of the signal."""
     stop = asyncio.Event()
+    heard: list[int] = []
+
+    def hear(number: int) -> None:
+        heard.append(number)
+        stop.set()
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, hear, number)
     running = asyncio.create_task(_run(config, stop))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
+    try:
         await running
+    except asyncio.CancelledError:
+        if not heard:
+            raise
+        config.say("stopped before it was ready")
+        return _KILLED + heard[0]
+    return 0
 
 
 async def _run(config: StackConfig, stop: asyncio.Event) -> None:
@@ -55,7 +66,7 @@ async def _run(config: StackConfig, stop: asyncio.Event) -> None:
     async with Stack(config) as stack:
         watch.cancel()
         for url in stack.gateway_urls:
-            click.echo(url)
+            tell(url)
         config.say(
             f"up after {time.monotonic() - begun:.1f} s with {config.sets} SETs; "
             f"data in {stack.folder.path}; Ctrl-C stops it"

@@ -1,7 +1,6 @@
 """`hongbao verify-split`: recomputes every amount of a closed envelope from its seed."""
 
 import asyncio
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import click
 import msgspec
 
 from cluster.access import find
+from cluster.reporting import data_option, json_option, report
 from envelope.errors import Refused
 from envelope.money import yuan
 from envelope.verify import Verification, verify
@@ -21,8 +21,8 @@ FETCH_S = 10.0
 @click.command("verify-split")
 @click.argument("what", metavar="FILE|ID")
 @click.option("--as", "user", help="Whom to ask as, with an ID: the sender, a winner or somebody named.")
-@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder of the stack.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@data_option
+@json_option
 def command(*, what: str, user: str | None, data: Path | None, as_json: bool) -> None:
     """Check that nobody was favoured: every amount follows from the seed that was fixed at creation.
 
@@ -31,10 +31,7 @@ def command(*, what: str, user: str | None, data: Path | None, as_json: bool) ->
     """
     document = asyncio.run(_fetch(data, what, user)) if what.isdecimal() else _read(what)
     result = verify(document)
-    if as_json:
-        click.echo(json.dumps(_as_json(result), ensure_ascii=False))
-    else:
-        _show(result)
+    report(_as_json(result), as_json=as_json, show=lambda _: _show(result))
     sys.exit(0 if result.holds else 1)
 
 
@@ -77,6 +74,6 @@ def _show(result: Verification) -> None:
     if result.holds:
         shares = ", ".join(map(yuan, result.amounts_fen[:20])) + (", …" if len(result.amounts_fen) > 20 else "")  # noqa: PLR2004 - a line
         click.echo(f"{result.envelope_id}: all {len(result.amounts_fen)} shares follow from the seed by {result.split}")
-        click.echo(f"in order of opening: {shares}")
+        click.echo(f"yuan, in order of opening: {shares}")
     for sentence in result.mismatches:
         click.echo(f"{click.style('mismatch', fg='red')}: {sentence}")

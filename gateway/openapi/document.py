@@ -5,11 +5,10 @@ from typing import Any, Final
 
 from gateway.answer import PROBLEM
 from gateway.openapi.operations import JSON, OPERATIONS, PARAMETERS, Operation
+from gateway.openapi.refusals import by_status
 from gateway.openapi.schemas import SCHEMAS, Schema, ref
-from gateway.problems import PROBLEMS
 from gateway.routes import ROUTES
-
-VERSION: Final = "1.0.0"
+from gateway.version import VERSION
 
 _DESCRIPTION: Final = (
     "Send red envelopes (红包) and open them. Amounts are whole fen (1/100 yuan); IDs are strings.\n\n"
@@ -28,6 +27,7 @@ _HEADER: Final[dict[str, Schema]] = {
 }  # fmt: skip
 _MORE: Final = {
     401: ("WWW-Authenticate",),
+    429: ("Retry-After",),
     503: ("Retry-After",),
     504: ("Retry-After",),
     201: ("Idempotency-Replayed",),
@@ -69,7 +69,6 @@ def document() -> dict[str, Any]:
             "schemas": SCHEMAS,
             "parameters": PARAMETERS,
             "headers": _HEADER,
-            "responses": {f"Problem{status}": _problem(status) for status in _statuses()},
             "securitySchemes": {
                 "token": {
                     "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
@@ -81,16 +80,12 @@ def document() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _statuses() -> list[int]:
-    return sorted({row.status for row in PROBLEMS.values()})
-
-
 def _operation(name: str, operation: Operation) -> Schema:
     entry: Schema = {
         "operationId": name,
         "summary": operation.summary,
         "description": operation.description,
-        "responses": _responses(operation),
+        "responses": {**_responses(operation), **_problems(name)},
     }
     for status, links in _LINKS.get(name, {}).items():
         entry["responses"][status]["links"] = links
@@ -105,7 +100,7 @@ def _operation(name: str, operation: Operation) -> Schema:
 
 
 def _responses(operation: Operation) -> Schema:
-    answers: Schema = {
+    return {
         str(status): {
             "description": description,
             "headers": _headers(*_MORE.get(status, ())),
@@ -113,17 +108,17 @@ def _responses(operation: Operation) -> Schema:
         }
         for status, (description, media, schema) in operation.answers.items()
     }
-    for status in sorted(operation.problems):
-        answers[str(status)] = {"$ref": f"#/components/responses/Problem{status}"}
-    return answers
 
 
-def _problem(status: int) -> Schema:
-    titles = sorted({row.title for row in PROBLEMS.values() if row.status == status})
+def _problems(name: str) -> Schema:
+    """Return a route's problems: by status, with the codes that each can have."""
     return {
-        "description": "; ".join([HTTPStatus(status).phrase, *titles]),
-        "headers": _headers(*_MORE.get(status, ())),
-        "content": {PROBLEM: {"schema": ref("Problem")}},
+        str(status): {
+            "description": f"{HTTPStatus(status).phrase}: {', '.join(codes)}",
+            "headers": _headers(*_MORE.get(status, ())),
+            "content": {PROBLEM: {"schema": {"allOf": [ref("Problem"), {"properties": {"code": {"enum": [*codes]}}}]}}},
+        }
+        for status, codes in by_status(name).items()
     }
 
 

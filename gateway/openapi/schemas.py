@@ -6,7 +6,7 @@ from envelope.limits import LIMITS
 from envelope.outcomes import Outcome, State
 from envelope.split import Split
 from envelope.terms import Kind
-from gateway.problems import PROBLEMS, STATUS_OF, Retry
+from gateway.problems import ADVICE, PROBLEMS, STATUS_OF, Retry
 from gateway.shares import TOKEN_CHARS
 from gateway.texts import TEXT_PATTERN
 from gateway.users import USER_PATTERN
@@ -15,7 +15,7 @@ Schema = dict[str, Any]
 
 ID: Final[Schema] = {
     "type": "string",
-    # Years 2010 to 2092; a day that never was in spite of this is 404, as is all else that can name nothing.
+    # Years 2010 to 2092; a day that no calendar has is in spite of this 404, as is all else that can name nothing.
     "pattern": "^(1[0-9]|[2-8][0-9]|9[0-2])(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])[0-9]{13}$",
     "description": "YYMMDD, ten digits, slot: 19 decimal digits, as a string because JSON numbers lose some.",
     "examples": ["2611211234567890007"],
@@ -156,12 +156,15 @@ PROBLEM: Final = _object(
         "status": {"type": "integer", "minimum": 400, "maximum": 599},
         "detail": {"type": "string"},
         "code": {"type": "string", "enum": sorted(PROBLEMS)},
-        "retry": {"type": "string", "enum": [*Retry]},
+        "retry": {
+            "type": "string", "enum": [*Retry],
+            "description": " ".join(f"{word}: {text}" for word, text in ADVICE.items()),
+        },
         "request_id": {"type": "string"},
         "result": {"type": "string", "enum": [one for one in Outcome if STATUS_OF[one] != 200]},  # noqa: PLR2004
     },
     optional=("result",),
-)
+)  # fmt: skip
 HEALTH: Final = _object({"status": {"const": "ok"}})
 READINESS: Final = _object({"status": {"const": "ready"}})
 

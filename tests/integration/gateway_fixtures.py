@@ -23,6 +23,9 @@ from cluster.account import Account
 from cluster.config import StackConfig
 from cluster.stack import Stack
 from envelope.outcomes import Outcome
+from gateway.openapi.operations import OPERATIONS
+from gateway.openapi.refusals import NO_ROUTES, by_status
+from gateway.routes import resolve
 from gateway.service import Gateway, GatewaySettings
 from gateway.service import running as running_gateway
 from gateway.tokens import make_token
@@ -37,6 +40,18 @@ from wire.server import Peer, add_link
 KEY = "k" * 32
 INDEX = {outcome: number for number, outcome in enumerate(Outcome)}
 WAIT_S = 10.0
+
+
+def check_documented(method: str, path: str, status: int, told: Any) -> None:
+    """Hold every answer that any test hears against what the OpenAPI document says of its route."""
+    names, _ = resolve(path.partition("?")[0]) or ({}, "")
+    name = names.get(method)
+    if method == "HEAD":
+        return
+    if name is None:
+        assert told["code"] in NO_ROUTES
+    elif status not in OPERATIONS[name].answers:
+        assert told["code"] in by_status(name)[status], f"{name} answers {status} {told['code']}, which is not said"
 
 
 class Client:
@@ -59,7 +74,9 @@ class Client:
         async with self.session.request(method, self.url + path, data=data, headers=sent) as answer:
             text = await answer.read()
             is_json = answer.content_type in ("application/json", "application/problem+json")
-            return answer.status, answer.headers, json.loads(text) if is_json and text else text
+            told = json.loads(text) if is_json and text else text
+            check_documented(method, path, answer.status, told)
+            return answer.status, answer.headers, told
 
     async def create(self, user: str = "alice", key: str | None = None, **body: Any) -> dict[str, Any]:
         status, _, made = await self.call("POST", "/v1/envelopes", user, body, Idempotency_Key=key or uuid.uuid4().hex)

@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 
+import msgspec
 import pytest
 
 from envelope.outcomes import Outcome
 from gateway.limits import BODY_BYTES
+from gateway.rejections import Rejections
 from gateway.routes import ROUTES
 from gateway.tokens import make_token
 from runtime.clock import SystemClock
@@ -101,6 +104,24 @@ async def test_tokens(door: Door, header: str | None, code: str) -> None:
     assert nothing_was_asked(door)
 
 
+async def test_too_many_rejected_tokens(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that tries tokens is told 429 and when to come again; who has shown a good one before goes on."""
+    monkeypatch.setattr("gateway.service.Rejections", functools.partial(Rejections, now_ns=lambda: 10**12))
+    settings = msgspec.structs.replace(door.gateway.settings, rejected_tokens_per_s=5)
+    async with running_gateway(settings) as gateway:
+        door.url = f"http://127.0.0.1:{gateway.port}"
+        await door.until_ready()
+        known = {"Authorization": f"Bearer {TOKEN}"}
+        assert (await door.call("GET", "/v1/me/wallet", None, **known))[0] == 200
+        told = [await door.call("GET", "/v1/me/wallet", None, Authorization=f"Bearer x{n}") for n in range(7)]
+        assert [status for status, _, _ in told] == [401] * 5 + [429] * 2
+        status, headers, problem = told[-1]
+        assert (problem["retry"], headers["Retry-After"]) == ("later", "1")
+        check_problem(status, headers, problem, "too_many_rejected_tokens")
+        assert (await door.call("GET", "/v1/me/wallet", None, **known))[0] == 200
+        assert (await door.call("GET", "/v1/me/wallet", "new"))[0] == 429
+
+
 BAD_IDS = [
     ("123", 400, "malformed_envelope_id"),
     ("251121123456789007", 400, "malformed_envelope_id"),
@@ -130,6 +151,9 @@ async def test_bad_ids(door: Door, text: str, status: int, code: str) -> None:
 BAD_CREATES = [
     (400, "malformed_json", b"", {}),
     (400, "malformed_json", b"{", {}),
+    (400, "malformed_json", b"[", {}),
+    (422, "wrong_type", b"[]", {}),
+    (422, "duplicate_field", b'{"kind":"lucky","total_fen":1,"count":1,"total_fen":2000}', {}),
     (415, "unsupported_media_type", GOOD, {"Content_Type": "text/plain"}),
     (415, "unsupported_media_type", GOOD, {"Content_Type": "application/x-www-form-urlencoded"}),
     (415, "unsupported_media_type", GOOD, {"Content_Type": "application/json; charset=latin-1"}),
@@ -346,6 +370,15 @@ async def test_what_is_counted(door: Door) -> None:
     assert b"hongbao_http_in_flight" in text
 
 
+@pytest.mark.parametrize("path", ["/v1/me/wallet/entries?limt=5", "/v1/me/envelopes?role=sent&offset=5"])
+async def test_parameters_that_a_list_does_not_have(door: Door, path: str) -> None:
+    """A misspelt parameter is refused with its name, and the wallet is not asked."""
+    status, headers, problem = await door.call("GET", path)
+    assert status == 400
+    check_problem(status, headers, problem, "unknown_parameter")
+    assert nothing_was_asked(door)
+
+
 async def test_passwords_that_cannot_be_right(door: Door) -> None:
     """A password too long, empty or with control characters is refused at the door: it costs no try."""
     for password, code in (("", "password_length"), ("x" * 33, "password_length"), ("a\nb", "control_character")):
@@ -355,6 +388,17 @@ async def test_passwords_that_cannot_be_right(door: Door) -> None:
         assert status == 422
         check_problem(status, headers, problem, code)
     assert nothing_was_asked(door)
+
+
+async def test_a_field_of_an_open_that_is_there_twice(door: Door) -> None:
+    """An open's body is as strict as a create's."""
+    for body in (b'{"share_token":"a","share_token":"b"}', b'{"password":"a","share_token":"b","password":"c"}'):
+        status, headers, problem = await door.call("POST", f"/v1/envelopes/{some_id()}/open", "bob", body)
+        assert status == 422
+        check_problem(status, headers, problem, "duplicate_field")
+    assert nothing_was_asked(door)
+    status, _, _ = await door.call("POST", f"/v1/envelopes/{some_id()}/open", "bob", b'{"password":"a:b:c"}')
+    assert status == 200
 
 
 async def test_where_a_share_token_may_stand(door: Door) -> None:

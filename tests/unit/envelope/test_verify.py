@@ -1,6 +1,7 @@
 """Verification finds every lie in a closed envelope's detail, and none in an honest one."""
 
 import hashlib
+import re
 
 import pytest
 from hypothesis import given
@@ -75,6 +76,16 @@ def test_every_lie_is_found(change, words):
     result = verify(changed if isinstance(changed, dict) and "split_seed" in changed else document)
     assert not result.holds
     assert any(words in sentence for sentence in result.mismatches)
+
+
+def test_amounts_are_told_in_yuan():
+    """People read yuan everywhere; an amount that cannot be one is told by its size."""
+    document = detail()
+    document["claims"][0]["amount_fen"] = 123_456
+    first, refund = verify(document).mismatches
+    assert re.fullmatch(r"Claim 0 got 1234\.56 yuan, but the seed gives [0-9]+\.[0-9]{2} yuan\.", first)
+    assert re.search(r"^The refund is [0-9]+\.[0-9]{2} yuan, ", refund)
+    assert "a number of 33220 bits, in fen" in verify(lie(detail(), refund_fen=10**10_000)).mismatches[0]
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,32 @@
 
 import json
 import re
+import tomllib
+from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from cluster.cli import main
 from envelope.limits import LIMITS
 from envelope.outcomes import Outcome
+from gateway import version
 from gateway.asks import Ask
 from gateway.docs import render_docs
 from gateway.openapi import document
 from gateway.openapi.operations import OPERATIONS
+from gateway.openapi.refusals import NO_ROUTES, REFUSALS, by_status
 from gateway.openapi.schemas import CREATE, SCHEMAS
 from gateway.problems import PROBLEMS
 from gateway.routes import ROUTES
 from gateway.terms import CreateBody, read_terms
+from gateway.version import VERSION
 from sharding.ids import make_id
 from tests.unit.gateway.test_terms import NOW_MS
 
 SPEC = document()
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def refs(node):
@@ -44,6 +52,15 @@ def test_it_has_every_route_and_no_other():
     assert set(OPERATIONS) == {route.name for route in ROUTES}
 
 
+def test_one_version():
+    """The package, the command and the document have one version, from one line."""
+    told = CliRunner().invoke(main, ["--version"]).output.split()[-1]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert SPEC["info"]["version"] == told == VERSION
+    assert "version" not in project["project"]
+    assert project["tool"]["hatch"]["version"]["path"] == Path(version.__file__).relative_to(ROOT).as_posix()
+
+
 def test_it_is_json_and_whole():
     """Every reference leads somewhere, and every schema is used."""
     text = json.loads(json.dumps(SPEC))
@@ -54,12 +71,74 @@ def test_it_is_json_and_whole():
     assert {one.rpartition("/")[2] for one in refs(text) if "/schemas/" in one} == set(SCHEMAS)
 
 
-def test_every_error_has_a_status_in_it():
-    """Each status of the table of problems is described, and each operation names only such."""
-    statuses = {row.status for row in PROBLEMS.values()}
-    assert set(SPEC["components"]["responses"]) == {f"Problem{status}" for status in statuses}
-    assert {status for one in OPERATIONS.values() for status in one.problems} <= statuses
+ALL = set(OPERATIONS)
+V1 = {route.name for route in ROUTES if route.template.startswith("/v1")}
+WITH_ID = {route.name for route in ROUTES if "{id}" in route.template}
+WITH_BODY = {name for name, one in OPERATIONS.items() if one.body}
+ASKS = {"openEnvelope", "grabEnvelope"}
+LISTS = {"listWalletEntries", "listMyEnvelopes"}
+BY_SOURCE = {
+    "gateway/front.py": (ALL, NO_ROUTES),
+    "gateway/tokens.py": (V1, {"malformed_user"}),  # making one is no request
+    "gateway/rejections.py": (V1, set()),
+    "gateway/body.py": (WITH_BODY, {"missing_field"}),  # an open needs no field
+    "gateway/asks.py": ({"createEnvelope"}, set()),
+    "gateway/terms.py": ({"createEnvelope"}, set()),
+    "gateway/texts.py": ({"createEnvelope", *ASKS}, set()),
+    "gateway/paging.py": (LISTS, set()),
+    "gateway/wallets.py": ({"listMyEnvelopes"}, set()),
+    "gateway/pages.py": ({"getReadiness"}, set()),
+    "gateway/outcomes.py": (ASKS, set()),
+    "sharding/ids.py": (WITH_ID, set()),
+    "sharding/topology/spec.py": (WITH_ID | {"createEnvelope"}, set()),
+    "wire/link.py": (V1, set()),
+    "wire/server.py": (V1, set()),
+    "setnode/room.py": (WITH_ID | {"createEnvelope"}, {"malformed_envelope_id"}),
+    "setnode/actor.py": (WITH_ID, {"not_invited", "not_the_sender", "already_final"}),
+    "setnode/creator.py": ({"createEnvelope"}, set()),
+    "setnode/creates.py": ({"createEnvelope"}, set()),
+    "wallet/readers.py": ({"getWallet", *LISTS}, set()),
+}
+"""Who comes by a module, and the codes in it that not all of them can hear."""
+
+
+@pytest.mark.parametrize("source", BY_SOURCE)
+def test_what_a_module_raises_is_listed_for_those_who_come_by(source):
+    """A route's list holds every code raised in the modules that its requests pass."""
+    routes, but = BY_SOURCE[source]
+    raised = set(re.findall(r"(?:Refused|Unavailable)\(\s*\"([a-z_]+)\"", (ROOT / source).read_text()))
+    assert raised, "nothing is raised here any more: take it out"
+    for name in routes:
+        assert raised - but <= set(REFUSALS[name]), name
+
+
+def test_every_problem_is_somebodys():
+    """Each code of the table belongs to a route (or to what is no route), no code is listed twice or unknown."""
+    assert set(REFUSALS) == ALL
+    assert {code for codes in REFUSALS.values() for code in codes} | NO_ROUTES == set(PROBLEMS)
+    assert all(len(set(codes)) == len(codes) for codes in REFUSALS.values())
     assert set(SCHEMAS["Problem"]["properties"]["code"]["enum"]) == set(PROBLEMS)
+
+
+def test_who_cannot_hear_what():
+    """The lists differ where the calls do: no body, no ID, no money, no word of them."""
+    assert not {"body_too_large", "malformed_envelope_id", "insufficient_funds"} & set(REFUSALS["getWallet"])
+    assert {name for name in ALL if "insufficient_funds" in REFUSALS[name]} == {"createEnvelope"}
+    assert {name for name in ALL if "body_too_large" in REFUSALS[name]} == WITH_BODY
+    assert {name for name in ALL if "unknown_parameter" in REFUSALS[name]} == LISTS
+    assert {name for name in ALL if len(by_status(name).get(504, ())) > 1} == {"createEnvelope"}
+    assert {name for name in ALL if 401 in by_status(name)} == {name for name in ALL if 429 in by_status(name)} == V1
+
+
+def test_the_document_says_it_by_status():
+    """An operation's responses are its answers and its problems; 429, 503 and 504 come with Retry-After."""
+    for path, item in SPEC["paths"].items():
+        for one in item.values():
+            name = one["operationId"]
+            statuses = {*OPERATIONS[name].answers, *by_status(name)}
+            assert {int(status) for status in one["responses"]} == statuses, path
+            for status, response in one["responses"].items():
+                assert ("Retry-After" in response["headers"]) == (status in {"429", "503", "504"})
 
 
 def test_outcomes():
@@ -109,4 +188,9 @@ def test_the_page():
     page = render_docs(SPEC)
     assert all(f'id="{code}"' in page for code in PROBLEMS)
     assert all(f'id="{name}"' in page for name in OPERATIONS)
+    for name, section in zip(
+        (route.name for route in ROUTES), re.split(r'<h2 id="', page.partition("<h2>Problems")[0])[1:], strict=True
+    ):
+        assert section.startswith(name)
+        assert set(re.findall(r'href="#([a-z_]+)"', section)) == set(REFUSALS[name])
     assert not re.search(r"<script|<link|<img|@import|url\(|https?://", page)

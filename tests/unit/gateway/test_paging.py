@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from multidict import MultiDict
 
 from envelope.errors import Refused
-from gateway.paging import read_cursor, read_page, write_cursor
+from gateway.paging import check_names, read_cursor, read_page, write_cursor
 
 
 @given(st.sampled_from(["entries", "sent", "received"]), st.integers(1, 2**63 - 1))
@@ -40,6 +40,16 @@ def test_defaults_and_repeats():
     assert read_page("sent", MultiDict()) == ("sent", 0, 20)
     with pytest.raises(Refused, match="repeated_parameter"):
         read_page("sent", MultiDict([("limit", "1"), ("limit", "2")]))
+
+
+@pytest.mark.parametrize("name", ["limt", "Limit", "limit ", "", "offset", "x" * 5000])
+def test_other_parameters(name):
+    """A parameter that a list does not have is refused, not ignored; the sentence stays short."""
+    check_names(MultiDict(limit="1", cursor="x", role="sent"), "role")
+    with pytest.raises(Refused, match="unknown_parameter") as caught:
+        check_names(MultiDict([("limit", "1"), (name, "1")]), "role")
+    assert "limit, cursor, role" in caught.value.detail
+    assert len(caught.value.detail) < 150
 
 
 def test_walking_a_list():

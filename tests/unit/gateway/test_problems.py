@@ -8,7 +8,7 @@ import pytest
 
 from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from envelope.outcomes import Outcome
-from gateway.problems import PROBLEMS, STATUS_OF, Retry, problem_of
+from gateway.problems import ADVICE, PROBLEMS, STATUS_OF, WITH_RETRY_AFTER, Retry, problem_of
 
 ROOT = Path(__file__).resolve().parents[3]
 ROOMS = ("envelope", "sharding", "wire", "setnode", "wallet", "gateway", "runtime")
@@ -31,13 +31,20 @@ def test_every_code_that_can_be_raised_has_a_row():
 
 @pytest.mark.parametrize(("code", "row"), PROBLEMS.items())
 def test_rows_are_consistent(code, row):
-    """A row has an error status and a title; what may be tried again is a 5xx and the other way round."""
+    """A row has an error status and a title; a 5xx may be tried again, and of the rest only what says why below."""
     assert re.fullmatch(r"[a-z_]+", code)
     assert 400 <= row.status < 600
     assert HTTPStatus(row.status)
     assert row.title
-    if code != "invariant_broken":
+    if code not in {"invariant_broken", "insufficient_funds", "too_many_rejected_tokens"}:
         assert (row.retry is not Retry.NEVER) == (row.status >= 500)
+
+
+def test_words_of_advice():
+    """Each word is explained; who lacks money may come again once he has it, at no hour that we could name."""
+    assert set(ADVICE) == set(Retry)
+    assert PROBLEMS["insufficient_funds"].retry is Retry.CHANGED
+    assert Retry.CHANGED not in WITH_RETRY_AFTER
 
 
 def test_outcomes_are_answers():
@@ -49,7 +56,8 @@ def test_outcomes_are_answers():
 @pytest.mark.parametrize(
     ("error", "status", "retry"),
     [
-        (Refused("insufficient_funds", ""), 409, Retry.NEVER),
+        (Refused("insufficient_funds", ""), 409, Retry.CHANGED),
+        (Refused("idempotency_key_reused", ""), 422, Retry.NEVER),
         (Refused("not_in_the_table", ""), 400, Retry.NEVER),
         (Unavailable("busy", ""), 503, Retry.LATER),
         (Unavailable("not_in_the_table", ""), 503, Retry.LATER),

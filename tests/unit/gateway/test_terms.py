@@ -71,7 +71,16 @@ BAD = [
     ("malformed_json", b'{"kind":"lucky","total_fen":NaN,"count":1}'),
     ("wrong_type", b"null"),
     ("wrong_type", b"[]"),
-    ("wrong_type", b"[" * 60_000),
+    ("malformed_json", b"["),
+    ("malformed_json", b"[" * 60_000),
+    ("malformed_json", b"[null]]"),
+    ("malformed_json", b'{"kind":1'),
+    ("malformed_json", b'{"surprise":1'),
+    ("wrong_type", b"5"),
+    ("duplicate_field", b'{"kind":"lucky","total_fen":1,"total_fen":2000,"count":1}'),
+    ("duplicate_field", b'{"kind":"lucky","total_fen":2000,"count":1,"total_fen":2000}'),
+    ("duplicate_field", b'{"kind":"lucky","total_fen":9,"count":1,"c\\u006funt":2}'),
+    ("duplicate_field", b'{"kind":"lucky","total_fen":9,"count":1,"to":["a"],"to":null}'),
     ("wrong_type", b'"lucky"'),
     ("missing_field", {}),
     ("missing_field", {"kind": "lucky", "count": 1}),
@@ -160,6 +169,33 @@ def test_bad_bodies(code, body):
         read(body)
     assert caught.value.code == code
     assert 10 < len(caught.value.detail) < 250
+
+
+@pytest.mark.parametrize(
+    ("sentence", "body"),
+    [
+        ("the body must be an object, not an array", b"[]"),
+        ("the body must be an object, not a whole number", b"5"),
+        ("kind must be a string, not null", but(kind=None)),
+        ("total_fen must be a whole number, not a string", but(total_fen="2000")),
+        ("total_fen must be a whole number, not a number with a point or an exponent", but(total_fen=20.0)),
+        ("total_fen must be a whole number, not true or false", but(total_fen=True)),
+        ("expires_in_s must be a whole number or null, not a string", but(expires_in_s="60")),
+        ("to must be an array or null, not an object", but(to={})),
+        ("to[0] must be a string, not a whole number", but(to=[1])),
+        ("the field 'count' is there twice", b'{"kind":"lucky","total_fen":9,"count":1,"count":1}'),
+    ],
+)
+def test_types_are_named_as_json_names_them(sentence, body):
+    """A client hears of its own fields in the words of JSON, not in those of a language or library of ours."""
+    with pytest.raises(Refused) as caught:
+        read(body)
+    assert caught.value.detail == sentence
+
+
+def test_colons_are_not_names():
+    """What looks like a second name inside a text is none."""
+    assert read(but(greeting='"count":"count":{"total_fen":'))["greeting"] == '"count":"count":{"total_fen":'
 
 
 @settings(deadline=None)

@@ -2,12 +2,14 @@
 
 import base64
 import json
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
 import jwt
 import pytest
 
-from envelope.errors import InvariantBroken, Refused
+from envelope.errors import InvariantBroken, Refused, Unavailable
+from gateway.rejections import Rejections
 from gateway.tokens import Tokens, make_token
 from runtime.clock import ManualClock
 
@@ -137,6 +139,77 @@ def test_a_hot_token_is_not_verified_again(tokens, monkeypatch):
     tokens.user_of(header)
     monkeypatch.setattr(tokens, "_verify", None)
     assert tokens.user_of(header) == "alice"
+
+
+class Buckets(Rejections):
+    """Buckets whose clock is moved by hand."""
+
+    def __init__(self, per_s, **more):
+        self.now = 10**12
+        super().__init__(per_s, now_ns=lambda: self.now, **more)
+
+
+FORGED = signed(GOOD, key="x" * 32)
+
+
+def test_rejected_tokens_are_limited(clock, monkeypatch):
+    """After so many rejections a second no unknown token is looked at, for as long as Retry-After says; then again."""
+    buckets = Buckets(3)
+    tokens = Tokens(KEY, clock, rejections=buckets)
+    known = signed(GOOD)
+    tokens.user_of(known)
+    expired = signed({"sub": "alice", "exp": NOW_S - 1})
+    assert [refusal(tokens, one) for one in (FORGED, expired, FORGED)] == [
+        "token_invalid", "token_expired", "token_invalid",
+    ]  # fmt: skip
+    monkeypatch.setattr("gateway.tokens.jwt.decode", None)
+    for header in (FORGED, signed({**GOOD, "sub": "bob"})):
+        with pytest.raises(Unavailable, match="too_many_rejected_tokens") as caught:
+            tokens.user_of(header)
+        assert 0 < caught.value.retry_after_s <= 1
+    assert tokens.user_of(known) == "alice"
+    assert refusal(tokens, "Basic x") == "token_missing"
+    monkeypatch.undo()
+    buckets.now += 10**9
+    assert tokens.user_of(signed({**GOOD, "sub": "bob"})) == "bob"
+
+
+def test_the_bucket_fills_again(clock):
+    """A third of a second later one of three may be rejected again, and accepted tokens take nothing out."""
+    buckets = Buckets(3)
+    tokens = Tokens(KEY, clock, rejections=buckets)
+    for _ in range(3):
+        refusal(tokens, FORGED)
+    with pytest.raises(Unavailable) as caught:
+        tokens.user_of(FORGED)
+    buckets.now += round(caught.value.retry_after_s * 10**9)
+    for number in range(20):
+        tokens.user_of(signed({"sub": f"user{number}", "exp": NOW_S + 60}))
+    assert refusal(tokens, FORGED) == "token_invalid"
+    with pytest.raises(Unavailable):
+        tokens.user_of(FORGED)
+    buckets.now += 10**9
+    assert [refusal(tokens, FORGED) for _ in range(3)] == ["token_invalid"] * 3
+
+
+def test_each_address_has_a_bucket_and_they_are_bounded(monkeypatch):
+    """One address's rejections are not another's; an IPv6 network is one address; the quietest is forgotten first."""
+    rejections = Buckets(1, addresses=2)
+
+    def limited(address):
+        monkeypatch.setattr("gateway.rejections.PEER", ContextVar("peer", default=address))
+        try:
+            rejections.check()
+        except Unavailable:
+            return True
+        rejections.count()
+        return False
+
+    assert [limited(one) for one in ("10.0.0.1", "10.0.0.1", "10.0.0.2", "::ffff:10.0.0.2")] == [False, True] * 2
+    assert [limited(one) for one in ("2001:db8::1", "2001:db8::2:3", "2001:db8:0:1::1")] == [False, True, False]
+    assert not limited("10.0.0.1")
+    assert [limited(""), limited("")] == [False, True]
+    assert len(rejections._full_at) == 2
 
 
 def test_a_short_key_is_refused(clock):

@@ -95,6 +95,25 @@ def test_what_is_no_id_is_refused(text):
     assert caught.value.code == "malformed_envelope_id"
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (GOOD[:-1], "exactly 19 digits, 0 to 9"),
+        (GOOD[:-1] + "٣", "exactly 19 digits, 0 to 9"),
+        ("9912311234567890007", "its year, 10 to 92 for 2010 to 2092; this one starts with 99."),
+        ("9999999999999999999", "its year, 10 to 92 for 2010 to 2092; this one starts with 99."),
+        ("0912311234567890007", "this one starts with 09."),
+        ("2502301234567890007", "starts with 250230, as YYMMDD a day that no calendar has"),
+        ("9213011234567890007", "starts with 921301, as YYMMDD a day that no calendar has"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_with_this_one(text, says):
+    """The sentence is true of the text that was sent: 31 December 2099 is a day, but none an ID can have."""
+    with pytest.raises(Refused) as caught:
+        parse_id(text, PRODUCTION)
+    assert says in caught.value.detail
+
+
 @given(st.one_of(st.text(max_size=30), st.text(st.characters(categories=["Nd"]), min_size=19, max_size=19)))
 def test_any_text_is_an_id_or_refused(text):
     """Whatever a client sends, the answer is an int with the same digits or a refusal with a code."""

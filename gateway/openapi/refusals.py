@@ -1,0 +1,76 @@
+"""Which problems each route can answer, by code. Groups are named by who raises them.
+
+A test holds them against the sources (a code that a module raises is listed for every route that comes by there), and
+the clients of the HTTP tests and the fuzzer refuse an answer whose code is not listed for its route.
+"""
+
+from typing import Final
+
+from gateway.problems import PROBLEMS
+
+Codes = tuple[str, ...]
+
+ANY: Final[Codes] = ("malformed_http", "busy", "internal_error")
+"""The server itself, before and around every handler."""
+TOKEN: Final[Codes] = ("token_missing", "token_expired", "token_invalid", "too_many_rejected_tokens")
+ID: Final[Codes] = ("malformed_envelope_id", "impossible_day", "future_envelope_id", "unknown_slot")
+BODY: Final[Codes] = (
+    "body_timeout", "body_too_large", "unsupported_media_type", "malformed_json", "duplicate_field", "unknown_field",
+    "wrong_type",
+)  # fmt: skip
+PASSWORD: Final[Codes] = ("password_length", "control_character")
+KEY: Final[Codes] = ("idempotency_key_missing", "malformed_idempotency_key")
+TERMS: Final[Codes] = (
+    *("missing_field", "unknown_kind", "unknown_split", "split_not_for_kind", "malformed_amount"),
+    *("amount_out_of_range", "malformed_count", "count_out_of_range", "count_exceeds_total", "count_exceeds_invited"),
+    *("greeting_too_long", "too_few_users", "too_many_users", "malformed_user", "duplicate_user"),
+    *("malformed_opens_at", "opens_at_out_of_range", "expires_in_out_of_range"),
+)
+PAGE: Final[Codes] = ("unknown_parameter", "repeated_parameter", "malformed_limit", "malformed_cursor")
+LINK: Final[Codes] = ("peer_down", "stopping", "outcome_unknown", "database_unavailable", "malformed_request")
+"""The link to another part, and what every part may say."""
+SET: Final[Codes] = (
+    *LINK, "no_server", "wrong_set", "invariant_broken", "unknown_operation", "unknown_split_version", "malformed_seed",
+)  # fmt: skip
+ACTOR: Final[Codes] = ("not_found", "envelope_unavailable")
+CREATOR: Final[Codes] = (
+    *("insufficient_funds", "idempotency_key_reused", "create_undone", "no_free_id", "day_tables_missing"),
+    "order_conflict",
+)
+
+_ENVELOPE: Final[Codes] = (*ANY, *TOKEN, *ID, *SET, *ACTOR)
+_LIST: Final[Codes] = (*ANY, *TOKEN, *PAGE, *LINK)
+
+REFUSALS: Final[dict[str, Codes]] = {
+    "createEnvelope": (*ANY, *TOKEN, *KEY, *BODY, *PASSWORD, *TERMS, *SET, *CREATOR),
+    "getEnvelope": (*_ENVELOPE, "not_invited"),
+    "openEnvelope": (*_ENVELOPE, *BODY, *PASSWORD),
+    "grabEnvelope": (*_ENVELOPE, *BODY, *PASSWORD),
+    "cancelEnvelope": (*_ENVELOPE, "not_invited", "not_the_sender", "already_final"),
+    "getWallet": (*ANY, *TOKEN, *LINK),
+    "listWalletEntries": _LIST,
+    "listMyEnvelopes": (*_LIST, "unknown_role"),
+    "getOpenApi": ANY,
+    "getDocs": ANY,
+    "getHealth": ANY,
+    "getReadiness": (*ANY, "not_ready"),
+    "getMetrics": ANY,
+}
+"""By the names of `gateway.routes`."""
+
+NO_ROUTES: Final = frozenset({"route_not_found", "method_not_allowed"})
+"""Answers to what is no route."""
+
+_HALF_WAY: Final = frozenset({"createEnvelope"})
+"""A part can go away between the two commits of these: then what would be 503 is 504, under the same code."""
+_AWAY, _IN_DOUBT = 503, 504
+
+
+def by_status(name: str) -> dict[int, Codes]:
+    """Return the codes of a route by status."""
+    found: dict[int, list[str]] = {}
+    for code in REFUSALS[name]:
+        found.setdefault(PROBLEMS[code].status, []).append(code)
+    if name in _HALF_WAY:
+        found[_IN_DOUBT] += found[_AWAY]
+    return {status: tuple(found[status]) for status in sorted(found)}
