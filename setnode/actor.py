@@ -20,6 +20,7 @@ from setnode.batch import ClaimBatch
 from setnode.doubt import may_have_written, truth, unknown
 from setnode.limits import FROZEN_S, MAILBOX
 from setnode.request import Ask, Request
+from setnode.shown import KEEP_FROM, ShownClaims
 from setnode.stage import FOREIGN, Phase, Stage
 from setnode.views import detail_view
 
@@ -27,7 +28,9 @@ from setnode.views import detail_view
 class Actor:
     """Serialises everything that happens to one envelope on this server."""
 
-    __slots__ = ("decided", "envelope_id", "frozen_until", "generation", "log", "mailbox", "phase", "stage", "touched")
+    __slots__ = (
+        "decided", "envelope_id", "frozen_until", "generation", "log", "mailbox", "phase", "shown", "stage", "touched"
+    )  # fmt: skip
 
     def __init__(self, envelope_id: int, stage: Stage, log: ClaimLog | None = None) -> None:
         self.envelope_id = envelope_id
@@ -36,6 +39,7 @@ class Actor:
         self.phase = Phase.LOADING if log is None else Phase.IDLE
         self.mailbox: list[Request] | None = None
         self.decided: list[Request] | None = None
+        self.shown: ShownClaims | None = None
         self.frozen_until = 0.0
         self.touched = True
         self.generation = stage.standing(envelope_id)
@@ -147,7 +151,7 @@ class Actor:
         self._ask_for_log()
 
     def _ask_for_log(self) -> None:
-        self.log = None
+        self.log = self.shown = None
         self.phase = Phase.LOADING
         self.generation = self.stage.standing(self.envelope_id)
         self.stage.want_load(self)
@@ -167,7 +171,7 @@ class Actor:
         """Answer nobody from this log again; whoever waits hears that it is frozen. The loader may thaw it."""
         self.stage.broken(self, broken)
         waiting = [*(self.decided or ()), *(self.mailbox or ())]
-        self.decided = self.mailbox = self.log = None
+        self.decided = self.mailbox = self.log = self.shown = None
         self.phase = Phase.FROZEN
         self.frozen_until = self.stage.loop_time() + FROZEN_S
         for request in waiting:
@@ -284,9 +288,18 @@ class Actor:
         elif log is None:
             request.fail(Unavailable("envelope_unavailable", "the envelope is being read; try again"))
         elif may_see(log, request.user, token_ok=request.token_ok):
-            request.tell(detail_view(log, request.user, self.stage.now_ms()))
+            request.tell(detail_view(log, request.user, self.stage.now_ms(), self._show(log)))
         else:
             request.fail(_hidden())
+
+    def _show(self, log: ClaimLog) -> ShownClaims:
+        """Return the claims as they are shown; many are kept, and weighed: as much again as the log at most."""
+        shown = self.shown or ShownClaims(log)
+        shown.catch_up()
+        if self.shown is None and shown.count >= KEEP_FROM:
+            self.shown = shown
+            self.stage.weigh(self, 2 * log.terms.count)
+        return shown
 
 
 def _hidden() -> Refused:

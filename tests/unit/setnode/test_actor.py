@@ -36,6 +36,7 @@ class Stage:
         self.replies: list[tuple[int, object]] = []
         self.numbers = 0
         self.generation = 0
+        self.weight = self.terms.count
         self.actor = Actor(self.terms.envelope_id, self, ClaimLog(self.terms))
 
     def now_ms(self) -> int:
@@ -56,7 +57,8 @@ class Stage:
         return self.generation
 
     def weigh(self, actor, shares) -> None:
-        assert shares == self.terms.count
+        assert shares in (self.terms.count, 2 * self.terms.count)
+        self.weight = shares
 
     def broken(self, actor, error) -> None:
         self.shouts.append(error)
