@@ -270,13 +270,19 @@ class Actor:
         return truth(log, request, answer)
 
     def _decide_cancel(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> HongbaoError | None:
+        """Close what is left, or show how it was closed.
+
+        The log does not say who closed an envelope, so the answer must not depend on it either: whoever did and
+        whether by cancel or by the clock, its sender is shown the same detail, now and at every repeat. Only where
+        nothing was left to give back there is nothing to show: sold out stays `already_final`.
+        """
         if request.user != log.terms.sender:
             seen = may_see(log, request.user, token_ok=request.token_ok)
             return Refused("not_the_sender", "only its sender can cancel an envelope") if seen else _hidden()
-        if log.closing is not None and log.closing.entry is not Entry.EXPIRED:
+        if log.closing is not None:
             return None
-        if log.final:
-            return Refused("already_final", "the envelope is sold out or closed; there is nothing left to cancel")
+        if log.sold_out:
+            return Refused("already_final", "the envelope is sold out; there is nothing left to cancel")
         entry = Entry.EXPIRED if now_ms >= log.terms.expires_at_ms else Entry.CANCELED
         batch.add_closing(log, log.close(entry, now_ms))
         return None

@@ -336,6 +336,57 @@ def test_a_closing_refunds_the_sender_and_a_cancel_repeats_its_answer(stage):
     assert stage.heard(number) == stage.heard(again)
 
 
+@pytest.mark.parametrize("first", [Ask.CANCEL, Ask.EXPIRE])
+@pytest.mark.parametrize("reloads", [False, True])
+def test_a_cancel_after_expiry_gives_one_answer_for_ever(stage, first, reloads):
+    """Whoever closes it first, sender or clock: every cancel shows the one closing, never an error."""
+    stage.now = EXPIRES
+    stage.ask("a" if first is Ask.EXPIRE else "sender", first)
+    batch = stage.collect()
+    assert [claim[4:7] for claim in batch.claims] == [("expired", "", 100)]
+    stage.write(batch)
+    stage.actor.settle()
+    cancels = [1] if first is Ask.CANCEL else []
+    for _ in range(3):
+        if reloads:
+            stage.actor.reload(in_doubt=False)
+            stage.load()
+        cancels.append(stage.ask("sender", Ask.CANCEL))
+        stage.now += 1_000
+        assert len(stage.collect()) == 0
+    told = [stage.heard(number) for number in cancels]
+    assert all(one == told[0] for one in told)
+    assert (told[0]["status"], told[0]["refund_fen"]) == ("expired", 100)
+
+
+def test_a_cancel_before_and_after_the_hour_shows_the_cancel(stage):
+    """Canceled in time it stays canceled, whatever the clock says at the repeat and whoever tries to expire it."""
+    number = stage.ask("sender", Ask.CANCEL)
+    stage.write(stage.collect())
+    stage.actor.settle()
+    stage.now = EXPIRES
+    stage.ask("", Ask.EXPIRE)
+    assert len(stage.collect()) == 0
+    again = stage.ask("sender", Ask.CANCEL)
+    assert len(stage.collect()) == 0
+    assert stage.heard(again) == stage.heard(number)
+    assert stage.heard(again)["status"] == "canceled"
+
+
+def test_a_sold_out_envelope_has_nothing_to_cancel(stage):
+    """Before and after its hour alike: already_final."""
+    for user in ("a", "b", "c"):
+        stage.ask(user)
+    stage.write(stage.collect())
+    stage.actor.settle()
+    before = stage.ask("sender", Ask.CANCEL)
+    stage.collect()
+    stage.now = EXPIRES
+    after = stage.ask("sender", Ask.CANCEL)
+    stage.collect()
+    assert (stage.heard(before), stage.heard(after)) == ("already_final", "already_final")
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_any_schedule_answers_in_order_and_never_lies(seed):  # noqa: C901, PLR0912 - a schedule is a list of steps
     """Random arrivals, commits, lost answers, rivals and refusals: FIFO, one batch in flight, opened means a row."""
