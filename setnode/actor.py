@@ -17,7 +17,7 @@ from envelope.decide import NOT_FOUND, Answer, judge, may_see, open_share
 from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from envelope.outcomes import Entry, Outcome
 from setnode.batch import ClaimBatch
-from setnode.doubt import may_have_written, truth, unknown
+from setnode.doubt import drop_counted, may_have_written, tried_at, truth, unknown
 from setnode.limits import FROZEN_S, MAILBOX
 from setnode.request import Ask, Request
 from setnode.shown import KEEP_FROM, ShownClaims
@@ -69,12 +69,15 @@ class Actor:
         self.touched = True
         if self.phase is Phase.IDLE:
             if request.ask is Ask.OPEN:
+                if request.password_mac is not None and self.generation != self.stage.generation:
+                    # Another server may have counted wrong passwords, and a right one meets nothing in Postgres.
+                    self._ask_for_log()
                 # Whoever may win goes straight to the mailbox; the ladder is asked once, when the batch is made.
-                if self._cannot_win(request.user) and self._answer_now(request):
+                elif self._cannot_win(request.user) and self._answer_now(request):
                     return
             elif self.generation != self.stage.generation:
-                # Another server may have written meanwhile. An open needs no such care: if the log is old its claim
-                # meets the rival's and is decided again.
+                # Another server may have written meanwhile. An open without a password needs no such care: if the log
+                # is old its claim meets the rival's and is decided again.
                 self._ask_for_log()
             elif self._answer_now(request):
                 return
@@ -106,7 +109,7 @@ class Actor:
         before, now_ms = batch.mark(), batch.at_ms
         try:
             for request in decided:
-                if request.arrived < stale and not request.in_doubt:
+                if request.arrived < stale and not request.unsettled:
                     request.decision = self._refuse(request)
                 elif request.ask is Ask.OPEN:
                     request.decision = self._decide_open(log, request, batch, now_ms)
@@ -137,7 +140,10 @@ class Actor:
                 self._tell_detail(request)
             else:
                 request.fail(answer)
-        self._rest()
+        if self.mailbox and self.generation != self.stage.generation and log is not None and log.terms.password_mac:
+            self._ask_for_log()
+        else:
+            self._rest()
 
     def reload(self, *, in_doubt: bool) -> None:
         """Throw the log away and ask for it anew: a rival wrote, or (`in_doubt`) the commit's outcome was lost.
@@ -145,8 +151,13 @@ class Actor:
         Everybody decided goes back to the head of the mailbox, in order; the truth answers them.
         """
         decided, self.decided = self.decided or [], None
+        alone = self.generation == self.stage.generation
         for request in decided:
             request.in_doubt |= in_doubt and may_have_written(request)
+            if not alone:
+                request.tried_at = 0
+            elif in_doubt:
+                request.tried_at = tried_at(request)
         self.mailbox = decided + (self.mailbox or [])
         self._ask_for_log()
 
@@ -162,6 +173,7 @@ class Actor:
         self.phase = Phase.IDLE
         self.stage.weigh(self, log.terms.count)
         mailbox, answered = self._mail(), 0
+        drop_counted(log, mailbox, alone=self.generation == self.stage.generation)
         while answered < len(mailbox) and self._answer_now(mailbox[answered]):
             answered += 1
         self.mailbox = mailbox[answered:]
@@ -175,7 +187,7 @@ class Actor:
         self.phase = Phase.FROZEN
         self.frozen_until = self.stage.loop_time() + FROZEN_S
         for request in waiting:
-            request.fail(unknown() if request.in_doubt else _frozen())
+            request.fail(unknown() if request.unsettled else _frozen())
 
     def _knock(self) -> None:
         """Read the log again once in a while: an operator may have mended it."""
@@ -191,7 +203,7 @@ class Actor:
         mailbox, self.mailbox = self.mailbox, None
         for request in mailbox or ():
             answer = None if self.log is None else self._without_write(request)
-            self._answer(request, answer or (unknown() if request.in_doubt else error))
+            self._answer(request, answer or (unknown() if request.unsettled else error))
         if self.log is not None:
             self.phase = Phase.IDLE
 

@@ -25,9 +25,15 @@ OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
 
 
 class Request:
-    """`answer` or `fail` is called exactly once. `in_doubt` marks a claim whose commit's outcome was lost."""
+    """`answer` or `fail` is called exactly once.
 
-    __slots__ = ("arrived", "ask", "decision", "in_doubt", "number", "password_mac", "peer", "token_ok", "user")
+    `in_doubt` marks a claim whose commit's outcome was lost. `tried_at` is the same for a wrong password: the count
+    at which it was being written when the outcome was lost, 0 for none.
+    """
+
+    __slots__ = (
+        "arrived", "ask", "decision", "in_doubt", "number", "password_mac", "peer", "token_ok", "tried_at", "user"
+    )  # fmt: skip
 
     def __init__(
         self, ask: Ask, user: str, token_ok: bool, password_mac: str | None, peer: Peer, number: int, arrived: float
@@ -40,7 +46,13 @@ class Request:
         self.number = number
         self.arrived = arrived
         self.in_doubt = False
+        self.tried_at = 0
         self.decision: Answer | HongbaoError | None = None
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether something of it may have been written without anybody knowing."""
+        return self.in_doubt or self.tried_at > 0
 
     def answer(self, answer: Answer) -> None:
         """Tell the caller the outcome."""

@@ -14,7 +14,7 @@ from setnode.actor import Actor
 from setnode.batch import ClaimBatch
 from setnode.limits import FROZEN_S
 from setnode.request import OUTCOMES, Ask, LocalPeer, Request
-from setnode.stage import Phase
+from setnode.stage import FOREIGN, Phase
 from tests.unit.envelope.test_claim_log import entries_of
 from tests.unit.envelope.test_ladder import EXPIRES, OPENS, terms
 
@@ -27,6 +27,7 @@ class Stage:
     def __init__(self, **changed) -> None:
         self.terms = terms(**changed)
         self.rows: list[Row] = []
+        self.tries: dict[str, int] = {}
         self.tally = [0] * len(Outcome)
         self.now = OPENS
         self.time = 0.0
@@ -66,11 +67,11 @@ class Stage:
     def forget(self, actor) -> None:
         """Nothing to forget."""
 
-    def ask(self, user: str, ask: Ask = Ask.OPEN) -> int:
+    def ask(self, user: str, ask: Ask = Ask.OPEN, password: str | None = None) -> int:
         self.numbers += 1
         peer = LocalPeer(lambda number, *values: self.replies.append((number, values)))
         self.actor.offer(
-            Request(ask, user, token_ok=True, password_mac=None, peer=peer, number=self.numbers, arrived=self.time)
+            Request(ask, user, token_ok=True, password_mac=password, peer=peer, number=self.numbers, arrived=self.time)
         )
         return self.numbers
 
@@ -81,12 +82,18 @@ class Stage:
         return batch
 
     def write(self, batch: ClaimBatch) -> bool:
-        """What Postgres does: all of it, or nothing where a seq or a user stands already."""
+        """What Postgres does: all of it, or nothing where a seq, a user or another count of tries stands already."""
+        first: dict[str, int] = {}
+        for _, user, count in batch.tries:
+            first.setdefault(user, count)
+        if any(self.tries.get(user, 0) != count - 1 for user, count in first.items()):
+            return False
         new = [(seq, kind, user, fen, batch.at_ms) for _, _, seq, _, kind, user, fen, _ in batch.claims]
         seqs, users = {row[0] for row in self.rows}, {row[2] for row in self.rows}
         if any(row[0] in seqs or row[2] in users for row in new):
             return False
         self.rows += new
+        self.tries.update({user: count for _, user, count in batch.tries})
         return True
 
     def settle(self) -> None:
@@ -97,6 +104,7 @@ class Stage:
     def load(self) -> None:
         log = ClaimLog(self.terms)
         log.restore(self.rows)
+        log.wrong_tries = dict(self.tries) or None
         self.loading.pop().loaded(log)
 
     def heard(self, number: int) -> object:
@@ -385,6 +393,124 @@ def test_a_sold_out_envelope_has_nothing_to_cancel(stage):
     after = stage.ask("sender", Ask.CANCEL)
     stage.collect()
     assert (stage.heard(before), stage.heard(after)) == ("already_final", "already_final")
+
+
+@pytest.fixture
+def secret() -> Stage:
+    """An envelope with a password."""
+    return Stage(password_mac="right")
+
+
+def tries_left(stage: Stage, number: int) -> int:
+    (values,) = [values for told, values in stage.replies if told == number]
+    assert OUTCOMES[values[0]] is Outcome.WRONG_PASSWORD
+    return values[4]["tries_left"]
+
+
+@pytest.mark.parametrize("went_in", [True, False])
+def test_a_lost_commit_counts_a_wrong_try_once(secret, went_in):
+    """Two typing errors whose commit was lost cost two tries, whether it went in or not, and hear what is left."""
+    numbers = [secret.ask("a", password="wrong") for _ in range(2)]
+    batch = secret.collect()
+    if went_in:
+        secret.write(batch)
+    secret.actor.reload(in_doubt=True)
+    secret.load()
+    again = secret.collect()
+    assert len(again) == (0 if went_in else 2)
+    if not went_in:
+        assert secret.write(again)
+        secret.actor.settle()
+    assert secret.tries == {"a": 2}
+    assert [tries_left(secret, number) for number in numbers] == ([3, 3] if went_in else [4, 3])
+
+
+def test_a_lost_commit_that_arrives_late_is_met_at_its_number(secret):
+    """Judged anew while the lost transaction was still on its way: the two conflict, and the try counts once."""
+    number = secret.ask("a", password="wrong")
+    late = secret.collect()
+    secret.actor.reload(in_doubt=True)
+    secret.load()
+    again = secret.collect()
+    assert secret.write(late)
+    assert not secret.write(again)
+    secret.actor.reload(in_doubt=False)
+    secret.load()
+    assert len(secret.collect()) == 0
+    assert (tries_left(secret, number), secret.tries) == (4, {"a": 1})
+
+
+def test_a_conflict_counts_a_wrong_try_once_beside_the_rivals(secret):
+    """Another server counted the same user meanwhile: this try comes after it, not instead of it and not twice."""
+    number = secret.ask("a", password="wrong")
+    batch = secret.collect()
+    secret.tries = {"a": 1}
+    assert not secret.write(batch)
+    secret.actor.reload(in_doubt=False)
+    secret.load()
+    assert secret.write(secret.collect())
+    secret.actor.settle()
+    assert (tries_left(secret, number), secret.tries) == (3, {"a": 2})
+
+
+@pytest.mark.parametrize("heard", ["before the loss", "while reading"])
+def test_a_try_in_doubt_is_never_settled_by_a_rivals_count(secret, heard):
+    """The commit never went in and another server counted: its number proves nothing, the sixth password is refused."""
+    secret.tries = {"a": 3}
+    secret.actor.log.wrong_tries = {"a": 3}
+    numbers = [secret.ask("a", password="wrong"), secret.ask("a", password="right")]
+    secret.collect(limit=1)
+    if heard == "before the loss":
+        secret.actor.generation = FOREIGN
+    secret.actor.reload(in_doubt=True)
+    secret.tries = {"a": 4}
+    if heard == "while reading":
+        secret.actor.generation = FOREIGN
+    secret.load()
+    assert secret.write(secret.collect())
+    secret.actor.settle()
+    secret.settle()
+    assert [tries_left(secret, number) for number in numbers] == [0, 0]
+    assert secret.tries == {"a": 5}
+
+
+def test_in_doubt_a_wrong_try_without_an_entry_is_unknown(secret):
+    """It may have been counted: nobody says `busy, nothing happened` to it."""
+    lost = secret.ask("a", password="wrong")
+    secret.collect()
+    fresh = secret.ask("b", password="wrong")
+    secret.actor.reload(in_doubt=True)
+    secret.load()
+    secret.actor.refuse(Unavailable("busy", "no entry"))
+    assert (secret.heard(lost), secret.heard(fresh)) == ("outcome_unknown", "busy")
+
+
+@pytest.mark.parametrize(("password", "reads"), [("right", True), ("wrong", True), (None, False)])
+def test_where_another_server_may_have_counted_a_password_waits_for_the_truth(secret, password, reads):
+    """Five wrong tries elsewhere: the right password is refused; an open without one reads nothing."""
+    secret.tries = {"a": 5}
+    secret.actor.generation = FOREIGN
+    number = secret.ask("a", password=password)
+    assert bool(secret.loading) == reads
+    if reads:
+        secret.load()
+        assert len(secret.collect()) == 0
+        assert tries_left(secret, number) == 0
+
+
+def test_whoever_came_during_a_commit_waits_for_the_truth_too(secret):
+    """The notification arrives while a batch is written: those who wait are decided from a log read after it."""
+    secret.ask("b", password="wrong")
+    batch = secret.collect()
+    number = secret.ask("a", password="right")
+    secret.write(batch)
+    secret.tries["a"] = 5
+    secret.actor.generation = FOREIGN
+    secret.actor.settle()
+    assert secret.actor.phase is Phase.LOADING
+    secret.load()
+    secret.settle()
+    assert tries_left(secret, number) == 0
 
 
 @pytest.mark.parametrize("seed", range(60))
