@@ -19,7 +19,7 @@ from envelope.outcomes import Entry, Outcome
 from setnode.batch import ClaimBatch
 from setnode.doubt import drop_counted, may_have_written, tried_at, truth, unknown
 from setnode.limits import FROZEN_S, MAILBOX
-from setnode.request import Ask, Request
+from setnode.request import Ask, Decision, Deferred, Request
 from setnode.shown import KEEP_FROM, ShownClaims
 from setnode.stage import FOREIGN, Phase, Stage
 from setnode.views import detail_view
@@ -73,13 +73,13 @@ class Actor:
                     # Another server may have counted wrong passwords, and a right one meets nothing in Postgres.
                     self._ask_for_log()
                 # Whoever may win goes straight to the mailbox; the ladder is asked once, when the batch is made.
-                elif self._cannot_win(request.user) and self._answer_now(request):
+                elif self._cannot_win(request.user) and self._answered_at_once(request):
                     return
             elif self.generation != self.stage.generation:
                 # Another server may have written meanwhile. An open without a password needs no such care: if the log
                 # is old its claim meets the rival's and is decided again.
                 self._ask_for_log()
-            elif self._answer_now(request):
+            elif self._answered_at_once(request):
                 return
         mailbox = self._mail()
         if len(mailbox) >= MAILBOX:
@@ -110,7 +110,7 @@ class Actor:
         try:
             for request in decided:
                 if request.arrived < stale and not request.unsettled:
-                    request.decision = self._refuse(request)
+                    request.decision = self._answer_too_late(request)
                 elif request.ask is Ask.OPEN:
                     request.decision = self._decide_open(log, request, batch, now_ms)
                 else:
@@ -136,10 +136,10 @@ class Actor:
             if isinstance(answer, tuple):
                 request.answer(answer)
                 tally[answer.outcome.code] += 1
-            elif answer is None:
-                self._tell_detail(request)
-            else:
+            elif isinstance(answer, HongbaoError):
                 request.fail(answer)
+            else:
+                self._show(request)
         if self.mailbox and self.generation != self.stage.generation and log is not None and log.terms.password_mac:
             self._ask_for_log()
         else:
@@ -174,7 +174,7 @@ class Actor:
         self.stage.weigh(self, log.terms.count)
         mailbox, answered = self._mail(), 0
         drop_counted(log, mailbox, alone=self.generation == self.stage.generation)
-        while answered < len(mailbox) and self._answer_now(mailbox[answered]):
+        while answered < len(mailbox) and self._answered_at_once(mailbox[answered]):
             answered += 1
         self.mailbox = mailbox[answered:]
         self._rest()
@@ -198,12 +198,12 @@ class Actor:
         for request in mailbox or ():
             request.fail(_frozen())
 
-    def refuse(self, error: HongbaoError) -> None:
+    def turn_away(self, error: HongbaoError) -> None:
         """Tell everybody who waits that there is no answer now; who needs no write is told the truth all the same."""
         mailbox, self.mailbox = self.mailbox, None
         for request in mailbox or ():
-            answer = None if self.log is None else self._without_write(request)
-            self._answer(request, answer or (unknown() if request.unsettled else error))
+            answer = None if self.log is None else self._answer_without_write(request)
+            self._tell(request, answer or (unknown() if request.unsettled else error))
         if self.log is not None:
             self.phase = Phase.IDLE
 
@@ -212,7 +212,7 @@ class Actor:
         mailbox, self.mailbox = self.mailbox, None
         for request in mailbox or ():
             if request.ask in (Ask.OPEN, Ask.GRAB):
-                self._answer(request, NOT_FOUND)
+                self._tell(request, NOT_FOUND)
             else:
                 request.fail(Refused("not_found", "there is no such envelope"))
 
@@ -233,24 +233,26 @@ class Actor:
         log = self.log
         return log is None or log.closing is not None or user in log.winners or log.sold_out
 
-    def _answer_now(self, request: Request) -> bool:
+    def _answered_at_once(self, request: Request) -> bool:
+        """Answer a request that needs no write; False when it does and was left alone."""
         if request.ask is Ask.DETAIL:
-            self._tell_detail(request)
+            self._show(request)
             return True
-        answer = self._without_write(request)
+        answer = self._answer_without_write(request)
         if answer is None:
             return False
-        self._answer(request, answer)
+        self._tell(request, answer)
         return True
 
-    def _answer(self, request: Request, answer: Answer | HongbaoError) -> None:
+    def _tell(self, request: Request, answer: Answer | HongbaoError) -> None:
+        """Tell an outcome, and count it, or why there is none."""
         if isinstance(answer, tuple):
             request.answer(answer)
             self.stage.tally[answer.outcome.code] += 1
         else:
             request.fail(answer)
 
-    def _without_write(self, request: Request) -> Answer | HongbaoError | None:
+    def _answer_without_write(self, request: Request) -> Answer | HongbaoError | None:
         """Return the answer if it needs no write: every grab, and an open that cannot win."""
         if self.log is None or request.ask not in (Ask.OPEN, Ask.GRAB):
             return None
@@ -258,18 +260,19 @@ class Actor:
         open_wins = request.ask is Ask.OPEN and answer.outcome is Outcome.OPENABLE
         return None if open_wins else truth(self.log, request, answer)
 
-    def _refuse(self, request: Request) -> Answer | HongbaoError:
-        return self._without_write(request) or Unavailable("busy", "this envelope is very busy; try again")
+    def _answer_too_late(self, request: Request) -> Answer | HongbaoError:
+        """Return what one hears whose caller may have given up: he wins nothing any more."""
+        return self._answer_without_write(request) or Unavailable("busy", "this envelope is very busy; try again")
 
-    def _decide(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Answer | HongbaoError | None:
-        """Return the answer to give after the commit; None stands for the detail as it will be then."""
+    def _decide(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Decision:
+        """Decide anything but an open: what it writes goes into the batch."""
         if request.ask is Ask.GRAB:
             return judge(log, request.user, token_ok=request.token_ok, now_ms=now_ms)
         if request.ask is Ask.CANCEL:
             return self._decide_cancel(log, request, batch, now_ms)
         if request.ask is Ask.EXPIRE and not log.final and now_ms >= log.terms.expires_at_ms:
             batch.add_closing(log, log.close(Entry.EXPIRED, now_ms))
-        return None
+        return Deferred.AS_COMMITTED
 
     def _decide_open(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Answer | HongbaoError:
         answer = open_share(
@@ -281,7 +284,7 @@ class Actor:
             batch.add_wrong_try(log, request.user)
         return truth(log, request, answer)
 
-    def _decide_cancel(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> HongbaoError | None:
+    def _decide_cancel(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Decision:
         """Close what is left, or show how it was closed.
 
         The log does not say who closed an envelope, so the answer must not depend on it either: whoever did and
@@ -292,25 +295,26 @@ class Actor:
             seen = may_see(log, request.user, token_ok=request.token_ok)
             return Refused("not_the_sender", "only its sender can cancel an envelope") if seen else _hidden()
         if log.closing is not None:
-            return None
+            return Deferred.AS_COMMITTED
         if log.sold_out:
             return Refused("already_final", "the envelope is sold out; there is nothing left to cancel")
         entry = Entry.EXPIRED if now_ms >= log.terms.expires_at_ms else Entry.CANCELED
         batch.add_closing(log, log.close(entry, now_ms))
-        return None
+        return Deferred.AS_COMMITTED
 
-    def _tell_detail(self, request: Request) -> None:
+    def _show(self, request: Request) -> None:
+        """Tell how the envelope stands, to whoever may see it; expiry only asks whether it is final."""
         log = self.log
         if log is not None and request.ask is Ask.EXPIRE:
             request.tell({"final": log.final})
         elif log is None:
             request.fail(Unavailable("envelope_unavailable", "the envelope is being read; try again"))
         elif may_see(log, request.user, token_ok=request.token_ok):
-            request.tell(detail_view(log, request.user, self.stage.now_ms(), self._show(log)))
+            request.tell(detail_view(log, request.user, self.stage.now_ms(), self._shown_claims(log)))
         else:
             request.fail(_hidden())
 
-    def _show(self, log: ClaimLog) -> ShownClaims:
+    def _shown_claims(self, log: ClaimLog) -> ShownClaims:
         """Return the claims as they are shown; many are kept, and weighed: as much again as the log at most."""
         shown = self.shown or ShownClaims(log)
         shown.catch_up()

@@ -19,7 +19,7 @@ from envelope.decide import Answer
 from envelope.errors import HongbaoError, Unavailable
 from envelope.limits import LIMITS
 from envelope.outcomes import Outcome
-from setnode.request import Ask, Request
+from setnode.request import Ask, Deferred, Request
 
 
 def may_have_written(request: Request) -> bool:
@@ -27,7 +27,7 @@ def may_have_written(request: Request) -> bool:
     decision = request.decision
     if isinstance(decision, tuple):
         return decision.outcome is Outcome.OPENED
-    return request.ask is Ask.CANCEL and decision is None
+    return request.ask is Ask.CANCEL and decision is Deferred.AS_COMMITTED
 
 
 def tried_at(request: Request) -> int:

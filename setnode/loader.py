@@ -133,7 +133,7 @@ class Loader:
             if actor.oldest > asyncio.get_running_loop().time() - STALE_S:
                 self.want(actor)
             else:
-                actor.refuse(away)
+                actor.turn_away(away)
                 actor.stage.forget(actor)
 
 

@@ -1,7 +1,7 @@
 """One request at an envelope, as it waits in the actor's mailbox."""
 
 from collections.abc import Callable
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any
 
 from envelope.decide import Answer
@@ -20,12 +20,22 @@ class Ask(IntEnum):
     EXPIRE = 5
 
 
+class Deferred(Enum):
+    """Decisions that are no answer yet."""
+
+    AS_COMMITTED = "as committed"
+    """To be answered by the envelope as the commit leaves it: DETAIL, CANCEL that may, EXPIRE."""
+
+
+Decision = Answer | HongbaoError | Deferred
+"""What a request is to hear once its batch is durable."""
+
 OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
 """On the wire an outcome is its index here, which is its `code`."""
 
 
 class Request:
-    """`answer` or `fail` is called exactly once.
+    """`answer` or `fail` is called exactly once; `decision` is None until a batch takes the request.
 
     `in_doubt` marks a claim whose commit's outcome was lost. `tried_at` is the same for a wrong password: the count
     at which it was being written when the outcome was lost, 0 for none.
@@ -47,7 +57,7 @@ class Request:
         self.arrived = arrived
         self.in_doubt = False
         self.tried_at = 0
-        self.decision: Answer | HongbaoError | None = None
+        self.decision: Decision | None = None
 
     @property
     def unsettled(self) -> bool:

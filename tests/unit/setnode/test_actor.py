@@ -188,7 +188,7 @@ def test_in_doubt_a_refusal_is_the_truth_or_unknown_never_busy(stage, went_in):
         stage.write(batch)
     stage.actor.reload(in_doubt=True)
     stage.load()
-    stage.actor.refuse(Unavailable("busy", "no entry"))
+    stage.actor.turn_away(Unavailable("busy", "no entry"))
     assert stage.heard(number) == ("opened" if went_in else "outcome_unknown")
     assert stage.heard(other) == "busy"
 
@@ -199,7 +199,7 @@ def test_while_the_log_cannot_be_read_a_lost_claim_is_unknown(stage):
     stage.collect()
     stage.actor.reload(in_doubt=True)
     late = stage.ask("b")
-    stage.actor.refuse(Unavailable("database_unavailable", "away"))
+    stage.actor.turn_away(Unavailable("database_unavailable", "away"))
     assert (stage.heard(lost), stage.heard(late)) == ("outcome_unknown", "database_unavailable")
     ((_, (error,)), _) = stage.replies
     assert not error.outcome_known
@@ -250,7 +250,7 @@ def test_a_refusal_still_tells_the_truth_where_it_needs_no_write(stage):
     stage.write(stage.collect())
     stage.actor.settle()
     wins, held = stage.ask("b"), stage.ask("a")
-    stage.actor.refuse(Unavailable("busy", "no entry"))
+    stage.actor.turn_away(Unavailable("busy", "no entry"))
     assert (stage.heard(wins), stage.heard(held)) == ("busy", "already_opened")
     assert (stage.actor.phase, stage.actor.waiting) == (Phase.IDLE, 0)
 
@@ -481,7 +481,7 @@ def test_in_doubt_a_wrong_try_without_an_entry_is_unknown(secret):
     fresh = secret.ask("b", password="wrong")
     secret.actor.reload(in_doubt=True)
     secret.load()
-    secret.actor.refuse(Unavailable("busy", "no entry"))
+    secret.actor.turn_away(Unavailable("busy", "no entry"))
     assert (secret.heard(lost), secret.heard(fresh)) == ("outcome_unknown", "busy")
 
 
@@ -548,7 +548,7 @@ def test_any_schedule_answers_in_order_and_never_lies(seed):  # noqa: C901, PLR0
             seq = len(stage.rows)
             stage.rows.append((seq, "open", rival, ClaimLog(stage.terms).amounts[seq], OPENS))
         elif step == "refuse" and stage.ready:
-            stage.ready.pop().refuse(Unavailable("busy", "no entry"))
+            stage.ready.pop().turn_away(Unavailable("busy", "no entry"))
     order = [number for number, _ in stage.replies]
     assert order == sorted(order), seed
     rows = {row[2]: row for row in stage.rows}
