@@ -101,10 +101,11 @@ class ClaimLog:
             return State.EXPIRED
         return State.SCHEDULED if now_ms < self.terms.opens_at_ms else State.OPEN
 
-    def claims(self) -> list[tuple[str, int, int]]:
-        """Return the committed opens as (user, amount_fen, at_ms), in order of seq."""
-        users = islice(self.winners, min(self.committed, len(self.winners)))
-        return [(user, self.amounts[seq], self.times[seq]) for seq, user in enumerate(users)]
+    def claims(self, *, after: int = 0) -> list[tuple[str, int, int]]:
+        """Return the committed opens as (user, amount_fen, at_ms), in order of seq, all but the first `after`."""
+        users = islice(self.winners, after, max(after, min(self.committed, len(self.winners))))
+        amounts, times = self.amounts, self.times
+        return [(user, amounts[seq], times[seq]) for seq, user in enumerate(users, after)]
 
     def commitment(self) -> str:
         """Return the SHA-256 of the split seed, as told to everybody at creation."""

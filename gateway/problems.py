@@ -102,7 +102,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "not_found": Problem(404, "No such envelope"),
     "not_invited": Problem(403, "The envelope is not for this user"),
     "not_the_sender": Problem(403, "Only the sender may do this"),
-    "already_final": Problem(409, "The envelope is sold out or closed"),
+    "already_final": Problem(409, "The envelope is sold out"),
     "insufficient_funds": Problem(409, "The wallet does not hold that much", Retry.CHANGED),
     "idempotency_key_reused": Problem(422, "The Idempotency-Key was used for another request"),
     "create_undone": Problem(409, "The create was undone and the money returned"),

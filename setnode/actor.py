@@ -17,9 +17,10 @@ from envelope.decide import NOT_FOUND, Answer, judge, may_see, open_share
 from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from envelope.outcomes import Entry, Outcome
 from setnode.batch import ClaimBatch
-from setnode.doubt import may_have_written, truth, unknown
+from setnode.doubt import drop_counted, may_have_written, tried_at, truth, unknown
 from setnode.limits import FROZEN_S, MAILBOX
-from setnode.request import Ask, Request
+from setnode.request import Ask, Decision, Deferred, Request
+from setnode.shown import KEEP_FROM, ShownClaims
 from setnode.stage import FOREIGN, Phase, Stage
 from setnode.views import detail_view
 
@@ -27,7 +28,9 @@ from setnode.views import detail_view
 class Actor:
     """Serialises everything that happens to one envelope on this server."""
 
-    __slots__ = ("decided", "envelope_id", "frozen_until", "generation", "log", "mailbox", "phase", "stage", "touched")
+    __slots__ = (
+        "decided", "envelope_id", "frozen_until", "generation", "log", "mailbox", "phase", "shown", "stage", "touched"
+    )  # fmt: skip
 
     def __init__(self, envelope_id: int, stage: Stage, log: ClaimLog | None = None) -> None:
         self.envelope_id = envelope_id
@@ -36,6 +39,7 @@ class Actor:
         self.phase = Phase.LOADING if log is None else Phase.IDLE
         self.mailbox: list[Request] | None = None
         self.decided: list[Request] | None = None
+        self.shown: ShownClaims | None = None
         self.frozen_until = 0.0
         self.touched = True
         self.generation = stage.standing(envelope_id)
@@ -65,14 +69,17 @@ class Actor:
         self.touched = True
         if self.phase is Phase.IDLE:
             if request.ask is Ask.OPEN:
+                if request.password_mac is not None and self.generation != self.stage.generation:
+                    # Another server may have counted wrong passwords, and a right one meets nothing in Postgres.
+                    self._ask_for_log()
                 # Whoever may win goes straight to the mailbox; the ladder is asked once, when the batch is made.
-                if self._cannot_win(request.user) and self._answer_now(request):
+                elif self._cannot_win(request.user) and self._answered_at_once(request):
                     return
             elif self.generation != self.stage.generation:
-                # Another server may have written meanwhile. An open needs no such care: if the log is old its claim
-                # meets the rival's and is decided again.
+                # Another server may have written meanwhile. An open without a password needs no such care: if the log
+                # is old its claim meets the rival's and is decided again.
                 self._ask_for_log()
-            elif self._answer_now(request):
+            elif self._answered_at_once(request):
                 return
         mailbox = self._mail()
         if len(mailbox) >= MAILBOX:
@@ -102,8 +109,8 @@ class Actor:
         before, now_ms = batch.mark(), batch.at_ms
         try:
             for request in decided:
-                if request.arrived < stale and not request.in_doubt:
-                    request.decision = self._refuse(request)
+                if request.arrived < stale and not request.unsettled:
+                    request.decision = self._answer_too_late(request)
                 elif request.ask is Ask.OPEN:
                     request.decision = self._decide_open(log, request, batch, now_ms)
                 else:
@@ -129,11 +136,14 @@ class Actor:
             if isinstance(answer, tuple):
                 request.answer(answer)
                 tally[answer.outcome.code] += 1
-            elif answer is None:
-                self._tell_detail(request)
-            else:
+            elif isinstance(answer, HongbaoError):
                 request.fail(answer)
-        self._rest()
+            else:
+                self._show(request)
+        if self.mailbox and self.generation != self.stage.generation and log is not None and log.terms.password_mac:
+            self._ask_for_log()
+        else:
+            self._rest()
 
     def reload(self, *, in_doubt: bool) -> None:
         """Throw the log away and ask for it anew: a rival wrote, or (`in_doubt`) the commit's outcome was lost.
@@ -141,13 +151,18 @@ class Actor:
         Everybody decided goes back to the head of the mailbox, in order; the truth answers them.
         """
         decided, self.decided = self.decided or [], None
+        alone = self.generation == self.stage.generation
         for request in decided:
             request.in_doubt |= in_doubt and may_have_written(request)
+            if not alone:
+                request.tried_at = 0
+            elif in_doubt:
+                request.tried_at = tried_at(request)
         self.mailbox = decided + (self.mailbox or [])
         self._ask_for_log()
 
     def _ask_for_log(self) -> None:
-        self.log = None
+        self.log = self.shown = None
         self.phase = Phase.LOADING
         self.generation = self.stage.standing(self.envelope_id)
         self.stage.want_load(self)
@@ -158,7 +173,8 @@ class Actor:
         self.phase = Phase.IDLE
         self.stage.weigh(self, log.terms.count)
         mailbox, answered = self._mail(), 0
-        while answered < len(mailbox) and self._answer_now(mailbox[answered]):
+        drop_counted(log, mailbox, alone=self.generation == self.stage.generation)
+        while answered < len(mailbox) and self._answered_at_once(mailbox[answered]):
             answered += 1
         self.mailbox = mailbox[answered:]
         self._rest()
@@ -167,11 +183,11 @@ class Actor:
         """Answer nobody from this log again; whoever waits hears that it is frozen. The loader may thaw it."""
         self.stage.broken(self, broken)
         waiting = [*(self.decided or ()), *(self.mailbox or ())]
-        self.decided = self.mailbox = self.log = None
+        self.decided = self.mailbox = self.log = self.shown = None
         self.phase = Phase.FROZEN
         self.frozen_until = self.stage.loop_time() + FROZEN_S
         for request in waiting:
-            request.fail(unknown() if request.in_doubt else _frozen())
+            request.fail(unknown() if request.unsettled else _frozen())
 
     def _knock(self) -> None:
         """Read the log again once in a while: an operator may have mended it."""
@@ -182,12 +198,12 @@ class Actor:
         for request in mailbox or ():
             request.fail(_frozen())
 
-    def refuse(self, error: HongbaoError) -> None:
+    def turn_away(self, error: HongbaoError) -> None:
         """Tell everybody who waits that there is no answer now; who needs no write is told the truth all the same."""
         mailbox, self.mailbox = self.mailbox, None
         for request in mailbox or ():
-            answer = None if self.log is None else self._without_write(request)
-            self._answer(request, answer or (unknown() if request.in_doubt else error))
+            answer = None if self.log is None else self._answer_without_write(request)
+            self._tell(request, answer or (unknown() if request.unsettled else error))
         if self.log is not None:
             self.phase = Phase.IDLE
 
@@ -196,7 +212,7 @@ class Actor:
         mailbox, self.mailbox = self.mailbox, None
         for request in mailbox or ():
             if request.ask in (Ask.OPEN, Ask.GRAB):
-                self._answer(request, NOT_FOUND)
+                self._tell(request, NOT_FOUND)
             else:
                 request.fail(Refused("not_found", "there is no such envelope"))
 
@@ -217,24 +233,26 @@ class Actor:
         log = self.log
         return log is None or log.closing is not None or user in log.winners or log.sold_out
 
-    def _answer_now(self, request: Request) -> bool:
+    def _answered_at_once(self, request: Request) -> bool:
+        """Answer a request that needs no write; False when it does and was left alone."""
         if request.ask is Ask.DETAIL:
-            self._tell_detail(request)
+            self._show(request)
             return True
-        answer = self._without_write(request)
+        answer = self._answer_without_write(request)
         if answer is None:
             return False
-        self._answer(request, answer)
+        self._tell(request, answer)
         return True
 
-    def _answer(self, request: Request, answer: Answer | HongbaoError) -> None:
+    def _tell(self, request: Request, answer: Answer | HongbaoError) -> None:
+        """Tell an outcome, and count it, or why there is none."""
         if isinstance(answer, tuple):
             request.answer(answer)
             self.stage.tally[answer.outcome.code] += 1
         else:
             request.fail(answer)
 
-    def _without_write(self, request: Request) -> Answer | HongbaoError | None:
+    def _answer_without_write(self, request: Request) -> Answer | HongbaoError | None:
         """Return the answer if it needs no write: every grab, and an open that cannot win."""
         if self.log is None or request.ask not in (Ask.OPEN, Ask.GRAB):
             return None
@@ -242,18 +260,19 @@ class Actor:
         open_wins = request.ask is Ask.OPEN and answer.outcome is Outcome.OPENABLE
         return None if open_wins else truth(self.log, request, answer)
 
-    def _refuse(self, request: Request) -> Answer | HongbaoError:
-        return self._without_write(request) or Unavailable("busy", "this envelope is very busy; try again")
+    def _answer_too_late(self, request: Request) -> Answer | HongbaoError:
+        """Return what one hears whose caller may have given up: he wins nothing any more."""
+        return self._answer_without_write(request) or Unavailable("busy", "this envelope is very busy; try again")
 
-    def _decide(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Answer | HongbaoError | None:
-        """Return the answer to give after the commit; None stands for the detail as it will be then."""
+    def _decide(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Decision:
+        """Decide anything but an open: what it writes goes into the batch."""
         if request.ask is Ask.GRAB:
             return judge(log, request.user, token_ok=request.token_ok, now_ms=now_ms)
         if request.ask is Ask.CANCEL:
             return self._decide_cancel(log, request, batch, now_ms)
         if request.ask is Ask.EXPIRE and not log.final and now_ms >= log.terms.expires_at_ms:
             batch.add_closing(log, log.close(Entry.EXPIRED, now_ms))
-        return None
+        return Deferred.AS_COMMITTED
 
     def _decide_open(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Answer | HongbaoError:
         answer = open_share(
@@ -265,28 +284,44 @@ class Actor:
             batch.add_wrong_try(log, request.user)
         return truth(log, request, answer)
 
-    def _decide_cancel(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> HongbaoError | None:
+    def _decide_cancel(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Decision:
+        """Close what is left, or show how it was closed.
+
+        The log does not say who closed an envelope, so the answer must not depend on it either: whoever did and
+        whether by cancel or by the clock, its sender is shown the same detail, now and at every repeat. Only where
+        nothing was left to give back there is nothing to show: sold out stays `already_final`.
+        """
         if request.user != log.terms.sender:
             seen = may_see(log, request.user, token_ok=request.token_ok)
             return Refused("not_the_sender", "only its sender can cancel an envelope") if seen else _hidden()
-        if log.closing is not None and log.closing.entry is not Entry.EXPIRED:
-            return None
-        if log.final:
-            return Refused("already_final", "the envelope is sold out or closed; there is nothing left to cancel")
+        if log.closing is not None:
+            return Deferred.AS_COMMITTED
+        if log.sold_out:
+            return Refused("already_final", "the envelope is sold out; there is nothing left to cancel")
         entry = Entry.EXPIRED if now_ms >= log.terms.expires_at_ms else Entry.CANCELED
         batch.add_closing(log, log.close(entry, now_ms))
-        return None
+        return Deferred.AS_COMMITTED
 
-    def _tell_detail(self, request: Request) -> None:
+    def _show(self, request: Request) -> None:
+        """Tell how the envelope stands, to whoever may see it; expiry only asks whether it is final."""
         log = self.log
         if log is not None and request.ask is Ask.EXPIRE:
             request.tell({"final": log.final})
         elif log is None:
             request.fail(Unavailable("envelope_unavailable", "the envelope is being read; try again"))
         elif may_see(log, request.user, token_ok=request.token_ok):
-            request.tell(detail_view(log, request.user, self.stage.now_ms()))
+            request.tell(detail_view(log, request.user, self.stage.now_ms(), self._shown_claims(log)))
         else:
             request.fail(_hidden())
+
+    def _shown_claims(self, log: ClaimLog) -> ShownClaims:
+        """Return the claims as they are shown; many are kept, and weighed: as much again as the log at most."""
+        shown = self.shown or ShownClaims(log)
+        shown.catch_up()
+        if self.shown is None and shown.count >= KEEP_FROM:
+            self.shown = shown
+            self.stage.weigh(self, 2 * log.terms.count)
+        return shown
 
 
 def _hidden() -> Refused:

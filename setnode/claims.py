@@ -96,7 +96,7 @@ class ClaimLane:
         self._signal()
         for actor in ready:
             if actor.phase is Phase.READY:
-                actor.refuse(error)
+                actor.turn_away(error)
 
     def _signal(self) -> None:
         """Lower the flags that no longer hold."""
@@ -108,6 +108,6 @@ class ClaimLane:
     def _put_off(self, loop: asyncio.AbstractEventLoop, actor: Actor) -> None:
         """Look again shortly at an envelope that another server is writing; refuse it when that takes too long."""
         if loop.time() - actor.oldest > STALE_S / 2:
-            actor.refuse(Unavailable("busy", "this envelope is very busy; try again in a moment"))
+            actor.turn_away(Unavailable("busy", "this envelope is very busy; try again in a moment"))
         else:
             loop.call_later(FULL_PAUSE_S, self.want, actor)

@@ -1,17 +1,29 @@
 """The lane of creates: headers whose money is in escrow wait here to be written together."""
 
 import asyncio
-from collections import deque
-from collections.abc import Sequence
-from typing import Any
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import Any, NamedTuple
 
 from envelope.errors import HongbaoError, Unavailable
 from envelope.terms import Terms
+from runtime import logs
 from runtime.postgres import is_lost
 from setnode.limits import CREATE_BATCH
 from setnode.store import insert_envelopes
+from sharding.ids import day_of
 
 _NO_PARTITION = "23514"
+
+_log = logs.get("setnode")
+
+
+class Inserted(NamedTuple):
+    """What a batch left in the database: the IDs that went in; those of `without_tables` have nowhere to go yet."""
+
+    written: set[int]
+    without_tables: set[int]
 
 
 class CreateLane:
@@ -49,24 +61,42 @@ class CreateLane:
             self.wanted.clear()
         return list(batch.values()) or None
 
-    async def write(self, connection: Any, batch: list[tuple[Terms, asyncio.Future[bool]]]) -> set[int]:
-        """Insert the headers, their due entries and their guests."""
-        return await insert_envelopes(connection, [terms for terms, _ in batch])
+    async def write(self, connection: Any, batch: list[tuple[Terms, asyncio.Future[bool]]]) -> Inserted:
+        """Insert the headers, their due entries and their guests: in one transaction, as long as all days have tables.
 
-    def done(self, batch: list[tuple[Terms, asyncio.Future[bool]]], result: set[int]) -> None:
-        """Tell each whether it went in."""
+        Where one has none Postgres refuses the batch as a whole; then each day has a transaction of its own, so that
+        only the creates of that day fail. A batch spans two days around midnight, hardly ever more.
+        """
+        headers = [terms for terms, _ in batch]
+        try:
+            return Inserted(await insert_envelopes(connection, headers), set())
+        except Exception as error:
+            if not _lacks_tables(error):
+                raise
+        done = Inserted(set(), set())
+        for day, group in _by_day(headers).items():
+            try:
+                done.written.update(await insert_envelopes(connection, group))
+            except Exception as error:
+                if not _lacks_tables(error):
+                    raise
+                _log.error("creates refused: their day has no tables", day=str(day), creates=len(group))
+                done.without_tables.update(terms.envelope_id for terms in group)
+        return done
+
+    def done(self, batch: list[tuple[Terms, asyncio.Future[bool]]], result: Inserted) -> None:
+        """Tell each whether it went in, or that its day has no tables."""
         for terms, future in batch:
-            if not future.done():
-                future.set_result(terms.envelope_id in result)
+            if terms.envelope_id in result.without_tables:
+                missing = "the tables of this business day are missing; operators know"
+                self._fail([(terms, future)], Unavailable("day_tables_missing", missing))
+            elif not future.done():
+                future.set_result(terms.envelope_id in result.written)
 
     def lost(self, batch: list[tuple[Terms, asyncio.Future[bool]]], error: Exception) -> None:
-        """Tell everybody that nobody knows, or that the day has no tables; the creator tries again."""
+        """Tell everybody that nobody knows; the creator tries again."""
         known = not is_lost(error)
-        if getattr(error, "sqlstate", None) == _NO_PARTITION and "partition" in str(error):
-            failure = Unavailable("day_tables_missing", "the tables of this business day are missing; operators know")
-        else:
-            failure = Unavailable("database_unavailable", "the database does not answer", outcome_known=known)
-        self._fail(batch, failure)
+        self._fail(batch, Unavailable("database_unavailable", "the database does not answer", outcome_known=known))
 
     def refuse(self, error: HongbaoError) -> None:
         """Refuse all that wait for an entry."""
@@ -79,3 +109,14 @@ class CreateLane:
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # whoever asked may be gone
+
+
+def _lacks_tables(error: Exception) -> bool:
+    return getattr(error, "sqlstate", None) == _NO_PARTITION and "partition" in str(error)
+
+
+def _by_day(headers: Iterable[Terms]) -> dict[date, list[Terms]]:
+    days: dict[date, list[Terms]] = defaultdict(list)
+    for terms in headers:
+        days[day_of(terms.envelope_id)].append(terms)
+    return days

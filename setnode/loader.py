@@ -1,11 +1,14 @@
-"""Wakes actors: reads headers and logs from Postgres, many envelopes of one slot and day in one query.
+"""Wakes actors: reads headers and logs from Postgres, many envelopes of one day in one query.
 
 The read commits something itself before anybody is answered from it: on a server with synchronous replication a row
 may be visible before it is replicated, and a replayed answer must be as durable as the first one was.
+
+IDs come from outside and may be made up. So a round is bounded and goes in turn over the days that are asked for, and
+all that ask for days without tables are answered after one look at the catalog.
 """
 
 import asyncio
-from collections import defaultdict
+from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
@@ -13,12 +16,13 @@ from typing import Any
 from envelope.claim_log import ClaimLog
 from envelope.errors import HongbaoError, InvariantBroken, Unavailable
 from runtime import logs, metrics, postgres
+from schema.day_tables import known_days
 from schema.headers import read_terms
 from setnode import queries
 from setnode.actor import Actor
-from setnode.limits import LOAD_BATCH, LOAD_PATIENCE_S, STALE_S
+from setnode.limits import LOAD_BATCH, LOAD_PATIENCE_S, LOAD_READS, LOAD_SLOTS, STALE_S
 from setnode.stage import Phase
-from sharding.ids import day_of, end_id, first_id
+from sharding.ids import day_of, end_id, first_id, slot_of
 
 _LOAD = queries.read("load_envelopes")
 _SEAL = "SELECT pg_logical_emit_message(true, 'hongbao', 'reload')"
@@ -26,19 +30,26 @@ _SEAL = "SELECT pg_logical_emit_message(true, 'hongbao', 'reload')"
 _log = logs.get("setnode")
 _loaded = metrics.counter("hongbao_actors_loaded_total", "Envelopes read from Postgres into memory")
 
+Share = tuple[date, list[Actor]]
+"""What one query reads: envelopes of one day and of a few slots."""
+
 
 class Loader:
     """One task that serves the actors waiting for their log; single-flight by construction (one actor per ID)."""
 
     def __init__(self, session: postgres.Session) -> None:
         self._session = session
-        self._waiting: dict[int, Actor] = {}
+        self._waiting: dict[date | None, dict[int, deque[Actor]]] = {}
         self._wanted = asyncio.Event()
+        self._days: set[date] = set()
         self.loads = 0
+        self.reads = 0
 
     def want(self, actor: Actor) -> None:
         """Put an actor on the list."""
-        self._waiting[actor.envelope_id] = actor
+        envelope_id = actor.envelope_id
+        slots = self._waiting.setdefault(_day(envelope_id), {})
+        slots.setdefault(slot_of(envelope_id), deque()).append(actor)
         self._wanted.set()
 
     async def run(self) -> None:
@@ -46,57 +57,96 @@ class Loader:
         attempt = 0
         while True:
             await self._wanted.wait()
-            self._wanted.clear()
-            actors, self._waiting = list(self._waiting.values()), {}
-            for (slot, day), group in _by_leaf(actors).items():
-                for start in range(0, len(group), LOAD_BATCH):
-                    chunk = group[start : start + LOAD_BATCH]
-                    try:
-                        async with asyncio.timeout(LOAD_PATIENCE_S):
-                            await self._serve(slot, day, chunk)
-                        attempt = 0
-                    except Exception as error:  # noqa: BLE001 - whatever it was, the actors must not wait for ever
-                        self._put_back(chunk, error)
-                        attempt += 1
-                        await postgres.pause(attempt, most_s=0.5)
+            shares: list[Share] = []
+            try:
+                async with asyncio.timeout(LOAD_PATIENCE_S):
+                    connection = await self._session.use()
+                    await self._dismiss(connection)
+                    shares = self._next_round()
+                    await self._serve(connection, shares)
+                attempt = 0
+            except Exception as error:  # noqa: BLE001 - whatever it was, the actors must not wait for ever
+                self._put_back(shares, error)
+                attempt += 1
+                await postgres.pause(attempt, most_s=0.5)
+            if not self._waiting:
+                self._wanted.clear()
 
-    async def _serve(self, slot: int, day: date, actors: Sequence[Actor]) -> None:
-        connection = await self._session.use()
-        logs_by_id = await fetch_logs(connection, slot, day, [actor.envelope_id for actor in actors])
-        for actor in actors:
-            found = logs_by_id.get(actor.envelope_id)
-            if found is None:
-                actor.not_found()
-                actor.stage.forget(actor)
-            elif isinstance(found, InvariantBroken):
-                actor.freeze(found)
-            else:
-                self.loads += 1
-                _loaded.inc()
-                actor.loaded(found)
+    async def _dismiss(self, connection: Any) -> None:
+        """Answer for the days that have no tables, all at once and with one look at the catalog, however many."""
+        unknown = [day for day in self._waiting if day not in self._days]
+        if not unknown:
+            return
+        self._days = await known_days(connection)
+        for day in unknown:
+            if day not in self._days:
+                for actor in _all_of(self._waiting.pop(day)):
+                    _no_such(actor)
 
-    def _put_back(self, actors: Iterable[Actor], error: Exception) -> None:
+    def _next_round(self) -> list[Share]:
+        """Take up to LOAD_READS queries' worth, one day after the other; a day not exhausted goes to the end."""
+        shares: list[Share] = []
+        ready = deque(day for day in self._waiting if day is not None and day in self._days)
+        while ready and len(shares) < LOAD_READS:
+            day = ready.popleft()
+            slots = self._waiting.pop(day)
+            shares.append((day, _take(slots)))
+            if slots:
+                self._waiting[day] = slots
+                ready.append(day)
+        return shares
+
+    async def _serve(self, connection: Any, shares: Sequence[Share]) -> None:
+        """Read all shares, seal them with one commit, then wake their actors."""
+        found: dict[int, ClaimLog | InvariantBroken] = {}
+        for day, actors in shares:
+            self.reads += 1
+            found.update(await _read(connection, day, [actor.envelope_id for actor in actors]))
+        if shares:
+            await connection.execute(_SEAL)
+        for _, actors in shares:
+            for actor in actors:
+                self._wake(actor, found.get(actor.envelope_id))
+
+    def _wake(self, actor: Actor, found: ClaimLog | InvariantBroken | None) -> None:
+        if found is None:
+            _no_such(actor)
+        elif isinstance(found, InvariantBroken):
+            actor.freeze(found)
+        else:
+            self.loads += 1
+            _loaded.inc()
+            actor.loaded(found)
+
+    def _put_back(self, shares: Iterable[Share], error: Exception) -> None:
         """Keep those whose callers still wait for the next turn; tell the others that the database is away."""
         self._session.drop()
         _log.warning("loading failed", error=f"{type(error).__name__}: {error}")
         away = Unavailable("database_unavailable", "the database does not answer; try again shortly")
-        for actor in actors:
+        waiting, self._waiting = self._waiting, {}
+        for actor in [
+            *(actor for _, actors in shares for actor in actors),
+            *(actor for slots in waiting.values() for actor in _all_of(slots)),
+        ]:
             if actor.phase is not Phase.LOADING:
                 continue
             if actor.oldest > asyncio.get_running_loop().time() - STALE_S:
                 self.want(actor)
             else:
-                actor.refuse(away)
+                actor.turn_away(away)
                 actor.stage.forget(actor)
 
 
-async def fetch_logs(
-    connection: Any, slot: int, day: date, envelope_ids: Sequence[int]
-) -> dict[int, ClaimLog | InvariantBroken]:
-    """Read the logs of envelopes of one slot and day, sealed by a commit; a broken one comes as its error."""
-    async with connection.transaction():
-        rows = await connection.fetch(_LOAD, envelope_ids, slot, first_id(day), end_id(day))
-        await connection.execute(_SEAL)
+async def fetch_logs(connection: Any, day: date, envelope_ids: Sequence[int]) -> dict[int, ClaimLog | InvariantBroken]:
+    """Read the logs of envelopes of one day, sealed by a commit; a broken one comes as its error."""
+    found = await _read(connection, day, envelope_ids)
+    await connection.execute(_SEAL)
+    return found
+
+
+async def _read(connection: Any, day: date, envelope_ids: Sequence[int]) -> dict[int, ClaimLog | InvariantBroken]:
+    slots = sorted({slot_of(envelope_id) for envelope_id in envelope_ids})
+    rows = await connection.fetch(_LOAD, envelope_ids, slots, first_id(day), end_id(day))
     return {row["envelope_id"]: _restore(row) for row in rows}
 
 
@@ -122,12 +172,32 @@ def _invited(row: Any) -> frozenset[str] | None:
     return frozenset(user for user, is_invited in guests if is_invited)
 
 
-def _by_leaf(actors: Iterable[Actor]) -> dict[tuple[int, date], list[Actor]]:
-    groups: dict[tuple[int, date], list[Actor]] = defaultdict(list)
-    for actor in actors:
-        try:
-            groups[actor.envelope_id % 1000, day_of(actor.envelope_id)].append(actor)
-        except ValueError:  # a day that never was: no such envelope, and no reason to keep others waiting
-            actor.not_found()
-            actor.stage.forget(actor)
-    return groups
+def _take(slots: dict[int, deque[Actor]]) -> list[Actor]:
+    """Take what one query may read: the slots that have waited longest, a crowded one in parts."""
+    taken: list[Actor] = []
+    for slot in list(slots)[:LOAD_SLOTS]:
+        if len(taken) == LOAD_BATCH:
+            break
+        actors = slots.pop(slot)
+        while actors and len(taken) < LOAD_BATCH:
+            taken.append(actors.popleft())
+        if actors:
+            slots[slot] = actors
+    return taken
+
+
+def _all_of(slots: dict[int, deque[Actor]]) -> Iterable[Actor]:
+    return (actor for actors in slots.values() for actor in actors)
+
+
+def _no_such(actor: Actor) -> None:
+    actor.not_found()
+    actor.stage.forget(actor)
+
+
+def _day(envelope_id: int) -> date | None:
+    """Return the business day of an ID; None for a day that never was, which has no tables either."""
+    try:
+        return day_of(envelope_id)
+    except ValueError:
+        return None

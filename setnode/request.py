@@ -1,7 +1,7 @@
 """One request at an envelope, as it waits in the actor's mailbox."""
 
 from collections.abc import Callable
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any
 
 from envelope.decide import Answer
@@ -20,14 +20,30 @@ class Ask(IntEnum):
     EXPIRE = 5
 
 
+class Deferred(Enum):
+    """Decisions that are no answer yet."""
+
+    AS_COMMITTED = "as committed"
+    """To be answered by the envelope as the commit leaves it: DETAIL, CANCEL that may, EXPIRE."""
+
+
+Decision = Answer | HongbaoError | Deferred
+"""What a request is to hear once its batch is durable."""
+
 OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
 """On the wire an outcome is its index here, which is its `code`."""
 
 
 class Request:
-    """`answer` or `fail` is called exactly once. `in_doubt` marks a claim whose commit's outcome was lost."""
+    """`answer` or `fail` is called exactly once; `decision` is None until a batch takes the request.
 
-    __slots__ = ("arrived", "ask", "decision", "in_doubt", "number", "password_mac", "peer", "token_ok", "user")
+    `in_doubt` marks a claim whose commit's outcome was lost. `tried_at` is the same for a wrong password: the count
+    at which it was being written when the outcome was lost, 0 for none.
+    """
+
+    __slots__ = (
+        "arrived", "ask", "decision", "in_doubt", "number", "password_mac", "peer", "token_ok", "tried_at", "user"
+    )  # fmt: skip
 
     def __init__(
         self, ask: Ask, user: str, token_ok: bool, password_mac: str | None, peer: Peer, number: int, arrived: float
@@ -40,7 +56,13 @@ class Request:
         self.number = number
         self.arrived = arrived
         self.in_doubt = False
-        self.decision: Answer | HongbaoError | None = None
+        self.tried_at = 0
+        self.decision: Decision | None = None
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether something of it may have been written without anybody knowing."""
+        return self.in_doubt or self.tried_at > 0
 
     def answer(self, answer: Answer) -> None:
         """Tell the caller the outcome."""

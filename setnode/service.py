@@ -188,7 +188,7 @@ class Setnode:
     async def _fetch(self, envelope_id: int) -> ClaimLog | InvariantBroken | None:
         async with self._fetching:
             connection = await self._sessions["fetch"].use()
-            found = await fetch_logs(connection, envelope_id % 1000, day_of(envelope_id), [envelope_id])
+            found = await fetch_logs(connection, day_of(envelope_id), [envelope_id])
         return found.get(envelope_id)
 
     async def _look_at_days(self) -> None:

@@ -12,7 +12,7 @@ import asyncpg
 from envelope.terms import Terms
 from runtime.clock import from_ms
 from setnode import queries
-from setnode.batch import COLUMNS, ClaimBatch
+from setnode.batch import COLUMNS, ClaimBatch, Row
 from setnode.limits import COPY_FROM
 
 _APPEND = queries.read("append_claims")
@@ -31,25 +31,57 @@ class Written(NamedTuple):
     refused: frozenset[int] = frozenset()
 
 
+class _RivalCounted(Exception):
+    """Another server was first at these envelopes."""
+
+    def __init__(self, envelope_ids: frozenset[int]) -> None:
+        super().__init__(envelope_ids)
+        self.envelope_ids = envelope_ids
+
+
 async def append_claims(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
-    """Write a batch of claims in one transaction; durable when it returns.
+    """Write a batch of claims and wrong tries in one transaction; durable when it returns.
 
     The plain way is strict: one statement for a few claims, COPY for many. A unique violation (a second writer) takes
     the contended way, which is all or nothing per envelope. `foreign` is what the owners of envelopes we stand in for
     are told (`rivals`).
     """
     if batch.tries:
-        async with connection.transaction():
-            await connection.execute(_WRONG, *map(list, zip(*batch.tries, strict=True)))
-            if not batch.claims:
-                return Written(None)
-            return await _contended(connection, batch, server, foreign)
+        return await _with_tries(connection, batch, server, foreign)
     try:
         if len(batch.claims) >= COPY_FROM:
             return await _copy(connection, batch, server, foreign)
-        return Written(await connection.fetchval(_APPEND, *_columns(batch), server, foreign))
+        return Written(await connection.fetchval(_APPEND, *_columns(batch.claims, batch), server, foreign))
     except asyncpg.UniqueViolationError:
-        return await _contended(connection, batch, server, foreign)
+        return await _contended(connection, batch.claims, batch, server, foreign)
+
+
+async def _with_tries(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
+    """Write tries and claims, all or nothing per envelope: what was refused is left out and the rest tried again."""
+    refused: frozenset[int] = frozenset()
+    while True:
+        try:
+            async with connection.transaction():
+                return await _tries_and_claims(connection, batch, refused, server, foreign)
+        except _RivalCounted as rival:
+            refused |= rival.envelope_ids
+
+
+async def _tries_and_claims(
+    connection: Connection, batch: ClaimBatch, refused: frozenset[int], server: str, foreign: str
+) -> Written:
+    tries = [one for one in batch.tries if one[0] not in refused]
+    claims = [claim for claim in batch.claims if claim[0] not in refused]
+    if tries:
+        row = await connection.fetchrow(_WRONG, *map(list, zip(*tries, strict=True)), foreign)
+        if row["refused"]:
+            raise _RivalCounted(frozenset(row["refused"]))
+    if not claims:
+        return Written(None, refused)
+    written = await _contended(connection, claims, batch, server, foreign)
+    if counted := written.refused & {one[0] for one in tries}:
+        raise _RivalCounted(counted)
+    return Written(written.batch_id, written.refused | refused)
 
 
 async def _copy(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
@@ -60,14 +92,16 @@ async def _copy(connection: Connection, batch: ClaimBatch, server: str, foreign:
         return Written(await connection.fetchval(_BOX, batch.at, server, ids, seqs, foreign))
 
 
-async def _contended(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
-    row = await connection.fetchrow(_CONTENDED, *_columns(batch), server, foreign)
+async def _contended(
+    connection: Connection, claims: Sequence[Row], batch: ClaimBatch, server: str, foreign: str
+) -> Written:
+    row = await connection.fetchrow(_CONTENDED, *_columns(claims, batch), server, foreign)
     written = frozenset(row["envelope_ids"] or ())
-    return Written(row["batch_id"], frozenset(claim[0] for claim in batch.claims) - written)
+    return Written(row["batch_id"], frozenset(claim[0] for claim in claims) - written)
 
 
-def _columns(batch: ClaimBatch) -> tuple[Any, ...]:
-    ids, _, seqs, shares, kinds, users, amounts, _ = zip(*batch.claims, strict=True)
+def _columns(claims: Sequence[Row], batch: ClaimBatch) -> tuple[Any, ...]:
+    ids, _, seqs, shares, kinds, users, amounts, _ = zip(*claims, strict=True)
     return (ids, seqs, shares, kinds, users, amounts, batch.at)
 
 

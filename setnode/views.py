@@ -1,13 +1,12 @@
 """How an envelope is shown: the JSON objects of create and detail, all but the share token."""
 
-from datetime import UTC
 from typing import Any
 
 from envelope.claim_log import ClaimLog
 from envelope.outcomes import State
 from envelope.split import commitment
 from envelope.terms import Terms
-from runtime.clock import from_ms
+from setnode.shown import ShownClaims, instant
 from sharding.ids import format_id
 
 
@@ -35,32 +34,25 @@ def created_view(terms: Terms) -> dict[str, Any]:
     return view
 
 
-def detail_view(log: ClaimLog, viewer: str, now_ms: int) -> dict[str, Any]:
-    """Return the envelope as `viewer` may see it: only what is committed; the seed only once nothing can change."""
+def detail_view(log: ClaimLog, viewer: str, now_ms: int, shown: ShownClaims) -> dict[str, Any]:
+    """Return the envelope as `viewer` may see it: only what is committed; the seed only once nothing can change.
+
+    `shown` are the log's claims, caught up; they go into the frame as they are (`msgspec.Raw`).
+    """
     terms, state = log.terms, log.state(now_ms)
-    claims = log.claims()
     view = created_view(terms)
     if viewer != terms.sender:
         view.pop("to", None)
     view["status"] = state.value
-    view["claimed_count"] = len(claims)
-    view["claimed_fen"] = sum(amount for _, amount, _ in claims)
-    view["claims"] = [
-        {"seq": seq, "user": user, "amount_fen": amount, "claimed_at": instant(at_ms)}
-        for seq, (user, amount, at_ms) in enumerate(claims)
-    ]
+    view["claimed_count"] = shown.count
+    view["claimed_fen"] = shown.claimed_fen
+    view["claims"] = shown.rows
     if state is State.SOLD_OUT:
-        # max() keeps the first of equals: a tie goes to whoever opened first.
-        view["best_luck"] = max(view["claims"], key=lambda claim: int(claim["amount_fen"]))
+        view["best_luck"] = shown.best
     closing = log.closing
-    if closing is not None and state in (State.EXPIRED, State.CANCELED) and log.committed > len(claims):
+    if closing is not None and state in (State.EXPIRED, State.CANCELED) and log.committed > shown.count:
         view["refund_fen"] = closing.amount_fen
         view["closed_at"] = instant(closing.at_ms)
     if state is State.SOLD_OUT or "closed_at" in view:
         view["split_seed"] = terms.seed.hex()
     return view
-
-
-def instant(milliseconds: int) -> str:
-    """Write an instant as RFC 3339 in UTC with milliseconds."""
-    return from_ms(milliseconds).astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,7 +1,20 @@
--- count_wrong_passwords: remember wrong tries; a count never goes down.
--- Index: guest's primary key. Lock: the guest's row.
-INSERT INTO guest AS g (envelope_id, slot, user_id, wrong_tries, invited)
-SELECT envelope_id, (envelope_id % 1000)::smallint, user_id, max(wrong_tries), false
-FROM unnest($1::bigint[], $2::text[], $3::smallint[]) AS input (envelope_id, user_id, wrong_tries)
-GROUP BY envelope_id, user_id
-ON CONFLICT (envelope_id, user_id, slot) DO UPDATE SET wrong_tries = greatest(g.wrong_tries, excluded.wrong_tries)
+-- count_wrong_passwords: count wrong tries of one batch, each at the number that the decision gave it. A count goes up
+-- only from the number that the decision started from: where another server has counted meanwhile nothing is written.
+-- Returns the envelopes where that happened (NULL for none); the caller then rolls back. $4 as $9 of append_claims.
+-- Index: guest's primary key. Lock: the guests' rows, in order; waits for a rival transaction that counts the same.
+WITH input AS (
+    SELECT envelope_id, user_id, min(wrong_tries) - 1 AS before, max(wrong_tries) AS after
+    FROM unnest($1::bigint[], $2::text[], $3::smallint[]) AS tried (envelope_id, user_id, wrong_tries)
+    GROUP BY envelope_id, user_id
+), counted AS (
+    INSERT INTO guest AS g (envelope_id, slot, user_id, wrong_tries, invited)
+    SELECT envelope_id, (envelope_id % 1000)::smallint, user_id, after, false FROM input ORDER BY envelope_id, user_id
+    ON CONFLICT (envelope_id, user_id, slot) DO UPDATE SET wrong_tries = excluded.wrong_tries
+        WHERE g.wrong_tries = (
+            SELECT i.before FROM input i WHERE i.envelope_id = g.envelope_id AND i.user_id = g.user_id
+        )
+    RETURNING g.envelope_id, g.user_id
+)
+SELECT array_agg(DISTINCT i.envelope_id) FILTER (WHERE c.user_id IS NULL) AS refused,
+    CASE WHEN $4 <> '' THEN pg_notify('hongbao_foreign', $4) END AS notified
+FROM input i LEFT JOIN counted c ON c.envelope_id = i.envelope_id AND c.user_id = i.user_id

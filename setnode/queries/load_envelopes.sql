@@ -1,5 +1,6 @@
--- load_envelopes: headers, logs and guests of envelopes of one slot and one day, in one round trip.
--- $1 IDs, $2 slot, $3 and $4 the day's first and end ID: constants at planning, so that all but one leaf are pruned.
+-- load_envelopes: headers, logs and guests of envelopes of one day and a few slots, in one round trip.
+-- $1 IDs, $2 their slots, $3 and $4 the day's first and end ID: constants at planning, so that all but these slots'
+-- leaves are pruned; of them `slot = e.slot` leaves one to each envelope's claims and guests.
 -- Index: the primary keys. Lock: none.
 SELECT e.envelope_id, e.sender, e.kind, e.split, e.split_version, e.total_fen, e.shares, e.greeting, e.seed,
     e.create_key, e.named, e.password_mac,
@@ -13,13 +14,16 @@ LEFT JOIN LATERAL (
     SELECT array_agg(seq ORDER BY seq) AS seqs, array_agg(kind ORDER BY seq) AS kinds,
         array_agg(user_id ORDER BY seq) AS users, array_agg(amount_fen ORDER BY seq) AS amounts,
         array_agg((extract(epoch FROM claimed_at) * 1000)::bigint ORDER BY seq) AS times
-    FROM claim WHERE claim.envelope_id = e.envelope_id AND claim.slot = $2
+    FROM claim WHERE claim.envelope_id = e.envelope_id AND claim.slot = e.slot
+        AND claim.slot = ANY($2::smallint[])
         AND claim.envelope_id >= $3 AND claim.envelope_id < $4
 ) c ON true
 LEFT JOIN LATERAL (
     SELECT array_agg(user_id) AS guests, array_agg(wrong_tries) AS tries, array_agg(invited) AS invitations
-    FROM guest WHERE guest.envelope_id = e.envelope_id AND guest.slot = $2
+    FROM guest WHERE guest.envelope_id = e.envelope_id AND guest.slot = e.slot
+        AND guest.slot = ANY($2::smallint[])
         AND guest.envelope_id >= $3 AND guest.envelope_id < $4
         AND (e.named OR e.password_mac IS NOT NULL)
 ) g ON true
-WHERE e.envelope_id = ANY($1::bigint[]) AND e.slot = $2 AND e.envelope_id >= $3 AND e.envelope_id < $4
+WHERE e.envelope_id = ANY($1::bigint[]) AND e.slot = ANY($2::smallint[])
+    AND e.envelope_id >= $3 AND e.envelope_id < $4

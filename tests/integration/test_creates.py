@@ -9,7 +9,9 @@ import pytest
 from envelope.errors import HongbaoError, Refused, Unavailable
 from runtime.clock import ManualClock
 from schema.day_tables import DayTables
-from sharding.ids import business_date, day_of
+from setnode import creates
+from setnode.store import insert_envelopes
+from sharding.ids import business_date, day_of, make_id, serial_of, slot_of
 from tests.integration.set_fixtures import (
     Town,
     common_town,
@@ -184,6 +186,49 @@ async def test_retry_and_sweeper_at_once_give_one_or_the_other(town: Town) -> No
     await town.paid_out()
     back = [await town.wallet.balance(f"race{n}") for n in range(20)]
     assert (back.count(0), back.count(1_000)) == (alive, 20 - alive)
+
+
+def gathers(town: Town, patch: pytest.MonkeyPatch, number: int) -> list[int]:
+    """The first server's creates wait until `number` of them make one batch; returns the sizes of its transactions."""
+    lane, sizes = town.nodes[0].create_lane, []
+
+    def insert(terms):
+        future = asyncio.get_running_loop().create_future()
+        lane._ready.append((terms, future))
+        if len(lane._ready) >= number:
+            lane.wanted.set()
+        return future
+
+    async def counted(connection, headers):
+        sizes.append(len(headers))
+        return await insert_envelopes(connection, headers)
+
+    patch.setattr(lane, "insert", insert)
+    patch.setattr(creates, "insert_envelopes", counted)
+    return sizes
+
+
+async def test_a_day_without_tables_takes_no_other_days_creates_with_it(town: Town) -> None:
+    """Five creates in one batch, two of a day without tables: three stand, two hear why and are completed later."""
+    day = business_date(datetime.now(UTC)) + timedelta(days=20)
+    good, early = ([town.create_args(f"{name}{n}", 1_000, 5, "mixed") for n in range(3)] for name in ("good", "early"))
+    for args in [*good, *early]:
+        await town.deposit(args[0], 1_000)
+    for args in early:
+        args[3] = [make_id(day, serial_of(one), slot_of(one)) for one in args[3]]
+    with pytest.MonkeyPatch.context() as patch:
+        sizes = gathers(town, patch, 5)
+        answers = await asyncio.gather(*(create(town, args) for args in [*good, *early[:2]]), return_exceptions=True)
+    assert (sizes[0], sorted(sizes[1:])) == (5, [2, 3])
+    assert [replayed for replayed, _ in answers[:3]] == [False] * 3
+    assert [error.code for error in answers[3:]] == ["day_tables_missing"] * 2
+    assert not any(error.outcome_known for error in answers[3:])
+    with pytest.raises(Unavailable, match="day_tables_missing"):
+        await create(town, early[2])
+    assert town.nodes[0]._sessions["create"].up, "a missing day is no reason to lose the connection"
+    await DayTables(town.set_dsn, range(10)).ensure(day, ahead_days=0)
+    for args in early:
+        assert (await create(town, args))[0] is True
 
 
 @pytest.mark.asyncio(loop_scope="function")

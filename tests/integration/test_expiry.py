@@ -8,6 +8,7 @@ import pytest
 from runtime.clock import ManualClock
 from setnode.expiry import ExpiryConfig
 from tests.integration.set_fixtures import Town, common_town, module_databases, shared_town
+from wire.messages import Op
 
 __all__ = ["common_town", "module_databases", "shared_town"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -114,6 +115,22 @@ async def test_sold_out_and_canceled_envelopes_are_only_forgotten(town: Town, mo
     result = await due(town.nodes[0])
     assert (result.forgotten, result.closed) == (2, 0)
     assert await closings(town, [sold, canceled]) == {canceled: ("canceled", 100)}
+
+
+@pytest.mark.parametrize("clock_first", [False, True])
+async def test_a_cancel_after_the_hour_has_one_answer(town: Town, monkeypatch, clock_first) -> None:
+    """The sender who cancels too late is shown the expiry, whoever closed it; repeats on both servers say the same."""
+    at_rest(town, monkeypatch)
+    envelope_id = await town.create(100, 4, expires_in_s=60)
+    await town.open(envelope_id, "early")
+    town.clock.advance(seconds=61)
+    if clock_first:
+        assert (await due(town.owner(envelope_id))).closed == 1
+    first = await town.cancel(envelope_id, "sender")
+    assert first["status"] == "expired"
+    assert await closings(town, [envelope_id]) == {envelope_id: ("expired", first["refund_fen"])}
+    elsewhere = await town.caller.ask(town.other(envelope_id), Op.CANCEL, [envelope_id, "sender"])
+    assert [await town.cancel(envelope_id, "sender"), *elsewhere] == [first, first]
 
 
 async def test_an_envelope_that_cannot_be_closed_now_stays_due(town: Town, monkeypatch) -> None:

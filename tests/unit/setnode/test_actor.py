@@ -14,7 +14,7 @@ from setnode.actor import Actor
 from setnode.batch import ClaimBatch
 from setnode.limits import FROZEN_S
 from setnode.request import OUTCOMES, Ask, LocalPeer, Request
-from setnode.stage import Phase
+from setnode.stage import FOREIGN, Phase
 from tests.unit.envelope.test_claim_log import entries_of
 from tests.unit.envelope.test_ladder import EXPIRES, OPENS, terms
 
@@ -27,6 +27,7 @@ class Stage:
     def __init__(self, **changed) -> None:
         self.terms = terms(**changed)
         self.rows: list[Row] = []
+        self.tries: dict[str, int] = {}
         self.tally = [0] * len(Outcome)
         self.now = OPENS
         self.time = 0.0
@@ -36,6 +37,7 @@ class Stage:
         self.replies: list[tuple[int, object]] = []
         self.numbers = 0
         self.generation = 0
+        self.weight = self.terms.count
         self.actor = Actor(self.terms.envelope_id, self, ClaimLog(self.terms))
 
     def now_ms(self) -> int:
@@ -56,7 +58,8 @@ class Stage:
         return self.generation
 
     def weigh(self, actor, shares) -> None:
-        assert shares == self.terms.count
+        assert shares in (self.terms.count, 2 * self.terms.count)
+        self.weight = shares
 
     def broken(self, actor, error) -> None:
         self.shouts.append(error)
@@ -64,11 +67,11 @@ class Stage:
     def forget(self, actor) -> None:
         """Nothing to forget."""
 
-    def ask(self, user: str, ask: Ask = Ask.OPEN) -> int:
+    def ask(self, user: str, ask: Ask = Ask.OPEN, password: str | None = None) -> int:
         self.numbers += 1
         peer = LocalPeer(lambda number, *values: self.replies.append((number, values)))
         self.actor.offer(
-            Request(ask, user, token_ok=True, password_mac=None, peer=peer, number=self.numbers, arrived=self.time)
+            Request(ask, user, token_ok=True, password_mac=password, peer=peer, number=self.numbers, arrived=self.time)
         )
         return self.numbers
 
@@ -79,12 +82,18 @@ class Stage:
         return batch
 
     def write(self, batch: ClaimBatch) -> bool:
-        """What Postgres does: all of it, or nothing where a seq or a user stands already."""
+        """What Postgres does: all of it, or nothing where a seq, a user or another count of tries stands already."""
+        first: dict[str, int] = {}
+        for _, user, count in batch.tries:
+            first.setdefault(user, count)
+        if any(self.tries.get(user, 0) != count - 1 for user, count in first.items()):
+            return False
         new = [(seq, kind, user, fen, batch.at_ms) for _, _, seq, _, kind, user, fen, _ in batch.claims]
         seqs, users = {row[0] for row in self.rows}, {row[2] for row in self.rows}
         if any(row[0] in seqs or row[2] in users for row in new):
             return False
         self.rows += new
+        self.tries.update({user: count for _, user, count in batch.tries})
         return True
 
     def settle(self) -> None:
@@ -95,6 +104,7 @@ class Stage:
     def load(self) -> None:
         log = ClaimLog(self.terms)
         log.restore(self.rows)
+        log.wrong_tries = dict(self.tries) or None
         self.loading.pop().loaded(log)
 
     def heard(self, number: int) -> object:
@@ -178,7 +188,7 @@ def test_in_doubt_a_refusal_is_the_truth_or_unknown_never_busy(stage, went_in):
         stage.write(batch)
     stage.actor.reload(in_doubt=True)
     stage.load()
-    stage.actor.refuse(Unavailable("busy", "no entry"))
+    stage.actor.turn_away(Unavailable("busy", "no entry"))
     assert stage.heard(number) == ("opened" if went_in else "outcome_unknown")
     assert stage.heard(other) == "busy"
 
@@ -189,7 +199,7 @@ def test_while_the_log_cannot_be_read_a_lost_claim_is_unknown(stage):
     stage.collect()
     stage.actor.reload(in_doubt=True)
     late = stage.ask("b")
-    stage.actor.refuse(Unavailable("database_unavailable", "away"))
+    stage.actor.turn_away(Unavailable("database_unavailable", "away"))
     assert (stage.heard(lost), stage.heard(late)) == ("outcome_unknown", "database_unavailable")
     ((_, (error,)), _) = stage.replies
     assert not error.outcome_known
@@ -240,7 +250,7 @@ def test_a_refusal_still_tells_the_truth_where_it_needs_no_write(stage):
     stage.write(stage.collect())
     stage.actor.settle()
     wins, held = stage.ask("b"), stage.ask("a")
-    stage.actor.refuse(Unavailable("busy", "no entry"))
+    stage.actor.turn_away(Unavailable("busy", "no entry"))
     assert (stage.heard(wins), stage.heard(held)) == ("busy", "already_opened")
     assert (stage.actor.phase, stage.actor.waiting) == (Phase.IDLE, 0)
 
@@ -334,6 +344,175 @@ def test_a_closing_refunds_the_sender_and_a_cancel_repeats_its_answer(stage):
     assert stage.heard(number) == stage.heard(again)
 
 
+@pytest.mark.parametrize("first", [Ask.CANCEL, Ask.EXPIRE])
+@pytest.mark.parametrize("reloads", [False, True])
+def test_a_cancel_after_expiry_gives_one_answer_for_ever(stage, first, reloads):
+    """Whoever closes it first, sender or clock: every cancel shows the one closing, never an error."""
+    stage.now = EXPIRES
+    stage.ask("a" if first is Ask.EXPIRE else "sender", first)
+    batch = stage.collect()
+    assert [claim[4:7] for claim in batch.claims] == [("expired", "", 100)]
+    stage.write(batch)
+    stage.actor.settle()
+    cancels = [1] if first is Ask.CANCEL else []
+    for _ in range(3):
+        if reloads:
+            stage.actor.reload(in_doubt=False)
+            stage.load()
+        cancels.append(stage.ask("sender", Ask.CANCEL))
+        stage.now += 1_000
+        assert len(stage.collect()) == 0
+    told = [stage.heard(number) for number in cancels]
+    assert all(one == told[0] for one in told)
+    assert (told[0]["status"], told[0]["refund_fen"]) == ("expired", 100)
+
+
+def test_a_cancel_before_and_after_the_hour_shows_the_cancel(stage):
+    """Canceled in time it stays canceled, whatever the clock says at the repeat and whoever tries to expire it."""
+    number = stage.ask("sender", Ask.CANCEL)
+    stage.write(stage.collect())
+    stage.actor.settle()
+    stage.now = EXPIRES
+    stage.ask("", Ask.EXPIRE)
+    assert len(stage.collect()) == 0
+    again = stage.ask("sender", Ask.CANCEL)
+    assert len(stage.collect()) == 0
+    assert stage.heard(again) == stage.heard(number)
+    assert stage.heard(again)["status"] == "canceled"
+
+
+def test_a_sold_out_envelope_has_nothing_to_cancel(stage):
+    """Before and after its hour alike: already_final."""
+    for user in ("a", "b", "c"):
+        stage.ask(user)
+    stage.write(stage.collect())
+    stage.actor.settle()
+    before = stage.ask("sender", Ask.CANCEL)
+    stage.collect()
+    stage.now = EXPIRES
+    after = stage.ask("sender", Ask.CANCEL)
+    stage.collect()
+    assert (stage.heard(before), stage.heard(after)) == ("already_final", "already_final")
+
+
+@pytest.fixture
+def secret() -> Stage:
+    """An envelope with a password."""
+    return Stage(password_mac="right")
+
+
+def tries_left(stage: Stage, number: int) -> int:
+    (values,) = [values for told, values in stage.replies if told == number]
+    assert OUTCOMES[values[0]] is Outcome.WRONG_PASSWORD
+    return values[4]["tries_left"]
+
+
+@pytest.mark.parametrize("went_in", [True, False])
+def test_a_lost_commit_counts_a_wrong_try_once(secret, went_in):
+    """Two typing errors whose commit was lost cost two tries, whether it went in or not, and hear what is left."""
+    numbers = [secret.ask("a", password="wrong") for _ in range(2)]
+    batch = secret.collect()
+    if went_in:
+        secret.write(batch)
+    secret.actor.reload(in_doubt=True)
+    secret.load()
+    again = secret.collect()
+    assert len(again) == (0 if went_in else 2)
+    if not went_in:
+        assert secret.write(again)
+        secret.actor.settle()
+    assert secret.tries == {"a": 2}
+    assert [tries_left(secret, number) for number in numbers] == ([3, 3] if went_in else [4, 3])
+
+
+def test_a_lost_commit_that_arrives_late_is_met_at_its_number(secret):
+    """Judged anew while the lost transaction was still on its way: the two conflict, and the try counts once."""
+    number = secret.ask("a", password="wrong")
+    late = secret.collect()
+    secret.actor.reload(in_doubt=True)
+    secret.load()
+    again = secret.collect()
+    assert secret.write(late)
+    assert not secret.write(again)
+    secret.actor.reload(in_doubt=False)
+    secret.load()
+    assert len(secret.collect()) == 0
+    assert (tries_left(secret, number), secret.tries) == (4, {"a": 1})
+
+
+def test_a_conflict_counts_a_wrong_try_once_beside_the_rivals(secret):
+    """Another server counted the same user meanwhile: this try comes after it, not instead of it and not twice."""
+    number = secret.ask("a", password="wrong")
+    batch = secret.collect()
+    secret.tries = {"a": 1}
+    assert not secret.write(batch)
+    secret.actor.reload(in_doubt=False)
+    secret.load()
+    assert secret.write(secret.collect())
+    secret.actor.settle()
+    assert (tries_left(secret, number), secret.tries) == (3, {"a": 2})
+
+
+@pytest.mark.parametrize("heard", ["before the loss", "while reading"])
+def test_a_try_in_doubt_is_never_settled_by_a_rivals_count(secret, heard):
+    """The commit never went in and another server counted: its number proves nothing, the sixth password is refused."""
+    secret.tries = {"a": 3}
+    secret.actor.log.wrong_tries = {"a": 3}
+    numbers = [secret.ask("a", password="wrong"), secret.ask("a", password="right")]
+    secret.collect(limit=1)
+    if heard == "before the loss":
+        secret.actor.generation = FOREIGN
+    secret.actor.reload(in_doubt=True)
+    secret.tries = {"a": 4}
+    if heard == "while reading":
+        secret.actor.generation = FOREIGN
+    secret.load()
+    assert secret.write(secret.collect())
+    secret.actor.settle()
+    secret.settle()
+    assert [tries_left(secret, number) for number in numbers] == [0, 0]
+    assert secret.tries == {"a": 5}
+
+
+def test_in_doubt_a_wrong_try_without_an_entry_is_unknown(secret):
+    """It may have been counted: nobody says `busy, nothing happened` to it."""
+    lost = secret.ask("a", password="wrong")
+    secret.collect()
+    fresh = secret.ask("b", password="wrong")
+    secret.actor.reload(in_doubt=True)
+    secret.load()
+    secret.actor.turn_away(Unavailable("busy", "no entry"))
+    assert (secret.heard(lost), secret.heard(fresh)) == ("outcome_unknown", "busy")
+
+
+@pytest.mark.parametrize(("password", "reads"), [("right", True), ("wrong", True), (None, False)])
+def test_where_another_server_may_have_counted_a_password_waits_for_the_truth(secret, password, reads):
+    """Five wrong tries elsewhere: the right password is refused; an open without one reads nothing."""
+    secret.tries = {"a": 5}
+    secret.actor.generation = FOREIGN
+    number = secret.ask("a", password=password)
+    assert bool(secret.loading) == reads
+    if reads:
+        secret.load()
+        assert len(secret.collect()) == 0
+        assert tries_left(secret, number) == 0
+
+
+def test_whoever_came_during_a_commit_waits_for_the_truth_too(secret):
+    """The notification arrives while a batch is written: those who wait are decided from a log read after it."""
+    secret.ask("b", password="wrong")
+    batch = secret.collect()
+    number = secret.ask("a", password="right")
+    secret.write(batch)
+    secret.tries["a"] = 5
+    secret.actor.generation = FOREIGN
+    secret.actor.settle()
+    assert secret.actor.phase is Phase.LOADING
+    secret.load()
+    secret.settle()
+    assert tries_left(secret, number) == 0
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_any_schedule_answers_in_order_and_never_lies(seed):  # noqa: C901, PLR0912 - a schedule is a list of steps
     """Random arrivals, commits, lost answers, rivals and refusals: FIFO, one batch in flight, opened means a row."""
@@ -369,7 +548,7 @@ def test_any_schedule_answers_in_order_and_never_lies(seed):  # noqa: C901, PLR0
             seq = len(stage.rows)
             stage.rows.append((seq, "open", rival, ClaimLog(stage.terms).amounts[seq], OPENS))
         elif step == "refuse" and stage.ready:
-            stage.ready.pop().refuse(Unavailable("busy", "no entry"))
+            stage.ready.pop().turn_away(Unavailable("busy", "no entry"))
     order = [number for number, _ in stage.replies]
     assert order == sorted(order), seed
     rows = {row[2]: row for row in stage.rows}

@@ -68,7 +68,7 @@ def test_an_envelope_read_from_the_database_weighs_what_it_holds():
     for number in range(101, 131):
         ask(registry, number)
         loading[-1].loaded(log_of(number, count=10_000))
-        loading[-1].refuse(None)
+        loading[-1].turn_away(None)
     assert registry.statistics()["weight"] <= 8 * 10_010
 
 
