@@ -38,8 +38,11 @@ build() {
         "and try again, or name it in HONGBAO_PYTHON"
     make_venv
     install "$1"
-    cp "$here/requirements/run.txt" "$venv/run.locked"
-    [ "$1" = run ] || cp "$here/requirements/$1.txt" "$venv/$1.locked"
+    # dev holds what bench holds, bench what run holds.
+    for kind in run bench dev; do
+        cp "$here/requirements/$kind.txt" "$venv/$kind.locked"
+        [ "$kind" != "$1" ] || break
+    done
     rm "$venv/unfinished"
 }
 
