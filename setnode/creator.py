@@ -99,11 +99,13 @@ class Creator:
         try:
             return await self._lane.insert(terms)
         except Unavailable as away:
-            # The money is in escrow: a repeat completes the create, or the sweeper undoes it. Nothing is known yet.
-            raise Unavailable(away.code, away.detail, retry_after_s=away.retry_after_s, outcome_known=False) from away
+            raise _paid_in(away) from away
 
     async def _stands(self, envelope_id: int) -> ClaimLog | None:
-        found = await self._fetch(envelope_id)
+        try:
+            found = await self._fetch(envelope_id)
+        except Unavailable as away:
+            raise _paid_in(away) from away
         if isinstance(found, InvariantBroken):
             raise found
         return found
@@ -129,3 +131,8 @@ class Creator:
             invited=create.to,
             password_mac=password_mac,
         )
+
+
+def _paid_in(away: Unavailable) -> Unavailable:
+    """Say so: the money is in escrow, a repeat completes the create, or the sweeper undoes it. Nothing is known yet."""
+    return Unavailable(away.code, away.detail, retry_after_s=away.retry_after_s, outcome_known=False)

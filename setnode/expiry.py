@@ -9,10 +9,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from runtime import logs, metrics, postgres
 from runtime.clock import Clock
 from setnode import queries
+from setnode.limits import SERVICE_PATIENCE_S
 from setnode.registry import Registry
 from setnode.request import Ask, LocalPeer, Request
 
@@ -68,8 +70,7 @@ class Expiry:
 
     async def _run_once(self) -> ExpiryResult:
         now = self._clock.now()
-        connection = await self._session.use()
-        rows = await connection.fetch(_DUE, now, self.config.batch)
+        rows = await self._fetch(_DUE, now, self.config.batch)
         adopted = now - timedelta(seconds=self.config.adopt_after_s)
         due = {
             row["envelope_id"]: row["expires_at"]
@@ -90,9 +91,13 @@ class Expiry:
     async def _forget(self, due: dict[int, datetime], envelope_ids: Sequence[int]) -> set[int]:
         if not envelope_ids:
             return set()
-        connection = await self._session.use()
-        rows = await connection.fetch(_FORGET, envelope_ids, [due[envelope_id] for envelope_id in envelope_ids])
+        rows = await self._fetch(_FORGET, envelope_ids, [due[envelope_id] for envelope_id in envelope_ids])
         return {row["envelope_id"] for row in rows}
+
+    async def _fetch(self, query: str, *args: Any) -> list[Any]:
+        return list(
+            await self._session.patiently(lambda connection: connection.fetch(query, *args), SERVICE_PATIENCE_S)
+        )
 
     async def _close(self, envelope_ids: Sequence[int]) -> list[int]:
         """Ask each envelope's actor to close it; returns those that are final now."""

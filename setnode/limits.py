@@ -31,10 +31,19 @@ ADMISSION_WAIT_S = 0.25
 LOAD_BATCH = 500
 """Envelopes of one slot and day loaded in one query."""
 LOAD_PATIENCE_S = 5.0
-"""A read that takes longer has lost its server; the connection is thrown away and another one made."""
+"""A read that takes longer, or waits this long for its turn, has lost its server; the connection is thrown away and
+another one made."""
 COMMIT_PATIENCE_S = 15.0
 """A transaction without a word for this long has lost its server: the connection is dropped, never cancelled, and the
 actors find out what is true. Longer than any wait for a disk or a standby, shorter than TCP's own patience."""
+SERVICE_PATIENCE_S = 15.0
+"""The same for what expiry, sweeper and payouts ask of Postgres in one go: pages and batches, some of them written."""
+SERVICE_ROUND_S = 30.0
+"""A round of a periodic service is given up after this long, whatever it waits for."""
+LISTEN_EVERY_S = 0.5
+"""How often the connection that listens is asked for a sign of life."""
+LISTEN_PATIENCE_S = 2.0
+"""A listener without one for this long may have missed notifications: it is remade, and every log is read anew."""
 STALE_S = 4.0
 """A request that has waited this long undecided is told `busy`: its caller gives up at the link's deadline."""
 FROZEN_S = 10.0
@@ -63,6 +72,8 @@ if BATCH_PER_ENVELOPE > BATCH_ROWS:
     raise InvariantBroken("limits", "one envelope cannot have more rows in a batch than the batch")
 if 4 * TURN_S > ADMISSION_WAIT_S:
     raise InvariantBroken("limits", "whoever waits at the cap must see several turns end")
+if max(SERVICE_PATIENCE_S, 2 * LOAD_PATIENCE_S) >= SERVICE_ROUND_S:
+    raise InvariantBroken("limits", "a round must outlast the patience of what it asks, which says what is known")
 if STALE_S >= DEADLINE_S:
     raise InvariantBroken("limits", "a request must be refused before its caller gives up on it")
 if SWEEP_AFTER_S <= 2 * DEADLINE_S:

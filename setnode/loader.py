@@ -52,8 +52,7 @@ class Loader:
                 for start in range(0, len(group), LOAD_BATCH):
                     chunk = group[start : start + LOAD_BATCH]
                     try:
-                        async with asyncio.timeout(LOAD_PATIENCE_S):
-                            await self._serve(slot, day, chunk)
+                        await self._serve(slot, day, chunk)
                         attempt = 0
                     except Exception as error:  # noqa: BLE001 - whatever it was, the actors must not wait for ever
                         self._put_back(chunk, error)
@@ -61,8 +60,10 @@ class Loader:
                         await postgres.pause(attempt, most_s=0.5)
 
     async def _serve(self, slot: int, day: date, actors: Sequence[Actor]) -> None:
-        connection = await self._session.use()
-        logs_by_id = await fetch_logs(connection, slot, day, [actor.envelope_id for actor in actors])
+        ids = [actor.envelope_id for actor in actors]
+        logs_by_id = await self._session.patiently(
+            lambda connection: fetch_logs(connection, slot, day, ids), LOAD_PATIENCE_S
+        )
         for actor in actors:
             found = logs_by_id.get(actor.envelope_id)
             if found is None:

@@ -13,13 +13,22 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from envelope.errors import HongbaoError, Refused
 from runtime import logs, metrics, postgres
 from runtime.clock import Clock
 from setnode import queries
 from setnode.batch import ClaimBatch
-from setnode.limits import ADOPT_AFTER_S, PAY_ATTEMPTS, PAY_BATCH, PAY_GATHER_S, PAY_QUEUE, PAY_WORKERS
+from setnode.limits import (
+    ADOPT_AFTER_S,
+    PAY_ATTEMPTS,
+    PAY_BATCH,
+    PAY_GATHER_S,
+    PAY_QUEUE,
+    PAY_WORKERS,
+    SERVICE_PATIENCE_S,
+)
 from wire.messages import Pay, PayKind
 from wire.orders import payout_order
 from wire.wallet import Order, WalletClient
@@ -108,10 +117,9 @@ class Payouts:
         own, self._overflow = self._overflow, False
         try:
             async with self._finishing:
-                connection = await self._session.use()
-                self.stuck_fen = await connection.fetchval(_STUCK)
-                picked = await connection.fetch(_PICK, self._server, left_before, list(self._held), limit, own)
-                rows = await connection.fetch(_READ, [row["batch_id"] for row in picked]) if picked else []
+                args = (self._server, left_before, list(self._held), limit, own)
+                found = await self._session.patiently(lambda connection: _look(connection, *args), SERVICE_PATIENCE_S)
+                self.stuck_fen, picked, rows = found
         except BaseException:
             self._overflow = True
             raise
@@ -150,7 +158,6 @@ class Payouts:
             try:
                 await self._finish()
             except Exception as error:  # noqa: BLE001 - the rows stay; the next round deletes them
-                self._session.drop()
                 _log.warning("payouts not marked yet", error=f"{type(error).__name__}: {error}")
                 await postgres.pause(3)
 
@@ -233,19 +240,20 @@ class Payouts:
                 return
             stuck = [(*one, bundle.attempts + 1) for bundle in bundles for one in bundle.stuck]
             try:
-                connection = await self._session.use()
-                await connection.execute(
-                    _FINISH,
-                    [bundle.batch_id for bundle in bundles],
-                    [one[0] for one in stuck],
-                    [one[1] for one in stuck],
-                    [one[2] for one in stuck],
-                    [one[3] for one in stuck],
-                    self._clock.now(),
-                )
+                columns = ([one[number] for one in stuck] for number in range(4))
+                args = ([bundle.batch_id for bundle in bundles], *columns, self._clock.now())
+                await self._session.patiently(lambda connection: connection.execute(_FINISH, *args), SERVICE_PATIENCE_S)
             except BaseException:
                 self._finished.extend(bundles)
                 self._wanted.set()
                 raise
         _stuck.inc(len(stuck))
         self._held.difference_update(bundle.batch_id for bundle in bundles)
+
+
+async def _look(connection: Any, *args: Any) -> tuple[int, list[Any], list[Any]]:
+    """Return what is stuck, in fen, the intents picked, and the claims that these name."""
+    stuck_fen = await connection.fetchval(_STUCK)
+    picked = await connection.fetch(_PICK, *args)
+    rows = await connection.fetch(_READ, [row["batch_id"] for row in picked]) if picked else []
+    return stuck_fen, picked, rows
