@@ -57,6 +57,11 @@ PAY_GATHER_S = 0.1
 PAY_WORKERS = 2
 PAY_QUEUE = 500
 """Committed batches kept in memory for paying; what exceeds it is read back from Postgres, where all of it stands."""
+PAY_UNANSWERED = 50_000
+"""Orders kept in memory that the wallet could not answer for, about 300 bytes each. They do not count against
+PAY_QUEUE, so that new ones always have room; what exceeds this is read back from Postgres when its time comes."""
+PAY_LATER = 20_000
+"""Batches of such orders of which it is remembered when that is; the oldest are forgotten and found like any other."""
 PAY_ATTEMPTS = 50
 """Tries of an order that the wallet cannot answer for before an operator must look; hours, with backoff to a minute."""
 ADOPT_AFTER_S = 15.0
@@ -74,6 +79,8 @@ if 4 * TURN_S > ADMISSION_WAIT_S:
     raise InvariantBroken("limits", "whoever waits at the cap must see several turns end")
 if max(SERVICE_PATIENCE_S, 2 * LOAD_PATIENCE_S) >= SERVICE_ROUND_S:
     raise InvariantBroken("limits", "a round must outlast the patience of what it asks, which says what is known")
+if PAY_UNANSWERED < PAY_BATCH:
+    raise InvariantBroken("limits", "a batch without an answer must find room to be tried again")
 if STALE_S >= DEADLINE_S:
     raise InvariantBroken("limits", "a request must be refused before its caller gives up on it")
 if SWEEP_AFTER_S <= 2 * DEADLINE_S:
