@@ -110,7 +110,13 @@ class Setnode:
         key = settings.password_key.encode()
         self._fetching = asyncio.Lock()
         self.creator = Creator(
-            wallet, self.create_lane, self.clock, password_key=key, fetch=self._fetch, adopt=self.registry.adopt
+            wallet,
+            self.create_lane,
+            self.clock,
+            password_key=key,
+            fetch=self._fetch,
+            adopt=self.registry.adopt,
+            holds=self.holds,
         )
         self.room = Room(self.registry, self.creator, password_key=key, holds=self.holds)
         self.expiry = Expiry(self._sessions["expiry"], self.registry, self.clock, self.owns, ExpiryConfig())
