@@ -112,7 +112,7 @@ class Session:
             await asyncio.wait({task}, timeout=max(0.0, end - loop.time()))
         finally:
             if not task.done():
-                self.drop()
+                self._throw_away(connection)
                 await asyncio.wait({task}, timeout=LEAVE_S)
             task.add_done_callback(_retrieve)
         if not task.done():
@@ -122,13 +122,17 @@ class Session:
         except Exception as error:
             if not is_lost(error):
                 raise
-            self.drop()
+            self._throw_away(connection)
             raise _silent(limit_s) if loop.time() >= end else _lost(error) from error
 
     def drop(self) -> None:
         """Throw the connection away without a word to the server (its transaction may still commit)."""
         if self._connection is not None:
-            self._connection.terminate()
+            self._throw_away(self._connection)
+
+    def _throw_away(self, connection: Any) -> None:
+        connection.terminate()
+        if self._connection is connection:
             self._connection = None
 
     async def close(self) -> None:

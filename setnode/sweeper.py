@@ -5,6 +5,7 @@ without a header it writes one that is closed at once, refunding everything; the
 between the sweeper and a retry of the create, so it is one or the other and never both.
 """
 
+import asyncio
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -62,9 +63,14 @@ class Sweeper:
         self._server = server
         self._holds = holds
         self._after_s = after_s
+        self._round = asyncio.Lock()
 
     async def run_once(self) -> SweepResult:
-        """Compare up to one page of funds that are older than `after_s`."""
+        """Compare up to one page of funds that are older than `after_s`. One round at a time."""
+        async with self._round:
+            return await self._run_once()
+
+    async def _run_once(self) -> SweepResult:
         after = await self._session.patiently(_lock, SERVICE_PATIENCE_S)
         if after is None:
             return SweepResult(0, 0)
