@@ -1,13 +1,14 @@
 """Postgres connections: how they are made, lost and remade. Nothing here knows a table.
 
-A commit is never cancelled: `Session.use` gives the bare connection, without a statement timeout on our side
-(asyncpg would send a cancel request). A connection whose outcome is unknown is terminated, never reused.
+A commit is never cancelled: asyncpg's own timeouts and a cancelled task send a cancel request, which on a server with
+synchronous replication turns a waiting commit into a local one. `Session.patiently` bounds a wait without one. A
+connection whose outcome is unknown is terminated, never reused.
 """
 
 import asyncio
 import random
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
 import asyncpg
 
@@ -16,6 +17,10 @@ from runtime import logs
 
 CONNECT_S = 5.0
 """A connect takes milliseconds; after this long the server is away."""
+LEAVE_S = 1.0
+"""Work whose connection was dropped hears of it at once; what has not after this long is left behind."""
+
+T = TypeVar("T")
 
 LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, ConnectionError, OSError, TimeoutError)
 """Errors after which the outcome of a statement is unknown and the connection is useless.
@@ -30,6 +35,8 @@ def is_lost(error: BaseException) -> bool:
     """Say whether `error` leaves the outcome of the statement unknown."""
     if isinstance(error, LOST):
         return True
+    if isinstance(error, Unavailable):
+        return not error.outcome_known
     state = getattr(error, "sqlstate", None)
     return isinstance(state, str) and state.startswith(("08", "57P", "53"))
 
@@ -84,10 +91,48 @@ class Session:
         self._used += 1
         return self._connection
 
+    async def patiently(self, work: Callable[[Any], Coroutine[Any, Any, T]], limit_s: float) -> T:
+        """Await `work(connection)`, connecting if need be, for at most `limit_s` in all; never sends a cancel request.
+
+        What `work` committed is durable when this returns. Unavailable(`database_unavailable`): with `outcome_known`
+        nothing was sent; without it the connection was lost or went silent, and all, some or nothing of `work` may be
+        durable, now or later. Then, and when the caller is cancelled, the connection is dropped without a word to the
+        server, and the next call makes another one. Other errors (SQL) pass as they are. `work` awaits nothing but
+        the connection.
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + limit_s
+        try:
+            async with asyncio.timeout_at(end):
+                connection = await self.use()
+        except TimeoutError as error:
+            raise Unavailable("database_unavailable", "Postgres does not answer") from error
+        task = asyncio.ensure_future(work(connection))
+        try:
+            await asyncio.wait({task}, timeout=max(0.0, end - loop.time()))
+        finally:
+            if not task.done():
+                self._throw_away(connection)
+                await asyncio.wait({task}, timeout=LEAVE_S)
+            task.add_done_callback(_retrieve)
+        if not task.done():
+            raise _silent(limit_s)
+        try:
+            return task.result()
+        except Exception as error:
+            if not is_lost(error):
+                raise
+            self._throw_away(connection)
+            raise _silent(limit_s) if loop.time() >= end else _lost(error) from error
+
     def drop(self) -> None:
         """Throw the connection away without a word to the server (its transaction may still commit)."""
         if self._connection is not None:
-            self._connection.terminate()
+            self._throw_away(self._connection)
+
+    def _throw_away(self, connection: Any) -> None:
+        connection.terminate()
+        if self._connection is connection:
             self._connection = None
 
     async def close(self) -> None:
@@ -98,6 +143,22 @@ class Session:
                 await connection.close(timeout=1.0)
             except Exception:  # noqa: BLE001 - closing is best effort, the server cleans up
                 connection.terminate()
+
+
+def _silent(limit_s: float) -> Unavailable:
+    text = f"Postgres said nothing for {limit_s:g} s; the connection was dropped"
+    return Unavailable("database_unavailable", text, outcome_known=False)
+
+
+def _lost(error: Exception) -> Unavailable:
+    text = f"the connection to Postgres was lost: {type(error).__name__}: {error}"
+    return Unavailable("database_unavailable", text, outcome_known=False)
+
+
+def _retrieve(task: "asyncio.Task[Any]") -> None:
+    """Take note of an error that nobody waits for any more."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def pause(attempt: int, *, base_s: float = 0.05, most_s: float = 2.0) -> None:

@@ -2,7 +2,7 @@
 
 memcached holds one list of leases per SET (and one per hot envelope); entering appends a lease by CAS, leaving
 removes it. A lease expires by itself, so a killed server leaks none. memcached is never an authority: when it is
-away a local cap holds, an alarm counts, and the money is as right as before.
+away, or answers what nobody can read, a local cap holds, an alarm counts, and the money is as right as before.
 
 pymemcache is synchronous: its calls run in a small thread pool of their own, with socket timeouts, one connection
 per thread, never cancelled half way.
@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 from pymemcache.client.base import Client
-from pymemcache.exceptions import MemcacheError
 
 from envelope.errors import Unavailable
 from runtime import logs, metrics
@@ -145,7 +144,7 @@ class Admission:
                 if _write(client, key, leases, cas):
                     _inside.set(len(leases))
                     return True
-        except (MemcacheError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - an answer that cannot be read is none, and no commit's fault
             self._lost(error)
             return True
         return False
@@ -161,7 +160,7 @@ class Admission:
                 left = [lease for lease in leases if lease[0] != token]
                 if cas is None or _write(client, key, left, cas):
                     return
-        except (MemcacheError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - as above; the lease expires by itself
             self._lost(error)
 
     def _client(self) -> Client:

@@ -6,7 +6,7 @@ one commit makes the next. Each connection has one worker; `Lane` says what is w
 
 import asyncio
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from envelope.errors import HongbaoError, Unavailable
@@ -134,7 +134,7 @@ class Committer(Generic[Batch]):
     async def _write(self, session: postgres.Session, batch: Batch) -> bool:
         started = time.perf_counter()
         try:
-            result = await self._patiently(session, self._lane.write(await session.use(), batch))
+            result = await session.patiently(lambda connection: self._lane.write(connection, batch), COMMIT_PATIENCE_S)
         except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left without an answer
             _failed.inc()
             _log.warning("commit failed", error=f"{type(error).__name__}: {error}", lost=postgres.is_lost(error))
@@ -145,12 +145,3 @@ class Committer(Generic[Batch]):
         _rows.observe(len(batch))  # type: ignore[arg-type]
         self._lane.done(batch, result)
         return True
-
-    @staticmethod
-    async def _patiently(session: postgres.Session, write: Coroutine[Any, Any, Any]) -> Any:
-        """Await `write`; when patience ends the connection is dropped without a cancel request, outcome unknown."""
-        timer = asyncio.get_running_loop().call_later(COMMIT_PATIENCE_S, session.drop)
-        try:
-            return await write
-        finally:
-            timer.cancel()

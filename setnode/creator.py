@@ -55,6 +55,7 @@ class Creator:
         password_key: bytes,
         fetch: Callable[[int], Awaitable[ClaimLog | InvariantBroken | None]],
         adopt: Callable[[ClaimLog], None],
+        holds: Callable[[int], bool],
     ) -> None:
         self._wallet = wallet
         self._lane = lane
@@ -62,14 +63,19 @@ class Creator:
         self._password_key = password_key
         self._fetch = fetch
         self._adopt = adopt
+        self._holds = holds
 
     async def create(self, create: Create) -> tuple[bool, dict[str, Any]]:
         """Pay in and write the header.
 
         Refused: `insufficient_funds`, `idempotency_key_reused`, `create_undone`. Unavailable: wallet or database
-        away; repeating the call with the same key is always safe and completes what was begun.
+        away, or `wrong_set`; repeating the call with the same key is always safe and completes what was begun.
         """
         replayed, envelope_id = await self._fund(create)
+        if not self._holds(envelope_id):
+            # The first attempt's ID is the wallet's word, not one of those that were checked at the door; and the
+            # topology may have changed meanwhile. A header written here would be in a SET where nobody looks for it.
+            raise _paid_in(Unavailable("wrong_set", "this envelope belongs to another SET; repeat the request"))
         terms = self._terms(create, envelope_id)
         begun_before = replayed and await self._stands(envelope_id) is not None
         if not begun_before and await self._insert(terms):
@@ -99,11 +105,13 @@ class Creator:
         try:
             return await self._lane.insert(terms)
         except Unavailable as away:
-            # The money is in escrow: a repeat completes the create, or the sweeper undoes it. Nothing is known yet.
-            raise Unavailable(away.code, away.detail, retry_after_s=away.retry_after_s, outcome_known=False) from away
+            raise _paid_in(away) from away
 
     async def _stands(self, envelope_id: int) -> ClaimLog | None:
-        found = await self._fetch(envelope_id)
+        try:
+            found = await self._fetch(envelope_id)
+        except Unavailable as away:
+            raise _paid_in(away) from away
         if isinstance(found, InvariantBroken):
             raise found
         return found
@@ -129,3 +137,8 @@ class Creator:
             invited=create.to,
             password_mac=password_mac,
         )
+
+
+def _paid_in(away: Unavailable) -> Unavailable:
+    """Say so: the money is in escrow, a repeat completes the create, or the sweeper undoes it. Nothing is known yet."""
+    return Unavailable(away.code, away.detail, retry_after_s=away.retry_after_s, outcome_known=False)

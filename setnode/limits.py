@@ -36,10 +36,19 @@ LOAD_SLOTS = 16
 LOAD_READS = 4
 """Queries of one round, in turn over the days that wait: sealed by one commit and answered together."""
 LOAD_PATIENCE_S = 5.0
-"""A read that takes longer has lost its server; the connection is thrown away and another one made."""
+"""A read that takes longer, or waits this long for its turn, has lost its server; the connection is thrown away and
+another one made."""
 COMMIT_PATIENCE_S = 15.0
 """A transaction without a word for this long has lost its server: the connection is dropped, never cancelled, and the
 actors find out what is true. Longer than any wait for a disk or a standby, shorter than TCP's own patience."""
+SERVICE_PATIENCE_S = 15.0
+"""The same for what expiry, sweeper and payouts ask of Postgres in one go: pages and batches, some of them written."""
+SERVICE_ROUND_S = 30.0
+"""A round of a periodic service is given up after this long, whatever it waits for."""
+LISTEN_EVERY_S = 0.5
+"""How often the connection that listens is asked for a sign of life."""
+LISTEN_PATIENCE_S = 2.0
+"""A listener without one for this long may have missed notifications: it is remade, and every log is read anew."""
 STALE_S = 4.0
 """A request that has waited this long undecided is told `busy`: its caller gives up at the link's deadline."""
 FROZEN_S = 10.0
@@ -53,6 +62,11 @@ PAY_GATHER_S = 0.1
 PAY_WORKERS = 2
 PAY_QUEUE = 500
 """Committed batches kept in memory for paying; what exceeds it is read back from Postgres, where all of it stands."""
+PAY_UNANSWERED = 50_000
+"""Orders kept in memory that the wallet could not answer for, about 300 bytes each. They do not count against
+PAY_QUEUE, so that new ones always have room; what exceeds this is read back from Postgres when its time comes."""
+PAY_LATER = 20_000
+"""Batches of such orders of which it is remembered when that is; the oldest are forgotten and found like any other."""
 PAY_ATTEMPTS = 50
 """Tries of an order that the wallet cannot answer for before an operator must look; hours, with backoff to a minute."""
 ADOPT_AFTER_S = 15.0
@@ -68,6 +82,10 @@ if BATCH_PER_ENVELOPE > BATCH_ROWS:
     raise InvariantBroken("limits", "one envelope cannot have more rows in a batch than the batch")
 if 4 * TURN_S > ADMISSION_WAIT_S:
     raise InvariantBroken("limits", "whoever waits at the cap must see several turns end")
+if max(SERVICE_PATIENCE_S, 2 * LOAD_PATIENCE_S) >= SERVICE_ROUND_S:
+    raise InvariantBroken("limits", "a round must outlast the patience of what it asks, which says what is known")
+if PAY_UNANSWERED < PAY_BATCH:
+    raise InvariantBroken("limits", "a batch without an answer must find room to be tried again")
 if STALE_S >= DEADLINE_S:
     raise InvariantBroken("limits", "a request must be refused before its caller gives up on it")
 if SWEEP_AFTER_S <= 2 * DEADLINE_S:

@@ -59,11 +59,9 @@ class Loader:
             await self._wanted.wait()
             shares: list[Share] = []
             try:
-                async with asyncio.timeout(LOAD_PATIENCE_S):
-                    connection = await self._session.use()
-                    await self._dismiss(connection)
-                    shares = self._next_round()
-                    await self._serve(connection, shares)
+                await self._dismiss()
+                shares = self._next_round()
+                await self._serve(shares)
                 attempt = 0
             except Exception as error:  # noqa: BLE001 - whatever it was, the actors must not wait for ever
                 self._put_back(shares, error)
@@ -72,12 +70,12 @@ class Loader:
             if not self._waiting:
                 self._wanted.clear()
 
-    async def _dismiss(self, connection: Any) -> None:
+    async def _dismiss(self) -> None:
         """Answer for the days that have no tables, all at once and with one look at the catalog, however many."""
         unknown = [day for day in self._waiting if day not in self._days]
         if not unknown:
             return
-        self._days = await known_days(connection)
+        self._days = await self._session.patiently(known_days, LOAD_PATIENCE_S)
         for day in unknown:
             if day not in self._days:
                 for actor in _all_of(self._waiting.pop(day)):
@@ -96,17 +94,22 @@ class Loader:
                 ready.append(day)
         return shares
 
-    async def _serve(self, connection: Any, shares: Sequence[Share]) -> None:
+    async def _serve(self, shares: Sequence[Share]) -> None:
         """Read all shares, seal them with one commit, then wake their actors."""
+        if not shares:
+            return
+        found = await self._session.patiently(lambda connection: self._read_all(connection, shares), LOAD_PATIENCE_S)
+        for _, actors in shares:
+            for actor in actors:
+                self._wake(actor, found.get(actor.envelope_id))
+
+    async def _read_all(self, connection: Any, shares: Sequence[Share]) -> dict[int, ClaimLog | InvariantBroken]:
         found: dict[int, ClaimLog | InvariantBroken] = {}
         for day, actors in shares:
             self.reads += 1
             found.update(await _read(connection, day, [actor.envelope_id for actor in actors]))
-        if shares:
-            await connection.execute(_SEAL)
-        for _, actors in shares:
-            for actor in actors:
-                self._wake(actor, found.get(actor.envelope_id))
+        await connection.execute(_SEAL)
+        return found
 
     def _wake(self, actor: Actor, found: ClaimLog | InvariantBroken | None) -> None:
         if found is None:

@@ -7,19 +7,25 @@ however often it is tried.
 """
 
 import asyncio
-import random
 import time
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from envelope.errors import HongbaoError, Refused
 from runtime import logs, metrics, postgres
 from runtime.clock import Clock
 from setnode import queries
 from setnode.batch import ClaimBatch
-from setnode.limits import ADOPT_AFTER_S, PAY_ATTEMPTS, PAY_BATCH, PAY_GATHER_S, PAY_QUEUE, PAY_WORKERS
+from setnode.bundles import Bundle, Line, Unanswered
+from setnode.limits import (
+    ADOPT_AFTER_S,
+    PAY_ATTEMPTS,
+    PAY_GATHER_S,
+    PAY_QUEUE,
+    PAY_WORKERS,
+    SERVICE_PATIENCE_S,
+)
 from wire.messages import Pay, PayKind
 from wire.orders import payout_order
 from wire.wallet import Order, WalletClient
@@ -30,27 +36,15 @@ _STUCK = queries.read("stuck_fen")
 _FINISH = queries.read("finish_payouts")
 READ_EVERY_S = 2.0
 READ_BATCHES = 200
+READ_UNANSWERED = 20
+"""Batches let go without an answer that are read back at once, in full: what was paid of them is asked again."""
 AWAY_PAUSE_S = 2.0
 """Longest pause while the wallet does not answer at all."""
-ORDER_PAUSE_S = 60.0
-"""Longest pause between two tries of an order that the wallet could not answer for."""
 
 _log = logs.get("setnode")
 _paid = metrics.counter("hongbao_payouts_total", "Orders by result", ("result",))
 _lag = metrics.seconds("hongbao_payout_lag_seconds", "From the commit of a claim to its credit")
 _stuck = metrics.counter("hongbao_payouts_stuck_total", "Orders handed to an operator")
-
-
-@dataclass
-class Bundle:
-    """The orders of one committed batch and what has become of them."""
-
-    batch_id: int
-    orders: list[Order]
-    seqs: list[int]
-    since: float
-    attempts: int = 0
-    stuck: list[tuple[int, int, str]] = field(default_factory=list)
 
 
 class Payouts:
@@ -61,14 +55,14 @@ class Payouts:
         self._session = session
         self._clock = clock
         self._server = server
-        self._queue: deque[Bundle] = deque()
+        self._new = Line()
+        self._unanswered = Unanswered()
         self._held: set[int] = set()
         self.unpaid_fen = 0
         """Claimed here and not credited yet, as far as this process holds it."""
         self.stuck_fen = 0
         """Claimed in this SET and waiting for an operator."""
         self._finished: list[Bundle] = []
-        self._wanted = asyncio.Event()
         self._finishing = asyncio.Lock()
         self._overflow = True  # at start there may be rows of an earlier life
 
@@ -77,9 +71,14 @@ class Payouts:
         """Bundles in memory, not final yet."""
         return len(self._held)
 
+    @property
+    def _room(self) -> int:
+        """How many more new bundles memory takes."""
+        return PAY_QUEUE - (len(self._held) - len(self._unanswered))
+
     def committed(self, batch_id: int, batch: ClaimBatch, refused: frozenset[int]) -> None:
         """Take the payout intents of a batch that has just become durable."""
-        if len(self._held) >= PAY_QUEUE:
+        if self._room <= 0:
             self._overflow = True
             return
         orders, seqs = [], []
@@ -89,29 +88,36 @@ class Payouts:
                 kind = claim_kind if user else refund
                 orders.append(Order(payout_order(envelope_id, seq), kind, receiver, fen, envelope_id))
                 seqs.append(seq)
-        self._take(Bundle(batch_id, orders, seqs, time.monotonic()))
+        bundle = Bundle(batch_id, orders, seqs, time.monotonic())
+        self._hold(bundle)
+        self._new.put(bundle)
 
     async def run(self) -> None:
-        """Pay until cancelled."""
+        """Pay until cancelled; those without an answer have a worker of their own, however long the wallet takes."""
         async with asyncio.TaskGroup() as tasks:
             for _ in range(PAY_WORKERS):
-                tasks.create_task(self._work())
+                tasks.create_task(self._work(self._new))
+            tasks.create_task(self._work(self._unanswered))
 
     async def read_back(self) -> int:
-        """Take in rows this process does not hold: its own that overflowed, others' that were left lying."""
-        room = PAY_QUEUE - len(self._held)
-        if room <= 0:
+        """Take in rows this process does not hold: its own that overflowed, others' that were left lying.
+
+        First those never tried here, then those let go without an answer whose time has come.
+        """
+        limit = max(0, min(self._room, READ_BATCHES))
+        again = self._unanswered.due(READ_UNANSWERED)
+        if not limit and not again:
             return 0
-        limit = min(room, READ_BATCHES)
         left_before = self._clock.now() - timedelta(seconds=ADOPT_AFTER_S)
         # Lowered before the first await: a batch that overflows meanwhile raises it again.
         own, self._overflow = self._overflow, False
         try:
             async with self._finishing:
-                connection = await self._session.use()
-                self.stuck_fen = await connection.fetchval(_STUCK)
-                picked = await connection.fetch(_PICK, self._server, left_before, list(self._held), limit, own)
-                rows = await connection.fetch(_READ, [row["batch_id"] for row in picked]) if picked else []
+                args = (self._server, left_before, [*self._held, *self._unanswered.put_off], limit, own)
+                found = await self._session.patiently(
+                    lambda connection: _look(connection, again, *args), SERVICE_PATIENCE_S
+                )
+                self.stuck_fen, picked, rows = found
         except BaseException:
             self._overflow = True
             raise
@@ -122,27 +128,29 @@ class Payouts:
             order_no = payout_order(row["envelope_id"], row["seq"])
             bundle.orders.append(Order(order_no, kind, row["receiver"], row["amount_fen"], row["envelope_id"]))
             bundle.seqs.append(row["seq"])
-        self._overflow |= len(picked) >= limit
-        for bundle in bundles.values():
-            if bundle.batch_id not in self._held:
-                self._take(bundle)
-        return len(bundles)
+        self._overflow |= picked >= limit
+        taken = {batch_id: bundle for batch_id, bundle in bundles.items() if batch_id not in self._held}
+        for batch_id, bundle in taken.items():
+            self._hold(bundle)
+            if batch_id not in again:
+                self._new.put(bundle)
+        for batch_id in again:
+            self._unanswered.take_back(batch_id, taken.get(batch_id))
+        return len(taken)
 
-    def _take(self, bundle: Bundle) -> None:
+    def _hold(self, bundle: Bundle) -> None:
         self._held.add(bundle.batch_id)
         self.unpaid_fen += sum(order.amount_fen for order in bundle.orders)
-        self._queue.append(bundle)
-        self._wanted.set()
 
-    async def _work(self) -> None:
+    async def _work(self, line: Line) -> None:
         failures, paid_at = 0, 0.0
         while True:
-            await self._wanted.wait()
+            await line.wanted.wait()
             if time.monotonic() - paid_at < PAY_GATHER_S:
                 await asyncio.sleep(PAY_GATHER_S)
-            bundles = self._next()
+            bundles = line.take()
             paid_at = time.monotonic()
-            if bundles and not await self._pay(bundles):
+            if bundles and not await self._pay(bundles, line):
                 failures += 1
                 await postgres.pause(failures, most_s=AWAY_PAUSE_S)
                 continue
@@ -150,31 +158,19 @@ class Payouts:
             try:
                 await self._finish()
             except Exception as error:  # noqa: BLE001 - the rows stay; the next round deletes them
-                self._session.drop()
                 _log.warning("payouts not marked yet", error=f"{type(error).__name__}: {error}")
                 await postgres.pause(3)
 
-    def _next(self) -> list[Bundle]:
-        taken: list[Bundle] = []
-        size = 0
-        while self._queue and (not taken or size + len(self._queue[0].orders) <= PAY_BATCH):
-            taken.append(self._queue.popleft())
-            size += len(taken[-1].orders)
-        if not self._queue and not self._finished:
-            self._wanted.clear()
-        return taken
-
-    async def _pay(self, bundles: Sequence[Bundle]) -> bool:
+    async def _pay(self, bundles: Sequence[Bundle], line: Line) -> bool:
         """Send the orders; False when the wallet is away, which costs no order an attempt."""
         orders = [order for bundle in bundles for order in bundle.orders]
         try:
             results = await self._wallet.pay(orders)
         except Refused as refusal:
-            return await self._pay_apart(bundles, refusal)
+            return await self._pay_apart(bundles, refusal, line)
         except HongbaoError as error:
             _log.warning("wallet away", error=error.detail, orders=len(orders))
-            self._queue.extendleft(reversed(bundles))
-            self._wanted.set()
+            line.put_back(bundles)
             return False
         at = 0
         for bundle in bundles:
@@ -183,10 +179,10 @@ class Payouts:
             at += size
         return True
 
-    async def _pay_apart(self, bundles: Sequence[Bundle], refusal: Refused) -> bool:
+    async def _pay_apart(self, bundles: Sequence[Bundle], refusal: Refused, line: Line) -> bool:
         """Find the bundle that the wallet cannot even read; its orders go the way of those it has no answer for."""
         if len(bundles) > 1:
-            return all([await self._pay([bundle]) for bundle in bundles])
+            return all([await self._pay([bundle], line) for bundle in bundles])
         self._judge(bundles[0], [(Pay.UNKNOWN, refusal.detail)] * len(bundles[0].orders))
         return True
 
@@ -209,19 +205,17 @@ class Payouts:
         if paid:
             _lag.observe(time.monotonic() - bundle.since)
         if not left:
+            self._unanswered.forget(bundle)
             self._finished.append(bundle)
-            self._wanted.set()
+            self._new.wanted.set()
             return
         bundle.orders = [order for order, _ in left]
         bundle.seqs = [seq for _, seq in left]
         bundle.attempts += 1
         _paid.labels("unknown").inc(len(left))
-        pause_s = min(ORDER_PAUSE_S, 0.1 * 2 ** min(bundle.attempts, 12))
-        asyncio.get_running_loop().call_later(random.uniform(pause_s / 2, pause_s), self._again, bundle)  # noqa: S311
-
-    def _again(self, bundle: Bundle) -> None:
-        self._queue.append(bundle)
-        self._wanted.set()
+        if not self._unanswered.keep(bundle):
+            self._held.discard(bundle.batch_id)
+            self.unpaid_fen -= sum(order.amount_fen for order in bundle.orders)
 
     async def _finish(self) -> None:
         """Delete the rows of all finished bundles, and write down what is stuck, in one transaction."""
@@ -233,19 +227,20 @@ class Payouts:
                 return
             stuck = [(*one, bundle.attempts + 1) for bundle in bundles for one in bundle.stuck]
             try:
-                connection = await self._session.use()
-                await connection.execute(
-                    _FINISH,
-                    [bundle.batch_id for bundle in bundles],
-                    [one[0] for one in stuck],
-                    [one[1] for one in stuck],
-                    [one[2] for one in stuck],
-                    [one[3] for one in stuck],
-                    self._clock.now(),
-                )
+                columns = ([one[number] for one in stuck] for number in range(4))
+                args = ([bundle.batch_id for bundle in bundles], *columns, self._clock.now())
+                await self._session.patiently(lambda connection: connection.execute(_FINISH, *args), SERVICE_PATIENCE_S)
             except BaseException:
                 self._finished.extend(bundles)
-                self._wanted.set()
+                self._new.wanted.set()
                 raise
         _stuck.inc(len(stuck))
         self._held.difference_update(bundle.batch_id for bundle in bundles)
+
+
+async def _look(connection: Any, again: Sequence[int], *args: Any) -> tuple[int, int, list[Any]]:
+    """Return what is stuck, in fen, how many intents were picked, and the claims of these and of those in `again`."""
+    stuck_fen = await connection.fetchval(_STUCK)
+    picked = await connection.fetch(_PICK, *args)
+    batch_ids = [*(row["batch_id"] for row in picked), *again]
+    return stuck_fen, len(picked), await connection.fetch(_READ, batch_ids) if batch_ids else []

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime import logs, postgres
+from setnode.limits import LISTEN_EVERY_S, LISTEN_PATIENCE_S
 
 CHANNEL = "hongbao_foreign"
 ALL = "*"
 PAYLOAD_IDS = 350
 """A notification holds 8,000 bytes, an ID takes 20."""
-LOOK_S = 0.5
 
 _log = logs.get("setnode")
 
@@ -27,7 +27,10 @@ def payload(envelope_ids: Sequence[int]) -> str:
 
 
 class Rivals:
-    """Listens; `distrust` hears an envelope's ID, or nothing for all of them."""
+    """Listens; `distrust` hears an envelope's ID, or nothing for all of them.
+
+    A connection that died without a word would listen for ever and hear nothing, so it is asked for a sign of life.
+    """
 
     def __init__(self, session: postgres.Session, distrust: Callable[..., None]) -> None:
         self._session = session
@@ -38,17 +41,20 @@ class Rivals:
         attempt = 0
         while True:
             try:
-                connection = await self._session.use()
-                await connection.add_listener(CHANNEL, self._heard)
+                listening = await self._session.patiently(self._listen, LISTEN_PATIENCE_S)
                 self._distrust()
                 attempt = 0
-                while not connection.is_closed():
-                    await asyncio.sleep(LOOK_S)
+                while await self._session.patiently(_sign_of_life, LISTEN_PATIENCE_S) is listening:
+                    await asyncio.sleep(LISTEN_EVERY_S)
             except Exception as error:  # noqa: BLE001 - a server that cannot listen must go on serving
                 attempt += 1
                 _log.warning("not listening to the other servers", error=str(error))
             self._session.drop()
             await postgres.pause(attempt, most_s=1.0)
+
+    async def _listen(self, connection: Any) -> Any:
+        await connection.add_listener(CHANNEL, self._heard)
+        return connection
 
     def _heard(self, _connection: Any, _pid: int, _channel: str, text: str) -> None:
         if text == ALL:
@@ -56,3 +62,9 @@ class Rivals:
             return
         for digits in text.split(","):
             self._distrust(int(digits))
+
+
+async def _sign_of_life(connection: Any) -> Any:
+    """Ask the server something; returns the connection that answered, which may be another one than before."""
+    await connection.fetchval("SELECT 1")
+    return connection

@@ -1,16 +1,17 @@
 """Puts one setnode server together and runs it: who owns which connection, task and periodic service."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import date
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
 
 from envelope.claim_log import ClaimLog
-from envelope.errors import InvariantBroken
+from envelope.errors import InvariantBroken, Unavailable
 from runtime import logs, metrics
 from runtime.clock import Clock, SystemClock
 from runtime.http import HttpServer, Readiness, add_probes
@@ -24,7 +25,7 @@ from setnode.committer import Committer
 from setnode.creates import CreateLane
 from setnode.creator import Creator
 from setnode.expiry import Expiry, ExpiryConfig
-from setnode.limits import CLAIM_CONNECTIONS, RECYCLE_AFTER, SWEEP_AFTER_S
+from setnode.limits import CLAIM_CONNECTIONS, LOAD_PATIENCE_S, RECYCLE_AFTER, SERVICE_ROUND_S, SWEEP_AFTER_S
 from setnode.loader import Loader, fetch_logs
 from setnode.payout import READ_EVERY_S, Payouts
 from setnode.registry import Registry
@@ -37,6 +38,8 @@ from sharding.topology import TopologyFile
 from wire.link import Link
 from wire.server import add_link
 from wire.wallet import WalletClient
+
+T = TypeVar("T")
 
 DRAIN_S = 1.5
 """How long a stop waits for what is in flight."""
@@ -107,7 +110,13 @@ class Setnode:
         key = settings.password_key.encode()
         self._fetching = asyncio.Lock()
         self.creator = Creator(
-            wallet, self.create_lane, self.clock, password_key=key, fetch=self._fetch, adopt=self.registry.adopt
+            wallet,
+            self.create_lane,
+            self.clock,
+            password_key=key,
+            fetch=self._fetch,
+            adopt=self.registry.adopt,
+            holds=self.holds,
         )
         self.room = Room(self.registry, self.creator, password_key=key, holds=self.holds)
         self.expiry = Expiry(self._sessions["expiry"], self.registry, self.clock, self.owns, ExpiryConfig())
@@ -161,10 +170,12 @@ class Setnode:
 
     def _services(self) -> list[Periodic]:
         return [
-            Periodic("expiry", self.expiry.run_once, interval_s=self.expiry.config.interval_s, timeout_s=30.0),
-            Periodic("sweeper", self.sweeper.run_once, interval_s=5.0, timeout_s=30.0),
-            Periodic("payout_read_back", self.payouts.read_back, interval_s=READ_EVERY_S, timeout_s=30.0),
-            Periodic("days", self._look_at_days, interval_s=5.0, timeout_s=10.0),
+            Periodic(
+                "expiry", self.expiry.run_once, interval_s=self.expiry.config.interval_s, timeout_s=SERVICE_ROUND_S
+            ),
+            Periodic("sweeper", self.sweeper.run_once, interval_s=5.0, timeout_s=SERVICE_ROUND_S),
+            Periodic("payout_read_back", self.payouts.read_back, interval_s=READ_EVERY_S, timeout_s=SERVICE_ROUND_S),
+            Periodic("days", self._look_at_days, interval_s=5.0, timeout_s=SERVICE_ROUND_S),
             Periodic("topology", self._reload_topology, interval_s=1.0),
             Periodic("gauges", self._gauge, interval_s=1.0),
         ]
@@ -186,14 +197,23 @@ class Setnode:
             _log.warning("stopped with work in flight; Postgres knows what was committed")
 
     async def _fetch(self, envelope_id: int) -> ClaimLog | InvariantBroken | None:
-        async with self._fetching:
-            connection = await self._sessions["fetch"].use()
-            found = await fetch_logs(connection, day_of(envelope_id), [envelope_id])
+        found = await self._read(lambda connection: fetch_logs(connection, day_of(envelope_id), [envelope_id]))
         return found.get(envelope_id)
 
     async def _look_at_days(self) -> None:
-        async with self._fetching:
-            self.days = await known_days(await self._sessions["fetch"].use())
+        self.days = await self._read(known_days)
+
+    async def _read(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
+        """Read on the connection that creates and services share, one at a time; raises Unavailable."""
+        try:
+            async with asyncio.timeout(LOAD_PATIENCE_S):
+                await self._fetching.acquire()
+        except TimeoutError:
+            raise Unavailable("database_unavailable", "too many wait for the database; try again shortly") from None
+        try:
+            return await self._sessions["fetch"].patiently(work, LOAD_PATIENCE_S)
+        finally:
+            self._fetching.release()
 
     async def _reload_topology(self) -> None:
         if self.topology.reload():

@@ -5,17 +5,20 @@ without a header it writes one that is closed at once, refunding everything; the
 between the sweeper and a retry of the create, so it is one or the other and never both.
 """
 
+import asyncio
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 from envelope.split import SPLIT_VERSION
 from runtime import logs, metrics, postgres
 from runtime.clock import Clock, to_ms
 from schema.day_tables import known_days
 from setnode import queries
-from setnode.limits import SWEEP_AFTER_S
+from setnode.limits import SERVICE_PATIENCE_S, SWEEP_AFTER_S
 from sharding.ids import day_of
 from wire.wallet import WalletClient
 
@@ -60,32 +63,41 @@ class Sweeper:
         self._server = server
         self._holds = holds
         self._after_s = after_s
+        self._round = asyncio.Lock()
 
     async def run_once(self) -> SweepResult:
-        """Compare up to one page of funds that are older than `after_s`."""
-        connection = await self._session.use()
-        if not await connection.fetchval(_TRY_LOCK):
+        """Compare up to one page of funds that are older than `after_s`. One round at a time."""
+        async with self._round:
+            return await self._run_once()
+
+    async def _run_once(self) -> SweepResult:
+        after = await self._session.patiently(_lock, SERVICE_PATIENCE_S)
+        if after is None:
             return SweepResult(0, 0)
         try:
-            after = await connection.fetchval("SELECT after FROM fund_cursor")
             until_ms = to_ms(self._clock.now() - timedelta(seconds=self._after_s))
             funds = await self._wallet.funds(after, until_ms, self.PAGE)
             if not funds:
                 return SweepResult(0, 0)
-            days = await known_days(connection)
-            ours = [fund for fund in funds if self._holds(fund[1])]
-            ready = [fund for fund in ours if day_of(fund[1]) in days]
-            undone = await self._undo(ready)
-            await connection.execute("UPDATE fund_cursor SET after = $1 WHERE after < $1", _passed(funds, ours, ready))
-            return SweepResult(len(funds), undone)
+            compare = partial(self._compare, funds=funds)
+            return SweepResult(len(funds), await self._session.patiently(compare, SERVICE_PATIENCE_S))
         finally:
-            if not connection.is_closed():
-                await connection.fetchval(_UNLOCK)
+            # A lost connection has lost its lock with it, or will when the server notices.
+            if self._session.up:
+                await self._session.patiently(_unlock, SERVICE_PATIENCE_S)
 
-    async def _undo(self, funds: Sequence[Fund]) -> int:
+    async def _compare(self, connection: Any, funds: Sequence[Fund]) -> int:
+        """Undo those without a header and move the cursor; a part of it that is durable is found done next time."""
+        days = await known_days(connection)
+        ours = [fund for fund in funds if self._holds(fund[1])]
+        ready = [fund for fund in ours if day_of(fund[1]) in days]
+        undone = await self._undo(connection, ready)
+        await connection.execute("UPDATE fund_cursor SET after = $1 WHERE after < $1", _passed(funds, ours, ready))
+        return undone
+
+    async def _undo(self, connection: Any, funds: Sequence[Fund]) -> int:
         if not funds:
             return 0
-        connection = await self._session.use()
         rows = await connection.fetch(
             _UNDO,
             [envelope_id for _, envelope_id, _, _ in funds],
@@ -100,6 +112,17 @@ class Sweeper:
             _log.warning("create undone: it paid in and never came to life", envelope_id=str(row["envelope_id"]))
         _undone.inc(len(rows))
         return len(rows)
+
+
+async def _lock(connection: Any) -> int | None:
+    """Become the SET's sweeper; returns the cursor, None while another server is it."""
+    if not await connection.fetchval(_TRY_LOCK):
+        return None
+    return int(await connection.fetchval("SELECT after FROM fund_cursor"))
+
+
+async def _unlock(connection: Any) -> None:
+    await connection.fetchval(_UNLOCK)
 
 
 def _passed(funds: Sequence[Fund], ours: Sequence[Fund], ready: Sequence[Fund]) -> int:

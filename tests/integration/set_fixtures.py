@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import itertools
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -191,9 +191,15 @@ async def wallet_process(dsn: str, port: int) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def living_town(
-    databases: Databases, memcached: str, folder: Path, clock: Clock | None = None, **settings: Any
+    databases: Databases,
+    memcached: str,
+    folder: Path,
+    clock: Clock | None = None,
+    *,
+    through: Callable[[str], str] = lambda dsn: dsn,
+    **settings: Any,
 ) -> AsyncIterator[Town]:
-    """Start everything; at the end the audit must hold."""
+    """Start everything; `through` gives the DSN by which the servers reach the SET's Postgres (a proxy's)."""
     set_dsn = await databases.clone("set", build_set)
     wallet_dsn = await databases.clone("wallet", migrate_wallet)
     wallet_url = f"http://127.0.0.1:{(wallet_port := ports.free_port())}"
@@ -207,7 +213,7 @@ async def living_town(
                 running(
                     SetnodeSettings(
                         listen=listens[name], topology=str(folder / "t.json"), set="set-1", server=name,
-                        postgres_dsn=databases.dsn_as(set_dsn, roles.SETNODE), memcached=memcached,
+                        postgres_dsn=through(databases.dsn_as(set_dsn, roles.SETNODE)), memcached=memcached,
                         wallet_url=wallet_url, link_key=LINK_KEY, password_key="password", **settings,
                     ),
                     clock,

@@ -6,6 +6,7 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,55 @@ async def test_foreign_bytes_in_memcached_are_as_good_as_none(memcached: str, va
             await two.enter()
         one.leave(lease)
     assert away() == before
+
+
+@asynccontextmanager
+async def babbler(words: bytes) -> AsyncIterator[str]:
+    """Something that listens where memcached should be, and answers every command with `words`."""
+
+    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        told.add(writer)
+        while await reader.read(4096):
+            writer.write(words)
+
+    told: set[asyncio.StreamWriter] = set()
+    server = await asyncio.start_server(babble, "127.0.0.1", 0)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for writer in told:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in told), return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"VALUE hongbao:set-1:inside 0\r\nEND\r\n",
+        b"VALUE another:key 0 1 7\r\nx\r\nEND\r\n",
+        b"VALUE hongbao:set-1:inside zero 1 7\r\nx\r\nEND\r\n",
+        b"VALUE hongbao:set-1:inside 0 1 seven\r\n\x90\r\nEND\r\n",
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    ],
+)
+async def test_answers_that_cannot_be_read_are_as_good_as_none(words: bytes, monkeypatch) -> None:
+    """Whatever the parser makes of them, entries are given under the local cap, given back, and the alarm counts."""
+    monkeypatch.setattr(module, "AWAY_S", 0.0)
+    async with babbler(words) as address:
+        with Gate(address, count=1, cap=1, local_cap=2) as (one,):
+            before = away()
+            leases = [await one.enter(), await one.enter()]
+            assert await one.enter_hot([7], leases[0]) == set()
+            with pytest.raises(Unavailable, match="busy"):
+                await one.enter()
+            assert away() >= before + 3
+            for lease in leases:
+                one.leave(lease)
+            async with asyncio.timeout(5):
+                while away() < before + 6:  # three entries were given back, which nobody could read either
+                    await asyncio.sleep(0.01)
+            one.leave(await one.enter())
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -129,6 +129,23 @@ async def test_a_create_that_died_half_way_is_completed_by_its_retry(town: Town)
     assert (await create(town, args))[1] == (await create(town, args, 1))[1]
 
 
+async def test_a_retry_whose_first_id_belongs_to_another_set_writes_nothing(town: Town, monkeypatch) -> None:
+    """The topology changes between door and wallet: no header here, an unknown outcome; the right SET completes it."""
+    await town.deposit("moved", 3_000)
+    args = town.create_args("moved", 1_000, 5, "moved")
+    await half(town, args)
+    with monkeypatch.context() as patch:
+        for node in town.nodes:
+            patch.setattr(node.creator, "_holds", lambda _: False)
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="wrong_set") as wrong:
+                await create(town, args)
+            assert not wrong.value.outcome_known
+    assert await town.scalar("SELECT count(*) FROM envelope WHERE sender = 'moved'") == 0
+    assert (await create(town, args, 1))[0] is True
+    assert await town.wallet.balance("moved") == 2_000
+
+
 async def test_a_create_that_nobody_repeats_is_undone(town: Town) -> None:
     """The sweeper gives all of it back, once; a later retry hears create_undone and takes nothing."""
     await town.deposit("dan", 3_000)

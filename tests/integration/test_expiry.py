@@ -6,7 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from runtime.clock import ManualClock
-from setnode.expiry import ExpiryConfig
+from runtime.postgres import Session
+from setnode import actor as actor_module
+from setnode import expiry as expiry_module
+from setnode.expiry import Expiry, ExpiryConfig
 from tests.integration.set_fixtures import Town, common_town, module_databases, shared_town
 from wire.messages import Op
 
@@ -144,6 +147,38 @@ async def test_an_envelope_that_cannot_be_closed_now_stays_due(town: Town, monke
         assert (await due(owner)).closed == 0
     assert await town.scalar("SELECT count(*) FROM due WHERE envelope_id = $1", envelope_id) == 1
     assert (await due(owner)).closed == 1
+
+
+async def test_those_that_cannot_be_closed_hold_up_nobody(town: Town, monkeypatch) -> None:
+    """A page full of frozen envelopes and of IDs that never were: the next is closed, an alarm counts, none is lost."""
+    at_rest(town, monkeypatch)
+    monkeypatch.setattr(actor_module, "FROZEN_S", 0.0)
+    frozen = [await town.create(100, 2, sender=f"frozen{n}", expires_in_s=60) for n in range(3)]
+    town.clock.advance(seconds=1)
+    good = await town.create(100, 2, sender="good", expires_in_s=60)
+    never = [2613320000000001007, frozen[0] + 1_000]
+    await town.scalar("INSERT INTO due SELECT $1, unnest($2::bigint[])", town.clock.now(), never)
+    split = await town.scalar("SELECT split FROM envelope WHERE envelope_id = $1", frozen[0])
+    change = "UPDATE envelope SET split = $1 WHERE envelope_id = ANY($2)"
+    await town.scalar(change, "no_such_split", frozen)
+    node = town.nodes[0]
+    node.registry.distrust()
+    session = Session(node.settings.postgres_dsn)
+    config = ExpiryConfig(batch=5, adopt_after_s=1e9)
+    expiry = Expiry(session, node.registry, town.clock, lambda _: True, config)
+    town.clock.advance(seconds=61)
+    for closed in (1, 0):
+        result = await expiry.run_once()
+        assert (result.seen, result.closed, result.unclosable) == (5, 0, 5)
+        assert (await expiry.run_once()).closed == closed
+        assert expiry_module._unclosable._value.get() == 5
+    assert await closings(town, [good, *frozen]) == {good: ("expired", 100)}
+    await town.scalar("DELETE FROM due WHERE envelope_id = ANY($1)", never)
+    await town.scalar(change, split, frozen)
+    assert (await expiry.run_once()).closed == 3
+    assert expiry_module._unclosable._value.get() == 0
+    assert await closings(town, frozen) == dict.fromkeys(frozen, ("expired", 100))
+    await session.close()
 
 
 def _busy():

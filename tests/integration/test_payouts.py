@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from types import SimpleNamespace
 
 import asyncpg
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 from cluster.commands import payout as payout_command
 from envelope.errors import Refused, Unavailable
+from setnode import bundles as bundles_module
 from setnode import payout as payout_module
 from tests.integration.set_fixtures import Town, common_town, module_databases, shared_town
 from wire.messages import Pay
@@ -139,6 +141,61 @@ async def test_an_unknown_outcome_is_asked_again_under_the_same_number(town: Tow
     await town.paid_out()
     assert await balances(town, won) == won
     assert await credited(town, won) == len(won)
+
+
+class Doubtful:
+    """The real wallet, but it takes its time and then does not know about some users, until it is `healed`."""
+
+    def __init__(self, real, healed: asyncio.Event, tries: Counter) -> None:
+        self.real = real
+        self.healed = healed
+        self.tries = tries
+
+    async def pay(self, orders):
+        doubtful = [not self.healed.is_set() and order.user.startswith("doubt") for order in orders]
+        self.tries.update(order.order_no for order, doubt in zip(orders, doubtful, strict=True) if doubt)
+        if any(doubtful):
+            await asyncio.sleep(0.3)
+        known = iter(await self.real.pay([one for one, doubt in zip(orders, doubtful, strict=True) if not doubt]))
+        return [(Pay.UNKNOWN, "provider_in_doubt") if doubt else next(known) for doubt in doubtful]
+
+
+async def test_whoever_can_be_paid_never_waits_behind_those_without_an_answer(town: Town, monkeypatch) -> None:
+    """More batches in doubt for ever than memory has room for: others are paid at once, each try is counted.
+
+    When the provider knows again, all of them are paid, those too that had been let go and stood only in Postgres.
+    """
+    healed, tries = asyncio.Event(), Counter()
+    for node in town.nodes:
+        monkeypatch.setattr(node.payouts, "_wallet", Doubtful(node.payouts._wallet, healed, tries))
+    monkeypatch.setattr(payout_module, "PAY_QUEUE", 4)
+    monkeypatch.setattr(payout_module, "PAY_ATTEMPTS", 1_000)
+    monkeypatch.setattr(bundles_module, "PAY_UNANSWERED", 3)
+    monkeypatch.setattr(bundles_module, "ORDER_PAUSE_S", 0.1)
+    doubtful = {}
+    for n in range(24):
+        doubtful |= await sold(town, f"doubt{n}-", shares=2)
+    tried = [node.payouts._unanswered for node in town.nodes]
+    async with asyncio.timeout(20):
+        while not all(one.orders and one.put_off for one in tried):
+            await asyncio.sleep(0.02)
+    for n in range(6):
+        won = await sold(town, f"sure{n}-", shares=1)
+        async with asyncio.timeout(3):
+            while await balances(town, won) != won:
+                await asyncio.sleep(0.02)
+        assert max(one.orders for one in tried) <= 3 + 2 * payout_module.READ_UNANSWERED
+    async with asyncio.timeout(20):
+        while len(tries) < len(doubtful) or min(tries.values()) < 3:
+            await asyncio.gather(*(node.payouts.read_back() for node in town.nodes))
+            await asyncio.sleep(0.02)
+    assert all(attempts >= 2 for one in tried for _, attempts in one._put_off.values())
+    assert await balances(town, doubtful) == dict.fromkeys(doubtful, 0)
+    healed.set()
+    await town.paid_out()
+    assert await balances(town, doubtful) == doubtful
+    assert await credited(town, doubtful) == len(doubtful)
+    assert [(len(one), one.orders, len(one.put_off)) for one in tried] == [(0, 0, 0)] * 2
 
 
 async def test_a_batch_the_wallet_cannot_read_does_not_hold_up_the_others(town: Town, monkeypatch) -> None:
