@@ -17,7 +17,7 @@ from gateway.terms import fingerprint, read_terms
 from gateway.tokens import Tokens
 from runtime.clock import Clock
 from sharding.ids import business_date, make_id, parse_id
-from sharding.slots import serial_for, slot_for
+from sharding.slots import SERIALS, place_for
 from wire.messages import Op
 from wire.orders import create_key
 
@@ -98,10 +98,9 @@ class Envelopes:
     def _candidates(self, user: str, key: str) -> list[int]:
         """Return the IDs a create may get, in order: one slot for ever, today's business day."""
         topology = self._sets.topology
-        slot = slot_for(user, key, self._slot_key, topology.layout)
+        slot, serial = place_for(user, key, self._slot_key, topology.layout)
         today = business_date(self._clock.now(), topology.zone)
-        serials = (serial_for(user, key, self._slot_key, attempt) for attempt in range(CANDIDATE_IDS))
-        return [make_id(today, serial, slot) for serial in serials]
+        return [make_id(today, (serial + number) % SERIALS, slot) for number in range(CANDIDATE_IDS)]
 
     def _with_token(self, view: dict[str, Any], user: str) -> dict[str, Any]:
         """Add the share token for the sender: it is his to hand out."""

@@ -50,7 +50,7 @@ DEFAULT_PAGE: Final = 20
 CURSOR_CHARS: Final = 64
 """Ours have about 30."""
 CANDIDATE_IDS: Final = 4
-"""IDs proposed for a create: two of one slot and day meet with a chance of 10^-10, four times never."""
+"""IDs proposed for a create: two of one slot and day meet with a chance of 10^-10, four times in a row never."""
 SAMPLE_EVERY: Final = 16
 """One request of this many is timed for the histogram: reading clocks and filling buckets costs 2 µs."""
 COUNTS_S: Final = 1.0

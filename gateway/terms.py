@@ -39,6 +39,8 @@ class CreateBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 _decoder = msgspec.json.Decoder(CreateBody)
+_KINDS: Final = {kind.value: kind for kind in Kind}
+_encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 def read_terms(body: bytes, now_ms: int) -> dict[str, Any]:
@@ -72,13 +74,14 @@ def fingerprint(terms: dict[str, Any], key: str) -> str:
     """
     password = terms["password"]
     hashed = terms if password is None else {**terms, "password": keyed_hash(key, password)}
-    return hashlib.sha256(msgspec.json.encode(hashed, order="sorted")).hexdigest()
+    return hashlib.sha256(_encode_sorted(hashed)).hexdigest()
 
 
 def _kind(text: str) -> Kind:
-    if text not in tuple(Kind):
+    kind = _KINDS.get(text)
+    if kind is None:
         raise Refused("unknown_kind", f"kind must be one of {', '.join(Kind)}")
-    return Kind(text)
+    return kind
 
 
 def _split(kind: Kind, text: str | None) -> Split:

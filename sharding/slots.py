@@ -39,22 +39,15 @@ PRODUCTION = Layout(1_000)
 EMBEDDED = Layout(100)
 
 
-def slot_for(sender: str, idempotency_key: str, key: bytes, layout: Layout) -> int:
-    """Return the slot, 0 to `layout.slots` - 1, of what `sender` makes with this idempotency key.
+def place_for(sender: str, idempotency_key: str, key: bytes, layout: Layout) -> tuple[int, int]:
+    """Return the slot, and the ten digits (0 to 10^10 - 1) between day and slot of the envelope's ID.
 
-    `key` is the deployment's secret of 16 to 64 bytes; it must never change while a create may be retried.
+    Two envelopes of one slot and day may by chance get the same digits: with n of them about n^2 / 2 * 10^-10 pairs
+    do. Who meets another's (sender, key) there takes the next number; the slot stays. `key` is the deployment's secret
+    of 16 to 64 bytes; it must never change while a create may be retried.
     """
-    return int.from_bytes(_digest(sender, idempotency_key, key, 0)[:8], "big") % layout.slots
-
-
-def serial_for(sender: str, idempotency_key: str, key: bytes, attempt: int = 0) -> int:
-    """Return the ten digits (0 to 10^10 - 1) between day and slot of the envelope's ID.
-
-    Two envelopes of one slot and day may by chance get the same: with n of them about n^2 / 2 * 10^-10
-    pairs do. Who meets a unique violation of another (sender, key) asks again with `attempt` + 1; the slot
-    stays.
-    """
-    return int.from_bytes(_digest(sender, idempotency_key, key, attempt)[8:], "big") % SERIALS
+    digest = _digest(sender, idempotency_key, key)
+    return int.from_bytes(digest[:8], "big") % layout.slots, int.from_bytes(digest[8:], "big") % SERIALS
 
 
 def database_of(slot: int) -> int:
@@ -72,11 +65,11 @@ def database_name(database: int) -> str:
     return f"db_{database:02d}"
 
 
-def _digest(sender: str, idempotency_key: str, key: bytes, attempt: int) -> bytes:
+def _digest(sender: str, idempotency_key: str, key: bytes) -> bytes:
     if len(key) not in _KEY_BYTES:
         raise InvariantBroken("slot_key", f"the slot key must have 16 to 64 bytes, not {len(key)}")
     # Headers may carry bytes that are no UTF-8, as lone surrogates; they have a place like any other.
     first, second = sender.encode(errors="surrogatepass"), idempotency_key.encode(errors="surrogatepass")
     # Lengths first, or ("ab", "c") and ("a", "bc") would be one envelope.
-    text = b"%d:%d:%d:%b%b" % (attempt, len(first), len(second), first, second)
+    text = b"0:%d:%d:%b%b" % (len(first), len(second), first, second)
     return hashlib.blake2b(text, digest_size=16, key=key, person=b"hongbao.slot").digest()

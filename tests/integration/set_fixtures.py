@@ -29,7 +29,7 @@ from schema.migrate import migrate_set, migrate_wallet
 from setnode.request import OUTCOMES
 from setnode.service import Setnode, SetnodeSettings, running
 from sharding.ids import business_date, make_id
-from sharding.slots import EMBEDDED, serial_for, slot_for
+from sharding.slots import EMBEDDED, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
 from tests.conftest import Databases
 from wallet.__main__ import Settings as WalletSettings
@@ -100,9 +100,9 @@ class Town:
         await self.wallet.deposit(f"D{uuid.uuid4().hex}", user, fen)
 
     def create_args(self, sender: str, total_fen: int, count: int, key: str, **terms: Any) -> list[Any]:
-        slot = slot_for(sender, key, KEY, EMBEDDED)
+        slot, serial = place_for(sender, key, KEY, EMBEDDED)
         today = business_date(self.clock.now())
-        ids = [make_id(today, serial_for(sender, key, KEY, attempt), slot) for attempt in range(3)]
+        ids = [make_id(today, serial + number, slot) for number in range(3)]
         body = {
             "kind": "lucky", "split": "double_mean", "total_fen": total_fen, "count": count, "greeting": "",
             "expires_in_s": 86_400, **terms,

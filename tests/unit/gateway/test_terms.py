@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envelope.errors import Refused
+from gateway.body import _check_names
 from gateway.terms import fingerprint, read_terms
 from runtime.clock import to_ms
 
@@ -255,3 +256,21 @@ def test_a_password_is_fingerprinted_under_a_key():
     """Whoever reads the stored fingerprint cannot try passwords against it."""
     terms = read(but(**{SECRET: "1234"}))
     assert fingerprint(terms, "key") != fingerprint(terms, "other key")
+
+
+NAMES = st.sampled_from(["kind", "total_fen", "count", "greeting", "to", "password"])
+TEXTS = st.text(st.sampled_from('":,\\{}[] ax\u4e2d'), max_size=12)
+VALUES = st.one_of(st.integers(), st.none(), TEXTS, st.lists(TEXTS, max_size=3))
+
+
+@given(st.lists(st.tuples(NAMES, VALUES), max_size=6), st.sampled_from([":", " : "]), st.booleans())
+def test_a_name_is_refused_exactly_when_it_is_there_twice(fields, colon, ascii_only):
+    """Whatever stands in the values, however colons are spaced: the quick look never misses one, never invents one."""
+    pairs = [json.dumps(name) + colon + json.dumps(value, ensure_ascii=ascii_only) for name, value in fields]
+    body = ("{" + ",".join(pairs) + "}").encode()
+    names = [name for name, _ in fields]
+    if len(set(names)) == len(names):
+        _check_names(body)
+    else:
+        with pytest.raises(Refused, match="twice"):
+            _check_names(body)

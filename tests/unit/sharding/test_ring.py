@@ -77,9 +77,9 @@ def test_a_ring_needs_nodes_of_weight(nodes):
 
 ASK = """
 from sharding.ring import Ring
-from sharding.slots import PRODUCTION, serial_for, slot_for
+from sharding.slots import PRODUCTION, place_for
 ring = Ring({"set-0": 1, "set-1": 2, "set-2": 1})
-print([(ring.nodes_for(str(n)), slot_for(str(n), "k", b"k" * 32, PRODUCTION), serial_for("u", str(n), b"k" * 32))
+print([(ring.nodes_for(str(n)), place_for(str(n), "k", b"k" * 32, PRODUCTION))
        for n in range(300)])
 """
 
