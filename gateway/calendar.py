@@ -1,19 +1,31 @@
-"""Which IDs can be of a day that has come: one comparison on the way of an open."""
+"""The business day in IDs, remembered until it ends: one comparison on the way of an open or a create."""
 
-from datetime import timedelta
+from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from gateway.limits import FUTURE_SLACK_S
-from runtime.clock import Clock
-from sharding.ids import business_date, check_not_future, end_id
+from runtime.clock import Clock, to_ms
+from sharding.ids import business_date, check_not_future, end_id, first_id
 
 
 class Calendar:
-    """Knows the end of the latest business day that has begun. Days only come, so a bound once passed stays passed."""
+    """Knows today, and the end of the latest business day that has begun: days only come, so that one stays passed."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._end = 0
+        self._today: tuple[ZoneInfo | None, int, int, int] = (None, 0, 0, 0)
+
+    def first_id(self, zone: ZoneInfo) -> int:
+        """Return the least ID of the business day that it is now."""
+        now_ms = self._clock.now_ms()
+        known, begins_ms, ends_ms, first = self._today
+        if known is zone and begins_ms <= now_ms < ends_ms:
+            return first
+        today = business_date(self._clock.now(), zone)
+        begins, ends = (to_ms(datetime.combine(day, time(), zone)) for day in (today, today + timedelta(days=1)))
+        self._today = (zone, begins, ends, first_id(today))
+        return self._today[3]
 
     def check(self, envelope_id: int, zone: ZoneInfo) -> None:
         """Raise Refused `future_envelope_id` for the ID of a day that has not come, give or take differing clocks."""

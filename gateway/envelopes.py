@@ -16,8 +16,8 @@ from gateway.shares import Shares
 from gateway.terms import fingerprint, read_terms
 from gateway.tokens import Tokens
 from runtime.clock import Clock
-from sharding.ids import business_date, make_id, parse_id
-from sharding.slots import SERIALS, place_for
+from sharding.ids import parse_id
+from sharding.slots import MAX_SLOTS, SERIALS, place_for
 from wire.messages import Op
 from wire.orders import create_key
 
@@ -99,8 +99,8 @@ class Envelopes:
         """Return the IDs a create may get, in order: one slot for ever, today's business day."""
         topology = self._sets.topology
         slot, serial = place_for(user, key, self._slot_key, topology.layout)
-        today = business_date(self._clock.now(), topology.zone)
-        return [make_id(today, (serial + number) % SERIALS, slot) for number in range(CANDIDATE_IDS)]
+        first = self._calendar.first_id(topology.zone) + slot
+        return [first + (serial + number) % SERIALS * MAX_SLOTS for number in range(CANDIDATE_IDS)]
 
     def _with_token(self, view: dict[str, Any], user: str) -> dict[str, Any]:
         """Add the share token for the sender: it is his to hand out."""
