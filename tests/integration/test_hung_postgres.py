@@ -40,15 +40,17 @@ async def proxy(postgres) -> AsyncIterator[HangingProxy]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(module_databases: Databases, _memcached, tmp_path_factory, proxy: HangingProxy) -> AsyncIterator[Town]:
     folder = tmp_path_factory.mktemp("town")
-    async with living_town(module_databases, _memcached.address, folder, through=proxy.through) as one:
-        yield one
+    with pytest.MonkeyPatch.context() as patch:
+        # For as long as the town lives: a round that began between two tests would keep its lock for the full limit.
+        for module, name in LIMITS:
+            patch.setattr(module, name, PATIENCE_S)
+        async with living_town(module_databases, _memcached.address, folder, through=proxy.through) as one:
+            yield one
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def town(shared: Town, proxy: HangingProxy, monkeypatch) -> AsyncIterator[Town]:
+async def town(shared: Town, proxy: HangingProxy) -> AsyncIterator[Town]:
     """Servers whose patience is short; afterwards the books are clean, and nobody ever sent a cancel request."""
-    for module, name in LIMITS:
-        monkeypatch.setattr(module, name, PATIENCE_S)
     yield shared
     proxy.wake()
     await prove(shared)
