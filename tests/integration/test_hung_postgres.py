@@ -1,7 +1,7 @@
 """A Postgres that hangs without closing a connection: whoever waits hears in time, nothing is canceled, all goes on."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -17,8 +17,8 @@ from wire.messages import Op
 
 __all__ = ["module_databases"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-PATIENCE_S = 0.3
-SOON_S = 4.0
+PATIENCE_S = 0.5
+SOON_S = 20.0
 """What ends by itself ends by then, on a busy machine too; without an end it would be the test's timeout."""
 LIMITS = (
     (committer, "COMMIT_PATIENCE_S"),
@@ -74,6 +74,18 @@ async def unavailable(waiting: Any) -> Unavailable:
     return away.value
 
 
+async def works_again(ask: Callable[[], Awaitable[Any]]) -> None:
+    """Ask until it works, as the services do: on a busy machine one try may take longer than the short patience."""
+    async with asyncio.timeout(SOON_S):
+        while True:
+            try:
+                await ask()
+            except Unavailable:
+                await asyncio.sleep(0.05)
+            else:
+                return
+
+
 def asks(sql: str):
     return lambda connection: connection.fetchval(sql)
 
@@ -123,24 +135,21 @@ async def test_every_service_ends_its_wait_and_works_again(town: Town, proxy: Ha
     node = town.nodes[0]
     envelope_id = await town.create(100, 2)
 
-    def everything() -> list[Any]:
-        return [
-            node.expiry.run_once(),
-            node.sweeper.run_once(),
-            node.payouts.read_back(),
-            node._fetch(envelope_id),
-            node._look_at_days(),
-        ]
-
+    everything = [
+        node.expiry.run_once,
+        node.sweeper.run_once,
+        node.payouts.read_back,
+        lambda: node._fetch(envelope_id),
+        node._look_at_days,
+    ]
     proxy.hang()
-    for waiting in everything():
-        await unavailable(waiting)
+    for ask in everything:
+        await unavailable(ask())
     crowd = await asyncio.gather(*(unavailable(node._fetch(envelope_id)) for _ in range(20)))
     assert {away.code for away in crowd} == {"database_unavailable"}
     proxy.wake()
-    async with asyncio.timeout(SOON_S):
-        for waiting in everything():
-            await waiting
+    for ask in everything:
+        await works_again(ask)
 
 
 async def test_who_waits_for_a_sleeping_envelope_hears_in_time(town: Town, proxy: HangingProxy, monkeypatch) -> None:
