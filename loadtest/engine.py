@@ -11,7 +11,7 @@ import asyncio
 import secrets
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -79,17 +79,39 @@ class CountingPeer(Peer):
             self.roomy.set()
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What runs: one setnode in this process, its Postgres, and the DSN of the database's owner."""
+
+    node: Setnode
+    postgres: Postgres
+    owner: str
+
+
 @asynccontextmanager
 async def engine(folder: Path) -> AsyncIterator[tuple[Setnode, str]]:
     """Start Postgres, memcached and one setnode in this process; yields it and the owner's DSN."""
+    async with parts(folder, {}) as started:
+        yield started.node, started.owner
+
+
+@asynccontextmanager
+async def parts(folder: Path, settings_of_postgres: Mapping[str, str]) -> AsyncIterator[Parts]:
+    """Start Postgres with these settings over ours, memcached and one setnode in this process."""
     names = ("postgres", roles.OWNER, roles.AUDIT, roles.SETNODE)
     server = Postgres(
-        PostgresSpec("bench", folder / "pg" / "set", folder / "pg.log", {name: secrets.token_hex(8) for name in names})
+        PostgresSpec(
+            "bench",
+            folder / "pg" / "set",
+            folder / "pg.log",
+            {name: secrets.token_hex(8) for name in names},
+            settings=settings_of_postgres,
+        )
     )
     cache = Memcached(MemcachedSpec("memcached", folder / "memcached", folder / "memcached.log"))
-    await server.start()
-    await cache.start()
     try:
+        await server.start()
+        await cache.start()
         await roles.ensure_roles(server)
         owner = server.dsn(roles.OWNER, roles.DATABASE)
         await migrate_set(owner)
@@ -109,7 +131,7 @@ async def engine(folder: Path) -> AsyncIterator[tuple[Setnode, str]]:
             password_key="bench",  # noqa: S106 - a throw-away database
         )
         async with running(settings) as node:
-            yield node, owner
+            yield Parts(node, server, owner)
     finally:
         await cache.stop()
         await server.stop("immediate")

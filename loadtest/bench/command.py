@@ -1,6 +1,5 @@
 """The command: runs sections, writes JSON and plots, shows tables; fails where the money or a promise does not hold."""
 
-import asyncio
 import json
 import os
 import platform
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import uvloop
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.status import Status
@@ -37,7 +37,7 @@ def command(*, quick: bool, file: Path | None, pictures: Path | None, names: tup
     logs.set_up("bench", "error")
     process.collect_rarely()
     chosen = [one for one in SECTIONS if not names or one.name in names]
-    figures = asyncio.run(measure(chosen, quick=quick, console=Console(stderr=True)))
+    figures = uvloop.run(measure(chosen, quick=quick, console=Console(stderr=True)))
     if file is not None:
         file.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     if pictures is not None:

@@ -5,19 +5,9 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Final
 
-import loadtest.engine
 import loadtest.gateway
+from loadtest.bench import connections, engine
 from loadtest.bench.figures import Bench, Figures, Row, Section
-
-
-async def _engine(bench: Bench) -> Figures:
-    size = {"envelopes": 1_000, "hot": 1, "hot_shares": 5_000} if bench.quick else {}
-    return await loadtest.engine.run(**size)
-
-
-def _engine_rows(figures: Figures) -> Iterable[Row]:
-    for one in figures["results"]:
-        yield Row(f"engine, {one['workload']}", f"{one['opens_per_second']:,.0f} opens/s", f"{one['commits']} commits")
 
 
 async def _http(bench: Bench) -> Figures:
@@ -35,6 +25,7 @@ def _http_rows(figures: Figures) -> Iterable[Row]:
 
 
 SECTIONS: Final = (
-    Section("engine", "claims inside one SET", _engine, _engine_rows),
+    Section("engine", "claims inside one SET", engine.measure, engine.rows),
     Section("http", "opens through the gateway", _http, _http_rows),
+    Section("connections", "what connections cost a lock", connections.measure, connections.rows),
 )

@@ -94,6 +94,12 @@ class Books:
         lost = 0 if row["claims"] == len(wins) and not off_fen else await self.lost(wins)
         return Money(len(wins), row["claims"], lost, row["oversold"], off_fen)
 
+    async def balance(self, left_fen: int) -> Money:
+        """Compare what is left with what is stored, where nobody noted who was told what."""
+        row = await self._connection.fetchrow(_SUMS)
+        off_fen = abs(row["paid_in_fen"] - row["claimed_fen"] - left_fen)
+        return Money(row["claims"], row["claims"], 0, row["oversold"], off_fen)
+
     async def lost(self, wins: Sequence[Win]) -> int:
         """Count the answers that are not in Postgres, one by one."""
         rows = await self._connection.fetch("SELECT envelope_id, user_id, amount_fen FROM rival.claim")

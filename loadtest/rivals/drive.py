@@ -29,17 +29,27 @@ class Run:
 
 
 async def drive(
-    ask: Callable[[int, str], Awaitable[int | Refusal]], asks: Iterable[Ask], waiting: int, *, seconds: float
+    ask: Callable[[int, str], Awaitable[int | Refusal]],
+    asks: Iterable[Ask],
+    waiting: int,
+    *,
+    seconds: float,
+    at_end: Callable[[], None] = lambda: None,
 ) -> Run:
-    """Ask with `waiting` in flight until `asks` are used up or `seconds` are over; all that was asked is answered.
+    """Ask with `waiting` in flight until `asks` are used up or `seconds` are over, and hear the last answer.
 
-    A rival that is killed meanwhile ends the run; what was told until then stays told.
+    `at_end` is called when the seconds are over: who has only stood in line by then may be sent home. A rival that is
+    killed meanwhile ends the run; what was told until then stays told.
     """
     run, line = Run(), iter(asks)
     started = time.perf_counter()
-    async with asyncio.TaskGroup() as crowd:
-        for _ in range(waiting):
-            crowd.create_task(_stand(ask, line, run, started + seconds))
+    bell = asyncio.get_running_loop().call_later(seconds, at_end)
+    try:
+        async with asyncio.TaskGroup() as crowd:
+            for _ in range(waiting):
+                crowd.create_task(_stand(ask, line, run, started + seconds))
+    finally:
+        bell.cancel()
     run.seconds = time.perf_counter() - started
     return run
 

@@ -34,19 +34,18 @@ class Fifo:
         turn, stock = self._stocks[envelope]
         # asyncio's lock is first come, first served.
         async with turn:
-            amount = stock.take(user)
-            if isinstance(amount, Refusal):
-                return amount
             connection = await self.pool.take()
             try:
-                await connection.execute(_CLAIM, envelope, user, amount)
+                amount = stock.take(user)
+                if not isinstance(amount, Refusal):
+                    await connection.execute(_CLAIM, envelope, user, amount)
+                return amount
             except Exception as error:
                 if is_lost(error):
                     raise Gone from error
                 raise
             finally:
                 self.pool.give(connection)
-            return amount
 
     async def settle(self) -> None:
         """Nothing is owed: an answer comes after its commit."""

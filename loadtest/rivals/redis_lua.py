@@ -6,7 +6,7 @@ then cuts the queue, so that its own death loses nothing; a batch that comes twi
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ FILL_KEYS = 1_000
 QUEUE = "claims"
 _POP = Path(__file__).with_name("pop.lua").read_text(encoding="ascii")
 _FILL = Path(__file__).with_name("fill.lua").read_text(encoding="ascii")
+_LEFT = Path(__file__).with_name("left.lua").read_text(encoding="ascii")
 _INSERT = """
 INSERT INTO rival.claim (envelope_id, user_id, amount_fen)
 SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[]) ON CONFLICT DO NOTHING
@@ -75,16 +76,19 @@ class RedisLua:
             await self._redis.eval(_FILL, len(names), *names, shares, total_fen // shares)
 
     @contextlib.asynccontextmanager
-    async def writing(self) -> Any:
+    async def writing(self) -> AsyncIterator[None]:
         """Run the writer beside the block, as it would be in life."""
-        writer = asyncio.ensure_future(self._write())
+        over = asyncio.Event()
+        # Asked to leave and not cancelled: a call of redis-py may swallow that.
+        writer = asyncio.ensure_future(self._write(over))
         try:
             yield
         finally:
-            writer.cancel()
+            over.set()
             await asyncio.wait({writer})
-        if not writer.cancelled() and not self._dead:
-            writer.result()
+        error = writer.exception()
+        if error is not None and not self._dead:
+            raise error
 
     async def open(self, envelope: int, user: str) -> int | Refusal:
         """Open one share in Redis."""
@@ -120,8 +124,8 @@ class RedisLua:
                 if not told.done():
                     told.set_exception(Gone(str(error)))
 
-    async def _write(self) -> None:
-        while True:
+    async def _write(self, over: asyncio.Event) -> None:
+        while not over.is_set():
             if not await self._copy():
                 await asyncio.sleep(_IDLE_S)
 
@@ -142,10 +146,7 @@ class RedisLua:
 
     async def left_fen(self) -> int:
         """Return what the lists of shares still hold."""
-        left = 0
-        async for name in self._redis.scan_iter(match="s:*", count=1_000):
-            left += sum(map(int, await self._redis.lrange(name, 0, -1)))
-        return left
+        return int(await self._redis.eval(_LEFT, 0))
 
     async def kill(self) -> None:
         """Kill Redis, start it again, and bring over what it still knows."""

@@ -59,7 +59,8 @@ class RedisServer:
         append = self.spec.persistence is not Persistence.MEMORY
         words = [str(program.path), "--port", str(self.port), "--bind", ports.LOOPBACK, "--dir", str(folder)]
         words += ["--save", "", "--appendonly", "yes" if append else "no"]
-        words += ["--appendfsync", self.spec.persistence.value] if append else []
+        # No rewriting: it would fork beside the run.
+        words += ["--appendfsync", self.spec.persistence.value, "--auto-aof-rewrite-percentage", "0"] if append else []
         env = {"PATH": os.environ.get("PATH", os.defpath), **program.env()}
         self._child = child = Child.start(Command(words, env, self._account, self._log, death_signal="TERM"))
         try:
