@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterable, Iterator
 
-from loadtest.bench.arena import Arena
+from loadtest.bench.arena import CONNECTIONS, Arena
 from loadtest.bench.ours import Crowd, lost_of
 from loadtest.bench.workloads import Workload
 from loadtest.rivals.drive import Ask, Run, drive
@@ -19,7 +19,7 @@ from runtime import postgres
 
 KILL_AFTER = 5_000
 """Opens, or `KILL_AFTER_S`, whichever comes first."""
-KILL_AFTER_S = 0.4
+KILL_AFTER_S = 0.6
 RUN_S = 5.0
 """A run that nothing has killed by then."""
 
@@ -61,6 +61,7 @@ async def of_rivals(arena: Arena, workload: Workload) -> dict[str, dict[str, int
         rival = arena.rivals[name]
         if arena.pool.cut_off:
             await arena.pool.renew(arena.dsn)
+        arena.pool.resize(arena.best.get((name, workload.hot), CONNECTIONS))
         run = await kill_rival(rival, workload)
         await rival.settle()
         found[name] = {"answered": len(run.wins), "lost": await arena.books.lost(run.wins)}

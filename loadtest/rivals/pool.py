@@ -34,9 +34,9 @@ class Pool:
         return all(one.is_closed() for one in self._all)
 
     async def renew(self, dsn: str) -> None:
-        """Make as many connections as are in use, in place of those that were cut."""
-        self._all = await _make(dsn, self.size)
-        self.resize(self.size)
+        """Make as many connections in place of those that were cut."""
+        self._all = await _make(dsn, len(self._all))
+        self.resize(len(self._all))
 
     def resize(self, size: int) -> None:
         """Use this many from now on; only between two runs, when all are free."""

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from cluster import ports
@@ -45,7 +47,7 @@ class RedisLua:
         self._books = books
         self._server = server
         self._database = database
-        self._redis: Any = Redis(host=ports.LOOPBACK, port=server.port)
+        self._redis: Any = _connect(server.port)
         self.pop_sha = ""
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._waiting: list[tuple[bytes, asyncio.Future[int]]] = []
@@ -153,7 +155,9 @@ class RedisLua:
         self._dead = True
         await self._server.kill()
         await self._server.start()
-        self._redis = await _anew(self._redis, self._server.port)
+        with contextlib.suppress(RedisError, OSError):
+            await self._redis.aclose()
+        self._redis = _connect(self._server.port)
 
     async def close(self) -> None:
         """Let go of connections and tasks."""
@@ -168,7 +172,6 @@ class RedisLua:
         await self._database.close(timeout=5.0)
 
 
-async def _anew(old: Any, port: int) -> Any:
-    with contextlib.suppress(RedisError, OSError):
-        await old.aclose()
-    return Redis(host=ports.LOOPBACK, port=port)
+def _connect(port: int) -> Any:
+    # Without redis-py's retries: an LTRIM that is sent again because its answer was lost cuts what nobody has copied.
+    return Redis(host=ports.LOOPBACK, port=port, retry=Retry(NoBackoff(), 0))
