@@ -84,8 +84,9 @@ class MemoryFirst:
         """Drop memory and the writer's connection."""
         self._dead = True
         self._owed.clear()
-        await self._stop()
+        # First the connection: to cancel the writer would let asyncpg end its COPY in good order.
         self._connection.terminate()
+        await self._stop()
 
     async def close(self) -> None:
         """Stop the writer."""
