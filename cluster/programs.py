@@ -1,4 +1,4 @@
-"""Programs from Debian (memcached, wrk): from PATH, else from what set-up fetched, else fetched now, without root."""
+"""Programs from Debian (memcached, wrk, Redis): from PATH, else what set-up fetched, else fetched now, without root."""
 
 import asyncio
 import shutil
@@ -25,16 +25,21 @@ class Program:
         return {"LD_LIBRARY_PATH": ":".join(map(str, self.libraries))} if self.libraries else {}
 
 
-async def find_program(name: str, account: Account, data: Path, tools: Path = TOOLS) -> Program:
-    """Return a program of Debian's package `name` that `account` may run; raises Refused `no_<name>`."""
+async def find_program(
+    name: str, account: Account, data: Path, tools: Path = TOOLS, *, package: str | None = None
+) -> Program:
+    """Return a program that `account` may run; raises Refused `no_<name>`. `package`: Debian's, if not of that name."""
+    package = package or name
     on_path = shutil.which(name)
     if on_path and account.may("-x", Path(on_path)):
         return Program(Path(on_path))
     fetched = tools / "usr" / "bin" / name
     if not fetched.exists():
-        await _fetch(name, tools)
+        await _fetch(package, tools)
     if not fetched.exists():
-        raise Refused(f"no_{name}", f"{name} is missing and could not be fetched; install it (apt-get install {name})")
+        raise Refused(
+            f"no_{name}", f"{name} is missing and could not be fetched; install it (apt-get install {package})"
+        )
     program = Program(fetched, _libraries(tools))
     return program if account.may("-x", fetched) else _copy(program, data / "software" / name)
 
@@ -43,10 +48,10 @@ def _libraries(tools: Path) -> tuple[Path, ...]:
     return (*tools.glob("usr/lib/*-linux-gnu*"), *tools.glob("lib/*-linux-gnu*"))
 
 
-async def _fetch(name: str, tools: Path) -> None:
+async def _fetch(package: str, tools: Path) -> None:
     script = Path(__file__).with_name("setup") / "debian.sh"
     process = await asyncio.create_subprocess_exec(
-        "sh", str(script), str(tools), name,
+        "sh", str(script), str(tools), package,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:

@@ -1,4 +1,4 @@
--- wrk's script for loadtest.http: prepared open requests from a file, one after the other.
+-- wrk's script for opens: prepared requests from a file, one after the other, from the given line on.
 local requests, at = {}, 0
 
 function init(args)
@@ -7,6 +7,7 @@ function init(args)
         requests[#requests + 1] = "POST /v1/envelopes/" .. id .. "/open HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer "
             .. bearer .. "\r\nX-Share-Token: " .. share .. "\r\nContent-Length: 0\r\n\r\n"
     end
+    at = tonumber(args[2])
 end
 
 function request()

@@ -4,14 +4,16 @@ import asyncio
 import json
 import os
 import platform
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+import uvloop
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.status import Status
@@ -37,7 +39,10 @@ def command(*, quick: bool, file: Path | None, pictures: Path | None, names: tup
     logs.set_up("bench", "error")
     process.collect_rarely()
     chosen = [one for one in SECTIONS if not names or one.name in names]
-    figures = asyncio.run(measure(chosen, quick=quick, console=Console(stderr=True)))
+    try:
+        figures = uvloop.run(_until_told(measure(chosen, quick=quick, console=Console(stderr=True))))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
     if file is not None:
         file.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     if pictures is not None:
@@ -46,6 +51,13 @@ def command(*, quick: bool, file: Path | None, pictures: Path | None, names: tup
             one.plots(figures["sections"][one.name], pictures)
     show(chosen, figures, Console())
     sys.exit(0 if figures["holds"] else 1)
+
+
+async def _until_told(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    """Await `work`; SIGTERM ends it as Ctrl-C does, so that every server is stopped and every folder removed."""
+    task = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task
 
 
 async def measure(sections: Sequence[Section], *, quick: bool, console: Console) -> dict[str, Any]:

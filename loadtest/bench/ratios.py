@@ -26,11 +26,69 @@ class Ratio:
         return {"value": value, "bar": self.bar, "holds": value <= self.bar if self.most else value >= self.bar}
 
 
+def _engine(sections: Sections, workload: str, rival: str) -> float:
+    contenders = sections["engine"]["workloads"][workload]["contenders"]
+    return float(contenders["ours"]["median"] / contenders[rival]["median"])
+
+
+def _http(sections: Sections, contender: str, other: str) -> float:
+    contenders = sections["http"]["contenders"]
+    return float(contenders[contender]["median"] / contenders[other]["median"])
+
+
 RATIOS: Final[tuple[Ratio, ...]] = (
+    Ratio(
+        "hot100_vs_pessimistic",
+        "one hot envelope, 100 waiting: ours / pessimistic lock, 100 connections",
+        70,
+        lambda s: _engine(s, "hot100", "pessimistic"),
+    ),
+    Ratio(
+        "hot1000_vs_pessimistic",
+        "one hot envelope, 1,000 waiting: ours / pessimistic lock, 100 connections",
+        100,
+        lambda s: _engine(s, "hot1000", "pessimistic"),
+    ),
+    Ratio(
+        "many_vs_pessimistic",
+        "many envelopes x 20: ours / pessimistic lock at its best pool",
+        22,
+        lambda s: _engine(s, "many", "pessimistic"),
+    ),
+    Ratio(
+        "hot_vs_redis_always",
+        "one hot envelope: ours, 1,000 waiting / Redis + Lua, AOF always, 20 connections of its C client",
+        2.5,
+        lambda s: _engine(s, "hot1000", "redis_always_c"),
+    ),
+    Ratio(
+        "many_vs_redis_memory",
+        "many envelopes x 20: ours, durable / Redis + Lua, nothing on disk, the same C client",
+        1,
+        lambda s: _engine(s, "many", "redis_memory_c"),
+    ),
+    Ratio(
+        "many_vs_copy",
+        "many envelopes x 20: ours / COPY of the same rows, 1,000 a transaction",
+        0.55,
+        lambda s: _engine(s, "many", "copy"),
+    ),
+    Ratio(
+        "http_vs_pessimistic",
+        "over HTTP, 256 connections: ours / pessimistic lock behind the same server",
+        14,
+        lambda s: _http(s, "ours", "pessimistic"),
+    ),
+    Ratio(
+        "http_vs_constant",
+        "over HTTP: ours / aiohttp answering a constant",
+        0.7,
+        lambda s: _http(s, "ours", "constant"),
+    ),
     Ratio(
         "create_vs_open",
         "create over HTTP / open over HTTP",
         0.5,
-        lambda s: float(s["http"]["creates_per_second"] / s["http"]["opens_per_second"]),
+        lambda s: _http(s, "create", "ours"),
     ),
 )

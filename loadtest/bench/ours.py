@@ -1,0 +1,164 @@
+"""Our engine's turn: registry → actor → group commit → Postgres, asked without HTTP and links.
+
+The crowd stands directly at the room, as the link's end does: a loop turn's answers call forth as many new asks at the
+next. Its money check reads the claim log.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from envelope.errors import HongbaoError
+from envelope.outcomes import Outcome
+from loadtest.bench.workloads import Workload
+from loadtest.engine import Parts, make_envelopes
+from loadtest.rivals.books import Money, Win
+from loadtest.rivals.drive import Ask
+from runtime import postgres
+from setnode.request import OUTCOMES
+from setnode.service import Setnode
+from wire.messages import Op
+from wire.server import Peer
+
+_OPENED = OUTCOMES.index(Outcome.OPENED)
+_STORED = """
+SELECT count(*) AS claims, coalesce(sum(amount_fen), 0)::bigint AS fen,
+       count(*) FILTER (WHERE amount_fen < 1 OR kind <> 'open') AS wrong
+FROM claim WHERE envelope_id = ANY($1)
+"""
+_OVERSOLD = """
+SELECT count(*) FROM (
+    SELECT 1 FROM claim WHERE envelope_id = ANY($1) GROUP BY envelope_id
+    HAVING count(*) > $2 OR sum(amount_fen) > $3 OR (count(*) = $2) <> (sum(amount_fen) = $3)) AS over
+"""
+_INTENTS = """
+SELECT count(*) FROM payout_batch CROSS JOIN unnest(envelope_ids) AS id WHERE batch_id > $1 AND id = ANY($2)
+"""
+
+
+class Crowd(Peer):
+    """A closed loop at the room. A failure ends it: what was told until then stays told."""
+
+    def __init__(self, node: Setnode, asks: Iterable[Ask], waiting: int, *, seconds: float) -> None:
+        super().__init__("bench")
+        self.told: list[tuple[int, int]] = []
+        """Number of the ask, and the amount."""
+        self.other: Counter[str] = Counter()
+        self.asked: list[Ask] = []
+        self.seconds = 0.0
+        self._node = node
+        self._line = iter(asks)
+        self._waiting = waiting
+        self._limit_s = seconds
+        self._end = 0.0
+        self._in_flight = 0
+        self._over = False
+        self._filling = False
+        self._done = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    async def run(self) -> None:
+        """Ask until asks or seconds are used up, and hear every answer."""
+        started = time.perf_counter()
+        self._end = started + self._limit_s
+        self._fill()
+        await self._done.wait()
+        self.seconds = time.perf_counter() - started
+
+    @property
+    def per_second(self) -> float:
+        """Wins a second."""
+        return len(self.told) / self.seconds
+
+    @property
+    def wins(self) -> list[Win]:
+        """What was told, as the rivals' books have it."""
+        return [(*self.asked[number], amount) for number, amount in self.told]
+
+    def reply(self, number: int, *values: Any) -> None:
+        """Hear an answer."""
+        if values[0] == _OPENED:
+            self.told.append((number, values[1]))
+        else:
+            self.other[OUTCOMES[values[0]].value] += 1
+        self._heard()
+
+    def fail(self, number: int, error: BaseException) -> None:
+        """Hear that there is no answer."""
+        del number
+        self.other[getattr(error, "code", type(error).__name__)] += 1
+        self._over = True
+        self._heard()
+
+    def _heard(self) -> None:
+        self._in_flight -= 1
+        if not self._filling:
+            self._filling = True
+            self._loop.call_soon(self._fill)
+
+    def _fill(self) -> None:
+        self._filling = True
+        self._over = self._over or time.perf_counter() >= self._end
+        while self._in_flight < self._waiting and not self._over:
+            ask = next(self._line, None)
+            if ask is None:
+                self._over = True
+                break
+            self._send(ask)
+        self._filling = False
+        if self._over and not self._in_flight:
+            self._done.set()
+
+    def _send(self, ask: Ask) -> None:
+        number = len(self.asked)
+        self.asked.append(ask)
+        self._in_flight += 1
+        try:
+            self._node.room.handle(self, number, Op.OPEN, [*ask, True, None])
+        except HongbaoError as error:
+            self.fail(number, error)
+
+
+class Ours:
+    """Takes turns like a rival."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+
+    async def envelopes(self, workload: Workload) -> list[int]:
+        """Make the workload's envelopes."""
+        return await make_envelopes(self.parts.node, workload.envelopes, workload.shares, workload.total_fen)
+
+    async def turn(self, workload: Workload) -> tuple[float, Money]:
+        """Open what the workload says; returns opens a second and what the money check found."""
+        envelopes = await self.envelopes(workload)
+        connection = await postgres.connect(self.parts.owner)
+        try:
+            last = await connection.fetchval("SELECT coalesce(max(batch_id), 0) FROM payout_batch")
+            crowd = Crowd(self.parts.node, workload.asks(envelopes), workload.waiting, seconds=workload.seconds)
+            await crowd.run()
+            return crowd.per_second, await _check(connection, crowd, workload, envelopes, last)
+        finally:
+            await connection.close(timeout=5.0)
+
+
+async def _check(connection: Any, crowd: Crowd, workload: Workload, envelopes: Sequence[int], last: int) -> Money:
+    """Prove that what was told is what stands in the claim log, with a payout intent for each."""
+    row = await connection.fetchrow(_STORED, envelopes)
+    intents = await connection.fetchval(_INTENTS, last, envelopes)
+    oversold = await connection.fetchval(_OVERSOLD, envelopes, workload.shares, workload.total_fen)
+    told_fen = sum(amount for _, amount in crowd.told)
+    off = abs(told_fen - row["fen"]) + abs(row["claims"] - intents) + row["wrong"] + sum(crowd.other.values())
+    lost = await lost_of(connection, crowd.wins) if row["claims"] != len(crowd.told) or off else 0
+    return Money(len(crowd.told), row["claims"], lost, oversold, off)
+
+
+async def lost_of(connection: Any, wins: Sequence[Win]) -> int:
+    """Count the answers that are not in the claim log, one by one."""
+    envelopes = list({envelope for envelope, _, _ in wins})
+    rows = await connection.fetch(
+        "SELECT envelope_id, user_id, amount_fen FROM claim WHERE envelope_id = ANY($1)", envelopes
+    )
+    return len(set(wins) - {tuple(row) for row in rows})

@@ -1,0 +1,56 @@
+"""Envelopes made over HTTP and the requests that open them, prepared so that the client costs as little as it can."""
+
+import asyncio
+import uuid
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from cluster.access import Access
+from envelope.errors import Unavailable
+
+SHARES = 20
+FEN = 100
+CREATE_AT_ONCE = 128
+SENDER = "host"
+_CREATED = 201
+
+
+def terms() -> dict[str, Any]:
+    """Return the body of a create: an envelope of `SHARES` shares."""
+    return {"kind": "lucky", "total_fen": SHARES * FEN, "count": SHARES}
+
+
+async def pay_in(access: Access, envelopes: int) -> None:
+    """Put the money for so many envelopes into the sender's wallet."""
+    async with access.wallet() as wallet:
+        await wallet.deposit(access.order_no(), SENDER, envelopes * SHARES * FEN)
+
+
+async def make(access: Access, envelopes: int) -> list[dict[str, Any]]:
+    """Create envelopes; returns their answers."""
+    made: list[dict[str, Any]] = []
+    headers = {"Authorization": f"Bearer {access.token(SENDER)}"}
+    left = iter(range(envelopes))
+
+    async def send(session: aiohttp.ClientSession) -> None:
+        for _ in left:
+            key = {**headers, "Idempotency-Key": uuid.uuid4().hex}
+            async with session.post(f"{access.gateway_url}/v1/envelopes", json=terms(), headers=key) as response:
+                if response.status != _CREATED:
+                    raise Unavailable("create_failed", await response.text())
+                made.append(await response.json())
+
+    connector = aiohttp.TCPConnector(limit=CREATE_AT_ONCE)
+    async with aiohttp.ClientSession(connector=connector) as session, asyncio.TaskGroup() as senders:
+        for _ in range(CREATE_AT_ONCE):
+            senders.create_task(send(session))
+    return made
+
+
+def write_opens(access: Access, made: list[dict[str, Any]], path: Path) -> None:
+    """Write the opens of all shares, one a line: ID, share token, bearer token; envelopes in turn."""
+    with path.open("w", encoding="ascii") as file:
+        for token in [access.token(f"user-{number}") for number in range(SHARES)]:
+            file.writelines(f"{one['envelope_id']} {one['share_token']} {token}\n" for one in made)

@@ -1,0 +1,72 @@
+"""wrk as the client of all HTTP figures: one thread, keep-alive connections, requests made by a script in Lua."""
+
+import asyncio
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.account import server_account
+from cluster.programs import find_program
+from envelope.errors import Unavailable
+
+CONNECTIONS = 256
+LATE_S = 30.0
+"""wrk reads its script's file and hears its last answers; past this it hangs."""
+_HERE = Path(__file__).parent
+OPEN, CREATE = _HERE / "open.lua", _HERE / "create.lua"
+_MS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
+
+
+@dataclass(frozen=True)
+class Fired:
+    """What wrk saw; `refused` are answers that were no 2xx, `broken` connections that failed or timed out."""
+
+    requests: int
+    per_second: float
+    p50_ms: float
+    p99_ms: float
+    refused: int
+    broken: int
+
+
+async def fire(url: str, seconds: float, data: Path, script: Path, *args: str) -> Fired:
+    """Send as fast as answers come, for so many whole seconds."""
+    wrk = await find_program("wrk", server_account(), data)
+    process = await asyncio.create_subprocess_exec(
+        str(wrk.path), "-t1", f"-c{CONNECTIONS}", f"-d{seconds:.0f}s", "--latency", "-s", str(script), url, "--", *args,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, env=wrk.env() or None,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(seconds + LATE_S):
+            out, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return read(out.decode())
+
+
+def read(said: str) -> Fired:
+    """Read wrk's report."""
+    sockets = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", said)
+    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
+    return Fired(
+        requests=int(_find(r"(\d+) requests in", said)[0]),
+        per_second=float(_find(r"Requests/sec:\s+([\d.]+)", said)[0]),
+        p50_ms=_latency("50%", said),
+        p99_ms=_latency("99%", said),
+        refused=int(refused.group(1)) if refused else 0,
+        broken=sum(map(int, sockets.groups())) if sockets else 0,
+    )
+
+
+def _latency(cut: str, said: str) -> float:
+    figure, unit = _find(rf"{re.escape(cut)}\s+([\d.]+)(us|ms|s)", said)
+    return float(figure) * _MS[unit]
+
+
+def _find(pattern: str, said: str) -> tuple[str, ...]:
+    found = re.search(pattern, said)
+    if found is None:
+        raise Unavailable("wrk_failed", f"wrk gave no such figure as {pattern!r}:\n{said}")
+    return found.groups()
