@@ -1,0 +1,90 @@
+"""What clients heard: latencies by call, results by call, both by second, and what should not have been heard.
+
+Each process that sends keeps one and writes it to a file; the command merges them. Seconds are Unix time, so that
+those of several processes are the same ones.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from loadtest.histogram import Histogram, merged
+
+FAILURES_KEPT: Final = 100
+"""Different sentences kept; all others are counted as one. A broken run says the same thing a million times."""
+_OTHERS: Final = "other failures"
+
+Won = tuple[str, str, int]
+"""Envelope, user, amount in fen: what an `opened` told a client."""
+
+
+class Second(msgspec.Struct):
+    """One second of a run: latencies of all calls, and how often each result was heard."""
+
+    latency: Histogram = msgspec.field(default_factory=Histogram)
+    results: dict[str, int] = msgspec.field(default_factory=dict)
+    users: int = 0
+
+
+class Tally(msgspec.Struct):
+    """Everything that one process saw, ready to be written down."""
+
+    latency: dict[str, Histogram] = msgspec.field(default_factory=dict)
+    results: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+    seconds: dict[int, Second] = msgspec.field(default_factory=dict)
+    failures: dict[str, int] = msgspec.field(default_factory=dict)
+    won: list[Won] = msgspec.field(default_factory=list)
+
+    def record(self, call: str, result: str, ms: float, second: int) -> None:
+        """Count one answer."""
+        latency = self.latency.get(call)
+        if latency is None:
+            latency = self.latency[call] = Histogram()
+            self.results[call] = {}
+        latency.record(ms)
+        results = self.results[call]
+        results[result] = results.get(result, 0) + 1
+        now = self.seconds.get(second)
+        if now is None:
+            now = self.seconds[second] = Second()
+        now.latency.record(ms)
+        now.results[result] = now.results.get(result, 0) + 1
+
+    def fail(self, sentence: str) -> None:
+        """Write down something that should not have been heard."""
+        known = sentence if sentence in self.failures or len(self.failures) < FAILURES_KEPT else _OTHERS
+        self.failures[known] = self.failures.get(known, 0) + 1
+
+    def add(self, other: "Tally") -> None:
+        """Count everything that another process has seen."""
+        for call, latency in other.latency.items():
+            self.latency[call] = merged([self.latency.get(call, Histogram()), latency])
+            _add(self.results.setdefault(call, {}), other.results[call])
+        for at, second in other.seconds.items():
+            here = self.seconds.setdefault(at, Second())
+            here.latency.add(second.latency)
+            _add(here.results, second.results)
+            here.users += second.users
+        _add(self.failures, other.failures)
+        self.won += other.won
+
+    def write(self, path: Path) -> None:
+        """Write it to a file, in one step: who finds the file finds all of it."""
+        aside = path.with_name(f"{path.name}.new")
+        aside.write_bytes(msgspec.json.encode(self))
+        aside.replace(path)
+
+
+def read(paths: Iterable[Path]) -> Tally:
+    """Read what several processes wrote, as one."""
+    whole = Tally()
+    for path in sorted(paths):
+        whole.add(msgspec.json.decode(path.read_bytes(), type=Tally))
+    return whole
+
+
+def _add(to: dict[str, int], more: dict[str, int]) -> None:
+    for name, count in more.items():
+        to[name] = to.get(name, 0) + count
