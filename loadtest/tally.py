@@ -21,11 +21,15 @@ Won = tuple[str, str, int]
 
 
 class Second(msgspec.Struct):
-    """One second of a run: latencies of all calls, and how often each result was heard."""
+    """One second of a run: latencies of all calls, and how often each result was heard.
+
+    `users` are those who were there; `client_cpu` is the share of a core that the busiest sending process took.
+    """
 
     latency: Histogram = msgspec.field(default_factory=Histogram)
     results: dict[str, int] = msgspec.field(default_factory=dict)
     users: int = 0
+    client_cpu: float = 0.0
 
 
 class Tally(msgspec.Struct):
@@ -67,6 +71,7 @@ class Tally(msgspec.Struct):
             here.latency.add(second.latency)
             _add(here.results, second.results)
             here.users += second.users
+            here.client_cpu = max(here.client_cpu, second.client_cpu)
         _add(self.failures, other.failures)
         self.won += other.won
 

@@ -59,21 +59,22 @@ async def guests(access: Access, opens: int) -> Guests:
     """Make envelopes for at least so many opens, over HTTP; raises Unavailable when a create is refused."""
     envelopes = -(-opens // SHARES)
     users = [f"guest-{number}" for number in range(SHARES)]
-    made = await _create(access, envelopes)
+    made = await create(access, envelopes, SHARES)
     return Guests(made, users, [access.token(user) for user in users])
 
 
-async def _create(access: Access, envelopes: int) -> list[Envelope]:
+async def create(access: Access, envelopes: int, shares: int) -> list[Envelope]:
+    """Make so many envelopes of so many shares, paid for by hosts; raises Unavailable when a create is refused."""
     hosts = [f"host-{number}" for number in range(HOSTS)]
     async with access.wallet() as wallet:
         for host in hosts:
-            await wallet.deposit(access.order_no(), host, (envelopes // HOSTS + 1) * SHARES * FEN_A_SHARE)
+            await wallet.deposit(access.order_no(), host, (envelopes // HOSTS + 1) * shares * FEN_A_SHARE)
     heads = [
         "POST /v1/envelopes HTTP/1.1\r\nHost: load\r\nContent-Type: application/json\r\n"
         f"Authorization: Bearer {access.token(host)}\r\n"
         for host in hosts
     ]
-    body = f'{{"kind":"lucky","total_fen":{SHARES * FEN_A_SHARE},"count":{SHARES}}}'
+    body = f'{{"kind":"lucky","total_fen":{shares * FEN_A_SHARE},"count":{shares}}}'
     tail = f"Content-Length: {len(body)}\r\n\r\n{body}"
     made: list[Envelope] = []
     refused: list[str] = []
