@@ -1,7 +1,7 @@
 """What clients heard: latencies by call, results by call, both by second, and what should not have been heard.
 
-Each process that sends keeps one and writes it to a file; the command merges them. Seconds are Unix time, so that
-those of several processes are the same ones.
+Each process that sends keeps one and writes it to a file; the command merges them. Times are Unix time, so that seconds
+of several processes are the same ones; a request belongs to the second in which it was sent, or was to be sent.
 """
 
 from collections.abc import Iterable
@@ -33,16 +33,26 @@ class Second(msgspec.Struct):
 
 
 class Tally(msgspec.Struct):
-    """Everything that one process saw, ready to be written down."""
+    """Everything that one process saw, ready to be written down; from the first request to the last answer."""
 
     latency: dict[str, Histogram] = msgspec.field(default_factory=dict)
     results: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
     seconds: dict[int, Second] = msgspec.field(default_factory=dict)
     failures: dict[str, int] = msgspec.field(default_factory=dict)
     won: list[Won] = msgspec.field(default_factory=list)
+    began_at: float = 1e18  # after everything; JSON has no infinity
+    ended_at: float = 0.0
 
-    def record(self, call: str, result: str, ms: float, second: int) -> None:
+    @property
+    def span_s(self) -> float:
+        """How long it took; 0 when nothing was heard."""
+        return max(self.ended_at - self.began_at, 0.0)
+
+    def record(self, call: str, result: str, ms: float, sent_at: float) -> None:
         """Count one answer."""
+        self.began_at = min(self.began_at, sent_at)
+        if (ended_at := sent_at + ms / 1000) > self.ended_at:
+            self.ended_at = ended_at
         latency = self.latency.get(call)
         if latency is None:
             latency = self.latency[call] = Histogram()
@@ -50,6 +60,7 @@ class Tally(msgspec.Struct):
         latency.record(ms)
         results = self.results[call]
         results[result] = results.get(result, 0) + 1
+        second = int(sent_at)
         now = self.seconds.get(second)
         if now is None:
             now = self.seconds[second] = Second()
@@ -74,6 +85,8 @@ class Tally(msgspec.Struct):
             here.client_cpu = max(here.client_cpu, second.client_cpu)
         _add(self.failures, other.failures)
         self.won += other.won
+        self.began_at = min(self.began_at, other.began_at)
+        self.ended_at = max(self.ended_at, other.ended_at)
 
     def write(self, path: Path) -> None:
         """Write it to a file, in one step: who finds the file finds all of it."""

@@ -53,14 +53,14 @@ def make_report(
     profile: str, asked: dict[str, Any], tally: Tally, proof: Report, contradicted: list[str]
 ) -> LoadReport:
     """Do the arithmetic. It holds when nothing failed, nothing is contradicted, and the money is where it belongs."""
-    span = max(tally.seconds) - min(tally.seconds) + 1 if tally.seconds else 0
+    span = tally.span_s
     lines = [_line(call, tally.latency[call], tally.results[call], span) for call in sorted(tally.latency)]
     lines.append(_line("all", merged(tally.latency.values()), {}, span))
     busy = [one.client_cpu for one in tally.seconds.values() if one.client_cpu]
     return LoadReport(
         profile=profile,
         asked=asked,
-        seconds=float(span),
+        seconds=round(span, 1),
         lines=lines,
         peak_rate=float(max((one.latency.total for one in tally.seconds.values()), default=0)),
         client_cpu=round(max(busy, default=0.0), 2),

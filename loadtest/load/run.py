@@ -124,6 +124,8 @@ async def _open_loop(wanted: Wanted, access: Access, folder: Path, say: Say) -> 
     say(f"{wanted.rate:,.0f} opens/s for {seconds} s, open loop")
     job = Job(access.gateway_url, some, wanted.rate, seconds, wanted.connections, wanted.arrivals)
     finding, tally = await run_job(job, folder)
+    for second in tally.seconds.values():
+        second.client_cpu = finding.client_cpu
     asked = {"rate": wanted.rate, "seconds": seconds, "connections": wanted.connections, "arrivals": wanted.arrivals}
     return {
         **asked,

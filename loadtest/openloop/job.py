@@ -53,6 +53,11 @@ class Finding(msgspec.Struct, frozen=True):
     rate: float
     client_cpu_us: float
 
+    @property
+    def client_cpu(self) -> float:
+        """The share of a core that the generator took."""
+        return self.client_cpu_us * self.rate / 1e6
+
 
 class Hearing:
     """Hears the answers of a run and fills a tally."""
@@ -78,7 +83,7 @@ class Hearing:
             result = _code(status, body)
             if status != _BUSY or result != "busy":
                 self.tally.fail(f"open answered {status} {result}")
-        self.tally.record(OPEN, result, 1000 * (now - due), int(due + self._offset))
+        self.tally.record(OPEN, result, 1000 * (now - due), due + self._offset)
 
     def lost(self, _: int, reason: str) -> None:
         """Count a connection that ended."""

@@ -19,7 +19,7 @@ def a_tally():
         for number in range(200 if second == 5 else 100):
             tally.record("open", "opened" if number % 2 else "sold_out", 1.0 + number % 100, START + second)
         for _ in range(50):
-            tally.record("grab", "openable", 2.0, START + second)
+            tally.record("grab", "openable", 2.0, START + second + 0.998)
         tally.seconds[START + second].users = second
     tally.won = [("1", "a", 5)]
     return tally
