@@ -33,7 +33,7 @@ PERCENTILES: Final = (50, 90, 99, 99.9)
 MOST_PER_S: Final = 14_000
 """Envelopes are made for this rate of a closed loop; where it would be exceeded, it ends early."""
 WARM_S: Final = 1.0
-QUICK: Final = {"seconds": 4.0, "rounds": 1, "saturation_s": 2.0}
+QUICK: Final = {"seconds": 1.5, "rounds": 3, "saturation_s": 1.5}
 FULL: Final = {"seconds": 15.0, "rounds": 3, "saturation_s": 6.0}
 
 
