@@ -2,6 +2,7 @@
 
 `engine` measures one SET from inside, with real Postgres and memcached; everything else here speaks HTTP to the
 gateway like any client: `load` lets the people of `users` (locust) live by a row of `profiles`, `openloop` sends at a
-rate whatever comes back. `tally` and `histogram` are what clients saw, `proof` is how every run ends. A benchmark says its question, its workload and a sketch of the cost in its docstring, and
-ends with a check of the money: a fast wrong answer is a failure.
+rate whatever comes back. `tally` and `histogram` are what clients saw, `proof` is how every run ends. A benchmark says
+its question, its workload and a sketch of the cost in its docstring, and ends with a check of the money: a fast wrong
+answer is a failure.
 """

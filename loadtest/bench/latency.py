@@ -153,8 +153,8 @@ def plots(figures: Figures, folder: Path) -> Iterable[str]:
         axes.set_title("Latency of opens over HTTP, open loop, by share of the saturating rate")
         axes.grid(alpha=0.3)
         axes.legend()
-        figure.savefig(folder / "latency.svg", format="svg", metadata={"Date": None})
-    return ["latency.svg"]
+        figure.savefig(folder / "latency-by-load.svg", format="svg", metadata={"Date": None})
+    return ["latency-by-load.svg"]
 
 
 def p99_ms_at(figures: Figures, share: float) -> float:
