@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.util
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,14 +87,14 @@ async def _words(plan: LoadPlan, web: Web | None) -> tuple[list[str], list[str]]
 
 
 async def _watch(plan: LoadPlan, children: list[Child], progress: Progress) -> None:
-    folder = Path(plan.folder)
+    folder, whole_at = Path(plan.folder), time.monotonic()
     try:
         async with asyncio.timeout(plan.seconds + GRACE_S):
             while children[0].running:
-                if any(not one.running for one in children[1:]) and children[0].running:
-                    await asyncio.sleep(STEP_END_S)
-                    if children[0].running:
-                        raise Unavailable("locust_failed", f"a worker has ended early\n{_last_words(folder)}")
+                if all(one.running for one in children):
+                    whole_at = time.monotonic()
+                elif time.monotonic() > whole_at + STEP_END_S:
+                    raise Unavailable("locust_failed", f"a worker has ended early\n{_last_words(folder)}")
                 if (folder / "progress.json").exists():
                     progress(msgspec.json.decode((folder / "progress.json").read_bytes()))
                 await asyncio.sleep(POLL_S)

@@ -56,9 +56,7 @@ NOTHING = ([], [], [])
 def test_a_small_new_year_s_eve(start, server_folder):
     """People come, win, repeat and double-click; no failure, a clean audit, a report with pictures, nothing left."""
     words = ["nye", "--quick", "--users", "20", "--seconds", "4", "--workers", "2"]
-    process = start(
-        server_folder, *words, "--json", str(server_folder / "r.json"), "--report", str(server_folder / "p")
-    )
+    process = start(*words, "--json", str(server_folder / "r.json"), "--report", str(server_folder / "p"))
     out, said = process.communicate(timeout=100)
     assert process.returncode == 0, out + said
     report = json.loads((server_folder / "r.json").read_text())
