@@ -43,6 +43,10 @@ class Access:
         """Make a bearer token for an hour."""
         return make_token(self._secrets.key("TOKEN_KEY"), user, TOKEN_S)[0]
 
+    def token_environment(self) -> dict[str, str]:
+        """Return the variable that lets a process of ours make bearer tokens for itself."""
+        return {"HONGBAO_TOKEN_KEY": self._secrets.key("TOKEN_KEY")}
+
     @staticmethod
     def order_no() -> str:
         """Make the order number of a deposit; a repeat of the command is another deposit."""

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from loadtest.bench.latency import p99_ms_at
+
 Sections = Mapping[str, Any]
 
 
@@ -90,5 +92,12 @@ RATIOS: Final[tuple[Ratio, ...]] = (
         "create over HTTP / open over HTTP",
         0.5,
         lambda s: _http(s, "create", "ours"),
+    ),
+    Ratio(
+        "p99_ms_half_load",
+        "open loop at 50 % of saturation, p99 ms",
+        20.0,
+        lambda s: p99_ms_at(s["latency"], 0.5),
+        most=True,
     ),
 )

@@ -2,11 +2,12 @@
 
 from typing import Final
 
-from loadtest.bench import connections, engine, http, plots
+from loadtest.bench import connections, engine, http, latency, plots
 from loadtest.bench.figures import Section
 
 SECTIONS: Final = (
     Section("engine", "claims inside one SET, beside the rivals", engine.measure, engine.rows, plots.engine),
     Section("http", "opens through the gateway, beside the same server without", http.measure, http.rows, plots.http),
     Section("connections", "what connections cost a lock", connections.measure, connections.rows, plots.connections),
+    Section("latency", "open loop at shares of saturation", latency.measure, latency.rows, latency.plots),
 )

@@ -1,0 +1,105 @@
+"""What one locust process knows: the plan of the run, the group chats, who is who, and the tally it will write."""
+
+import itertools
+import os
+import time
+from collections import deque
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from cluster.commands.token import make_token
+from loadtest.profiles import PROFILES, Phase, Profile
+from loadtest.tally import Second, Tally
+from loadtest.users.memory import Memory
+
+PLAN_VARIABLE: Final = "HONGBAO_LOADTEST_PLAN"
+CHAT_LENGTH: Final = 8
+"""Messages of a chat that anybody still looks at."""
+TOKENS_KEPT: Final = 20_000
+TOKEN_GRACE_S: Final = 3_600.0
+
+
+class Message(msgspec.Struct, frozen=True):
+    """An envelope as it stands in a chat."""
+
+    envelope_id: str
+    share_token: str
+
+
+class LoadPlan(msgspec.Struct, frozen=True):
+    """What the command wants; a JSON file that every locust process reads.
+
+    `senders` are users with money. `hot` is the one envelope of the profile of that name.
+    """
+
+    profile: str
+    url: str
+    folder: str
+    users: int
+    seconds: int
+    workers: int
+    groups: int
+    shares: int
+    senders: list[str]
+    hot: Message | None = None
+
+
+class World:
+    """One process's view. `index` is its number among the workers, 0 when it is the only one."""
+
+    def __init__(self, plan: LoadPlan, token_key: str) -> None:
+        self.plan = plan
+        self.profile: Profile = PROFILES[plan.profile]
+        self.tally = Tally()
+        self.memory = Memory(self.tally)
+        self.chats: list[deque[Message]] = [deque(maxlen=CHAT_LENGTH) for _ in range(min(plan.groups, plan.users))]
+        self.index = 0
+        self._token_key = token_key
+        self._tokens: dict[str, str] = {}
+        self._numbers = itertools.count()
+        self._senders = itertools.cycle(plan.senders)
+        self._began = time.perf_counter()
+
+    @classmethod
+    def from_environment(cls) -> "World":
+        """Read the plan that the command has written."""
+        plan = msgspec.json.decode(Path(os.environ[PLAN_VARIABLE]).read_bytes(), type=LoadPlan)
+        return cls(plan, os.environ["HONGBAO_TOKEN_KEY"])
+
+    def begin(self, index: int) -> None:
+        """Start the clock of the phases."""
+        self.index = index
+        self._began = time.perf_counter()
+
+    @property
+    def phase(self) -> Phase:
+        """What goes on now."""
+        return self.profile.phase_at(time.perf_counter() - self._began, self.plan.seconds)
+
+    def number(self) -> int:
+        """Return a number that no other caller gets, in any worker."""
+        return next(self._numbers) * max(self.plan.workers, 1) + self.index
+
+    def sender(self) -> str:
+        """Return somebody with money."""
+        return next(self._senders)
+
+    def bearer(self, user: str) -> str:
+        """Return the user's Authorization header."""
+        if user not in self._tokens:
+            if len(self._tokens) >= TOKENS_KEPT:
+                self._tokens.clear()
+            token, _ = make_token(self._token_key, user, self.plan.seconds + TOKEN_GRACE_S)
+            self._tokens[user] = f"Bearer {token}"
+        return self._tokens[user]
+
+    def second(self, users: int, cpu: float) -> None:
+        """Note how many people there are in this second, and the share of a core that this process takes."""
+        now = self.tally.seconds.setdefault(int(time.time()), Second())
+        now.users, now.client_cpu = users, max(now.client_cpu, cpu)
+
+    def write(self) -> None:
+        """Write the tally to where the command looks for it."""
+        self.tally.write(Path(self.plan.folder) / f"tally-{self.index}.json")
