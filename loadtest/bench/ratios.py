@@ -26,11 +26,27 @@ class Ratio:
         return {"value": value, "bar": self.bar, "holds": value <= self.bar if self.most else value >= self.bar}
 
 
+def _median(contenders: Mapping[str, Any], one: str, other: str) -> float:
+    return float(contenders[one]["median"] / contenders[other]["median"])
+
+
 RATIOS: Final[tuple[Ratio, ...]] = (
     Ratio(
         "create_vs_open",
         "create over HTTP / open over HTTP",
         0.5,
         lambda s: float(s["http"]["creates_per_second"] / s["http"]["opens_per_second"]),
+    ),
+    Ratio(
+        "full_vs_empty",
+        "opens/s, a month of full day tables / empty tables",
+        0.85,
+        lambda s: _median(s["growth"]["tables"]["opens_per_second"], "full", "empty"),
+    ),
+    Ratio(
+        "cpu_1_vs_4_sets",
+        "CPU of an open, 1 SET at work / 4 SETs",
+        0.9,
+        lambda s: _median(s["growth"]["sets"]["cpu_us_per_open"], "1", "4"),
     ),
 )

@@ -7,6 +7,7 @@ from typing import Final
 
 import loadtest.engine
 import loadtest.gateway
+from loadtest.bench import growth
 from loadtest.bench.figures import Bench, Figures, Row, Section
 
 
@@ -37,4 +38,5 @@ def _http_rows(figures: Figures) -> Iterable[Row]:
 SECTIONS: Final = (
     Section("engine", "claims inside one SET", _engine, _engine_rows),
     Section("http", "opens through the gateway", _http, _http_rows),
+    growth.SECTION,
 )
