@@ -1,9 +1,10 @@
 """Growth with envelopes alive.
 
-Question: how many opens a second when 10^3, 10^4, … of them are? At each step a thousand new envelopes are opened round robin (what people open now), then envelopes drawn from all.
-Past LIVE_SHARES most of these sleep, and an open wakes its envelope first: a read of its header and log, a few hundred
-in one query. Sketch: an envelope in memory costs a dictionary entry to find, however many there are; one asleep costs
-about 170 µs of planning and reading for each slot that a query touches.
+Question: how many opens a second when 10^3, 10^4, … of them are? At each step a thousand new envelopes are opened
+round robin (what people open now), then envelopes drawn from all. Past LIVE_SHARES most of these sleep, and an open
+wakes its envelope first: a read of its header and log, a few hundred in one query. Sketch: an envelope in memory costs
+a dictionary entry to find, however many there are; one asleep costs about 170 µs of planning and reading for each slot
+that a query touches.
 """
 
 import asyncio

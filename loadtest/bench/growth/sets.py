@@ -1,9 +1,10 @@
 """Growth with SETs.
 
-Question: what does an open cost with 1, 2, 3, 4 of them at work? SETs are added because there are more people, so each SET is given the same: as many opens in flight at each, over a
-link, as a gateway does. (The same total split over more SETs would ask what smaller batches cost.) Counted is the CPU
-of the setnodes and their own Postgres until the last payout is done; seconds say nothing where four SETs share two
-cores. One stack of four SETs, one to four of them at work in turn, so that machine and tables are the same for all.
+Question: what does an open cost with 1, 2, 3, 4 of them at work? SETs are added because there are more people, so each
+SET is given the same: as many opens in flight at each, over a link, as a gateway does. (The same total split over more
+SETs would ask what smaller batches cost.) Counted is the CPU of the setnodes and their own Postgres until the last
+payout is done; seconds say nothing where four SETs share two cores. One stack of four SETs, one to four of them at
+work in turn, so that machine and tables are the same for all.
 
 Sketch: SETs share nothing but the wallet; what may grow is what caches and scheduler charge for more processes.
 """
