@@ -55,13 +55,14 @@ class Tables:
 
 @dataclass
 class OneSet:
-    """A running SET. `owner` is its DSN as owner, `wallet` the wallet's process if there is one."""
+    """A running SET. `owner` is its DSN as owner; `wallet` and its Postgres are None where there is none."""
 
     node: Setnode
     owner: str
     tables: Tables
     postgres: Postgres
-    wallet: Service | None
+    wallet: Service | None = None
+    wallet_postgres: Postgres | None = None
 
     @property
     def today(self) -> date:
@@ -70,11 +71,12 @@ class OneSet:
 
     async def scalar(self, query: str, *args: Any) -> Any:
         """Ask the SET's Postgres, as owner."""
-        connection = await postgres.connect(self.owner)
-        try:
-            return await connection.fetchval(query, *args)
-        finally:
-            await connection.close()
+        return await _scalar(self.owner, query, *args)
+
+    async def wallet_scalar(self, query: str) -> Any:
+        """Ask the wallet's Postgres, as auditor; None where there is no wallet."""
+        bank = self.wallet_postgres
+        return None if bank is None else await _scalar(bank.dsn(roles.AUDIT, roles.DATABASE), query)
 
     async def tidy(self) -> None:
         """Leave no vacuum and no checkpoint to be done in the middle of what is measured next."""
@@ -84,6 +86,14 @@ class OneSet:
             await connection.execute("CHECKPOINT")
         finally:
             await connection.close()
+
+
+async def _scalar(dsn: str, query: str, *args: Any) -> Any:
+    connection = await postgres.connect(dsn)
+    try:
+        return await connection.fetchval(query, *args)
+    finally:
+        await connection.close()
 
 
 class Answers(Peer):
@@ -152,7 +162,8 @@ async def one_set(folder: Path, tables: Tables = Tables(), *, wallet: bool = Fal
         first = business_date(SystemClock().now()) - timedelta(days=tables.days - 1)
         databases = range(tables.slots // TABLES_PER_DATABASE)
         await DayTables(owner, databases).ensure(first, ahead_days=tables.days - 1)
-        payer = await _wallet(stack, folder) if wallet else None
+        bank = await _server(stack, folder, "wallet") if wallet else None
+        payer = await _wallet(stack, folder, bank) if bank else None
         only = SetSpec("set-1", (ServerSpec("set-1-a", NOBODY),))
         url = payer.url if payer else NOBODY
         topology = folder / "topology.json"
@@ -169,7 +180,7 @@ async def one_set(folder: Path, tables: Tables = Tables(), *, wallet: bool = Fal
             password_key="bench",  # noqa: S106 - a throw-away database
         )
         node = await stack.enter_async_context(running(settings))
-        yield OneSet(node, owner, tables, server, payer)
+        yield OneSet(node, owner, tables, server, payer, bank)
 
 
 async def _server(stack: AsyncExitStack, folder: Path, kind: str) -> Postgres:
@@ -181,8 +192,7 @@ async def _server(stack: AsyncExitStack, folder: Path, kind: str) -> Postgres:
     return server
 
 
-async def _wallet(stack: AsyncExitStack, folder: Path) -> Service:
-    server = await _server(stack, folder, "wallet")
+async def _wallet(stack: AsyncExitStack, folder: Path, server: Postgres) -> Service:
     await migrate_wallet(server.dsn(roles.OWNER, roles.DATABASE))
     env = {"HONGBAO_POSTGRES_DSN": server.dsn(roles.WALLET, roles.DATABASE), "HONGBAO_LINK_KEY": LINK_KEY}
     spec = ServiceSpec("wallet", "wallet", ports.LOOPBACK, ports.free_port(), env, folder / "wallet.log")

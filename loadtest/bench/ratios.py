@@ -49,4 +49,17 @@ RATIOS: Final[tuple[Ratio, ...]] = (
         0.9,
         lambda s: _median(s["growth"]["sets"]["cpu_us_per_open"], "1", "4"),
     ),
+    Ratio(
+        "payout_vs_open",
+        "credits/s drained / opens/s committed",
+        1.0,
+        lambda s: float(s["payouts"]["credits_per_second"] / s["payouts"]["opens_per_second"]),
+    ),
+    Ratio(
+        "bytes_per_envelope",
+        "bytes of a live envelope of 20 shares, half opened",
+        3_000,
+        lambda s: float(s["memory"]["bytes"]["half"]["resident"]),
+        most=True,
+    ),
 )

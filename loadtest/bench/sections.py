@@ -7,7 +7,7 @@ from typing import Final
 
 import loadtest.engine
 import loadtest.gateway
-from loadtest.bench import growth
+from loadtest.bench import growth, memory, payouts
 from loadtest.bench.figures import Bench, Figures, Row, Section
 
 
@@ -39,4 +39,6 @@ SECTIONS: Final = (
     Section("engine", "claims inside one SET", _engine, _engine_rows),
     Section("http", "opens through the gateway", _http, _http_rows),
     growth.SECTION,
+    memory.SECTION,
+    payouts.SECTION,
 )
