@@ -10,7 +10,9 @@ import asyncio
 import re
 import time
 import uuid
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +46,31 @@ class HttpResult:
     unreconciled_fen: int
 
 
-async def run(data: Path, *, envelopes: int = 8_000, seconds: int = 8) -> HttpResult:
-    """Start a stack of one SET and one server, fill it, fire, drain, audit."""
-    config = StackConfig(data=data, port=0, sets=1, servers=1)
-    async with Stack(config):
+Watch = Callable[[Stack], AbstractAsyncContextManager[object]]
+"""What goes round the fire: it sees the stack, and is left when the last open is answered."""
+
+
+async def run(
+    data: Path,
+    *,
+    envelopes: int = 8_000,
+    seconds: int = 8,
+    modules: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+    watch: Watch = nullcontext,
+) -> HttpResult:
+    """Start a stack of one SET and one server, fill it, fire, drain, audit.
+
+    `modules` and `env` go into the stack: which module to run for a kind of process, and what to tell all of them.
+    """
+    config = StackConfig(data=data, port=0, sets=1, servers=1, env=env or {})
+    config = replace(config, modules={**config.modules, **(modules or {})})
+    async with Stack(config) as stack:
         access = find(data)
         made, creates_per_second = await _create(access, envelopes)
         requests = await asyncio.to_thread(_prepare, data, access, made)
-        said = await _fire(access, requests, seconds, data)
+        async with watch(stack):
+            said = await _fire(access, requests, seconds, data)
         report = await _settled(access)
     opens, rate = int(_number(r"(\d+) requests in", said)), _number(r"Requests/sec:\s+([\d.]+)", said)
     if "Non-2xx" in said or report.sums.claims < min(opens, envelopes * SHARES):
