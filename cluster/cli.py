@@ -31,6 +31,7 @@ COMMANDS = {
     },
     "Measure": {
         "bench": "durable opens a second, inside one SET and over HTTP",
+        "plan": "how many SETs, servers and disks a load needs",
     },
     "Prove": {
         "audit": "prove that not one fen appeared or vanished",
@@ -38,6 +39,7 @@ COMMANDS = {
     },
 }
 """Name and one line, by group. A command is `command` in `cluster.commands.<name>`."""
+_ELSEWHERE = {"bench": "loadtest.bench", "plan": "loadtest.plan.command"}
 
 
 class Commands(click.Group):
@@ -78,8 +80,8 @@ class Commands(click.Group):
 
 
 def _module(name: str) -> str:
-    """Say where a command is written: benchmarks stand with what they measure by."""
-    return "loadtest.bench" if name == "bench" else f"cluster.commands.{name.replace('-', '_')}"
+    """Say where a command is written: what measures stands with what it measures by."""
+    return _ELSEWHERE.get(name, f"cluster.commands.{name.replace('-', '_')}")
 
 
 def _fail(sentence: str) -> NoReturn:

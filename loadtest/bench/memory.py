@@ -37,12 +37,13 @@ async def weigh(count: int) -> Figures:
     """Return bytes of each kind, by resident set and by tracemalloc."""
     found: Figures = {}
     for kind in KINDS:
-        resident, traced = await _in_own_process(kind, count), await _in_own_process(f"{kind}:traced", count)
+        resident, traced = await weigh_one(kind, count), await weigh_one(f"{kind}:traced", count)
         found[kind] = {"resident": resident, "traced": traced}
     return found
 
 
-async def _in_own_process(what: str, count: int) -> float:
+async def weigh_one(what: str, count: int) -> float:
+    """Return the bytes of one kind (`live.weigh`), found in a process of its own."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "loadtest.bench.live", what, str(count),
         cwd=CHECKOUT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,

@@ -7,7 +7,7 @@ from typing import Final
 
 import loadtest.engine
 import loadtest.gateway
-from loadtest.bench import cpu, growth, memory, payouts
+from loadtest.bench import commits, cpu, growth, memory, payouts
 from loadtest.bench.figures import Bench, Figures, Row, Section
 
 
@@ -40,6 +40,7 @@ def _http_rows(figures: Figures) -> Iterable[Row]:
 SECTIONS: Final = (
     Section("engine", "claims inside one SET", _engine, _engine_rows),
     Section("http", "opens through the gateway", _http, _http_rows),
+    commits.SECTION,
     growth.SECTION,
     memory.SECTION,
     cpu.SECTION,
