@@ -1,12 +1,13 @@
 """What one group commit costs, by its size: in time, log and disk.
 
 Question: how long does a transaction of n claims take, from gathering to the last answer, and what does a claim leave
-behind? Workload: opens inside one SET, round robin over many envelopes, with 1 to 8,000 in flight, so that batches of
+behind? Workload: opens inside one SET, round robin over many envelopes, with 1 to 4,000 in flight, so that batches of
 every size come. Sketch: fixed 2 ms (two turns of the loop, round trips, fsync), 15 µs a claim; 250 bytes of log and as
 many of table and indexes. `loadtest.plan` fits its model of a SET to these.
 """
 
 import asyncio
+import statistics
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,23 +17,26 @@ from loadtest.bench import fill, pictures
 from loadtest.bench.figures import Bench, Figures, Row, Section
 from loadtest.bench.growth.alive import wake
 from loadtest.bench.growth.size import SHARES
-from loadtest.bench.oneset import OneSet, fire, one_set
+from loadtest.bench.oneset import OneSet, fire, one_set, round_robin
 from loadtest.plan import queue
 from setnode.batch import ClaimBatch
 from setnode.limits import BATCH_ROWS
 
-WINDOWS: Final = (1, 4, 16, 64, 200, 600, 2_000, 8_000)
+WINDOWS: Final = (1, 4, 16, 64, 200, 600, 2_000, 4_000)
 KEPT_FACTORS = 200
+FEWEST, LEAST_OPENS = 50, 2_000
+"""Envelopes and opens of one measurement."""
 _SIZES = (
     "SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::bigint FROM pg_partition_tree($1::regclass) WHERE isleaf"
 )
 
 
 class Stopwatch:
-    """Times every batch of a SET from the moment it is gathered until all in it are answered."""
+    """Times every batch of a SET, while `counting`, from when it is gathered until all in it are answered."""
 
     def __init__(self, one: OneSet) -> None:
         self.batches: list[tuple[int, float]] = []
+        self.counting = False
         self._since: dict[int, float] = {}
         lane: Any = one.node.claim_lane
         self._gather, self._done = lane.gather, lane.done
@@ -49,49 +53,71 @@ class Stopwatch:
     def done(self, batch: ClaimBatch, result: Any) -> None:
         """Stand before the lane's own."""
         self._done(batch, result)
-        self.batches.append((len(batch), time.perf_counter() - self._since.pop(id(batch))))
+        seconds = time.perf_counter() - self._since.pop(id(batch))
+        if self.counting:
+            self.batches.append((len(batch), seconds))
 
 
-async def calibrate(one: OneSet, *, seconds: float) -> Figures:
-    """Let batches of all sizes come for about `seconds`; return the fitted service and what a claim costs."""
-    watch = Stopwatch(one)
-    ids: list[int] = []
-    opened, lsn = 0, await one.scalar("SELECT pg_current_wal_lsn()")
-    empty = [await one.scalar(_SIZES, table) for table in ("claim", "envelope")]
-    rates = []
-    for window in WINDOWS:
-        until, best = time.perf_counter() + seconds / len(WINDOWS), 0.0
-        while time.perf_counter() < until:
-            # As many envelopes as are in flight: few open at once means few groups, many mean many.
-            some = await wake(one, max(8, min(window, 2_000)))
-            ids += some
-            rate = await fire(one.node, ((one_id, f"user-{user}") for user in range(SHARES) for one_id in some), window)
-            opened, best = opened + len(some) * SHARES, max(best, rate)
-        rates.append({"in_flight": window, "opens_per_second": best})
-    written = await one.scalar("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), $1)::bigint", lsn)
-    full = [await one.scalar(_SIZES, table) for table in ("claim", "envelope")]
-    service = queue.fit(watch.batches, BATCH_ROWS)
-    claim, envelope = (now - before for now, before in zip(full, empty, strict=True))
-    return {
-        "fixed_ms": service.fixed_s * 1e3,
-        "per_row_us": service.per_row_s * 1e6,
-        "most": service.most,
-        "factors": [queue.quantile(service.factors, (one + 0.5) / KEPT_FACTORS) for one in range(KEPT_FACTORS)],
-        "batches": len(watch.batches),
-        "opens_per_second": max(one["opens_per_second"] for one in rates),
-        "rates": rates,
-        "wal_bytes_per_claim": written / opened,
-        "disk_bytes_per_claim": claim / opened,
-        "disk_bytes_per_envelope": envelope / len(ids),
-    }
+class Calibration:
+    """Finds out what batches of all sizes cost; `sweep` as often as wanted, then `figures`."""
+
+    def __init__(self, one: OneSet, windows: Sequence[int] = WINDOWS) -> None:
+        self._one = one
+        self._watch = Stopwatch(one)
+        self._rates: dict[int, list[float]] = {window: [] for window in windows}
+        self._opened = self._envelopes = self._written = 0
+        self._grown = [0, 0]
+
+    async def sweep(self, seconds: float) -> None:
+        """Let batches of all sizes come for about `seconds`."""
+        lsn, before = await self._one.scalar("SELECT pg_current_wal_lsn()"), await self._sizes()
+        self._watch.counting = True
+        for window, rates in self._rates.items():
+            until = time.perf_counter() + seconds / len(self._rates)
+            while time.perf_counter() < until:
+                rates.append(await self._fire(window))
+        self._watch.counting = False
+        self._written += await self._one.scalar("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), $1)::bigint", lsn)
+        after = await self._sizes()
+        self._grown = [sum(one) - old for one, old in zip(zip(self._grown, after, strict=True), before, strict=True)]
+
+    def figures(self) -> Figures:
+        """Return the fitted service and what a claim costs."""
+        service = queue.fit(self._watch.batches, BATCH_ROWS)
+        rates = {window: statistics.median(some) for window, some in self._rates.items() if some}
+        claim, envelope = self._grown
+        return {
+            "fixed_ms": service.fixed_s * 1e3,
+            "per_row_us": service.per_row_s * 1e6,
+            "most": service.most,
+            "factors": [queue.quantile(service.factors, (one + 0.5) / KEPT_FACTORS) for one in range(KEPT_FACTORS)],
+            "batches": len(self._watch.batches),
+            "opens_per_second": max(rates.values()),
+            "rates": [{"in_flight": window, "opens_per_second": rate} for window, rate in rates.items()],
+            "wal_bytes_per_claim": self._written / self._opened,
+            "disk_bytes_per_claim": claim / self._opened,
+            "disk_bytes_per_envelope": envelope / self._envelopes,
+        }
+
+    async def _fire(self, window: int) -> float:
+        # As many envelopes as are in flight: in a batch each open is another envelope's, which costs most.
+        some = await wake(self._one, max(FEWEST, window))
+        shares = min(SHARES, max(4, LEAST_OPENS // len(some)))
+        self._opened += len(some) * shares
+        self._envelopes += len(some)
+        return await fire(self._one.node, round_robin(some, shares), window)
+
+    async def _sizes(self) -> list[int]:
+        return [await self._one.scalar(_SIZES, table) for table in ("claim", "envelope")]
 
 
-async def measure(bench: Bench, *, seconds: float) -> Figures:
+async def measure(bench: Bench, *, seconds: float, windows: Sequence[int] = WINDOWS) -> Figures:
     """Calibrate a SET of its own."""
     async with one_set(await asyncio.to_thread(bench.scratch, "commit")) as one:
-        found = await calibrate(one, seconds=seconds)
+        calibration = Calibration(one, windows)
+        await calibration.sweep(seconds)
         bench.audit("commit", holds=await fill.adds_up(one))
-    return found
+    return calibration.figures()
 
 
 async def _measure(bench: Bench) -> Figures:

@@ -11,13 +11,14 @@ import asyncio
 import random
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from envelope.errors import InvariantBroken
 from loadtest.bench import fill
-from loadtest.bench.commits import calibrate
-from loadtest.bench.figures import Bench
+from loadtest.bench.commits import WINDOWS, Calibration
+from loadtest.bench.figures import Bench, Figures
 from loadtest.bench.growth.alive import wake
 from loadtest.bench.growth.size import SHARES
 from loadtest.bench.oneset import OneSet, one_set
@@ -77,22 +78,31 @@ class Timed(Peer):
         self.failures.append(str(error))
 
 
-async def compare(bench: Bench, *, calibrate_s: float = CALIBRATE_S, run_s: float = RUN_S) -> list[Compared]:
-    """Calibrate, predict, run and compare."""
+async def compare(
+    bench: Bench, *, calibrate_s: float = CALIBRATE_S, run_s: float = RUN_S, windows: Sequence[int] = WINDOWS
+) -> list[Compared]:
+    """Calibrate, run, predict and compare."""
+    seen: dict[float, list[tuple[float, float]]] = {part: [] for part in PARTS}
     async with one_set(await asyncio.to_thread(bench.scratch, "check")) as one:
+        calibration = Calibration(one, windows)
         bench.say("calibrating")
-        found = await calibrate(one, seconds=calibrate_s)
-        factors = found["factors"]
-        service = queue.Service(found["fixed_ms"] / 1e3, found["per_row_us"] / 1e6, BATCH_ROWS, factors)
-        carried = min(found["opens_per_second"], service.capacity)
-        seen: dict[float, list[tuple[float, float]]] = {part: [] for part in PARTS}
+        await calibration.sweep(calibrate_s)
+        found = calibration.figures()
+        carried = min(found["opens_per_second"], _service(found).capacity)
         for number in range(ROUNDS):
             for part, runs in seen.items():
                 bench.say(f"round {number + 1}, {part:.0%} of {carried:,.0f} opens/s")
                 runs.append(await open_loop(one, part * carried, run_s))
+            # Again between the runs: noise that comes and goes meets what is predicted from as it meets what is seen.
+            await calibration.sweep(calibrate_s / ROUNDS)
         if not await fill.adds_up(one):
             raise InvariantBroken("paid_in_is_claimed", "the claims of the check do not add up")
+    service = _service(calibration.figures())
     return [_compared(service, part, part * carried, runs) for part, runs in seen.items()]
+
+
+def _service(found: Figures) -> queue.Service:
+    return queue.Service(found["fixed_ms"] / 1e3, found["per_row_us"] / 1e6, BATCH_ROWS, found["factors"])
 
 
 def _compared(service: queue.Service, part: float, rate: float, runs: list[tuple[float, float]]) -> Compared:
