@@ -24,9 +24,10 @@ from setnode.limits import BATCH_ROWS
 
 WINDOWS: Final = (1, 4, 16, 64, 200, 600, 2_000, 4_000)
 KEPT_FACTORS = 200
+WEIGHED_SLOTS = 4
 FEWEST, LEAST_OPENS = 50, 2_000
 """Envelopes and opens of one measurement."""
-_SIZES = (
+_SIZE = (
     "SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::bigint FROM pg_partition_tree($1::regclass) WHERE isleaf"
 )
 
@@ -65,12 +66,11 @@ class Calibration:
         self._one = one
         self._watch = Stopwatch(one)
         self._rates: dict[int, list[float]] = {window: [] for window in windows}
-        self._opened = self._envelopes = self._written = 0
-        self._grown = [0, 0]
+        self._opened = self._written = 0
 
     async def sweep(self, seconds: float) -> None:
         """Let batches of all sizes come for about `seconds`."""
-        lsn, before = await self._one.scalar("SELECT pg_current_wal_lsn()"), await self._sizes()
+        lsn = await self._one.scalar("SELECT pg_current_wal_lsn()")
         self._watch.counting = True
         for window, rates in self._rates.items():
             until = time.perf_counter() + seconds / len(self._rates)
@@ -78,14 +78,11 @@ class Calibration:
                 rates.append(await self._fire(window))
         self._watch.counting = False
         self._written += await self._one.scalar("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), $1)::bigint", lsn)
-        after = await self._sizes()
-        self._grown = [sum(one) - old for one, old in zip(zip(self._grown, after, strict=True), before, strict=True)]
 
     def figures(self) -> Figures:
         """Return the fitted service and what a claim costs."""
         service = queue.fit(self._watch.batches, BATCH_ROWS)
         rates = {window: statistics.median(some) for window, some in self._rates.items() if some}
-        claim, envelope = self._grown
         return {
             "fixed_ms": service.fixed_s * 1e3,
             "per_row_us": service.per_row_s * 1e6,
@@ -95,8 +92,6 @@ class Calibration:
             "opens_per_second": max(rates.values()),
             "rates": [{"in_flight": window, "opens_per_second": rate} for window, rate in rates.items()],
             "wal_bytes_per_claim": self._written / self._opened,
-            "disk_bytes_per_claim": claim / self._opened,
-            "disk_bytes_per_envelope": envelope / self._envelopes,
         }
 
     async def _fire(self, window: int) -> float:
@@ -104,20 +99,30 @@ class Calibration:
         some = await wake(self._one, max(FEWEST, window))
         shares = min(SHARES, max(4, LEAST_OPENS // len(some)))
         self._opened += len(some) * shares
-        self._envelopes += len(some)
         return await fire(self._one.node, round_robin(some, shares), window)
 
-    async def _sizes(self) -> list[int]:
-        return [await self._one.scalar(_SIZES, table) for table in ("claim", "envelope")]
+
+async def weigh_rows(one: OneSet, claims: int) -> Figures:
+    """Return bytes of disk, indexes included, of a claim and of a header.
+
+    In a few tables of tens of thousands of rows: in small ones most of it is pages made ahead and not used yet.
+    """
+    before = [await one.scalar(_SIZE, table) for table in ("claim", "envelope")]
+    filled = await fill.fill_days(one, claims, days=1, shares=SHARES, slots=range(WEIGHED_SLOTS))
+    after = [await one.scalar(_SIZE, table) for table in ("claim", "envelope")]
+    claim, envelope = (now - old for now, old in zip(after, before, strict=True))
+    return {"disk_bytes_per_claim": claim / filled, "disk_bytes_per_envelope": envelope * SHARES / filled}
 
 
-async def measure(bench: Bench, *, seconds: float, windows: Sequence[int] = WINDOWS) -> Figures:
+async def measure(bench: Bench, *, seconds: float, windows: Sequence[int] = WINDOWS, claims: int = 200_000) -> Figures:
     """Calibrate a SET of its own."""
     async with one_set(await asyncio.to_thread(bench.scratch, "commit")) as one:
         calibration = Calibration(one, windows)
         await calibration.sweep(seconds)
+        bench.say("what a row weighs")
+        rows = await weigh_rows(one, claims)
         bench.audit("commit", holds=await fill.adds_up(one))
-    return calibration.figures()
+    return {**calibration.figures(), **rows}
 
 
 async def _measure(bench: Bench) -> Figures:

@@ -72,17 +72,22 @@ async def copy_headers(one: OneSet, headers: Sequence[Terms]) -> None:
         await connection.close()
 
 
-async def fill_days(one: OneSet, claims: int, *, days: int = 2, shares: int = 20) -> int:
-    """Fill the last `days` days with sold-out envelopes, `claims` claims in all; returns how many were written."""
+async def fill_days(
+    one: OneSet, claims: int, *, days: int = 2, shares: int = 20, slots: Sequence[int] | None = None
+) -> int:
+    """Fill the last `days` days with sold-out envelopes, `claims` claims in all; returns how many were written.
+
+    They go into all slots, or those given.
+    """
     connection = await postgres.connect(one.owner)
     written = 0
-    slots = one.tables.slots
-    per_leaf = max(1, claims // (days * slots * shares))
+    slots = range(one.tables.slots) if slots is None else slots
+    per_leaf = max(1, claims // (days * len(slots) * shares))
     try:
         for back in range(days):
             day = one.today - timedelta(days=back)
             at = from_ms(one.node.clock.now_ms() - back * DAY_MS).isoformat()
-            for slot in range(slots):
+            for slot in slots:
                 ids = [make_id(day, secrets.randbelow(10**10), slot) for _ in range(per_leaf)]
                 for kind, columns, text in (
                     (Kind.ENVELOPE, _HEADER, _header_lines(ids, slot, shares, at)),

@@ -50,7 +50,7 @@ async def test_payouts_drain(bench: Bench) -> None:
 
 async def test_commits_are_calibrated(bench: Bench) -> None:
     """A group commit has a fixed part and one per row, and leaves bytes behind."""
-    found = await commits.measure(bench, seconds=0.1, windows=FEW)
+    found = await commits.measure(bench, seconds=0.1, windows=FEW, claims=8_000)
     assert found["fixed_ms"] > 0
     assert found["wal_bytes_per_claim"] > 50
     assert all(one.holds for one in bench.audits), bench.audits
