@@ -25,6 +25,9 @@ from envelope.errors import Refused
 OPENS, BATCHES, MOST_OPENS = 40_000, 6_000, 1_500_000
 """A prediction rests on so many opens in so many batches: slow batches are rare, and all opens in one meet the same."""
 WARM_UP = 2_000
+SPREAD_FROM, SPREAD_LEAST = 16, 100
+"""The spread is taken from batches of at least so many rows, if there are enough of them: a scheduler that looks away
+for milliseconds makes a batch of one ten times as long, and one of a thousand hardly longer."""
 QUANTILES = (0.5, 0.9, 0.99)
 
 
@@ -104,30 +107,30 @@ def predict(service: Service, rate: float, *, seed: int = 1) -> Latency:
 def fit(batches: Sequence[tuple[int, float]], most: int) -> Service:
     """Fit a service to measured (rows, seconds).
 
-    Least squares on the medians of classes of like size, each weighted by the rows it served: one slow batch in a
-    hundred moves the factors, where it belongs, and not the line. Raises Refused for too few batches.
+    Least squares on the relative error of the medians of classes of like size, every class alike: one slow batch in
+    a hundred moves the factors, where it belongs, and not the line, and a class does not count more because its
+    batches are small and many. Raises Refused where all batches are of one size.
     """
     classes: dict[int, list[tuple[int, float]]] = {}
     for rows, seconds in batches:
         classes.setdefault(int(math.log2(rows) * 2), []).append((rows, seconds))
     points = [
-        (sum(rows for rows, _ in some) / len(some), quantile([seconds for _, seconds in some], 0.5), len(some))
+        (sum(rows for rows, _ in some) / len(some), quantile([seconds for _, seconds in some], 0.5))
         for some in classes.values()
     ]
     if len(points) < 2:  # noqa: PLR2004 - a line
         raise Refused("too_few_batches", "the service time of a batch cannot be fitted: all batches were of one size")
-    # A relative error counts alike in small and large batches.
-    weights = [count / seconds**2 for _, seconds, count in points]
+    weights = [1 / seconds**2 for _, seconds in points]
     whole = sum(weights)
-    mean_rows = sum(w * rows for w, (rows, _, _) in zip(weights, points, strict=True)) / whole
-    mean_s = sum(w * seconds for w, (_, seconds, _) in zip(weights, points, strict=True)) / whole
-    spread = sum(w * (rows - mean_rows) ** 2 for w, (rows, _, _) in zip(weights, points, strict=True))
-    lean = sum(
-        w * (rows - mean_rows) * (seconds - mean_s) for w, (rows, seconds, _) in zip(weights, points, strict=True)
-    )
+    mean_rows = sum(w * rows for w, (rows, _) in zip(weights, points, strict=True)) / whole
+    mean_s = sum(w * seconds for w, (_, seconds) in zip(weights, points, strict=True)) / whole
+    spread = sum(w * (rows - mean_rows) ** 2 for w, (rows, _) in zip(weights, points, strict=True))
+    lean = sum(w * (rows - mean_rows) * (seconds - mean_s) for w, (rows, seconds) in zip(weights, points, strict=True))
     per_row = max(1e-7, lean / spread)
     fixed = max(1e-5, mean_s - per_row * mean_rows)
-    ratios = sorted(seconds / (fixed + per_row * rows) for rows, seconds in batches)
+    large = [one for one in batches if one[0] >= SPREAD_FROM]
+    enough = large if len(large) >= SPREAD_LEAST else batches
+    ratios = sorted(seconds / (fixed + per_row * rows) for rows, seconds in enough)
     mean = sum(ratios) / len(ratios)
     return Service(fixed * mean, per_row * mean, most, [one / mean for one in ratios])
 
