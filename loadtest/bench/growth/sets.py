@@ -61,6 +61,8 @@ async def measure(bench: Bench, size: Size) -> Figures:
     cpu_us: dict[int, list[float]] = {count: [] for count in range(1, SETS + 1)}
     async with Stack(StackConfig(data=data, port=0, sets=SETS, servers=1)) as stack, _slices(stack) as slices:
         access, senders = find(data), (f"host-{number}" for number in itertools.count())
+        bench.say("warming up")
+        await _turn(access, slices, senders, size)  # a backend's first touch of every table costs three times an open
         for number in range(size.set_rounds):
             for count, runs in cpu_us.items():
                 bench.say(f"round {number + 1}, {count} of {SETS} SETs at work")
