@@ -32,6 +32,7 @@ COMMANDS = {
     "Measure": {
         "bench": "durable opens a second, inside one SET and over HTTP",
         "loadtest": "simulated people at New Year's Eve, then the audit",
+        "plan": "how many SETs, servers and disks a load needs",
     },
     "Prove": {
         "audit": "prove that not one fen appeared or vanished",
@@ -41,7 +42,7 @@ COMMANDS = {
 """Name and one line, by group. A command is `command` in `cluster.commands.<name>`."""
 
 
-_MEASURES = {"bench": "loadtest.bench", "loadtest": "loadtest.load"}
+_MEASURES = {"bench": "loadtest.bench", "loadtest": "loadtest.load", "plan": "loadtest.plan.command"}
 """Commands that stand elsewhere, with what they measure by."""
 
 

@@ -39,15 +39,23 @@ class Line:
     def __init__(self) -> None:
         self.wanted = asyncio.Event()
         self._queue: deque[Bundle] = deque()
+        self._orders = 0
+
+    @property
+    def fills_a_call(self) -> bool:
+        """Whether there is enough for a whole call to the wallet: waiting for more would gain nothing."""
+        return self._orders >= PAY_BATCH
 
     def put(self, bundle: Bundle) -> None:
         """Line up."""
         self._queue.append(bundle)
+        self._orders += len(bundle.orders)
         self.wanted.set()
 
     def put_back(self, bundles: Sequence[Bundle]) -> None:
         """Return to the head of the line what was taken and could not be tried."""
         self._queue.extendleft(reversed(bundles))
+        self._orders += sum(len(bundle.orders) for bundle in bundles)
         self.wanted.set()
 
     def take(self) -> list[Bundle]:
@@ -57,6 +65,7 @@ class Line:
         while self._queue and (not taken or size + len(self._queue[0].orders) <= PAY_BATCH):
             taken.append(self._queue.popleft())
             size += len(taken[-1].orders)
+        self._orders -= size
         if not self._queue:
             self.wanted.clear()
         return taken

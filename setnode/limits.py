@@ -59,7 +59,8 @@ PAY_BATCH = 2_000
 """Orders of one call to the wallet."""
 PAY_GATHER_S = 0.1
 """A worker that has just paid lets this much gather: a credit costs less in a batch of hundreds, and nobody waits."""
-PAY_WORKERS = 2
+PAY_WORKERS = 4
+"""Calls to the wallet at once: while one commits the next are on their way, as long as there is enough to pay."""
 PAY_QUEUE = 500
 """Committed batches kept in memory for paying; what exceeds it is read back from Postgres, where all of it stands."""
 PAY_UNANSWERED = 50_000

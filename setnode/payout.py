@@ -146,7 +146,7 @@ class Payouts:
         failures, paid_at = 0, 0.0
         while True:
             await line.wanted.wait()
-            if time.monotonic() - paid_at < PAY_GATHER_S:
+            if not line.fills_a_call and time.monotonic() - paid_at < PAY_GATHER_S:
                 await asyncio.sleep(PAY_GATHER_S)
             bundles = line.take()
             paid_at = time.monotonic()

@@ -38,6 +38,10 @@ def _http(sections: Sections, contender: str, other: str) -> float:
     return float(contenders[contender]["median"] / contenders[other]["median"])
 
 
+def _median(contenders: Mapping[str, Any], one: str, other: str) -> float:
+    return float(contenders[one]["median"] / contenders[other]["median"])
+
+
 RATIOS: Final[tuple[Ratio, ...]] = (
     Ratio(
         "hot100_vs_pessimistic",
@@ -98,6 +102,31 @@ RATIOS: Final[tuple[Ratio, ...]] = (
         "open loop at 50 % of saturation, p99 ms",
         20.0,
         lambda s: p99_ms_at(s["latency"], 0.5),
+        most=True,
+    ),
+    Ratio(
+        "full_vs_empty",
+        "opens/s, a month of full day tables / empty tables",
+        0.85,
+        lambda s: _median(s["growth"]["tables"]["opens_per_second"], "full", "empty"),
+    ),
+    Ratio(
+        "cpu_1_vs_4_sets",
+        "CPU of an open, 1 SET at work / 4 SETs",
+        0.9,
+        lambda s: _median(s["growth"]["sets"]["cpu_us_per_open"], "1", "4"),
+    ),
+    Ratio(
+        "payout_vs_open",
+        "credits/s drained / opens/s committed",
+        1.0,
+        lambda s: float(s["payouts"]["credits_per_second"] / s["payouts"]["opens_per_second"]),
+    ),
+    Ratio(
+        "bytes_per_envelope",
+        "bytes of a live envelope of 20 shares, half opened",
+        3_000,
+        lambda s: float(s["memory"]["bytes"]["half"]["resident"]),
         most=True,
     ),
 )

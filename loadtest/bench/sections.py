@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from loadtest.bench import connections, engine, http, latency, plots
+from loadtest.bench import commits, connections, cpu, engine, growth, http, latency, memory, payouts, plots
 from loadtest.bench.figures import Section
 
 SECTIONS: Final = (
@@ -10,4 +10,9 @@ SECTIONS: Final = (
     Section("http", "opens through the gateway, beside the same server without", http.measure, http.rows, plots.http),
     Section("connections", "what connections cost a lock", connections.measure, connections.rows, plots.connections),
     Section("latency", "open loop at shares of saturation", latency.measure, latency.rows, latency.plots),
+    commits.SECTION,
+    growth.SECTION,
+    memory.SECTION,
+    cpu.SECTION,
+    payouts.SECTION,
 )

@@ -1,0 +1,147 @@
+"""What one group commit costs, by its size: in time, log and disk.
+
+Question: how long does a transaction of n claims take, from gathering to the last answer, and what does a claim leave
+behind? Workload: opens inside one SET, round robin over many envelopes, with 1 to 4,000 in flight, so that batches of
+every size come. Sketch: fixed 2 ms (two turns of the loop, round trips, fsync), 15 µs a claim; 250 bytes of log and as
+many of table and indexes. `loadtest.plan` fits its model of a SET to these.
+"""
+
+import asyncio
+import statistics
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from loadtest.bench import fill, pictures
+from loadtest.bench.figures import Bench, Figures, Row, Section
+from loadtest.bench.growth.alive import wake
+from loadtest.bench.growth.size import SHARES
+from loadtest.bench.oneset import OneSet, fire, one_set, round_robin
+from loadtest.plan import queue
+from setnode.batch import ClaimBatch
+from setnode.limits import BATCH_ROWS
+
+WINDOWS: Final = (1, 4, 16, 64, 200, 600, 2_000, 4_000)
+KEPT_FACTORS = 200
+WEIGHED_SLOTS = 4
+FEWEST, LEAST_OPENS = 50, 2_000
+"""Envelopes and opens of one measurement."""
+_SIZE = (
+    "SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::bigint FROM pg_partition_tree($1::regclass) WHERE isleaf"
+)
+
+
+class Stopwatch:
+    """Times every batch of a SET, while `counting`, from when it is gathered until all in it are answered."""
+
+    def __init__(self, one: OneSet) -> None:
+        self.batches: list[tuple[int, float]] = []
+        self.counting = False
+        self._since: dict[int, float] = {}
+        lane: Any = one.node.claim_lane
+        self._gather, self._done = lane.gather, lane.done
+        lane.gather, lane.done = self.gather, self.done
+
+    def gather(self, skip: set[int]) -> ClaimBatch | None:
+        """Stand before the lane's own."""
+        started = time.perf_counter()
+        batch: ClaimBatch | None = self._gather(skip)
+        if batch is not None:
+            self._since[id(batch)] = started
+        return batch
+
+    def done(self, batch: ClaimBatch, result: Any) -> None:
+        """Stand before the lane's own."""
+        self._done(batch, result)
+        seconds = time.perf_counter() - self._since.pop(id(batch))
+        if self.counting:
+            self.batches.append((len(batch), seconds))
+
+
+class Calibration:
+    """Finds out what batches of all sizes cost; `sweep` as often as wanted, then `figures`."""
+
+    def __init__(self, one: OneSet, windows: Sequence[int] = WINDOWS) -> None:
+        self._one = one
+        self._watch = Stopwatch(one)
+        self._rates: dict[int, list[float]] = {window: [] for window in windows}
+        self._opened = self._written = 0
+
+    async def sweep(self, seconds: float) -> None:
+        """Let batches of all sizes come for about `seconds`."""
+        lsn = await self._one.scalar("SELECT pg_current_wal_lsn()")
+        self._watch.counting = True
+        for window, rates in self._rates.items():
+            until = time.perf_counter() + seconds / len(self._rates)
+            while time.perf_counter() < until:
+                rates.append(await self._fire(window))
+        self._watch.counting = False
+        self._written += await self._one.scalar("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), $1)::bigint", lsn)
+
+    def figures(self) -> Figures:
+        """Return the fitted service and what a claim costs."""
+        service = queue.fit(self._watch.batches, BATCH_ROWS)
+        rates = {window: statistics.median(some) for window, some in self._rates.items() if some}
+        return {
+            "fixed_ms": service.fixed_s * 1e3,
+            "per_row_us": service.per_row_s * 1e6,
+            "most": service.most,
+            "factors": [queue.quantile(service.factors, (one + 0.5) / KEPT_FACTORS) for one in range(KEPT_FACTORS)],
+            "batches": len(self._watch.batches),
+            "opens_per_second": max(rates.values()),
+            "rates": [{"in_flight": window, "opens_per_second": rate} for window, rate in rates.items()],
+            "wal_bytes_per_claim": self._written / self._opened,
+        }
+
+    async def _fire(self, window: int) -> float:
+        # As many envelopes as are in flight: in a batch each open is another envelope's, which costs most.
+        some = await wake(self._one, max(FEWEST, window))
+        shares = min(SHARES, max(4, LEAST_OPENS // len(some)))
+        self._opened += len(some) * shares
+        return await fire(self._one.node, round_robin(some, shares), window)
+
+
+async def weigh_rows(one: OneSet, claims: int) -> Figures:
+    """Return bytes of disk, indexes included, of a claim and of a header.
+
+    In a few tables of tens of thousands of rows: in small ones most of it is pages made ahead and not used yet.
+    """
+    before = [await one.scalar(_SIZE, table) for table in ("claim", "envelope")]
+    filled = await fill.fill_days(one, claims, days=1, shares=SHARES, slots=range(WEIGHED_SLOTS))
+    after = [await one.scalar(_SIZE, table) for table in ("claim", "envelope")]
+    claim, envelope = (now - old for now, old in zip(after, before, strict=True))
+    return {"disk_bytes_per_claim": claim / filled, "disk_bytes_per_envelope": envelope * SHARES / filled}
+
+
+async def measure(bench: Bench, *, seconds: float, windows: Sequence[int] = WINDOWS, claims: int = 200_000) -> Figures:
+    """Calibrate a SET of its own."""
+    async with one_set(await asyncio.to_thread(bench.scratch, "commit")) as one:
+        calibration = Calibration(one, windows)
+        await calibration.sweep(seconds)
+        bench.say("what a row weighs")
+        rows = await weigh_rows(one, claims)
+        bench.audit("commit", holds=await fill.adds_up(one))
+    return {**calibration.figures(), **rows}
+
+
+async def _measure(bench: Bench) -> Figures:
+    return await measure(bench, seconds=8 if bench.quick else 40)
+
+
+def _rows(figures: Figures) -> Iterable[Row]:
+    line = f"{figures['fixed_ms']:.1f} ms + {figures['per_row_us']:.0f} µs a claim"
+    yield Row("one group commit", line, f"fitted to {figures['batches']:,} batches of up to {figures['most']:,}")
+    disk = f"{figures['disk_bytes_per_claim']:.0f} bytes of table and indexes"
+    yield Row("a claim leaves", f"{figures['wal_bytes_per_claim']:.0f} bytes of log", disk)
+
+
+def _plots(figures: Figures, folder: Path) -> Sequence[str]:
+    words = pictures.Axes("Opens a second by opens in flight, one SET", "in flight", "opens/s", log=True)
+    rates = [one["opens_per_second"] for one in figures["rates"]]
+    return (
+        pictures.lines(folder / "commit.svg", words, [one["in_flight"] for one in figures["rates"]], {"SET": rates}),
+    )
+
+
+SECTION: Final = Section("commit", "a group commit by its size: time, log, disk", _measure, _rows, _plots)

@@ -1,0 +1,133 @@
+"""Fills day tables past the setnode: headers and claims by COPY, straight into the leaves, as the owner.
+
+Sketch: a claim is 75 bytes of text, 110 of table and 110 of two indexes; Postgres takes about 200,000 a second on one
+core, so the 10^7 of a full run take a minute. The money adds up here too: an envelope that is filled is sold out.
+"""
+
+import io
+import secrets
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from envelope.split import SPLIT_VERSION, Split
+from envelope.terms import Kind as TermsKind
+from envelope.terms import Terms
+from loadtest.bench.oneset import OneSet
+from runtime import postgres
+from runtime.clock import from_ms
+from schema import names
+from schema.names import Kind
+from sharding.ids import make_id
+
+SHARE_FEN = 100
+DAY_MS = 86_400_000
+_HEADER = (
+    "envelope_id", "slot", "sender", "kind", "split", "split_version", "total_fen", "shares", "greeting", "created_at",
+    "opens_at", "expires_at", "seed", "create_key", "named",
+)  # fmt: skip
+_CLAIM = ("envelope_id", "slot", "seq", "shares", "kind", "user_id", "amount_fen", "claimed_at")
+
+
+def draft(day: date, count: int, shares: int, slots: int, now_ms: int) -> list[Terms]:
+    """Return terms of `count` new envelopes, their slots in turn, every share worth SHARE_FEN."""
+    serials = {secrets.randbelow(10**10) for _ in range(count)}
+    while len(serials) < count:
+        serials.add(secrets.randbelow(10**10))
+    return [
+        Terms(
+            envelope_id=make_id(day, serial, number % slots),
+            sender="sender",
+            kind=TermsKind.EQUAL,
+            split=Split.EQUAL,
+            split_version=SPLIT_VERSION,
+            total_fen=shares * SHARE_FEN,
+            count=shares,
+            greeting="",
+            created_at_ms=now_ms,
+            opens_at_ms=now_ms,
+            expires_at_ms=now_ms + DAY_MS,
+            seed=secrets.token_bytes(32),
+            create_key=secrets.token_hex(16),
+        )
+        for number, serial in enumerate(serials)
+    ]
+
+
+async def copy_headers(one: OneSet, headers: Sequence[Terms]) -> None:
+    """Write headers with their due entries: envelopes as alive as any, asleep until somebody opens them."""
+    connection = await postgres.connect(one.owner)
+    try:
+        rows = (
+            (
+                terms.envelope_id, terms.slot, terms.sender, terms.kind.value, terms.split.value, terms.split_version,
+                terms.total_fen, terms.count, terms.greeting, from_ms(terms.created_at_ms), from_ms(terms.opens_at_ms),
+                from_ms(terms.expires_at_ms), terms.seed.hex(), terms.create_key, False,
+            )
+            for terms in headers
+        )  # fmt: skip
+        await connection.copy_records_to_table("envelope", records=rows, columns=_HEADER)
+        due = ((from_ms(terms.expires_at_ms), terms.envelope_id) for terms in headers)
+        await connection.copy_records_to_table("due", records=due, columns=("expires_at", "envelope_id"))
+    finally:
+        await connection.close()
+
+
+async def fill_days(
+    one: OneSet, claims: int, *, days: int = 2, shares: int = 20, slots: Sequence[int] | None = None
+) -> int:
+    """Fill the last `days` days with sold-out envelopes, `claims` claims in all; returns how many were written.
+
+    They go into all slots, or those given.
+    """
+    connection = await postgres.connect(one.owner)
+    written = 0
+    slots = range(one.tables.slots) if slots is None else slots
+    per_leaf = max(1, claims // (days * len(slots) * shares))
+    try:
+        for back in range(days):
+            day = one.today - timedelta(days=back)
+            at = from_ms(one.node.clock.now_ms() - back * DAY_MS).isoformat()
+            for slot in slots:
+                ids = [make_id(day, secrets.randbelow(10**10), slot) for _ in range(per_leaf)]
+                for kind, columns, text in (
+                    (Kind.ENVELOPE, _HEADER, _header_lines(ids, slot, shares, at)),
+                    (Kind.CLAIM, _CLAIM, _claim_lines(ids, slot, shares, at)),
+                ):
+                    schema, _, leaf = names.leaf(kind, slot, day).partition(".")
+                    source = io.BytesIO(text.encode("ascii"))
+                    await connection.copy_to_table(leaf, schema_name=schema, source=source, columns=columns)
+                written += per_leaf * shares
+    finally:
+        await connection.close()
+    return written
+
+
+async def adds_up(one: OneSet) -> bool:
+    """Say whether no envelope gave more than it holds and every claim that was opened has its payout intent.
+
+    Only a SET without a wallet keeps its intents. Filled envelopes have no due entry and no intent.
+    """
+    connection = await postgres.connect(one.owner)
+    try:
+        wrong: int = await connection.fetchval(
+            "SELECT count(*) FROM (SELECT e.total_fen - sum(c.amount_fen) AS left_fen, count(*) AS opens, e.shares"
+            " FROM claim c JOIN envelope e USING (envelope_id, slot) GROUP BY e.envelope_id, e.total_fen, e.shares) log"
+            " WHERE left_fen < 0 OR opens > shares OR (opens = shares AND left_fen <> 0)"
+        )
+        lacking: int = await connection.fetchval(
+            "SELECT (SELECT count(*) FROM claim c JOIN due d USING (envelope_id))"
+            " - (SELECT coalesce(sum(cardinality(seqs)), 0) FROM payout_batch)"
+        )
+    finally:
+        await connection.close()
+    return wrong == 0 and lacking == 0
+
+
+def _header_lines(ids: Sequence[int], slot: int, shares: int, at: str) -> str:
+    more = f"{slot}\tsender\tequal\tequal\t{SPLIT_VERSION}\t{shares * SHARE_FEN}\t{shares}\t\t{at}\t{at}\t2092-12-31"
+    return "".join(f"{one}\t{more}\t{one:064d}\t{one:032d}\tf\n" for one in ids)
+
+
+def _claim_lines(ids: Sequence[int], slot: int, shares: int, at: str) -> str:
+    tails = [f"{slot}\t{seq}\t{shares}\topen\tuser-{seq}\t{SHARE_FEN}\t{at}\n" for seq in range(shares)]
+    return "".join(f"{one}\t{tail}" for one in ids for tail in tails)

@@ -1,0 +1,202 @@
+"""One SET inside the process of the benchmark, with day tables and a wallet as a section wants them.
+
+Real Postgres and memcached; the setnode runs in our own loop, so that opens reach its room without HTTP and links.
+Everything that was started has ended when the block is left, however it is left.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from cluster import ports, roles
+from cluster.memcached import Memcached, MemcachedSpec
+from cluster.postgres import Postgres, PostgresSpec
+from cluster.services import Service, ServiceSpec
+from envelope.errors import InvariantBroken
+from runtime import postgres
+from runtime.clock import SystemClock
+from schema.day_tables import DayTables
+from schema.migrate import migrate_set, migrate_wallet
+from setnode.request import OUTCOMES
+from setnode.service import Setnode, SetnodeSettings, running
+from sharding.ids import business_date
+from sharding.slots import TABLES_PER_DATABASE
+from sharding.topology import ServerSpec, SetSpec, Topology, dump
+from wire.messages import Op
+from wire.server import Peer
+
+LINK_KEY = "bench"
+WINDOW = 8_000
+"""Opens in flight where a section wants the SET saturated."""
+NOBODY = "http://127.0.0.1:1"
+
+Opens = Iterable[tuple[int, str]]
+"""(envelope ID, user)."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The day tables of a SET: how many slots it holds, and how many days, today the last of them."""
+
+    slots: int = 100
+    days: int = 1
+
+    @property
+    def leaves(self) -> int:
+        """Tables that hold rows: two for each slot and day, and one of guests for each database and day."""
+        return self.days * (2 * self.slots + self.slots // TABLES_PER_DATABASE)
+
+
+@dataclass
+class OneSet:
+    """A running SET. `owner` is its DSN as owner; `wallet` and its Postgres are None where there is none."""
+
+    node: Setnode
+    owner: str
+    tables: Tables
+    postgres: Postgres
+    wallet: Service | None = None
+    wallet_postgres: Postgres | None = None
+
+    @property
+    def today(self) -> date:
+        """The business day whose envelopes are made here."""
+        return business_date(self.node.clock.now())
+
+    async def scalar(self, query: str, *args: Any) -> Any:
+        """Ask the SET's Postgres, as owner."""
+        return await _scalar(self.owner, query, *args)
+
+    async def wallet_scalar(self, query: str) -> Any:
+        """Ask the wallet's Postgres, as auditor; None where there is no wallet."""
+        bank = self.wallet_postgres
+        return None if bank is None else await _scalar(bank.dsn(roles.AUDIT, roles.DATABASE), query)
+
+    async def tidy(self) -> None:
+        """Leave no vacuum and no checkpoint to be done in the middle of what is measured next."""
+        connection = await postgres.connect(self.postgres.dsn("postgres", roles.DATABASE))
+        try:
+            await connection.execute("VACUUM")
+            await connection.execute("CHECKPOINT")
+        finally:
+            await connection.close()
+
+
+async def _scalar(dsn: str, query: str, *args: Any) -> Any:
+    connection = await postgres.connect(dsn)
+    try:
+        return await connection.fetchval(query, *args)
+    finally:
+        await connection.close()
+
+
+class Answers(Peer):
+    """Counts answers by outcome and wakes the sender when half of the window is free."""
+
+    def __init__(self, window: int) -> None:
+        super().__init__("bench")
+        self.outcomes: dict[str, int] = {}
+        self.in_flight = 0
+        self.roomy = asyncio.Event()
+        self._half = window // 2
+        self._names = [outcome.value for outcome in OUTCOMES]
+
+    def reply(self, number: int, *values: Any) -> None:
+        """Count an outcome."""
+        del number
+        self._count(self._names[values[0]])
+
+    def fail(self, number: int, error: BaseException) -> None:
+        """Count a failure."""
+        del number
+        self._count(getattr(error, "code", type(error).__name__))
+
+    def _count(self, name: str) -> None:
+        self.outcomes[name] = self.outcomes.get(name, 0) + 1
+        self.in_flight -= 1
+        if self.in_flight <= self._half:
+            self.roomy.set()
+
+
+async def fire(node: Setnode, opens: Opens, window: int = WINDOW) -> float:
+    """Send opens, up to `window` in flight; every one must win. Returns how many a second were committed."""
+    peer = Answers(window)
+    number = 0
+    started = time.perf_counter()
+    for number, (envelope_id, user) in enumerate(opens, 1):
+        if peer.in_flight >= window:
+            peer.roomy.clear()
+            await peer.roomy.wait()
+        peer.in_flight += 1
+        node.room.handle(peer, number, Op.OPEN, [envelope_id, user, True, None])
+    while peer.in_flight:
+        peer.roomy.clear()
+        await peer.roomy.wait()
+    seconds = time.perf_counter() - started
+    if peer.outcomes != {"opened": number}:
+        raise InvariantBroken("every_open_wins", f"{peer.outcomes} where {number} opened were expected")
+    return number / seconds
+
+
+def round_robin(envelope_ids: Sequence[int], shares: int, *, first: int = 0) -> Opens:
+    """Open `shares` of every envelope, one of each in turn, by users numbered from `first`."""
+    return ((one, f"user-{number}") for number in range(first, first + shares) for one in envelope_ids)
+
+
+@asynccontextmanager
+async def one_set(folder: Path, tables: Tables = Tables(), *, wallet: bool = False) -> AsyncIterator[OneSet]:
+    """Start one SET of one server, in this process, for the block."""
+    async with AsyncExitStack() as stack:
+        server = await _server(stack, folder, "set")
+        cache = Memcached(MemcachedSpec("memcached", folder / "memcached", folder / "memcached.log"))
+        stack.push_async_callback(cache.stop)
+        await cache.start()
+        owner = server.dsn(roles.OWNER, roles.DATABASE)
+        await migrate_set(owner)
+        first = business_date(SystemClock().now()) - timedelta(days=tables.days - 1)
+        databases = range(tables.slots // TABLES_PER_DATABASE)
+        await DayTables(owner, databases).ensure(first, ahead_days=tables.days - 1)
+        bank = await _server(stack, folder, "wallet") if wallet else None
+        payer = await _wallet(stack, folder, bank) if bank else None
+        only = SetSpec("set-1", (ServerSpec("set-1-a", NOBODY),))
+        url = payer.url if payer else NOBODY
+        topology = folder / "topology.json"
+        dump(Topology(version=1, slots=tables.slots, sets=(only,), wallet_url=url), topology)
+        settings = SetnodeSettings(
+            listen="127.0.0.1:0",
+            topology=str(topology),
+            set="set-1",
+            server="set-1-a",
+            postgres_dsn=server.dsn(roles.SETNODE, roles.DATABASE),
+            memcached=cache.address,
+            wallet_url=url,
+            link_key=LINK_KEY,
+            password_key="bench",  # noqa: S106 - a throw-away database
+        )
+        node = await stack.enter_async_context(running(settings))
+        yield OneSet(node, owner, tables, server, payer, bank)
+
+
+async def _server(stack: AsyncExitStack, folder: Path, kind: str) -> Postgres:
+    passwords = {name: secrets.token_hex(8) for name in roles.roles_of(kind)}
+    server = Postgres(PostgresSpec(kind, folder / "pg" / kind, folder / f"pg-{kind}.log", passwords))
+    stack.push_async_callback(server.stop, "immediate")
+    await server.start()
+    await roles.ensure_roles(server)
+    return server
+
+
+async def _wallet(stack: AsyncExitStack, folder: Path, server: Postgres) -> Service:
+    await migrate_wallet(server.dsn(roles.OWNER, roles.DATABASE))
+    env = {"HONGBAO_POSTGRES_DSN": server.dsn(roles.WALLET, roles.DATABASE), "HONGBAO_LINK_KEY": LINK_KEY}
+    spec = ServiceSpec("wallet", "wallet", ports.LOOPBACK, ports.free_port(), env, folder / "wallet.log")
+    service = Service(spec)
+    stack.push_async_callback(service.stop)
+    await service.start()
+    return service

@@ -1,0 +1,70 @@
+"""`python -m loadtest.bench.sampled`: a setnode that notes, a thousand times a CPU second, what it is doing.
+
+SIGUSR1 begins, SIGUSR2 ends and writes {component: samples} as JSON to the file named in BENCH_SAMPLES. The timer
+counts the CPU time of the process (ITIMER_PROF), so that what waits is not seen and every sample stands for as much
+CPU. The interpreter hands the signal over between two instructions: time inside C (asyncpg, msgspec, the event loop)
+counts for the Python that called it, and time in the event loop itself for nobody, which is `loop and sockets`.
+"""
+
+import json
+import os
+import runpy
+import signal
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+INTERVAL_S = 0.001
+OTHER: Final = "loop and sockets"
+COMPONENTS: Final = (
+    ("payout", ("setnode.payout", "setnode.bundles", "wire.wallet", "wire.link", "wire.orders")),
+    ("actor", ("setnode.actor", "setnode.registry", "setnode.room", "setnode.request", "envelope.")),
+    ("link", ("wire.server", "aiohttp.")),
+    ("admission", ("setnode.admission", "pymemcache", "concurrent.futures")),
+    ("commit", ("setnode.store", "setnode.claims", "setnode.committer", "setnode.batch")),
+    ("services", ("setnode.", "runtime.", "schema.")),
+)
+"""Who a frame belongs to, by the beginning of its module's name; the innermost frame that anybody claims decides."""
+_THROUGH = ("runtime.postgres", "runtime.process", "uvloop", "asyncpg", "asyncio", "threading")
+"""Plumbing: whoever called it is meant."""
+
+_seen: Counter[str] = Counter()
+
+
+def component(modules: list[str]) -> str:
+    """Return the component of a stack, its modules from the innermost outwards."""
+    for module in modules:
+        if not module.startswith(_THROUGH):
+            for name, beginnings in COMPONENTS:
+                if module.startswith(beginnings):
+                    return name
+    return OTHER
+
+
+def _sample(_: int, frame: FrameType | None) -> None:
+    modules = []
+    while frame is not None:
+        modules.append(frame.f_globals.get("__name__", ""))
+        frame = frame.f_back
+    _seen[component(modules)] += 1
+
+
+def _begin(_: int, __: FrameType | None) -> None:
+    _seen.clear()
+    signal.setitimer(signal.ITIMER_PROF, INTERVAL_S, INTERVAL_S)
+
+
+def _end(_: int, __: FrameType | None) -> None:
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    target = Path(os.environ["BENCH_SAMPLES"])
+    draft = target.with_suffix(".draft")
+    draft.write_text(json.dumps(_seen), encoding="utf-8")
+    draft.replace(target)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPROF, _sample)
+    signal.signal(signal.SIGUSR1, _begin)
+    signal.signal(signal.SIGUSR2, _end)
+    runpy.run_module("setnode", run_name="__main__")

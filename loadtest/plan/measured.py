@@ -1,0 +1,102 @@
+"""The figures a plan is made from: read from a bench file, or measured here and now in about half a minute."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from envelope.errors import Refused
+from loadtest.bench import commits, cpu, memory, payouts
+from loadtest.bench.figures import Bench, Figures
+from loadtest.plan.queue import Service
+
+COMMIT_S = 8.0
+CPU_ENVELOPES, CPU_S = 1_000, 3
+WEIGHED = 5_000
+NEEDED = ("commit", "cpu", "memory", "payouts")
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """What one machine of `cores` cores does. CPU in µs per open, over HTTP, payout included; sizes in bytes."""
+
+    cores: int
+    fixed_ms: float
+    per_row_us: float
+    most: int
+    factors: list[float]
+    opens_per_second: float
+    gateway_us: float
+    setnode_us: float
+    postgres_us: float
+    wallet_us: float
+    credits_per_second: float
+    wal_per_claim: float
+    disk_per_claim: float
+    disk_per_envelope: float
+    envelope_bytes: float
+    share_bytes: float
+    request_bytes: float
+
+    @property
+    def service(self) -> Service:
+        """The model of a SET's commits."""
+        return Service(self.fixed_ms / 1e3, self.per_row_us / 1e6, self.most, self.factors)
+
+    @property
+    def set_capacity(self) -> float:
+        """Opens a second of one SET on a machine like this: what its commits carry, and what its cores can compute.
+
+        The first was measured without links and payouts, the second counts them.
+        """
+        return min(self.opens_per_second, self.cores * 1e6 / (self.setnode_us + self.postgres_us))
+
+
+def read(path: Path) -> Measured:
+    """Take the figures of `./run bench --json`; raises Refused where the file lacks a section."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return _of(found["sections"], int(found["machine"]["cores"]))
+    except (OSError, ValueError) as error:
+        raise Refused("bench_file_unreadable", f"{path} cannot be read as a bench file: {error}") from error
+    except KeyError as error:
+        needed = " ".join(f"--only {one}" for one in NEEDED)
+        raise Refused(
+            "bench_file_short", f"{path} has no figure {error}; make it by: ./run bench {needed} --json {path}"
+        ) from error
+
+
+async def measure(bench: Bench) -> Measured:
+    """Measure on this machine what a plan needs; smaller and rougher than `./run bench`."""
+    bench.say("measuring group commits")
+    sections: dict[str, Any] = {"commit": await commits.measure(bench, seconds=COMMIT_S)}
+    bench.say("measuring CPU over HTTP")
+    sections["cpu"] = await cpu.measure(bench, envelopes=CPU_ENVELOPES, seconds=CPU_S)
+    bench.say("measuring payouts")
+    sections["payouts"] = await payouts.measure(bench, payouts.Size(2_000, 20, 1))
+    bench.say("weighing envelopes")
+    weights = {kind: await memory.weigh_one(kind, WEIGHED) for kind in ("fresh", "full", "waiting")}
+    sections["memory"] = {"bytes": {kind: {"resident": one} for kind, one in weights.items()}}
+    if not all(one.holds for one in bench.audits):
+        raise Refused("money_wrong", "the money of a measurement does not add up; a plan on it would be worth nothing")
+    return _of(sections, os.cpu_count() or 1)
+
+
+def _of(sections: Figures, cores: int) -> Measured:
+    commit, per_open, weights = sections["commit"], sections["cpu"]["us_per_open"], sections["memory"]["bytes"]
+    return Measured(
+        cores=cores,
+        **{name: commit[name] for name in ("fixed_ms", "per_row_us", "most", "factors", "opens_per_second")},
+        gateway_us=per_open["gateway"],
+        setnode_us=per_open["setnode"],
+        postgres_us=per_open["Postgres of the SET"],
+        wallet_us=per_open["wallet"] + per_open["Postgres of the wallet"],
+        credits_per_second=sections["payouts"]["credits_per_second"],
+        wal_per_claim=commit["wal_bytes_per_claim"],
+        disk_per_claim=commit["disk_bytes_per_claim"],
+        disk_per_envelope=commit["disk_bytes_per_envelope"],
+        envelope_bytes=weights["fresh"]["resident"],
+        share_bytes=(weights["full"]["resident"] - weights["fresh"]["resident"]) / 20,
+        request_bytes=weights["waiting"]["resident"],
+    )

@@ -1,0 +1,148 @@
+"""Group commit as a queue: how long an open waits at a given rate.
+
+A SET serves in batches. Opens that arrive while a transaction runs wait for its end and go into the next one together,
+up to `most`; a batch of n takes S(n) = fixed + per_row * n, times a factor that varies (disk, scheduler). That is a
+bulk-service queue, M/G^[1,most]/1 with a service time that depends on the size of the batch: Bailey, "On queueing
+processes with bulk service" (J. R. Statist. Soc. B 16, 1954); Neuts, "A general class of bulk queues with Poisson
+input" (Ann. Math. Statist. 38, 1967), whose embedded Markov chain, the queue at the ends of service, is solved here.
+
+Derivation. Let q be the number waiting when a service ends. It takes n = min(q, most); where q = 0 the server waits
+for the next arrival and takes it alone, n = 1. During S(n) a Poisson number arrives: q' = q - n + Poisson(rate *
+S(n)). The stationary distribution of q follows by iterating that. An open that arrives u into a service waits what is
+left of it, then for the batches of those before it (none, unless more than `most` wait), then for its own, and is
+answered at its end. Without variation and far from the limits batches settle at n* = rate * fixed / (1 - rate *
+per_row), all of length T = fixed / (1 - rate * per_row), and the latency is uniform between T and 2 T: p50 = 1.5 T,
+p99 = 1.99 T. The server is saturated at `most` / S(most); a utilisation of 50 % is half of that rate.
+"""
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from envelope.errors import Refused
+
+OPENS, BATCHES, MOST_OPENS = 40_000, 6_000, 1_500_000
+"""A prediction rests on so many opens in so many batches: slow batches are rare, and all opens in one meet the same."""
+WARM_UP = 2_000
+SPREAD_FROM, SPREAD_LEAST = 16, 100
+"""The spread is taken from batches of at least so many rows, if there are enough of them: a scheduler that looks away
+for milliseconds makes a batch of one ten times as long, and one of a thousand hardly longer."""
+QUANTILES = (0.5, 0.9, 0.99)
+
+
+@dataclass(frozen=True)
+class Service:
+    """What a batch of n costs: `fixed_s + per_row_s * n`, times one of `factors` (equally likely, mean 1)."""
+
+    fixed_s: float
+    per_row_s: float
+    most: int
+    factors: Sequence[float] = (1.0,)
+
+    def mean_s(self, rows: int) -> float:
+        """Return how long a batch of `rows` takes on average."""
+        return self.fixed_s + self.per_row_s * rows
+
+    @property
+    def capacity(self) -> float:
+        """Opens a second at which the queue begins to grow without end."""
+        return self.most / self.mean_s(self.most)
+
+
+@dataclass(frozen=True)
+class Latency:
+    """What an open meets at `rate` a second; `cycle_s` is the mean length of a service, `rows` its mean size."""
+
+    rate: float
+    utilisation: float
+    rows: float
+    cycle_s: float
+    p50_s: float
+    p90_s: float
+    p99_s: float
+
+
+def fluid(service: Service, rate: float) -> tuple[float, float]:
+    """Return (rows, seconds) of a batch in the steady state without variation: the closed form of the docstring."""
+    _check(service, rate)
+    cycle = service.fixed_s / (1 - rate * service.per_row_s)
+    rows = max(1.0, rate * cycle)
+    return rows, service.mean_s(1) if rows == 1.0 else cycle
+
+
+def predict(service: Service, rate: float, *, seed: int = 1) -> Latency:
+    """Predict the latency of opens that arrive at random, `rate` a second.
+
+    The embedded chain is walked, not inverted, because its service times may have any shape that was measured; of each
+    service all opens that it answers are known with their instants of arrival. A seed makes it the same every time.
+    Raises Refused where the rate is at or above the capacity: nothing is steady there.
+    """
+    _check(service, rate)
+    dice = random.Random(seed)
+    waiting: list[float] = []
+    now, served, busy, rows = 0.0, 0, 0.0, 0
+    seen: list[float] = []
+    upcoming = dice.expovariate(rate)
+    batches = 0
+    while len(seen) < OPENS or (batches < BATCHES and len(seen) < MOST_OPENS):
+        if not waiting:
+            now = upcoming
+            waiting.append(upcoming)
+            upcoming += dice.expovariate(rate)
+        batch, waiting = waiting[: service.most], waiting[service.most :]
+        length = service.mean_s(len(batch)) * dice.choice(service.factors)
+        now += length
+        while upcoming < now:
+            waiting.append(upcoming)
+            upcoming += dice.expovariate(rate)
+        served += len(batch)
+        if served > WARM_UP:
+            seen.extend(now - arrived for arrived in batch)
+            batches, busy, rows = batches + 1, busy + length, rows + len(batch)
+    p50, p90, p99 = (quantile(seen, one) for one in QUANTILES)
+    return Latency(rate, rate / service.capacity, rows / batches, busy / batches, p50, p90, p99)
+
+
+def fit(batches: Sequence[tuple[int, float]], most: int) -> Service:
+    """Fit a service to measured (rows, seconds).
+
+    Least squares on the relative error of the medians of classes of like size, every class alike: one slow batch in
+    a hundred moves the factors, where it belongs, and not the line, and a class does not count more because its
+    batches are small and many. Raises Refused where all batches are of one size.
+    """
+    classes: dict[int, list[tuple[int, float]]] = {}
+    for rows, seconds in batches:
+        classes.setdefault(int(math.log2(rows) * 2), []).append((rows, seconds))
+    points = [
+        (sum(rows for rows, _ in some) / len(some), quantile([seconds for _, seconds in some], 0.5))
+        for some in classes.values()
+    ]
+    if len(points) < 2:  # noqa: PLR2004 - a line
+        raise Refused("too_few_batches", "the service time of a batch cannot be fitted: all batches were of one size")
+    weights = [1 / seconds**2 for _, seconds in points]
+    whole = sum(weights)
+    mean_rows = sum(w * rows for w, (rows, _) in zip(weights, points, strict=True)) / whole
+    mean_s = sum(w * seconds for w, (_, seconds) in zip(weights, points, strict=True)) / whole
+    spread = sum(w * (rows - mean_rows) ** 2 for w, (rows, _) in zip(weights, points, strict=True))
+    lean = sum(w * (rows - mean_rows) * (seconds - mean_s) for w, (rows, seconds) in zip(weights, points, strict=True))
+    per_row = max(1e-7, lean / spread)
+    fixed = max(1e-5, mean_s - per_row * mean_rows)
+    large = [one for one in batches if one[0] >= SPREAD_FROM]
+    enough = large if len(large) >= SPREAD_LEAST else batches
+    ratios = sorted(seconds / (fixed + per_row * rows) for rows, seconds in enough)
+    mean = sum(ratios) / len(ratios)
+    return Service(fixed * mean, per_row * mean, most, [one / mean for one in ratios])
+
+
+def quantile(values: Sequence[float], part: float) -> float:
+    """Return the value below which `part` of all lie."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+
+
+def _check(service: Service, rate: float) -> None:
+    if rate <= 0 or rate >= service.capacity:
+        raise Refused(
+            "rate_unsteady", f"{rate:,.0f} opens/s is not between 0 and the capacity, {service.capacity:,.0f}"
+        )

@@ -1,0 +1,70 @@
+"""The sections on growth, commits, memory and payouts run at a tiny size, and their money adds up."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loadtest.bench import commits, memory, payouts
+from loadtest.bench.figures import Bench
+from loadtest.bench.growth import SECTION, section
+from loadtest.bench.growth.size import TINY
+from loadtest.plan import check
+
+pytestmark = pytest.mark.timeout(180)
+
+FEW = (1, 8, 64)
+"""Opens in flight."""
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    # Not pytest's own folder: the account that Postgres runs as may not enter it.
+    with tempfile.TemporaryDirectory(prefix="hongbao-test-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield Bench(folder, quick=True, say=lambda _: None)
+
+
+async def test_growth_is_measured(bench: Bench, tmp_path: Path) -> None:
+    """All three questions are answered, every audit holds, and pictures are drawn the same twice."""
+    found = await section.grow(bench, TINY)
+    assert [point["alive"] for point in found["alive"]["points"]] == [50, 100]
+    assert found["tables"]["claims"] == 4_000
+    assert set(found["sets"]["cpu_us_per_open"]) == {"1", "2", "3", "4"}
+    assert all(one.holds for one in bench.audits), bench.audits
+    assert len(list(SECTION.rows(found))) == 8
+    names = list(SECTION.plots(found, tmp_path))
+    first = [(tmp_path / name).read_bytes() for name in names]
+    assert [(tmp_path / name).read_bytes() for name in SECTION.plots(found, tmp_path)] == first
+
+
+async def test_payouts_drain(bench: Bench) -> None:
+    """A backlog that grew while the wallet was away is paid to the fen."""
+    found = await payouts.measure(bench, payouts.TINY)
+    assert found["opens_per_second"] > 0
+    assert found["credits_per_second"] > 0
+    assert all(one.holds for one in bench.audits), bench.audits
+
+
+async def test_commits_are_calibrated(bench: Bench) -> None:
+    """A group commit has a fixed part and one per row, and leaves bytes behind."""
+    found = await commits.measure(bench, seconds=0.1, windows=FEW, claims=8_000)
+    assert found["fixed_ms"] > 0
+    assert found["wal_bytes_per_claim"] > 50
+    assert all(one.holds for one in bench.audits), bench.audits
+
+
+async def test_the_model_is_compared_with_a_run(bench: Bench) -> None:
+    """The check ends with a prediction and what was seen at each load; how near they are is the machine's affair."""
+    found = await check.compare(bench, calibrate_s=0.3, run_s=0.1, windows=FEW)
+    assert [one.part for one in found] == [0.3, 0.5, 0.7]
+    assert all(one.seen_p99_ms > 0 and one.predicted_p99_ms > 0 for one in found)
+
+
+async def test_envelopes_have_a_weight() -> None:
+    """Who has opened weighs more, and an envelope asleep weighs next to nothing by Python's own account."""
+    fresh, full = await memory.weigh_one("fresh:traced", 500), await memory.weigh_one("full:traced", 500)
+    assert 300 < fresh < full < 10_000
+    assert await memory.weigh_one("asleep:traced", 2_000) < 300

@@ -1,0 +1,120 @@
+"""The model of group commit, against a discrete-event simulation, Neuts' chain and the closed form."""
+
+import heapq
+import math
+import random
+
+import pytest
+
+from envelope.errors import Refused
+from loadtest.plan.queue import Service, fit, fluid, predict, quantile
+
+STEADY = Service(fixed_s=0.002, per_row_s=20e-6, most=2_000)
+NOISY = Service(fixed_s=0.002, per_row_s=20e-6, most=2_000, factors=[0.8] * 80 + [1.8] * 20)
+
+
+def simulate(service: Service, rate: float, arrivals: int, seed: int) -> list[float]:
+    """Every arrival and every end of service is an event; written without the embedded chain."""
+    dice = random.Random(seed)
+    events: list[tuple[float, str]] = [(dice.expovariate(rate), "arrival")]
+    line: list[float] = []
+    served: list[float] = []
+    batch: list[float] = []
+    left, busy = arrivals, False
+    while events:
+        now, what = heapq.heappop(events)
+        if what == "arrival":
+            line.append(now)
+            left -= 1
+            if left:
+                heapq.heappush(events, (now + dice.expovariate(rate), "arrival"))
+        else:
+            served += [now - arrived for arrived in batch]
+            busy = False
+        if line and not busy:
+            batch, line, busy = line[: service.most], line[service.most :], True
+            length = service.mean_s(len(batch)) * dice.choice(service.factors)
+            heapq.heappush(events, (now + length, "end"))
+    return served
+
+
+@pytest.mark.parametrize("service", [STEADY, NOISY], ids=["steady", "noisy"])
+@pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7])
+def test_the_model_says_what_a_simulation_of_every_event_shows(service: Service, part: float) -> None:
+    """Median and p99 predicted are those of an independent simulation, within a tenth."""
+    rate = part * service.capacity
+    said, seen = (
+        predict(service, rate),
+        simulate(service, rate, max(60_000, int(6_000 * fluid(service, rate)[0])), seed=2),
+    )
+    assert said.p50_s == pytest.approx(quantile(seen, 0.5), rel=0.1)
+    assert said.p99_s == pytest.approx(quantile(seen, 0.99), rel=0.1)
+
+
+@pytest.mark.parametrize("part", [0.3, 0.5, 0.7])
+def test_without_variation_it_is_the_closed_form(part: float) -> None:
+    """Batches settle at rate * T with T = fixed / (1 - rate * per_row), and latency is uniform between T and 2 T."""
+    said = predict(STEADY, rate := part * STEADY.capacity)
+    rows, cycle = fluid(STEADY, rate)
+    assert said.rows == pytest.approx(rows, rel=0.05)
+    assert said.cycle_s == pytest.approx(cycle, rel=0.05)
+    assert said.p50_s == pytest.approx(1.5 * cycle, rel=0.1)
+    assert said.p99_s == pytest.approx(1.99 * cycle, rel=0.15)
+
+
+def test_batches_are_as_the_embedded_chain_says() -> None:
+    """The mean size of a batch is that of the stationary distribution of Neuts' chain."""
+    service = Service(fixed_s=0.001, per_row_s=50e-6, most=40)
+    rate = 0.6 * service.capacity
+    waiting = stationary(service, rate, states=200)
+    rows = sum(chance * (min(number, service.most) or 1) for number, chance in enumerate(waiting))
+    assert predict(service, rate).rows == pytest.approx(rows, rel=0.03)
+
+
+def stationary(service: Service, rate: float, states: int) -> list[float]:
+    """The distribution of the number waiting at the end of a service: q' = q - n + Poisson(rate * S(n))."""
+    steps = []
+    for waiting in range(states):
+        taken = min(waiting, service.most) or 1
+        mean = rate * service.mean_s(taken)
+        left = max(0, waiting - service.most)
+        steps.append([0.0] * left + [poisson(mean, number) for number in range(states - left)])
+    now = [1.0] + [0.0] * (states - 1)
+    for _ in range(300):
+        now = [sum(now[one] * steps[one][other] for one in range(states)) for other in range(states)]
+    return now
+
+
+def poisson(mean: float, number: int) -> float:
+    return math.exp(number * math.log(mean) - mean - math.lgamma(number + 1))
+
+
+def test_whoever_comes_alone_waits_for_nobody() -> None:
+    """At next to no load an open takes the time of a batch of one."""
+    said = predict(STEADY, 1.0)
+    assert said.p50_s == pytest.approx(STEADY.mean_s(1), rel=1e-6)
+    assert said.rows == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, STEADY.capacity, 2 * STEADY.capacity])
+def test_a_rate_that_no_queue_survives_is_refused(rate: float) -> None:
+    """At or past the capacity there is no answer, and none is made up."""
+    with pytest.raises(Refused, match="capacity"):
+        predict(STEADY, rate)
+
+
+def test_fit_finds_what_made_the_batches() -> None:
+    """Fixed part, part per row and spread come back from batches drawn with them."""
+    dice = random.Random(3)
+    sizes = [dice.choice([1, 4, 20, 100, 500, 1_500]) for _ in range(4_000)]
+    drawn = [(size, NOISY.mean_s(size) * dice.choice(NOISY.factors)) for size in sizes]
+    found = fit(drawn, NOISY.most)
+    assert found.fixed_s == pytest.approx(NOISY.fixed_s, rel=0.05)
+    assert found.per_row_s == pytest.approx(NOISY.per_row_s, rel=0.05)
+    assert quantile(found.factors, 0.9) == pytest.approx(1.8, rel=0.05)
+
+
+def test_batches_of_one_size_say_nothing() -> None:
+    """A line through one point is no line."""
+    with pytest.raises(Refused, match="one size"):
+        fit([(10, 0.001), (10, 0.002)], 100)
