@@ -1,4 +1,4 @@
-"""The command: runs sections, writes JSON and plots, shows tables; fails where the money or a promise does not hold."""
+"""The command: runs sections, reports; fails where the money or a promise does not hold."""
 
 import asyncio
 import json
@@ -14,11 +14,10 @@ from typing import Any
 
 import click
 import uvloop
-from rich.box import SIMPLE
 from rich.console import Console
 from rich.status import Status
-from rich.table import Table
 
+from loadtest.bench import report
 from loadtest.bench.figures import Bench, Section
 from loadtest.bench.ratios import RATIOS
 from loadtest.bench.sections import SECTIONS
@@ -28,9 +27,9 @@ from runtime import logs, process
 @click.command("bench")
 @click.option("--quick", is_flag=True, help="A tenth of the work and fewer rounds.")
 @click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write every figure to FILE.")
-@click.option("--plots", "pictures", type=click.Path(path_type=Path, file_okay=False), help="Draw plots into FOLDER.")
+@click.option("--report", "folder", type=click.Path(path_type=Path, file_okay=False), help="Tables, plots into FOLDER.")
 @click.option("--only", "names", multiple=True, type=click.Choice([one.name for one in SECTIONS]), help="One section.")
-def command(*, quick: bool, file: Path | None, pictures: Path | None, names: tuple[str, ...]) -> None:
+def command(*, quick: bool, file: Path | None, folder: Path | None, names: tuple[str, ...]) -> None:
     """Measure what durable opens cost here, against the other ways to do it.
 
     Uses scratch folders and leaves nothing behind. Exit status 0 when all money adds up and every promised ratio that
@@ -45,11 +44,9 @@ def command(*, quick: bool, file: Path | None, pictures: Path | None, names: tup
         raise KeyboardInterrupt from None
     if file is not None:
         file.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    if pictures is not None:
-        pictures.mkdir(parents=True, exist_ok=True)
-        for one in chosen:
-            one.plots(figures["sections"][one.name], pictures)
-    show(chosen, figures, Console())
+    if folder is not None:
+        report.write(folder, chosen, figures)
+    report.show(chosen, figures, Console())
     sys.exit(0 if figures["holds"] else 1)
 
 
@@ -91,30 +88,3 @@ def _sayer(status: Status, prefix: str) -> Any:
 def machine() -> dict[str, Any]:
     """Say what this ran on."""
     return {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
-
-
-def show(sections: Sequence[Section], figures: dict[str, Any], console: Console) -> None:
-    """Print the figures of all sections and the promised ratios."""
-    table = Table(box=SIMPLE, header_style="bold")
-    table.add_column("what")
-    table.add_column("figure", justify="right")
-    table.add_column("more")
-    for section in sections:
-        for row in section.rows(figures["sections"][section.name]):
-            table.add_row(row.what, row.figure, row.more)
-    console.print(table)
-    promises = Table(box=SIMPLE, header_style="bold")
-    for column in ("ratio", "value", "bar", "holds"):
-        promises.add_column(column, justify="left" if column == "ratio" else "right")
-    for ratio in RATIOS:
-        judged = figures["ratios"].get(ratio.key)
-        if judged is not None:
-            bar = f"{'≤' if ratio.most else '≥'} {ratio.bar:g}"
-            holds = "[green]yes[/green]" if judged["holds"] else "[red]no[/red]"
-            promises.add_row(ratio.what, f"{judged['value']:.2f}", bar, holds)
-    console.print(promises)
-    for audit in figures["audits"]:
-        if not audit["holds"]:
-            console.print(
-                f"[red]the money of {audit['section']} does not add up: {audit['unreconciled_fen']} fen[/red]"
-            )

@@ -1,0 +1,68 @@
+"""What a run tells: tables on the terminal, and a folder with the same as Markdown, the plots and all figures."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from loadtest.bench.figures import Section
+from loadtest.bench.ratios import RATIOS
+
+
+def show(sections: Sequence[Section], figures: dict[str, Any], console: Console) -> None:
+    """Print the figures of all sections and the promised ratios."""
+    table = Table(box=SIMPLE, header_style="bold")
+    table.add_column("what")
+    table.add_column("figure", justify="right")
+    table.add_column("more")
+    for section in sections:
+        for row in section.rows(figures["sections"][section.name]):
+            table.add_row(row.what, row.figure, row.more)
+    console.print(table)
+    promises = Table(box=SIMPLE, header_style="bold")
+    for column in ("ratio", "value", "bar", "holds"):
+        promises.add_column(column, justify="left" if column == "ratio" else "right")
+    for what, value, bar, holds in _promises(figures):
+        promises.add_row(what, value, bar, "[green]yes[/green]" if holds else "[red]no[/red]")
+    console.print(promises)
+    for audit in figures["audits"]:
+        if not audit["holds"]:
+            said = f"the money of {audit['section']} does not add up: {audit['unreconciled_fen']} fen"
+            console.print(f"[red]{said}[/red]")
+
+
+def write(folder: Path, sections: Sequence[Section], figures: dict[str, Any]) -> None:
+    """Write `figures.json`, the plots, and `README.md` that shows both."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "figures.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    (folder / "README.md").write_text("\n".join(_markdown(folder, sections, figures)) + "\n", encoding="utf-8")
+
+
+def _promises(figures: dict[str, Any]) -> Iterator[tuple[str, str, str, bool]]:
+    for ratio in RATIOS:
+        judged = figures["ratios"].get(ratio.key)
+        if judged is not None:
+            yield ratio.what, f"{judged['value']:,.2f}", f"{'≤' if ratio.most else '≥'} {ratio.bar:g}", judged["holds"]
+
+
+def _markdown(folder: Path, sections: Sequence[Section], figures: dict[str, Any]) -> Iterator[str]:
+    machine = figures["machine"]
+    yield "# One run of `./run bench`" + (" --quick" if figures["quick"] else "")
+    yield ""
+    yield f"{machine['cores']} cores, {machine['machine']}, Python {machine['python']}, {figures['seconds']:.0f} s in all."
+    yield "Every figure is in [figures.json](figures.json); [performance.md](../performance.md) tells what they mean."
+    yield from ("", "| ratio | value | bar | holds |", "| --- | ---: | ---: | --- |")
+    for what, value, bar, holds in _promises(figures):
+        yield f"| {what} | {value} | {bar} | {'yes' if holds else '**no**'} |"
+    for section in sections:
+        found = figures["sections"][section.name]
+        yield from ("", f"## {section.name}: {section.title}", "", "| what | figure | more |", "| --- | ---: | --- |")
+        for row in section.rows(found):
+            yield f"| {row.what.strip()} | {row.figure} | {row.more} |"
+        for picture in section.plots(found, folder):
+            name = Path(picture).name
+            yield from ("", f"![{name.removesuffix('.svg')}]({name})")
