@@ -53,7 +53,8 @@ def _markdown(folder: Path, sections: Sequence[Section], figures: dict[str, Any]
     machine = figures["machine"]
     yield "# One run of `./run bench`" + (" --quick" if figures["quick"] else "")
     yield ""
-    yield f"{machine['cores']} cores, {machine['machine']}, Python {machine['python']}, {figures['seconds']:.0f} s in all."
+    ran = f"{figures['seconds']:.0f} s in all"
+    yield f"{machine['cores']} cores, {machine['machine']}, Python {machine['python']}, {ran}."
     yield "Every figure is in [figures.json](figures.json); [performance.md](../performance.md) tells what they mean."
     yield from ("", "| ratio | value | bar | holds |", "| --- | ---: | ---: | --- |")
     for what, value, bar, holds in _promises(figures):
