@@ -56,6 +56,7 @@ class Creator:
         fetch: Callable[[int], Awaitable[ClaimLog | InvariantBroken | None]],
         adopt: Callable[[ClaimLog], None],
         holds: Callable[[int], bool],
+        has_tables: Callable[[int], Awaitable[bool]],
     ) -> None:
         self._wallet = wallet
         self._lane = lane
@@ -64,13 +65,17 @@ class Creator:
         self._fetch = fetch
         self._adopt = adopt
         self._holds = holds
+        self._has_tables = has_tables
 
     async def create(self, create: Create) -> tuple[bool, dict[str, Any]]:
         """Pay in and write the header.
 
-        Refused: `insufficient_funds`, `idempotency_key_reused`, `create_undone`. Unavailable: wallet or database
-        away, or `wrong_set`; repeating the call with the same key is always safe and completes what was begun.
+        Refused: `insufficient_funds`, `idempotency_key_reused`, `create_undone`. Unavailable: wallet or database away,
+        `wrong_set`, or `day_tables_missing` (before any money moves, if it is known by then); repeating the call with
+        the same key is always safe and completes what was begun.
         """
+        if not await self._has_tables(create.envelope_ids[0]):
+            raise Unavailable("day_tables_missing", "the tables of this business day are missing; operators know")
         replayed, envelope_id = await self._fund(create)
         if not self._holds(envelope_id):
             # The first attempt's ID is the wallet's word, not one of those that were checked at the door; and the

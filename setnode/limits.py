@@ -35,6 +35,8 @@ LOAD_SLOTS = 16
 (0.17 each), 32 take 9.2, all 250 take 101."""
 LOAD_READS = 4
 """Queries of one round, in turn over the days that wait: sealed by one commit and answered together."""
+DAYS_AGAIN_S = 1.0
+"""How often creates of a day without tables make us look for these: they may have been made a moment ago."""
 LOAD_PATIENCE_S = 5.0
 """A read that takes longer, or waits this long for its turn, has lost its server; the connection is thrown away and
 another one made."""

@@ -25,7 +25,14 @@ from setnode.committer import Committer
 from setnode.creates import CreateLane
 from setnode.creator import Creator
 from setnode.expiry import Expiry, ExpiryConfig
-from setnode.limits import CLAIM_CONNECTIONS, LOAD_PATIENCE_S, RECYCLE_AFTER, SERVICE_ROUND_S, SWEEP_AFTER_S
+from setnode.limits import (
+    CLAIM_CONNECTIONS,
+    DAYS_AGAIN_S,
+    LOAD_PATIENCE_S,
+    RECYCLE_AFTER,
+    SERVICE_ROUND_S,
+    SWEEP_AFTER_S,
+)
 from setnode.loader import Loader, fetch_logs
 from setnode.payout import READ_EVERY_S, Payouts
 from setnode.registry import Registry
@@ -117,6 +124,7 @@ class Setnode:
             fetch=self._fetch,
             adopt=self.registry.adopt,
             holds=self.holds,
+            has_tables=self._has_tables,
         )
         self.room = Room(self.registry, self.creator, password_key=key, holds=self.holds)
         self.expiry = Expiry(self._sessions["expiry"], self.registry, self.clock, self.owns, ExpiryConfig())
@@ -125,6 +133,8 @@ class Setnode:
         )
         self.rivals = Rivals(self._sessions["listen"], self.registry.distrust)
         self.days: set[date] = set()
+        self._looking = asyncio.Lock()
+        self._looked_at = -DAYS_AGAIN_S
 
     def holds(self, envelope_id: int) -> bool:
         """Say whether the envelope's database belongs to this SET."""
@@ -202,6 +212,26 @@ class Setnode:
 
     async def _look_at_days(self) -> None:
         self.days = await self._read(known_days)
+
+    async def _has_tables(self, envelope_id: int) -> bool:
+        """Say whether the envelope's day has tables. One not known is looked for again, by one at a time and seldom.
+
+        Raises Unavailable while nothing is known at all; nothing was written either way.
+        """
+        day = day_of(envelope_id)
+        if day in self.days:
+            return True
+        async with self._looking:
+            now = asyncio.get_running_loop().time()
+            if day not in self.days and now - self._looked_at >= DAYS_AGAIN_S:
+                self._looked_at = now
+                try:
+                    await self._look_at_days()
+                except Unavailable as away:
+                    raise Unavailable(away.code, away.detail, retry_after_s=away.retry_after_s) from away
+        if not self.days:
+            raise Unavailable("database_unavailable", "the database does not answer; try again shortly")
+        return day in self.days
 
     async def _read(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
         """Read on the connection that creates and services share, one at a time; raises Unavailable."""
