@@ -28,7 +28,7 @@ from loadtest import crowd, wrk
 from loadtest.bench import pictures
 from loadtest.bench.cputime import used_s
 from loadtest.bench.figures import Bench, Figures, Row, Section
-from loadtest.bench.settled import paid_out
+from loadtest.settled import paid_out
 
 NAMES: Final = {
     "gateway-1": "gateway",

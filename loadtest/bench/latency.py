@@ -24,7 +24,7 @@ from loadtest.bench.figures import Bench, Figures, Row
 from loadtest.histogram import Histogram, merged
 from loadtest.openloop.job import OPEN, Finding, Job, run_job
 from loadtest.openloop.opens import Guests, guests
-from loadtest.proof import contradicted, paid_out, settled
+from loadtest.proof import all_paid, contradicted, settled
 from loadtest.tally import Tally, Won
 
 SHARES_OF_SATURATION: Final = (0.25, 0.50, 0.75, 0.90)
@@ -61,7 +61,7 @@ class Run:
 
     async def _job(self, rate: float | None, seconds: float, opens: int) -> tuple[Finding, Tally]:
         some: Guests = await guests(self._access, opens)
-        await paid_out(self._access)
+        await all_paid(self._access)
         finding, tally = await run_job(Job(self._access.gateway_url, some, rate, seconds, CONNECTIONS), self._scratch)
         refused = {name: count for name, count in tally.results[OPEN].items() if name != "opened"}
         if tally.failures or refused:

@@ -59,8 +59,9 @@ def engine(figures: Figures, folder: Path) -> list[str]:
 def http(figures: Figures, folder: Path) -> list[str]:
     """Draw the contenders of section (b)."""
     medians = {HTTP_NAMES[name]: seen["median"] for name, seen in figures["contenders"].items()}
-    figure, axes = new(7.5, 2.4)
-    bars(axes, f"{figures['connections']} connections of wrk", medians, {HTTP_NAMES["ours"], HTTP_NAMES["create"]})
+    figure, axes = new(7.5, 2.9)
+    mine = {HTTP_NAMES[name] for name in ("ours", "ours_hot", "create")}
+    bars(axes, f"{figures['connections']} connections of wrk", medians, mine)
     return [save(figure, folder, "http")]
 
 
