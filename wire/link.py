@@ -28,6 +28,8 @@ MAX_FRAME_BYTES = 32 * 1024 * 1024
 EAGER_CALLS = 32
 """With more calls than this in flight a frame waits for company: each costs system calls and a wake-up at both ends."""
 GATHER_S = 0.001
+REPLIES_PER_TURN = 32
+"""Callers woken in one turn of the loop: the first of a large frame go on before the last are told."""
 SWEEP_S = 0.05
 LINK_PATH = "/link"
 
@@ -142,7 +144,9 @@ class Link:
         async for message in socket:
             if message.type is not aiohttp.WSMsgType.BINARY:
                 break
-            for reply in self._decode(message.data):
+            for place, reply in enumerate(self._decode(message.data), 1):
+                if not place % REPLIES_PER_TURN:
+                    await asyncio.sleep(0)
                 waiting = self._waiting.pop(reply[0], None)
                 if waiting is None or waiting[0].done():
                     continue
