@@ -30,7 +30,7 @@ COMMANDS = {
         "payout": "show payouts that are stuck, and drive them again",
     },
     "Measure": {
-        "bench": "durable opens a second, inside one SET and over HTTP",
+        "bench": "durable opens a second, beside every other way the field knows",
         "loadtest": "simulated people at New Year's Eve, then the audit",
         "plan": "how many SETs, servers and disks a load needs",
     },

@@ -14,6 +14,7 @@ from cluster.keys import Secrets
 from cluster.services import Service, ServiceSpec
 from cluster.stack import Stack
 from loadtest import crowd, wrk
+from loadtest.openloop import opens
 from loadtest.rival_server import Mode
 from loadtest.rivals.books import Books
 from runtime import postgres
@@ -57,10 +58,10 @@ class Ground:
 
     async def prepare(self, key: str, envelopes: int, shares: int) -> None:
         """Make envelopes over HTTP and write the opens of all their shares: round robin, or one after the other."""
-        made = await crowd.make(self.access, envelopes, shares)
+        made = await opens.create(self.access, envelopes, shares)
         path = self.data / f"opens-{key}.txt"
         await asyncio.to_thread(crowd.write_opens, self.access, made, path, shares, in_turn=key != "hot")
-        self.opens[key] = Prepared(key, [int(one["envelope_id"]) for one in made], shares, path)
+        self.opens[key] = Prepared(key, [int(one.envelope_id) for one in made], shares, path)
 
     def note(self, name: str, fired: wrk.Fired) -> None:
         """Keep what wrk saw."""

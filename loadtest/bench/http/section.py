@@ -35,10 +35,7 @@ async def measure(bench: Bench) -> Figures:
     bench.say("starting a stack")
     async with ground(bench.scratch("http"), size.seconds) as place:
         bench.say(f"making {size.many:,} envelopes of {crowd.SHARES} and {size.hot} of {HOT_SHARES:,} shares")
-        # Creates of the turns are paid from the same deposit.
-        creates = int(bench.rounds * size.seconds * _CREATES_PER_S)
-        await crowd.pay_in(place.access, size.many + creates)
-        await crowd.pay_in(place.access, size.hot, HOT_SHARES)
+        await crowd.pay_in(place.access, int(bench.rounds * size.seconds * _CREATES_PER_S))
         await place.prepare("many", size.many, crowd.SHARES)
         await place.prepare("hot", size.hot, HOT_SHARES)
         bench.say("pools of the lock")
