@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from audit.proof import AuditTarget, audit
 from audit.report import Report
@@ -47,14 +48,30 @@ class Access:
         """Return the variable that lets a process of ours make bearer tokens for itself."""
         return {"HONGBAO_TOKEN_KEY": self._secrets.key("TOKEN_KEY")}
 
+    def link_headers(self) -> dict[str, str]:
+        """Return what our own processes present to each other."""
+        return {"Authorization": f"Link {self._secrets.key('LINK_KEY')}"}
+
     @staticmethod
     def order_no() -> str:
         """Make the order number of a deposit; a repeat of the command is another deposit."""
         return f"D{uuid.uuid4().hex}"
 
     def set_dsn(self, name: str, role: str = roles.AUDIT) -> str:
-        """Return a role's DSN of one SET's database."""
+        """Return a role's DSN of one SET's database; raises Refused `unknown_set`."""
+        if name not in self._running.postgres:
+            raise Refused("unknown_set", f"there is no SET {name!r}; there are {', '.join(self._running.postgres)}")
         return self._running.postgres[name][role]
+
+    def superuser_dsn(self, server: str) -> str:
+        """Return the superuser's DSN of one database server (a SET's, or "wallet"): for backups and moves."""
+        any_role = urlsplit(self.set_dsn(server))
+        login = f"postgres:{quote(self.passwords(server)['postgres'], safe='')}"
+        return urlunsplit(any_role._replace(netloc=f"{login}@{any_role.hostname}:{any_role.port}"))
+
+    def passwords(self, server: str) -> dict[str, str]:
+        """Return the passwords by role of one database server."""
+        return self._secrets.passwords(server)
 
     @contextlib.asynccontextmanager
     async def wallet(self) -> AsyncIterator[WalletClient]:
@@ -72,11 +89,14 @@ class Access:
             keeping.cancel()
             await asyncio.wait({keeping})
 
-    async def audit(self, progress: Callable[[str, int], None] = lambda *_: None) -> Report:
-        """Prove everything, with the auditor's own role."""
+    async def audit(
+        self, progress: Callable[[str, int], None] = lambda *_: None, instead: Mapping[str, str] | None = None
+    ) -> Report:
+        """Prove everything, with the auditor's own role; `instead` gives other DSNs (of restored copies) by server."""
         topology = self.topology()
-        targets = [AuditTarget(one.name, self.set_dsn(one.name), _slots(topology, one.name)) for one in topology.sets]
-        return await audit(targets, self._running.postgres["wallet"][roles.AUDIT], progress)
+        dsns = {name: by_role[roles.AUDIT] for name, by_role in self._running.postgres.items()} | dict(instead or {})
+        targets = [AuditTarget(one.name, dsns[one.name], _slots(topology, one.name)) for one in topology.sets]
+        return await audit(targets, dsns["wallet"], progress)
 
 
 def find(data: Path | None) -> Access:

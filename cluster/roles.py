@@ -31,6 +31,18 @@ async def ensure_roles(postgres: Postgres) -> None:
             await connection.execute(f"{verb} ROLE {_plain(role)} LOGIN PASSWORD '{_plain(password)}'")
         if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", DATABASE):
             await connection.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER} STRATEGY file_copy")
+        # The DBA's reports log in as the audit, which reads and never writes.
+        await connection.execute(f"GRANT pg_monitor TO {AUDIT}")
+    finally:
+        await connection.close(timeout=CONNECT_S)
+    await _count_statements(postgres)
+
+
+async def _count_statements(postgres: Postgres) -> None:
+    connection = await asyncpg.connect(postgres.dsn(database=DATABASE), timeout=CONNECT_S, command_timeout=CONNECT_S)
+    try:
+        if "pg_stat_statements" in await connection.fetchval("SHOW shared_preload_libraries"):
+            await connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
     finally:
         await connection.close(timeout=CONNECT_S)
 

@@ -53,6 +53,10 @@ class Registry:
     def __len__(self) -> int:
         return len(self._actors)
 
+    def actors(self) -> list[Actor]:
+        """Return all actors as they are now."""
+        return list(self._actors.values())
+
     def offer(self, envelope_id: int, request: Request) -> None:
         """Hand a request to the envelope's actor, waking it from the database if need be."""
         actor = self._actors.get(envelope_id)

@@ -19,6 +19,7 @@ from runtime.periodic import Periodic
 from runtime.postgres import Session
 from runtime.settings import host_and_port
 from schema.day_tables import known_days
+from setnode.admin import add_admin
 from setnode.admission import Admission, AdmissionConfig
 from setnode.claims import ClaimLane
 from setnode.committer import Committer
@@ -169,6 +170,7 @@ class Setnode:
             app = web.Application()
             add_probes(app, self.readiness)
             add_link(app, self.room, key=self.settings.link_key)
+            add_admin(app, self.registry, self.clock, key=self.settings.link_key)
             async with HttpServer(app, *host_and_port(self.settings.listen)):
                 _log.info("setnode serves", server=self.settings.server, listen=self.settings.listen)
                 await stop.wait()
