@@ -39,7 +39,16 @@ class Access:
 
     def topology(self) -> Topology:
         """Read which SET holds which database."""
-        return load(Path(self._running.topology))
+        return load(self.topology_path)
+
+    @property
+    def topology_path(self) -> Path:
+        """The file that says so."""
+        return Path(self._running.topology)
+
+    def wallet_dsn(self, role: str = roles.AUDIT) -> str:
+        """Return a role's DSN of the wallet's database."""
+        return self._running.postgres["wallet"][role]
 
     def token(self, user: str) -> str:
         """Make a bearer token for an hour."""

@@ -28,6 +28,7 @@ COMMANDS = {
     },
     "Operate": {
         "payout": "show payouts that are stuck, and drive them again",
+        "topology": "which SET holds which database; move one",
     },
     "Measure": {
         "bench": "durable opens a second, inside one SET and over HTTP",

@@ -50,9 +50,11 @@ def hold(old: Topology, database: int) -> Topology:
     return old if name in old.held else successor(old, held=(*old.held, name))
 
 
-def settle(old: Topology, database: int, home: str) -> Topology:
-    """Let `database` be on SET `home` for all dates, and be served there."""
+def settle(old: Topology, database: int, home: str, since: date | None = None) -> Topology:
+    """Let `database` be on SET `home` for all dates (or from `since` on), and be served there."""
     name = database_name(database)
+    if since is not None:
+        return move_from(release(old, database), database, home, since)
     if name not in old.held and old.pins.get(name) == home:
         return old
     held = tuple(one for one in old.held if one != name)
