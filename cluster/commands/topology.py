@@ -97,7 +97,8 @@ async def _move(
     access: Access, database: str, to: str | None, day: date | None, *, live: bool, finish: bool, give_up: bool
 ) -> Outcome:
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(f"moving {database}", total=None)
 
         def tell(what: str, done: int, total: int) -> None:
