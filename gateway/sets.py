@@ -1,6 +1,7 @@
 """The SETs as the handlers see them: a call for an envelope goes to the server that has its actor."""
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +33,9 @@ class Sets:
         self._servers = Servers(key, tasks)
         self._servers.follow(self._file.current)
         self._found: dict[int, Link] = {}
+        self._tasks = tasks
         self._held = 0
+        self._looking: asyncio.Task[None] | None = None
         self._looked_at = 0.0
         self._newer = asyncio.Event()
         self.services = (
@@ -71,6 +74,8 @@ class Sets:
 
     def close(self) -> None:
         """Let go of all links."""
+        if self._looking is not None:
+            self._looking.cancel()
         self._servers.close()
 
     def _find(self, envelope_id: int) -> Link:
@@ -97,8 +102,7 @@ class Sets:
             raise _busy(known=error.outcome_known)
         loop = asyncio.get_running_loop()
         began, pause_s, known = loop.time(), HOLD_LOOK_S, error.outcome_known
-        self._held += 1
-        _holding.set(self._held)
+        self._count_held(1)
         try:
             while True:
                 self._look_again()
@@ -114,46 +118,50 @@ class Sets:
                 left_s = began + HOLD_S - loop.time()
                 if left_s <= 0:
                     raise _busy(known=known)
-                await self._wait_for_newer(min(pause_s, left_s))
-                pause_s *= 1.5
+                # Held by our own file, only a newer one can tell; refused by a server, it may know better in a moment.
+                await self._wait_for_newer(left_s if link is None else min(pause_s, left_s))
+                pause_s *= 2
         finally:
-            self._held -= 1
-            _holding.set(self._held)
+            self._count_held(-1)
             _held_for.observe(loop.time() - began)
 
+    def _count_held(self, more: int) -> None:
+        self._held += more
+        _holding.set(self._held)
+        if self._looking is None and self._held:
+            self._looking = self._tasks.create_task(self._look_while_held())
+
+    async def _look_while_held(self) -> None:
+        """Read the topology file for all that wait, often, as long as any does."""
+        while self._held:
+            self._look_again()
+            await asyncio.sleep(HOLD_LOOK_S)
+        self._looking = None
+
     async def _wait_for_newer(self, seconds: float) -> None:
-        """Wait until a newer topology was taken in, `seconds` at most; one of those who wait reads the file."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + seconds
-        while (left_s := end - loop.time()) > 0 and not self._look_again():
-            try:
-                async with asyncio.timeout(min(left_s, HOLD_LOOK_S)):
-                    await self._newer.wait()
-                return
-            except TimeoutError:
-                continue
+        """Wait until a newer topology was taken in, `seconds` at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._newer.wait()
 
-    def _look_again(self) -> bool:
-        """Read the topology file, unless somebody has just done so; say whether a newer one was taken in."""
+    def _look_again(self) -> None:
+        """Read the topology file, unless somebody has just done so."""
         now = asyncio.get_running_loop().time()
-        if now - self._looked_at < HOLD_LOOK_S / 2:
-            return False
-        self._looked_at = now
-        try:
-            return self._take_newer()
-        except Refused as refusal:
-            _log.warning("the topology file cannot be used", error=refusal.detail)
-            return False
+        if now - self._looked_at >= HOLD_LOOK_S / 2:
+            self._looked_at = now
+            try:
+                self._take_newer()
+            except Refused as refusal:
+                _log.warning("the topology file cannot be used", error=refusal.detail)
 
-    def _take_newer(self) -> bool:
+    def _take_newer(self) -> None:
         if not self._file.reload():
-            return False
+            return
         _log.info("topology reloaded", version=self.topology.version)
         self._servers.follow(self.topology)
         self._found.clear()
         self._newer.set()
         self._newer = asyncio.Event()
-        return True
 
     async def _watch(self) -> None:
         if self._servers.watch(self.topology):

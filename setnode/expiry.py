@@ -50,9 +50,9 @@ class ExpiryResult:
 
 
 class Expiry:
-    """`run_once` closes what is due and belongs to this server; `owns` says what does, `holds` what is on this SET.
+    """`run_once` closes what is due and belongs to this server; `owns` says what does, `serves` what is on this SET.
 
-    A row of `due` that is not on this SET any more is a copy that a move has left: the other SET has it, too.
+    A row of `due` that is not, any more, is a copy that a move has left: the other SET has it, too.
     """
 
     def __init__(
@@ -63,13 +63,13 @@ class Expiry:
         owns: Callable[[int], bool],
         config: ExpiryConfig | None = None,
         *,
-        holds: Callable[[int], bool] = lambda _: True,
+        serves: Callable[[int], bool] = lambda _: True,
     ) -> None:
         self._session = session
         self._registry = registry
         self._clock = clock
         self._owns = owns
-        self._holds = holds
+        self._serves = serves
         self.config = config or ExpiryConfig()
         self._round = asyncio.Lock()
         self._after = _START
@@ -101,7 +101,7 @@ class Expiry:
         due = {
             row["envelope_id"]: row["expires_at"]
             for row in rows
-            if self._owns(row["envelope_id"]) or (row["expires_at"] < adopted and self._holds(row["envelope_id"]))
+            if (self._owns(row["envelope_id"]) or row["expires_at"] < adopted) and self._serves(row["envelope_id"])
         }
         if not due:
             return ExpiryResult(len(rows), 0, 0)

@@ -41,6 +41,10 @@ class Holdings:
         spans = self._spans.get(envelope_id % 1000)
         return spans is not None and any(envelope_id in span for span in spans)
 
+    def serves(self, envelope_id: int) -> bool:
+        """Say whether the envelope is on this SET and may be written just now."""
+        return self.holds(envelope_id) and not self.topology.is_held(envelope_id)
+
     def admit(self, peer: Peer, envelope_id: int) -> None:
         """Raise Unavailable unless we serve this envelope: `wrong_set`, `being_moved`, `topology_outdated`.
 

@@ -128,7 +128,7 @@ class Setnode:
         )
         self.room = Room(self.registry, self.creator, password_key=key, admit=self.holdings.admit)
         self.expiry = Expiry(
-            self._sessions["expiry"], self.registry, self.clock, self.owns, ExpiryConfig(), holds=self.holds
+            self._sessions["expiry"], self.registry, self.clock, self.owns, ExpiryConfig(), serves=self.holdings.serves
         )
         self.sweeper = Sweeper(
             self._sessions["sweep"], wallet, self.clock, settings.server, self.holds, after_s=settings.sweep_after_s
