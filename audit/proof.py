@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache, partial
 from typing import Any
 
 from audit import queries
@@ -15,7 +16,7 @@ from audit.ordered import Ordered
 from audit.report import Report
 from runtime import postgres
 from schema.day_tables import known_days
-from sharding.ids import end_id, first_id
+from sharding.ids import day_of, end_id, first_id
 
 _ENVELOPES = queries.read("envelopes")
 _CLAIMS = queries.read("claims")
@@ -34,11 +35,19 @@ TICK = 1_000
 
 @dataclass(frozen=True)
 class AuditTarget:
-    """One SET: its name, the audit role's DSN, and the slots that live there."""
+    """One SET: its name, the audit role's DSN, and the slots that live there; `slots_on` where that hangs on the day.
+
+    What stands there of other slots is a copy, left by a move or on its way: it is somebody else's to prove.
+    """
 
     name: str
     dsn: str
     slots: Collection[int]
+    slots_on: Callable[[date], Collection[int]] | None = None
+
+    def on(self, day: date) -> list[int]:
+        """Return the slots that live there on a day, in rising order."""
+        return sorted(self.slots if self.slots_on is None else self.slots_on(day))
 
 
 async def audit(
@@ -55,7 +64,7 @@ async def audit(
         for target in targets:
             connection = await _snapshot(stack, target.dsn)
             days = await _prove_set(connection, before, target, report, later, progress)
-            covered.extend(first_id(day) // _DAY * 1000 + slot for day in days for slot in target.slots)
+            covered.extend(first_id(day) // _DAY * 1000 + slot for day in days for slot in target.on(day))
         for row in await before.fetch(_STRAYS, covered):
             stray(row, report)
     await _settle(wallet_dsn, later, report)
@@ -93,15 +102,15 @@ async def _prove_set(
     later: InFlight,
     progress: Callable[[str, int], None],
 ) -> list[date]:
-    waiting = await _waiting(connection, report)
+    waiting = await _waiting(connection, target, report)
     seen = 0
     days = sorted(await known_days(connection))
     for day in days:
-        low, high, slots = first_id(day), end_id(day), sorted(target.slots)
-        claims = Ordered.of(connection, _CLAIMS, low, high)
+        low, high, slots = first_id(day), end_id(day), target.on(day)
+        claims = Ordered.of(connection, _CLAIMS, low, high, slots)
         payouts = Ordered.of(wallet, _PAYOUTS, str(low), str(high), slots)
         funds = Ordered.of(wallet, _FUNDS, low, high, slots)
-        async for header in connection.cursor(_ENVELOPES, low, high, prefetch=500):
+        async for header in connection.cursor(_ENVELOPES, low, high, slots, prefetch=500):
             envelope_id = header["envelope_id"]
             own_claims, lost_claims = await claims.take(envelope_id)
             own_credits, lost_credits = await payouts.take(envelope_id)
@@ -123,12 +132,23 @@ async def _prove_set(
     return days
 
 
-async def _waiting(connection: Any, report: Report) -> dict[int, set[int]]:
+async def _waiting(connection: Any, target: AuditTarget, report: Report) -> dict[int, set[int]]:
     waiting: dict[int, set[int]] = defaultdict(set)
+    elsewhere = lru_cache(partial(_elsewhere, target))
     async for row in connection.cursor(_WAITING, prefetch=2_000):
+        if elsewhere(row["envelope_id"] // _DAY, row["envelope_id"] % 1000):
+            continue  # the SET that has it now has its intent, too; to pay it here as well is to pay it once
         waiting[row["envelope_id"]].add(row["seq"])
         report.sums.stuck += row["stuck"]
     return waiting
+
+
+def _elsewhere(target: AuditTarget, digits: int, slot: int) -> bool:
+    """Say whether a day (YYMMDD) and slot are on another SET; what has no day is here, to be found out."""
+    try:
+        return slot not in target.on(day_of(digits * _DAY))
+    except ValueError:
+        return False
 
 
 def _orphans(claims: Collection[Any], credits_: Collection[Any], funds: Collection[Any], report: Report) -> None:

@@ -30,6 +30,7 @@ COMMANDS = {
         "payout": "show payouts that are stuck, and drive them again",
         "dba": "what a SET's database costs, holds and is slow at; drain a server, pause a SET",
         "backup": "copy a SET with its log, and bring it back to any instant",
+        "topology": "which SET holds which database; move one",
     },
     "Measure": {
         "bench": "durable opens a second, beside every other way the field knows",

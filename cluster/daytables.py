@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from cluster.supervisor import Say
@@ -58,7 +59,7 @@ class DayTablesAhead:
         days = AHEAD_DAYS if ahead_days is None else ahead_days
         await asyncio.gather(
             *(
-                DayTables(dsn, topology.databases_of(name)).ensure(today, ahead_days=days)
+                DayTables(dsn, partial(topology.databases_of, name)).ensure(today, ahead_days=days)
                 for name, dsn in self._dsns.items()
             )
         )

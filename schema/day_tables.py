@@ -5,7 +5,7 @@ name comes round every month: while it still belongs to an older date, the new d
 mixing two months.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -45,10 +45,10 @@ WHERE n.nspname = ANY($1) AND c.relkind IN ('r', 'p')
 
 @dataclass(frozen=True)
 class DayTables:
-    """Makes day tables as the owner of the SET's database; `databases` are the xx this SET holds."""
+    """Makes day tables as the owner of the SET's database; `databases` are the xx this SET holds, or holds on a day."""
 
     dsn: str
-    databases: Collection[int]
+    databases: Collection[int] | Callable[[date], Collection[int]]
 
     async def ensure(self, today: date, *, ahead_days: int = AHEAD_DAYS) -> list[date]:
         """Make what is missing for today and the days ahead; returns the days made. Safe to run twice and by two.
@@ -64,7 +64,7 @@ class DayTables:
             for offset in range(ahead_days + 1):
                 day = today + timedelta(days=offset)
                 try:
-                    if await _make_day(connection, day, sorted(self.databases)):
+                    if await _make_day(connection, day, self._on(day)):
                         made.append(day)
                     _ahead.set(offset)
                 except (Refused, Unavailable) as failure:
@@ -77,6 +77,9 @@ class DayTables:
             return made
         finally:
             await connection.close(timeout=2.0)
+
+    def _on(self, day: date) -> list[int]:
+        return sorted(self.databases(day) if callable(self.databases) else self.databases)
 
 
 async def known_days(connection: Any) -> set[date]:

@@ -2,17 +2,20 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
-from datetime import date
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from envelope.errors import HongbaoError, Unavailable
 from envelope.terms import Terms
 from runtime import logs
 from runtime.postgres import is_lost
+from setnode.fences import moved_database, wrong_set
 from setnode.limits import CREATE_BATCH
 from setnode.store import insert_envelopes
 from sharding.ids import day_of
+from sharding.slots import database_of
+
+T = TypeVar("T")
 
 _NO_PARTITION = "23514"
 
@@ -20,10 +23,14 @@ _log = logs.get("setnode")
 
 
 class Inserted(NamedTuple):
-    """What a batch left in the database: the IDs that went in; those of `without_tables` have nowhere to go yet."""
+    """What a batch left in the database: the IDs that went in; those of `without_tables` have nowhere to go yet.
+
+    The database of those in `moved` has left this SET.
+    """
 
     written: set[int]
     without_tables: set[int]
+    moved: set[int]
 
 
 class CreateLane:
@@ -65,23 +72,29 @@ class CreateLane:
         """Insert the headers, their due entries and their guests: in one transaction, as long as all days have tables.
 
         Where one has none Postgres refuses the batch as a whole; then each day has a transaction of its own, so that
-        only the creates of that day fail. A batch spans two days around midnight, hardly ever more.
+        only the creates of that day fail. A batch spans two days around midnight, hardly ever more. The same by
+        database where one of them has left this SET.
         """
         headers = [terms for terms, _ in batch]
         try:
-            return Inserted(await insert_envelopes(connection, headers), set())
+            return Inserted(await insert_envelopes(connection, headers), set(), set())
         except Exception as error:
-            if not _lacks_tables(error):
+            moved = moved_database(error) is not None
+            if not moved and not _lacks_tables(error):
                 raise
-        done = Inserted(set(), set())
-        for day, group in _by_day(headers).items():
+        done = Inserted(set(), set(), set())
+        for part, group in _parted(headers, _database if moved else _day).items():
             try:
                 done.written.update(await insert_envelopes(connection, group))
             except Exception as error:
-                if not _lacks_tables(error):
+                ids = [terms.envelope_id for terms in group]
+                if moved_database(error) is not None:
+                    done.moved.update(ids)
+                elif _lacks_tables(error):
+                    _log.error("creates refused: their day has no tables", part=str(part), creates=len(group))
+                    done.without_tables.update(ids)
+                else:
                     raise
-                _log.error("creates refused: their day has no tables", day=str(day), creates=len(group))
-                done.without_tables.update(terms.envelope_id for terms in group)
         return done
 
     def done(self, batch: list[tuple[Terms, asyncio.Future[bool]]], result: Inserted) -> None:
@@ -90,6 +103,8 @@ class CreateLane:
             if terms.envelope_id in result.without_tables:
                 missing = "the tables of this business day are missing; operators know"
                 self._fail([(terms, future)], Unavailable("day_tables_missing", missing))
+            elif terms.envelope_id in result.moved:
+                self._fail([(terms, future)], wrong_set())
             elif not future.done():
                 future.set_result(terms.envelope_id in result.written)
 
@@ -115,8 +130,16 @@ def _lacks_tables(error: Exception) -> bool:
     return getattr(error, "sqlstate", None) == _NO_PARTITION and "partition" in str(error)
 
 
-def _by_day(headers: Iterable[Terms]) -> dict[date, list[Terms]]:
-    days: dict[date, list[Terms]] = defaultdict(list)
+def _parted(headers: Iterable[Terms], by: Callable[[int], T]) -> dict[T, list[Terms]]:
+    parts: dict[T, list[Terms]] = defaultdict(list)
     for terms in headers:
-        days[day_of(terms.envelope_id)].append(terms)
-    return days
+        parts[by(terms.envelope_id)].append(terms)
+    return parts
+
+
+def _day(envelope_id: int) -> object:
+    return day_of(envelope_id)
+
+
+def _database(envelope_id: int) -> object:
+    return database_of(envelope_id % 1000)

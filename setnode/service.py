@@ -26,6 +26,7 @@ from setnode.committer import Committer
 from setnode.creates import CreateLane
 from setnode.creator import Creator
 from setnode.expiry import Expiry, ExpiryConfig
+from setnode.holdings import Holdings
 from setnode.limits import (
     CLAIM_CONNECTIONS,
     DAYS_AGAIN_S,
@@ -41,8 +42,7 @@ from setnode.rivals import Rivals
 from setnode.room import Room
 from setnode.sweeper import Sweeper
 from sharding.ids import business_date, day_of
-from sharding.slots import database_of
-from sharding.topology import TopologyFile
+from sharding.topology import Topology, TopologyFile
 from wire.link import Link
 from wire.server import add_link
 from wire.wallet import WalletClient
@@ -82,8 +82,8 @@ class Setnode:
     def __init__(self, settings: SetnodeSettings, clock: Clock | None = None) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
-        self.topology = TopologyFile(Path(settings.topology))
-        self._hold()
+        self.holdings = Holdings(TopologyFile(Path(settings.topology)), settings.set, self._moved)
+        self.holds = self.holdings.holds
         self.readiness = Readiness()
         dsn = settings.postgres_dsn
         self.wallet_link = Link("wallet", settings.wallet_url, key=settings.link_key)
@@ -127,29 +127,26 @@ class Setnode:
             holds=self.holds,
             has_tables=self._has_tables,
         )
-        self.room = Room(self.registry, self.creator, password_key=key, holds=self.holds)
-        self.expiry = Expiry(self._sessions["expiry"], self.registry, self.clock, self.owns, ExpiryConfig())
+        self.room = Room(self.registry, self.creator, password_key=key, admit=self.holdings.admit)
+        self.expiry = Expiry(
+            self._sessions["expiry"], self.registry, self.clock, self.owns, ExpiryConfig(), serves=self.holdings.serves
+        )
         self.sweeper = Sweeper(
             self._sessions["sweep"], wallet, self.clock, settings.server, self.holds, after_s=settings.sweep_after_s
         )
-        self.rivals = Rivals(self._sessions["listen"], self.registry.distrust)
+        self.rivals = Rivals(self._sessions["listen"], self.registry.distrust, self.holdings.reload)
         self.days: set[date] = set()
         self._looking = asyncio.Lock()
         self._looked_at = -DAYS_AGAIN_S
 
-    def holds(self, envelope_id: int) -> bool:
-        """Say whether the envelope's database belongs to this SET."""
-        return envelope_id % 1000 in self._held_slots
-
-    def _hold(self) -> None:
-        """Take in from the topology which slots are ours."""
-        topology = self.topology.current
-        ours = set(topology.databases_of(self.settings.set))
-        self._held_slots = frozenset(slot for slot in range(topology.slots) if database_of(slot) in ours)
+    @property
+    def topology(self) -> Topology:
+        """The topology as it is now."""
+        return self.holdings.topology
 
     def owns(self, envelope_id: int) -> bool:
         """Say whether this server is the envelope's first on the ring."""
-        return self.holds(envelope_id) and (self.topology.current.server_for(envelope_id).name == self.settings.server)
+        return self.holds(envelope_id) and (self.topology.server_for(envelope_id).name == self.settings.server)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop`, then finish what is in flight and leave."""
@@ -248,10 +245,11 @@ class Setnode:
             self._fetching.release()
 
     async def _reload_topology(self) -> None:
-        if self.topology.reload():
-            self._hold()
-            self.registry.distrust()
-            _log.info("topology reloaded", version=self.topology.current.version)
+        self.holdings.reload()
+
+    def _moved(self) -> None:
+        """Distrust what is in memory: what came here from elsewhere may have been written there meanwhile."""
+        self.registry.distrust()
 
     async def _gauge(self) -> None:
         self.registry.publish()
@@ -260,7 +258,7 @@ class Setnode:
         _unreconciled.set(self.payouts.unpaid_fen + self.payouts.stuck_fen)
 
     def _today(self) -> date:
-        return business_date(self.clock.now(), self.topology.current.zone)
+        return business_date(self.clock.now(), self.topology.zone)
 
 
 _SESSIONS: dict[str, dict[str, str]] = {

@@ -176,11 +176,11 @@ async def build_set(dsn: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def wallet_process(dsn: str, port: int) -> AsyncIterator[None]:
+async def wallet_process(dsn: str, port: int, key: str = LINK_KEY) -> AsyncIterator[None]:
     """The whole wallet, listening, in this loop."""
     stop = asyncio.Event()
     task = asyncio.ensure_future(
-        serve(WalletSettings(listen=f"127.0.0.1:{port}", postgres_dsn=dsn, link_key=LINK_KEY), stop)
+        serve(WalletSettings(listen=f"127.0.0.1:{port}", postgres_dsn=dsn, link_key=key), stop)
     )
     try:
         yield
