@@ -116,6 +116,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "stopping": Problem(503, "A part is going away", Retry.LATER, _AWAY),
     "wrong_set": Problem(503, "The envelope is being moved", Retry.LATER, "its SET is being changed; try again"),
     "database_unavailable": Problem(503, "A database is away", Retry.LATER, _AWAY),
+    "archive_unavailable": Problem(503, "The archive of this day is away", Retry.LATER),
     "day_tables_missing": Problem(503, "The tables of this day are missing", Retry.LATER),
     "outcome_unknown": Problem(504, "No answer in time", Retry.REPEAT),
     # Our own fault
