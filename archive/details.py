@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive import engine, manifest, place
-from archive.tables import TABLES
+from archive.tables import FILES
 from envelope.errors import Refused
 from schema.names import Kind
 from sharding.ids import day_of, slot_of
@@ -25,22 +25,20 @@ BELIEVED = 4_096
 MEMORY_MB = 96
 """A row group of claims decodes to 2 MB; the rest keeps what was read lately."""
 
-_FILES = {table.kind: table.file for table in TABLES}
 
-
-def _ms(column: str) -> str:
+def in_ms(column: str) -> str:
     """Return an instant in milliseconds, rounded as Postgres rounds (`extract(epoch …) * 1000` as bigint)."""
     return f"(epoch_us({column}) + 500) // 1000"
 
 
 _HEADER = f"""
 SELECT envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, seed, create_key, named,
-    password_mac, {_ms("created_at")} AS created_at_ms, {_ms("opens_at")} AS opens_at_ms,
-    {_ms("expires_at")} AS expires_at_ms
+    password_mac, {in_ms("created_at")} AS created_at_ms, {in_ms("opens_at")} AS opens_at_ms,
+    {in_ms("expires_at")} AS expires_at_ms
 FROM read_parquet(?) WHERE envelope_id = ?
 """  # noqa: S608 - our own column names
 _CLAIMS = f"""
-SELECT seq, kind, user_id, amount_fen, {_ms("claimed_at")} FROM read_parquet(?) WHERE envelope_id = ? ORDER BY seq
+SELECT seq, kind, user_id, amount_fen, {in_ms("claimed_at")} FROM read_parquet(?) WHERE envelope_id = ? ORDER BY seq
 """  # noqa: S608 - our own column names
 _GUESTS = "SELECT user_id, wrong_tries, invited FROM read_parquet(?) WHERE envelope_id = ?"
 
@@ -71,14 +69,11 @@ class Details:
         day, xx = day_of(envelope_id), database_of(slot_of(envelope_id))
         where = place.folder_of(self._archive, xx=xx, day=day)
         try:
-            seen = (digest, *(_stamp(where / name) for name in (manifest.NAME, *_FILES.values())))
+            seen = (digest, *(_stamp(where / name) for name in (manifest.NAME, *FILES.values())))
         except OSError as error:
             raise Refused("archive_missing", f"{error.filename} is missing or cannot be read") from error
         if self._believed.get(where) != seen:
-            found = manifest.read(where, self._key, xx=xx, day=day)
-            if found.digest != digest:
-                raise Refused("archive_forged", f"the manifest in {where} is not the one that the register names")
-            place.check_files(where, found)
+            place.believed(place.Archive(self._archive, self._key), xx=xx, day=day, digest=digest)
             self._believed[where] = seen
             while len(self._believed) > BELIEVED:
                 self._believed.popitem(last=False)
@@ -99,13 +94,13 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 
 def _read(duck: "duckdb.DuckDBPyConnection", where: Path, envelope_id: int) -> Mapping[str, Any] | None:
-    cursor = duck.execute(_HEADER, [str(where / _FILES[Kind.ENVELOPE]), envelope_id])
+    cursor = duck.execute(_HEADER, [str(where / FILES[Kind.ENVELOPE]), envelope_id])
     names = [column[0] for column in cursor.description or ()]
     header = cursor.fetchone()
     if header is None:
         return None
-    claims = engine.fetch(duck, _CLAIMS, str(where / _FILES[Kind.CLAIM]), envelope_id)
-    guests = engine.fetch(duck, _GUESTS, str(where / _FILES[Kind.GUEST]), envelope_id)
+    claims = engine.fetch(duck, _CLAIMS, str(where / FILES[Kind.CLAIM]), envelope_id)
+    guests = engine.fetch(duck, _GUESTS, str(where / FILES[Kind.GUEST]), envelope_id)
     row = dict(zip(names, header, strict=True))
     row |= dict(zip(("seqs", "kinds", "users", "amounts", "times"), _columns(claims, 5), strict=True))
     row |= dict(zip(("guests", "tries", "invitations"), _columns(guests, 3), strict=True))

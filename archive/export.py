@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from archive import engine, pipes, place
-from archive.manifest import File, Manifest, check_key, plain, read, sign
+from archive.manifest import File, Manifest, check_key, plain, sign
 from archive.tables import TABLES, Table, canonical_in_postgres, check_day, of_database
 from envelope.errors import InvariantBroken, Refused, Unavailable
 from runtime import postgres
@@ -88,13 +88,10 @@ async def _standing(connection: Any, folder: Path, key: bytes, *, xx: int, day: 
     named = await connection.fetchval("SELECT manifest_sha256 FROM day_register WHERE day = $1 AND xx = $2", day, xx)
     if named is None:
         return None
-    where = place.folder_of(folder, xx=xx, day=day)
     try:
-        manifest = read(where, key, xx=xx, day=day)
-        await asyncio.to_thread(place.check_files, where, manifest)
+        return await asyncio.to_thread(place.believed, place.Archive(folder, key), xx=xx, day=day, digest=named)
     except Refused:
         return None  # lost or spoilt, and the tables are still here: this export is the cure
-    return manifest if manifest.digest == named else None
 
 
 async def _write(

@@ -15,8 +15,9 @@ import shutil
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
-from archive.manifest import NAME, Manifest
+from archive.manifest import NAME, Manifest, read
 from archive.tables import TABLES
 from envelope.errors import Refused
 from sharding.slots import database_name
@@ -26,6 +27,13 @@ _DATABASE = re.compile(r"db_(\d\d)")
 _CHUNK = 1 << 20
 SPILL = ".spill"
 """Where DuckDB may put what does not fit into memory, beside what it writes."""
+
+
+class Archive(NamedTuple):
+    """Where archives lie, and the key that signs them."""
+
+    folder: Path
+    key: bytes
 
 
 def folder_of(archive: Path, *, xx: int, day: date) -> Path:
@@ -96,6 +104,20 @@ def not_written(where: Path, error: Exception) -> Refused:
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     why = "the disk is full" if full or "No space left" in str(error) else str(error).splitlines()[0]
     return Refused("archive_not_written", f"{where} was not written: {why}; make room, then export again")
+
+
+def believed(archive: Archive, *, xx: int, day: date, digest: str | None = None) -> Manifest:
+    """Return the manifest of an archive whose signature and files are right. Reads all of it.
+
+    `digest` is what the register names, None where it names nothing yet. Raises Refused `archive_missing`,
+    `archive_forged`, `archive_corrupt`.
+    """
+    where = folder_of(archive.folder, xx=xx, day=day)
+    found = read(where, archive.key, xx=xx, day=day)
+    if digest is not None and found.digest != digest:
+        raise Refused("archive_forged", f"the manifest in {where} is not the one that the register names")
+    check_files(where, found)
+    return found
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:

@@ -22,7 +22,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Standing:
-    """A row of the register, and whether the day's headers still belong to the hot table. Amounts in fen."""
+    """A row of the register, and whether all tables of the day still belong to the hot ones. Amounts in fen."""
 
     state: State
     manifest_sha256: str | None
@@ -51,13 +51,16 @@ Register = Mapping[tuple[date, int], Standing]
 """By (business date, xx)."""
 
 _READ = """
-SELECT r.day, r.xx, r.state, r.manifest_sha256, a.relname IS NOT NULL AS attached,
+SELECT r.day, r.xx, r.state, r.manifest_sha256, coalesce(a.kinds, 0) = 3 AS attached,
     r.envelopes, r.claims, r.paid_in_fen, r.claimed_fen, r.refunded_fen
 FROM day_register r
 LEFT JOIN (
-    SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-    WHERE i.inhparent = 'public.envelope'::regclass AND NOT i.inhdetachpending
-) a ON a.relname = 'envelope_' || to_char(r.day, 'YYYYMMDD')
+    SELECT right(c.relname, 8) AS digits, count(*) AS kinds
+    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent IN ('public.envelope'::regclass, 'public.claim'::regclass, 'public.guest'::regclass)
+        AND NOT i.inhdetachpending
+    GROUP BY 1
+) a ON a.digits = to_char(r.day, 'YYYYMMDD')
 WHERE $1::date[] IS NULL OR r.day = ANY($1::date[])
 """
 

@@ -81,6 +81,9 @@ TABLES = (
 )  # fmt: skip
 
 
+FILES = {table.kind: table.file for table in TABLES}
+
+
 def slots_of(xx: int) -> range:
     """Return the slots of database `xx`."""
     return range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)

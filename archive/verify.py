@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from archive import engine, manifest, pipes, place
+from archive import engine, pipes, place
 from archive.export import Progress, alone
 from archive.manifest import Manifest
 from archive.tables import TABLES, Table, check_day, of_database
@@ -53,10 +53,7 @@ async def verify_database(
 
 async def trusted(folder: Path, key: bytes, *, xx: int, day: date) -> Manifest:
     """Return the manifest of an archive whose signature and files are right; raises Refused as `verify_database`."""
-    where = place.folder_of(folder, xx=xx, day=day)
-    found = manifest.read(where, key, xx=xx, day=day)
-    await asyncio.to_thread(place.check_files, where, found)
-    return found
+    return await asyncio.to_thread(place.believed, place.Archive(folder, key), xx=xx, day=day)
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+from archive.place import Archive
 from audit.proof import AuditTarget, audit
 from audit.report import Report
 from cluster import datafolder, record, roles
@@ -76,7 +77,12 @@ class Access:
         """Prove everything, with the auditor's own role."""
         topology = self.topology()
         targets = [AuditTarget(one.name, self.set_dsn(one.name), _slots(topology, one.name)) for one in topology.sets]
-        return await audit(targets, self._running.postgres["wallet"][roles.AUDIT], progress)
+        wallet = self._running.postgres["wallet"][roles.AUDIT]
+        return await audit(targets, wallet, progress, archive=self.archive())
+
+    def archive(self) -> Archive:
+        """Return where archives lie, and their key."""
+        return Archive(Path(self._running.archive), self._secrets.key("ARCHIVE_KEY").encode())
 
 
 def find(data: Path | None) -> Access:

@@ -1,6 +1,7 @@
 # ruff: noqa: E501 - one case a line reads best
 """Cold days for tests: a SET filled with closed envelopes of a past day, and that day detached by plain SQL."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -101,6 +102,8 @@ async def detach(connection: Any, day: date = DAY, databases: range = range(2), 
     The register's own guard is not asked: these tests are about what comes after it.
     """
     await connection.execute("ALTER TABLE day_register DISABLE TRIGGER USER")
+    for xx in databases:
+        await register(connection, day, xx)
     for kind in (Kind.ENVELOPE, Kind.CLAIM, Kind.GUEST):
         await connection.execute(f"ALTER TABLE {kind.value} DETACH PARTITION {names.day_table(kind, day)}")
         if grant:
@@ -112,11 +115,11 @@ async def detach(connection: Any, day: date = DAY, databases: range = range(2), 
             leaves = {names.leaf(kind, slot, day) for slot in range(xx * 10, xx * 10 + 10)}
             for leaf in sorted(leaves):
                 await connection.execute(f"ALTER TABLE {leaf} SET SCHEMA {cold}")
-        await register(connection, day, xx, "detached")
+        await move_on(connection, day, xx, "detached")
 
 
-async def register(connection: Any, day: date, xx: int, state: str, digest: str | None = None) -> None:
-    """Write the register's row as the rotation would, from the tables."""
+async def register(connection: Any, day: date, xx: int) -> None:
+    """Write that a day is closed, as the rotation would, from the tables."""
     slots = f"slot BETWEEN {xx * 10} AND {xx * 10 + 9}"
     envelope, claim = (names.day_table(kind, day) for kind in (Kind.ENVELOPE, Kind.CLAIM))
     await connection.execute(
@@ -126,9 +129,8 @@ async def register(connection: Any, day: date, xx: int, state: str, digest: str 
             coalesce(sum(amount_fen) FILTER (WHERE kind = 'open'), 0),
             coalesce(sum(amount_fen) FILTER (WHERE kind <> 'open'), 0)
         FROM {claim} WHERE {slots}""",
-        day, xx, "detached",
+        day, xx, "closed",
     )  # fmt: skip
-    await move_on(connection, day, xx, state, digest)
 
 
 async def move_on(connection: Any, day: date, xx: int, state: str, digest: str | None = None) -> None:
@@ -140,5 +142,14 @@ async def move_on(connection: Any, day: date, xx: int, state: str, digest: str |
 
 async def drop(connection: Any, day: date, xx: int) -> None:
     """Drop the rows of one database as the rotation would, and say so in the register."""
-    await move_on(connection, day, xx, "dropped")
-    await connection.execute(f"DROP SCHEMA cold_{xx:02d}_{day:%Y%m%d} CASCADE")
+    await connection.execute("SET lock_timeout = '200ms'")
+    for _ in range(100):
+        try:
+            async with connection.transaction():
+                await connection.execute(f"DROP SCHEMA cold_{xx:02d}_{day:%Y%m%d} CASCADE")
+                await move_on(connection, day, xx, "dropped")
+        except asyncpg.LockNotAvailableError:
+            await asyncio.sleep(random.uniform(0, 0.3))
+        else:
+            return
+    raise AssertionError("the drop never got its lock")
