@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from archive.place import Archive
 from audit.proof import AuditTarget, audit
 from audit.report import Report
 from cluster import datafolder, record, roles
@@ -111,10 +112,14 @@ class Access:
                 AuditTarget(one.name, dsns[one.name], _slots(topology, one.name), partial(_slots, topology, one.name))
                 for one in topology.sets
             ]
-            found = await audit(targets, dsns["wallet"], progress)
+            found = await audit(targets, dsns["wallet"], progress, archive=self.archive())
             # A database that moved between two SETs' snapshots was in both or in neither; that says nothing.
             if found.holds or self.topology().epoch_of == topology.epoch_of:
                 return found
+
+    def archive(self) -> Archive:
+        """Return where archives lie, and their key."""
+        return Archive(Path(self._running.archive), self._secrets.key("ARCHIVE_KEY").encode())
 
 
 def find(data: Path | None) -> Access:

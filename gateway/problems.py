@@ -119,6 +119,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "being_moved": _MOVED,
     "topology_outdated": _MOVED,
     "database_unavailable": Problem(503, "A database is away", Retry.LATER, _AWAY),
+    "archive_unavailable": Problem(503, "The archive of this day is away", Retry.LATER),
     "day_tables_missing": Problem(503, "The tables of this day are missing", Retry.LATER),
     "outcome_unknown": Problem(504, "No answer in time", Retry.REPEAT),
     # Our own fault

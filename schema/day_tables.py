@@ -24,6 +24,7 @@ MAKER_TIMEOUT = "60s"
 """For another maker, who may be making 1,000 slots of three days."""
 _LOCKED = "55P03"
 TABLES_PER_DATABASE = 10
+_GRANT = "GRANT SELECT ON {} TO hongbao_setnode, hongbao_audit"
 
 _log = logs.get("schema")
 _ahead = metrics.gauge("hongbao_day_tables_ahead", "Business days ahead of today whose tables are ready")
@@ -157,7 +158,9 @@ def _leaf_statements(database: int, day: date) -> dict[str, tuple[str, str]]:
 
 
 def _day_statement(kind: Kind, day: date) -> str:
-    return f"CREATE TABLE {names.day_table(kind, day)} (LIKE {kind.value} INCLUDING ALL) PARTITION BY LIST (slot)"
+    table = names.day_table(kind, day)
+    # Asked only of a day that has been detached; until then it is read through the table that it is a part of.
+    return f"CREATE TABLE {table} (LIKE {kind.value} INCLUDING ALL) PARTITION BY LIST (slot); {_GRANT.format(table)}"
 
 
 def _attach_statement(kind: Kind, day: date) -> str:

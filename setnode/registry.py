@@ -80,6 +80,16 @@ class Registry:
             self._weight -= self._weights.pop(actor.envelope_id)
             _live.set(len(self._actors))
 
+    def retire(self, gone: Callable[[int], bool]) -> bool:
+        """Forget the idle actors whose days have gone cold; returns whether some were busy and are still here."""
+        busy = False
+        for actor in [actor for envelope_id, actor in self._actors.items() if gone(envelope_id)]:
+            if actor.quiet:
+                self.forget(actor)
+            else:
+                actor.generation, busy = FOREIGN, True
+        return busy
+
     def weigh(self, actor: Actor, shares: int) -> None:
         """Correct the weight of an actor whose log has just been read."""
         envelope_id = actor.envelope_id

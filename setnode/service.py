@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
+from archive.details import Details
 from envelope.claim_log import ClaimLog
 from envelope.errors import InvariantBroken, Unavailable
 from runtime import logs, metrics
@@ -22,6 +23,7 @@ from schema.day_tables import known_days
 from setnode.admin import add_admin
 from setnode.admission import Admission, AdmissionConfig
 from setnode.claims import ClaimLane
+from setnode.cold import Cold
 from setnode.committer import Committer
 from setnode.creates import CreateLane
 from setnode.creator import Creator
@@ -70,6 +72,8 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     wallet_url: str
     link_key: str
     password_key: str
+    archive: str = ""
+    archive_key: str = ""
     admission_cap: int = 8
     admission_envelope_cap: int = 1
     claim_connections: int = CLAIM_CONNECTIONS
@@ -105,14 +109,15 @@ class Setnode:
         self.payouts = Payouts(wallet, self._sessions["payout"], self.clock, settings.server)
         self.claim_lane = ClaimLane(self.clock, settings.server, self.payouts.committed)
         self.create_lane = CreateLane()
-        self.loader = Loader(self._sessions["load"])
         self.registry = Registry(
             self.clock,
             loop_time=asyncio.get_running_loop().time,
             want_commit=self.claim_lane.want,
-            want_load=self.loader.want,
+            want_load=lambda actor: self.loader.want(actor),  # noqa: PLW0108 - the loader is made below
             owns=self.owns,
         )
+        self.cold = Cold(self._sessions["cold"], _details(settings), self.registry)
+        self.loader = Loader(self._sessions["load"], self.cold)
         self.claims = Committer(self.claim_lane, claim_sessions, self.admission)
         self.creates = Committer(self.create_lane, [self._sessions["create"]], self.admission)
         key = settings.password_key.encode()
@@ -136,6 +141,7 @@ class Setnode:
         )
         self.rivals = Rivals(self._sessions["listen"], self.registry.distrust, self.holdings.reload)
         self.days: set[date] = set()
+        self._retiring = False
         self._looking = asyncio.Lock()
         self._looked_at = -DAYS_AGAIN_S
 
@@ -156,6 +162,7 @@ class Setnode:
                 for work in (
                     self.wallet_link.maintain(),
                     self.loader.run(),
+                    self.cold.run(),
                     self.claims.run(),
                     self.creates.run(),
                     self.payouts.run(),
@@ -200,17 +207,21 @@ class Setnode:
         try:
             async with asyncio.timeout(DRAIN_S):
                 await self.room.drain()
-                while self.registry.statistics()["waiting"] or not (self.claims.idle and self.creates.idle):
+                idle = (self.claims, self.creates, self.cold)
+                while self.registry.statistics()["waiting"] or not all(one.idle for one in idle):
                     await asyncio.sleep(0.01)
         except TimeoutError:
             _log.warning("stopped with work in flight; Postgres knows what was committed")
 
     async def _fetch(self, envelope_id: int) -> ClaimLog | InvariantBroken | None:
         found = await self._read(lambda connection: fetch_logs(connection, day_of(envelope_id), [envelope_id]))
-        return found.get(envelope_id)
+        return found[envelope_id] if envelope_id in found else await self.cold.find(envelope_id)
 
     async def _look_at_days(self) -> None:
         self.days = await self._read(known_days)
+        self._retiring |= await self._read(self.cold.look)
+        if self._retiring:
+            self._retiring = self.registry.retire(self.cold.covers)
 
     async def _has_tables(self, envelope_id: int) -> bool:
         """Say whether the envelope's day has tables. One not known is looked for again, by one at a time and seldom.
@@ -270,7 +281,13 @@ _SESSIONS: dict[str, dict[str, str]] = {
     "expiry": {},
     "sweep": {},
     "listen": {},
+    "cold": {"plan_cache_mode": "force_custom_plan"},
 }
+
+
+def _details(settings: SetnodeSettings) -> Details | None:
+    """Return the reader of the archive; None where none was given."""
+    return Details(Path(settings.archive), settings.archive_key.encode()) if settings.archive else None
 
 
 @asynccontextmanager

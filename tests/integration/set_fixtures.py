@@ -17,6 +17,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from archive.place import Archive
 from audit.proof import AuditTarget, audit
 from audit.report import Report
 from cluster import ports, roles
@@ -162,7 +163,9 @@ class Town:
         """Audit with the auditor's own role."""
         assert self.databases is not None
         own, wallet = (self.databases.dsn_as(dsn, roles.AUDIT) for dsn in (self.set_dsn, self.wallet_dsn))
-        return await audit([AuditTarget("set-1", own, range(100))], wallet)
+        settings = self.nodes[0].settings
+        archive = Archive(Path(settings.archive), settings.archive_key.encode()) if settings.archive else None
+        return await audit([AuditTarget("set-1", own, range(100))], wallet, archive=archive)
 
 
 def told(values: list[Any]) -> dict[str, Any]:
