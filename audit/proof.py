@@ -9,17 +9,13 @@ from datetime import date
 from typing import Any
 
 from audit import queries
-from audit.envelopes import replay
-from audit.matching import InFlight, check_credit, check_fund, match_credits, match_fund, orphan_fund, stray
-from audit.ordered import Ordered
+from audit.day import prove_day, snapshot
+from audit.matching import InFlight, check_credit, check_fund, stray
 from audit.report import Report
-from runtime import postgres
+from envelope.claim_log import ClaimLog
 from schema.day_tables import known_days
-from sharding.ids import end_id, first_id
+from sharding.ids import first_id
 
-_ENVELOPES = queries.read("envelopes")
-_CLAIMS = queries.read("claims")
-_PAYOUTS = queries.read("payouts")
 _FUNDS = queries.read("funds")
 _WAITING = queries.read("waiting")
 _ORDERS = queries.read("orders")
@@ -48,12 +44,12 @@ async def audit(
     report, started = Report(), time.perf_counter()
     async with AsyncExitStack() as stack:
         # Order matters: the wallet's first snapshot must be older than every SET's.
-        before = await _snapshot(stack, wallet_dsn)
+        before = await snapshot(stack, wallet_dsn)
         await _prove_accounts(before, report)
         later = InFlight()
         covered: list[int] = []
         for target in targets:
-            connection = await _snapshot(stack, target.dsn)
+            connection = await snapshot(stack, target.dsn)
             days = await _prove_set(connection, before, target, report, later, progress)
             covered.extend(first_id(day) // _DAY * 1000 + slot for day in days for slot in target.slots)
         for row in await before.fetch(_STRAYS, covered):
@@ -61,15 +57,6 @@ async def audit(
     await _settle(wallet_dsn, later, report)
     report.seconds = time.perf_counter() - started
     return report
-
-
-async def _snapshot(stack: AsyncExitStack, dsn: str) -> Any:
-    """Open a connection whose one transaction sees the database as it is now."""
-    connection = await postgres.connect(dsn, plan_cache_mode="force_custom_plan")
-    stack.push_async_callback(connection.close, timeout=2.0)
-    await stack.enter_async_context(connection.transaction(isolation="repeatable_read", readonly=True))
-    await connection.fetchval("SELECT 1")  # the snapshot is taken by the first statement
-    return connection
 
 
 async def _prove_accounts(wallet: Any, report: Report) -> None:
@@ -96,27 +83,17 @@ async def _prove_set(
     waiting = await _waiting(connection, report)
     seen = 0
     days = sorted(await known_days(connection))
+
+    def count(log: ClaimLog | None) -> None:
+        nonlocal seen
+        seen += 1
+        if seen % TICK == 0:
+            progress(target.name, seen)
+        if log is not None:
+            _add_up(log, report)
+
     for day in days:
-        low, high, slots = first_id(day), end_id(day), sorted(target.slots)
-        claims = Ordered.of(connection, _CLAIMS, low, high)
-        payouts = Ordered.of(wallet, _PAYOUTS, str(low), str(high), slots)
-        funds = Ordered.of(wallet, _FUNDS, low, high, slots)
-        async for header in connection.cursor(_ENVELOPES, low, high, prefetch=500):
-            envelope_id = header["envelope_id"]
-            own_claims, lost_claims = await claims.take(envelope_id)
-            own_credits, lost_credits = await payouts.take(envelope_id)
-            own_funds, lost_funds = await funds.take(envelope_id)
-            _orphans(lost_claims, lost_credits, lost_funds, report)
-            seen += 1
-            if seen % TICK == 0:
-                progress(target.name, seen)
-            own_waiting = waiting.pop(envelope_id, set())
-            log = replay(header, own_claims, report)
-            if log is not None:
-                _add_up(log, report)
-                match_fund(log, own_funds, report, later)
-                match_credits(log, own_credits, own_waiting, report, later)
-        _orphans(await claims.rest(), await payouts.rest(), await funds.rest(), report)
+        await prove_day(connection, wallet, day, target.slots, waiting, report, later, count)
     for envelope_id in waiting:
         report.add("intent_has_claim", envelope_id, "it is to be paid out, and no such envelope stands")
     progress(target.name, seen)
@@ -131,17 +108,7 @@ async def _waiting(connection: Any, report: Report) -> dict[int, set[int]]:
     return waiting
 
 
-def _orphans(claims: Collection[Any], credits_: Collection[Any], funds: Collection[Any], report: Report) -> None:
-    for row in claims:
-        report.add("claim_has_envelope", row["envelope_id"], f"claim {row['seq']} has no envelope", row["amount_fen"])
-    for row in credits_:
-        sentence = f"order {row['order_no']} paid {row['amount_fen']} fen for an envelope that does not exist"
-        report.add("credit_has_claim", row["envelope_id"], sentence, row["amount_fen"])
-    for row in funds:
-        orphan_fund(row, report)
-
-
-def _add_up(log: Any, report: Report) -> None:
+def _add_up(log: ClaimLog, report: Report) -> None:
     sums, closing = report.sums, log.closing
     refunded = 0 if closing is None else closing.amount_fen
     sums.envelopes += 1
@@ -157,7 +124,7 @@ async def _settle(wallet_dsn: str, later: InFlight, report: Report) -> None:
     if not later.credits and not later.funds:
         return
     async with AsyncExitStack() as stack:
-        wallet = await _snapshot(stack, wallet_dsn)
+        wallet = await snapshot(stack, wallet_dsn)
         orders = sorted(later.credits)
         for start in range(0, len(orders), _LAST_CHUNK):
             chunk = orders[start : start + _LAST_CHUNK]
