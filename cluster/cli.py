@@ -28,6 +28,7 @@ COMMANDS = {
     },
     "Operate": {
         "payout": "show payouts that are stuck, and drive them again",
+        "rotate": "take past days out of the hot tables, by proof",
     },
     "Measure": {
         "bench": "durable opens a second, inside one SET and over HTTP",

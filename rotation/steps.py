@@ -188,17 +188,17 @@ class Rotation:
                 _log.warning("archive spoilt, exported anew", day=str(day), xx=entry.xx, reason=refusal.detail)
                 digest = await self._export_one(connection, entry, by)
                 verified = await self._read_back(entry)
-            if verified.digest != digest:
-                raise Refused(
-                    "archive_differs",
-                    f"the manifest of db_{entry.xx:02d} of {day} is not the one that was exported; nothing was changed",
-                )
+            _same_manifest(entry, digest, verified)
             crash.reach(Point.VERIFY_READ)
             async with register.step(connection):
                 await register.advance(connection, day, entry.xx, State.VERIFIED)
                 await register.note(connection, by, "verified", day, entry.xx, {"manifest": digest})
             crash.reach(Point.VERIFIED_ONE)
             self.progress("verifying", number, len(waiting))
+
+    async def check_archive(self, entry: Entry) -> None:
+        """Read an archive back and compare it once more; raises Refused where it is not the one of the register."""
+        _same_manifest(entry, entry.manifest_sha256, await self._read_back(entry))
 
     @property
     def _archive(self) -> Archive:
@@ -231,6 +231,14 @@ def _check(set_name: str, found: facts.DayFacts, today: date) -> None:
 
 async def _in_state(connection: Any, day: date, state: State) -> list[Entry]:
     return [one for one in await register.entries(connection, day) if one.state is state]
+
+
+def _same_manifest(entry: Entry, digest: str | None, verified: Written) -> None:
+    if verified.digest != digest:
+        raise Refused(
+            "archive_differs",
+            f"the manifest of db_{entry.xx:02d} of {entry.day} is not the one in the register; nothing was changed",
+        )
 
 
 def _compare(entry: Entry, written: Written) -> None:

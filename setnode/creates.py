@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
-from envelope.errors import HongbaoError, Unavailable
+from envelope.errors import HongbaoError, Refused, Unavailable
 from envelope.terms import Terms
 from runtime import logs
 from runtime.postgres import is_lost
 from setnode.limits import CREATE_BATCH
-from setnode.store import insert_envelopes
+from setnode.store import closed_day, insert_envelopes
 from sharding.ids import day_of
 
 _NO_PARTITION = "23514"
@@ -20,10 +20,11 @@ _log = logs.get("setnode")
 
 
 class Inserted(NamedTuple):
-    """What a batch left in the database: the IDs that went in; those of `without_tables` have nowhere to go yet."""
+    """What a batch left in the database: the IDs that went in; those that have nowhere to go yet, or never again."""
 
     written: set[int]
     without_tables: set[int]
+    closed: set[int]
 
 
 class CreateLane:
@@ -64,24 +65,28 @@ class CreateLane:
     async def write(self, connection: Any, batch: list[tuple[Terms, asyncio.Future[bool]]]) -> Inserted:
         """Insert the headers, their due entries and their guests: in one transaction, as long as all days have tables.
 
-        Where one has none Postgres refuses the batch as a whole; then each day has a transaction of its own, so that
-        only the creates of that day fail. A batch spans two days around midnight, hardly ever more.
+        Where one has none, or is closed, Postgres refuses the batch as a whole; then each day has a transaction of its
+        own, so that only the creates of that day fail. A batch spans two days around midnight, hardly ever more.
         """
         headers = [terms for terms, _ in batch]
         try:
-            return Inserted(await insert_envelopes(connection, headers), set())
+            return Inserted(await insert_envelopes(connection, headers), set(), set())
         except Exception as error:
-            if not _lacks_tables(error):
+            if not _lacks_tables(error) and closed_day(error) is None:
                 raise
-        done = Inserted(set(), set())
+        done = Inserted(set(), set(), set())
         for day, group in _by_day(headers).items():
             try:
                 done.written.update(await insert_envelopes(connection, group))
             except Exception as error:
-                if not _lacks_tables(error):
+                if closed_day(error) is not None:
+                    _log.error("creates refused: their day is closed", day=str(day), creates=len(group))
+                    done.closed.update(terms.envelope_id for terms in group)
+                elif _lacks_tables(error):
+                    _log.error("creates refused: their day has no tables", day=str(day), creates=len(group))
+                    done.without_tables.update(terms.envelope_id for terms in group)
+                else:
                     raise
-                _log.error("creates refused: their day has no tables", day=str(day), creates=len(group))
-                done.without_tables.update(terms.envelope_id for terms in group)
         return done
 
     def done(self, batch: list[tuple[Terms, asyncio.Future[bool]]], result: Inserted) -> None:
@@ -90,6 +95,8 @@ class CreateLane:
             if terms.envelope_id in result.without_tables:
                 missing = "the tables of this business day are missing; operators know"
                 self._fail([(terms, future)], Unavailable("day_tables_missing", missing))
+            elif terms.envelope_id in result.closed:
+                self._fail([(terms, future)], day_closed(day_of(terms.envelope_id)))
             elif not future.done():
                 future.set_result(terms.envelope_id in result.written)
 
@@ -109,6 +116,11 @@ class CreateLane:
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # whoever asked may be gone
+
+
+def day_closed(day: date) -> Refused:
+    """Return what a create of a day hears that nobody can write any more."""
+    return Refused("day_closed", f"the business day {day} is closed; use a new key, and operators look for the money")
 
 
 def _lacks_tables(error: Exception) -> bool:

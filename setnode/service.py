@@ -18,11 +18,11 @@ from runtime.http import HttpServer, Readiness, add_probes
 from runtime.periodic import Periodic
 from runtime.postgres import Session
 from runtime.settings import host_and_port
-from schema.day_tables import known_days
+from schema.day_tables import known_days, registered_days
 from setnode.admission import Admission, AdmissionConfig
 from setnode.claims import ClaimLane
 from setnode.committer import Committer
-from setnode.creates import CreateLane
+from setnode.creates import CreateLane, day_closed
 from setnode.creator import Creator
 from setnode.expiry import Expiry, ExpiryConfig
 from setnode.limits import (
@@ -133,6 +133,7 @@ class Setnode:
         )
         self.rivals = Rivals(self._sessions["listen"], self.registry.distrust)
         self.days: set[date] = set()
+        self.closed_days: set[date] = set()
         self._looking = asyncio.Lock()
         self._looked_at = -DAYS_AGAIN_S
 
@@ -211,14 +212,17 @@ class Setnode:
         return found.get(envelope_id)
 
     async def _look_at_days(self) -> None:
+        self.closed_days = await self._read(registered_days)
         self.days = await self._read(known_days)
 
     async def _has_tables(self, envelope_id: int) -> bool:
         """Say whether the envelope's day has tables. One not known is looked for again, by one at a time and seldom.
 
-        Raises Unavailable while nothing is known at all; nothing was written either way.
+        Raises Unavailable while nothing is known at all, Refused `day_closed`; nothing was written either way.
         """
         day = day_of(envelope_id)
+        if day in self.closed_days:
+            raise day_closed(day)
         if day in self.days:
             return True
         async with self._looking:
