@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -16,27 +17,31 @@ from rotation.register import Operator
 from rotation.steps import Rotation
 from rotation.target import RotationTarget
 from runtime.clock import ManualClock
-from tests.integration.rotation_fixtures import XXS, FileArchive
+from tests.integration.rotation_fixtures import FileArchive
 
 REACHED = 9
 
 
 async def main(told: dict) -> None:
     day, today = date.fromisoformat(told["day"]), date.fromisoformat(told["today"])
-    target = RotationTarget("set-1", told["dsn"], told["wallet_dsn"], lambda _: XXS)
+    target = RotationTarget("set-1", told["dsn"], told["wallet_dsn"], lambda _: told["databases"])
     clock = ManualClock(datetime(today.year, today.month, today.day, tzinfo=UTC))
     rotation = Rotation(target, clock, FileArchive(Path(told["folder"])))
     by = Operator("killed", "to be killed")
 
+    passed: list[tuple[str, float]] = []
+
     def die(point: crash.Point) -> None:
+        passed.append((point.value, time.monotonic()))
         if point == told["point"]:
             os._exit(REACHED)
 
     crash.arm(die)
-    if told["drop"]:
+    if told.get("drop"):
         await drop_day(rotation, day, today, by, retention_days=0)
     else:
-        await rotation.run(day, today, by)
+        seconds = (await rotation.run(day, today, by)).seconds
+        sys.stdout.write(json.dumps({"seconds": seconds, "passed": passed}))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ async def killed_at(old_days: OldDays, point: Point, *, drop: bool = False) -> i
     told = {
         "dsn": old_days.target.dsn, "wallet_dsn": old_days.target.wallet_dsn, "folder": str(old_days.archive.folder),
         "day": f"{DAY}", "today": f"{TODAY}", "point": point.value, "drop": drop,
+        "databases": XXS,
     }  # fmt: skip
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.faults.rotate_and_die", json.dumps(told), cwd=ROOT,
