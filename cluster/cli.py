@@ -31,6 +31,7 @@ COMMANDS = {
         "dba": "what a SET's database costs, holds and is slow at; drain a server, pause a SET",
         "backup": "copy a SET with its log, and bring it back to any instant",
         "topology": "which SET holds which database; move one",
+        "rotate": "take past days out of the hot tables, by proof",
     },
     "Measure": {
         "bench": "durable opens a second, beside every other way the field knows",

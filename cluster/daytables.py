@@ -9,7 +9,11 @@ from pathlib import Path
 from cluster.supervisor import Say
 
 EVERY_S = 600.0
-"""Tables are made two days ahead; a look every ten minutes has hundreds of tries before anybody waits for one."""
+"""Tables are made days ahead; a look every ten minutes has hundreds of tries before anybody waits for one."""
+SOON_DAYS = 2
+"""Made at once behind the start; those of the days after them follow one by one."""
+BREATH_S = 1.0
+"""Between two of these: making a day's tables takes a good part of a core."""
 SOON_S = 30.0
 """After a round that failed."""
 
@@ -38,28 +42,36 @@ class DayTablesAhead:
             await asyncio.wait({self._task})
 
     async def _keep(self) -> None:
+        from schema.day_tables import AHEAD_DAYS  # noqa: PLC0415 - as below
+
+        rounds = list(range(SOON_DAYS, AHEAD_DAYS + 1))
         while True:
             pause_s = EVERY_S
             try:
-                await self._ensure(None)
+                for days in rounds:
+                    if await self._ensure(days):
+                        await asyncio.sleep(BREATH_S)
             # Anything: a driver's error when Postgres is killed in a round must not end the rounds.
             except Exception as error:  # noqa: BLE001
                 pause_s = SOON_S
                 self._say(f"the tables of a coming day are missing: {getattr(error, 'detail', None) or error}")
+            # From now on all at once: one that cannot be made keeps none of the others from being made.
+            rounds = [AHEAD_DAYS]
             await asyncio.sleep(pause_s)
 
-    async def _ensure(self, ahead_days: int | None) -> None:
+    async def _ensure(self, ahead_days: int) -> bool:
+        """Make what is missing so many days ahead; returns whether anything was."""
         # Imported here: commands that start nothing need not pay for it.
-        from schema.day_tables import AHEAD_DAYS, DayTables  # noqa: PLC0415
+        from schema.day_tables import DayTables  # noqa: PLC0415
         from sharding.ids import business_date  # noqa: PLC0415
         from sharding.topology import load  # noqa: PLC0415
 
         topology = load(self._topology)
         today = business_date(datetime.now(UTC), topology.zone)
-        days = AHEAD_DAYS if ahead_days is None else ahead_days
-        await asyncio.gather(
+        made = await asyncio.gather(
             *(
-                DayTables(dsn, partial(topology.databases_of, name)).ensure(today, ahead_days=days)
+                DayTables(dsn, partial(topology.databases_of, name)).ensure(today, ahead_days=ahead_days)
                 for name, dsn in self._dsns.items()
             )
         )
+        return any(made)

@@ -106,6 +106,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "already_final": Problem(409, "The envelope is sold out"),
     "insufficient_funds": Problem(409, "The wallet does not hold that much", Retry.CHANGED),
     "idempotency_key_reused": Problem(422, "The Idempotency-Key was used for another request"),
+    "day_closed": Problem(409, "The business day is closed"),
     "create_undone": Problem(409, "The create was undone and the money returned"),
     # Parts that are away, full or slow
     "busy": _BUSY,

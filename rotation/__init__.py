@@ -1,5 +1,12 @@
-"""Day tables on their way out: planned, proven, fenced, detached, exported, verified, and only then dropped.
+"""Day tables on their way out (floor 4½): planned, proven, fenced, detached, exported, verified, and only then dropped.
 
-A day leaves the hot database by proof, never by age. Each step is one row of `day_register` further on, guarded in
-SQL, and may be killed and run again.
+A day leaves the hot database by proof, never by age. Each step is one row of `day_register` further on, guarded in SQL
+(`schema/set/0004_days.sql`), and may be killed and run again: what is done is read from the catalog and the register,
+never remembered. `steps` is the way of one day; `obstacles` and `proof` say what stands in its way; `fence`, `detach`
+and `drop` change tables, each under a short `lock_timeout` (`patience`); `archive_seam` is what it asks of the archive;
+`facts` and `plan` look ahead; `daemon` does the ordinary days alone. One rotation a SET at a time (`exclusive`).
+
+May import: `audit`, `archive`, `wire`, `schema`, `sharding`, `envelope`, `runtime`. Promise: opens of other days do not
+wait for it, and what it could not prove stays where it is, with the reasons. Fails by Refused (`rotation_busy`,
+`day_unproven`, `day_too_young`, `day_unknown`, `step_refused` …) and Unavailable (`rotation_waits`).
 """

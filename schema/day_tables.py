@@ -16,8 +16,12 @@ from schema import names
 from schema.names import Kind
 from sharding.ids import end_id, first_id
 
-AHEAD_DAYS = 2
-"""Tables made ahead of today: tomorrow's, and one more for a day on which nobody looks."""
+AHEAD_DAYS = 10
+"""Tables made ahead of today: enough that there is a week between the first failure and the alarm's page."""
+ALARM_DAYS = 7
+"""Fewer days ahead than this: somebody looks within the day."""
+PAGE_DAYS = 2
+"""Fewer than this: somebody is woken."""
 LOCK_TIMEOUT = "2s"
 """For locks that opens may hold: behind a DDL that waits, everybody waits."""
 MAKER_TIMEOUT = "60s"
@@ -34,7 +38,7 @@ _KNOWN = """
 SELECT child.relname FROM pg_inherits i
 JOIN pg_class child ON child.oid = i.inhrelid JOIN pg_class parent ON parent.oid = i.inhparent
 JOIN pg_namespace n ON n.oid = parent.relnamespace
-WHERE n.nspname = 'public' AND parent.relname = 'claim'
+WHERE n.nspname = 'public' AND parent.relname = 'envelope' AND NOT i.inhdetachpending
 """
 _LEAVES = """
 SELECT n.nspname || '.' || c.relname AS leaf, p.relname AS day_table FROM pg_class c
@@ -60,19 +64,21 @@ class DayTables:
         connection = await postgres.connect(self.dsn, lock_timeout=MAKER_TIMEOUT)
         try:
             await _be_the_one(connection)
+            closed = await registered_days(connection)
             made: list[date] = []
             failures: list[Refused | Unavailable] = []
             for offset in range(ahead_days + 1):
                 day = today + timedelta(days=offset)
                 try:
+                    _check_not_closed(day, closed)
                     if await _make_day(connection, day, self._on(day)):
                         made.append(day)
-                    _ahead.set(offset)
                 except (Refused, Unavailable) as failure:
                     if isinstance(failure, Refused):
                         _occupied.inc()
                     _log.error("day tables not made", day=str(day), reason=failure.detail)
                     failures.append(failure)
+            _ahead.set(days_ahead(await known_days(connection), today))
             if failures:
                 raise failures[0]
             return made
@@ -84,9 +90,27 @@ class DayTables:
 
 
 async def known_days(connection: Any) -> set[date]:
-    """Return the business dates whose tables are attached."""
+    """Return the business dates whose tables are attached, all of them: `envelope` is the first to be detached."""
     rows = await connection.fetch(_KNOWN)
     return {date.fromisoformat(row["relname"].rpartition("_")[2]) for row in rows}
+
+
+async def registered_days(connection: Any) -> set[date]:
+    """Return the business dates that have left the hot tables, or are leaving: nobody may write them any more."""
+    return {row["day"] for row in await connection.fetch("SELECT DISTINCT day FROM day_register")}
+
+
+def days_ahead(known: Collection[date], today: date) -> int:
+    """Return how many days after today have their tables without a gap; -1 when today has none."""
+    ahead = -1
+    while today + timedelta(days=ahead + 1) in known:
+        ahead += 1
+    return ahead
+
+
+def _check_not_closed(day: date, closed: Collection[date]) -> None:
+    if day in closed:
+        raise Refused("day_closed", f"{day} is closed for good; a clock is wrong if it is to be made again")
 
 
 async def _be_the_one(connection: Any) -> None:

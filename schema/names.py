@@ -37,3 +37,8 @@ def leaf(kind: Kind, slot: int, day: date) -> str:
     if kind is Kind.GUEST:
         return f"{schema}.guest_{day.day:02d}"
     return f"{schema}.{Kind(kind).value}_{table_of(slot)}_{day.day:02d}"
+
+
+def cold(xx: int, day: date) -> str:
+    """Name the schema in which the leaves of a detached day and database stand: `cold_07_20261121`."""
+    return f"cold_{database(xx).removeprefix('db_')}_{day:%Y%m%d}"

@@ -157,14 +157,15 @@ CREATE TABLE day_register (
     state           varchar(8)  NOT NULL CHECK (state IN ('closed', 'detached', 'exported', 'verified', 'dropped')),
     since           timestamptz NOT NULL DEFAULT now(),
     envelopes       bigint      NOT NULL,
-    claims          bigint      NOT NULL,
+    claims          bigint      NOT NULL,  -- rows of the claim log, the closing ones too
     paid_in_fen     bigint      NOT NULL,
     claimed_fen     bigint      NOT NULL,
     refunded_fen    bigint      NOT NULL,
     manifest_sha256 varchar(64),  -- of the archive's manifest, from `exported` on
     PRIMARY KEY (day, xx),
     CHECK (paid_in_fen = claimed_fen + refunded_fen),
-    CHECK ((state IN ('closed', 'detached')) = (manifest_sha256 IS NULL))
+    CHECK ((state IN ('closed', 'detached')) = (manifest_sha256 IS NULL)),
+    CHECK (manifest_sha256 ~ '^[0-9a-f]{64}$')
 );
 
 -- What was done to the days, by whom and why. Nobody may change or delete a line.
@@ -206,6 +207,178 @@ CREATE FUNCTION moved_away() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'db_% is on its way to another SET', TG_ARGV[0] USING ERRCODE = 'HB002', DETAIL = TG_ARGV[0];
 END $$;
+
+-- The fence: the trigger `day_fence`, for each row, on the tables of a day that is being closed and on all their leaves.
+-- The setnode knows the SQLSTATE, and the day by its DETAIL.
+CREATE FUNCTION refuse_closed_day() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the day % is closed', TG_ARGV[0] USING ERRCODE = 'HB001', DETAIL = TG_ARGV[0], TABLE = TG_TABLE_NAME;
+END $$;
+
+CREATE FUNCTION refuse_changes() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '% of % is refused: what stands there stays', TG_OP, TG_TABLE_NAME
+        USING ERRCODE = 'HB003', TABLE = TG_TABLE_NAME;
+END $$;
+CREATE TRIGGER operation_log_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON operation_log
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_changes();
+ALTER TABLE operation_log ENABLE ALWAYS TRIGGER operation_log_stays;
+CREATE TRIGGER day_register_stays BEFORE DELETE OR TRUNCATE ON day_register
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_changes();
+ALTER TABLE day_register ENABLE ALWAYS TRIGGER day_register_stays;
+
+CREATE FUNCTION refuse_state(row_day date, row_xx smallint, row_state text, because text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'db_% of % cannot be %: %', lpad(row_xx::text, 2, '0'), row_day, row_state, because
+        USING ERRCODE = 'HB004', TABLE = 'day_register';
+END $$;
+
+-- The tables of a day and the leaves of one database under them, with the schema in which each leaf stands.
+CREATE FUNCTION day_relations(of_day date, of_xx smallint)
+RETURNS TABLE (relation oid, leaf boolean, stands_in name) LANGUAGE sql STABLE AS $$
+    WITH day_tables AS (
+        SELECT c.oid FROM pg_class c
+        WHERE c.relnamespace = 'public'::regnamespace
+            AND c.relname IN (
+                'envelope_' || to_char(of_day, 'YYYYMMDD'), 'claim_' || to_char(of_day, 'YYYYMMDD'),
+                'guest_' || to_char(of_day, 'YYYYMMDD'))
+    )
+    SELECT oid, false, 'public'::name FROM day_tables
+    UNION ALL
+    SELECT c.oid, true, n.nspname FROM day_tables d
+    JOIN pg_inherits i ON i.inhparent = d.oid JOIN pg_class c ON c.oid = i.inhrelid
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname IN (
+        'db_' || lpad(of_xx::text, 2, '0'), 'cold_' || lpad(of_xx::text, 2, '0') || to_char(of_day, '_YYYYMMDD'))
+$$;
+
+-- What must hold for a database and day from `closed` on: all its tables stand, and nobody can write them.
+CREATE FUNCTION prove_fenced(said day_register) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF (SELECT count(*) FROM day_relations(said.day, said.xx)) <> 24 THEN
+        PERFORM refuse_state(said.day, said.xx, said.state, 'its 3 day tables and 21 leaves are not all there');
+    END IF;
+    PERFORM FROM day_relations(said.day, said.xx) r WHERE NOT EXISTS (
+        SELECT FROM pg_trigger t WHERE t.tgrelid = r.relation AND t.tgname = 'day_fence' AND t.tgenabled = 'A'
+            AND t.tgfoid = 'public.refuse_closed_day()'::regprocedure);
+    IF FOUND THEN
+        PERFORM refuse_state(said.day, said.xx, said.state, 'a table of the day has no fence');
+    END IF;
+END $$;
+
+-- … to be `closed`: every envelope is final, and the rows are those of the register. That nothing waits to be closed or
+-- paid is asked once for all rows, by the guard.
+CREATE FUNCTION prove_closed(said day_register) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    tag text := to_char(said.day, 'YYYYMMDD');
+    slots text := format('slot BETWEEN %s AND %s', said.xx * 10, said.xx * 10 + 9);
+    found record;
+BEGIN
+    EXECUTE format(
+        'SELECT e.envelope_id FROM (SELECT * FROM public.envelope_%1$s WHERE %2$s) e '
+        'FULL JOIN (SELECT envelope_id, sum(amount_fen) AS fen FROM public.claim_%1$s WHERE %2$s GROUP BY 1) c '
+        'USING (envelope_id) WHERE c.fen IS DISTINCT FROM e.total_fen LIMIT 1', tag, slots) INTO found;
+    IF found.envelope_id IS NOT NULL THEN
+        PERFORM refuse_state(said.day, said.xx, said.state, format('envelope %s is still open', found.envelope_id));
+    END IF;
+    EXECUTE format(
+        'SELECT * FROM (SELECT count(*) AS envelopes, coalesce(sum(total_fen), 0) AS paid_in_fen '
+        'FROM public.envelope_%1$s WHERE %2$s) e, (SELECT count(*) AS claims, '
+        'coalesce(sum(amount_fen) FILTER (WHERE kind = ''open''), 0) AS claimed_fen, '
+        'coalesce(sum(amount_fen) FILTER (WHERE kind <> ''open''), 0) AS refunded_fen '
+        'FROM public.claim_%1$s WHERE %2$s) c', tag, slots) INTO found;
+    IF (found.envelopes, found.claims, found.paid_in_fen, found.claimed_fen, found.refunded_fen) IS DISTINCT FROM
+        (said.envelopes, said.claims, said.paid_in_fen::numeric, said.claimed_fen::numeric, said.refunded_fen::numeric)
+    THEN
+        PERFORM refuse_state(said.day, said.xx, said.state, 'its sums are not those of its rows');
+    END IF;
+END $$;
+
+-- … to be `detached`: no longer under the hot tables, not even half, and all leaves out of the way of next month's.
+CREATE FUNCTION prove_detached(said day_register) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    cold text := format('cold_%s_%s', lpad(said.xx::text, 2, '0'), to_char(said.day, 'YYYYMMDD'));
+BEGIN
+    PERFORM FROM day_relations(said.day, said.xx) r JOIN pg_inherits i ON i.inhrelid = r.relation WHERE NOT r.leaf;
+    IF FOUND THEN
+        PERFORM refuse_state(said.day, said.xx, said.state, 'the day still belongs to the hot tables');
+    END IF;
+    IF (SELECT count(*) FILTER (WHERE stands_in = cold) <> 21 OR count(*) <> 21
+        FROM day_relations(said.day, said.xx) WHERE leaf)
+    THEN
+        PERFORM refuse_state(said.day, said.xx, said.state, format('its 21 leaves are not all in %s', cold));
+    END IF;
+END $$;
+
+-- … to be `dropped`: nothing of it is left.
+CREATE FUNCTION prove_dropped(said day_register) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM day_relations(said.day, said.xx) WHERE leaf;
+    IF FOUND OR EXISTS (
+        SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = format('cold_%s_%s', lpad(said.xx::text, 2, '0'), to_char(said.day, 'YYYYMMDD')))
+    THEN
+        PERFORM refuse_state(said.day, said.xx, said.state, 'its tables still stand');
+    END IF;
+END $$;
+
+-- The guard. A day enters as `closed` (or as `dropped` where it has no table here: a database that moved brings the
+-- days along that live in the archive alone) and goes on one step at a time, each with its proof in this transaction.
+-- One way back: an archive found spoilt while the tables stand is exported anew, and then to be verified anew.
+CREATE FUNCTION guard_day_register() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    said day_register;
+    wrong record;
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        SELECT * INTO wrong FROM said_now WHERE state NOT IN ('closed', 'dropped') LIMIT 1;
+    ELSE
+        SELECT n.day, n.xx, coalesce(n.state, 'changed') AS state INTO wrong
+        FROM said_before b FULL JOIN said_now n USING (day, xx)
+        WHERE b.state IS NULL OR n.state IS NULL
+            OR (b.state, n.state) NOT IN (
+                ('closed', 'detached'), ('detached', 'exported'), ('exported', 'verified'), ('verified', 'dropped'),
+                ('exported', 'exported'), ('verified', 'exported'))
+            OR (b.envelopes, b.claims, b.paid_in_fen, b.claimed_fen, b.refunded_fen)
+                <> (n.envelopes, n.claims, n.paid_in_fen, n.claimed_fen, n.refunded_fen)
+            OR (n.state <> 'exported' AND b.manifest_sha256 IS DISTINCT FROM n.manifest_sha256)
+        LIMIT 1;
+    END IF;
+    IF FOUND THEN
+        PERFORM refuse_state(wrong.day, wrong.xx, wrong.state, 'the register goes one step at a time and changes no sums');
+    END IF;
+    SELECT n.day, n.xx, n.state, w.what, w.envelope_id INTO wrong
+    FROM said_now n JOIN (
+        SELECT envelope_id, 'waits for its end' AS what FROM due
+        UNION ALL SELECT unnest(envelope_ids), 'waits to be paid' FROM payout_batch
+        UNION ALL SELECT envelope_id, 'has a stuck payout' FROM payout_stuck
+    ) w ON w.envelope_id / 10000000000000 = to_char(n.day, 'YYMMDD')::bigint AND w.envelope_id % 1000 / 10 = n.xx
+    WHERE n.state = 'closed' LIMIT 1;
+    IF FOUND THEN
+        PERFORM refuse_state(
+            wrong.day, wrong.xx, wrong.state, format('envelope %s %s', wrong.envelope_id, wrong.what));
+    END IF;
+    FOR said IN SELECT * FROM said_now ORDER BY day, xx LOOP
+        IF said.state = 'dropped' THEN
+            PERFORM prove_dropped(said);
+        ELSE
+            PERFORM prove_fenced(said);
+        END IF;
+        IF said.state = 'closed' THEN
+            PERFORM prove_closed(said);
+        ELSIF said.state = 'detached' THEN
+            PERFORM prove_detached(said);
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER day_register_insert AFTER INSERT ON day_register REFERENCING NEW TABLE AS said_now
+    FOR EACH STATEMENT EXECUTE FUNCTION guard_day_register();
+ALTER TABLE day_register ENABLE ALWAYS TRIGGER day_register_insert;
+CREATE TRIGGER day_register_update AFTER UPDATE ON day_register REFERENCING OLD TABLE AS said_before NEW TABLE AS said_now
+    FOR EACH STATEMENT EXECUTE FUNCTION guard_day_register();
+ALTER TABLE day_register ENABLE ALWAYS TRIGGER day_register_update;
 
 -- Roles: the setnode appends, the audit reads, nobody but the owner creates or drops.
 GRANT USAGE ON SCHEMA public TO hongbao_setnode, hongbao_audit;

@@ -2,20 +2,19 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import Any, NamedTuple
 
-from envelope.errors import HongbaoError, Unavailable
+from envelope.errors import HongbaoError, Refused, Unavailable
 from envelope.terms import Terms
 from runtime import logs
 from runtime.postgres import is_lost
 from setnode.fences import moved_database, wrong_set
 from setnode.limits import CREATE_BATCH
-from setnode.store import insert_envelopes
+from setnode.store import closed_day, insert_envelopes
 from sharding.ids import day_of
 from sharding.slots import database_of
-
-T = TypeVar("T")
 
 _NO_PARTITION = "23514"
 
@@ -25,11 +24,12 @@ _log = logs.get("setnode")
 class Inserted(NamedTuple):
     """What a batch left in the database: the IDs that went in; those of `without_tables` have nowhere to go yet.
 
-    The database of those in `moved` has left this SET.
+    The day of those in `closed` is over for good, the database of those in `moved` has left this SET.
     """
 
     written: set[int]
     without_tables: set[int]
+    closed: set[int]
     moved: set[int]
 
 
@@ -71,27 +71,30 @@ class CreateLane:
     async def write(self, connection: Any, batch: list[tuple[Terms, asyncio.Future[bool]]]) -> Inserted:
         """Insert the headers, their due entries and their guests: in one transaction, as long as all days have tables.
 
-        Where one has none Postgres refuses the batch as a whole; then each day has a transaction of its own, so that
-        only the creates of that day fail. A batch spans two days around midnight, hardly ever more. The same by
-        database where one of them has left this SET.
+        Where one has none, or is closed, or a database has left this SET, Postgres refuses the batch as a whole; then
+        each day and database has a transaction of its own, so that only the creates that it concerns fail.
         """
         headers = [terms for terms, _ in batch]
         try:
-            return Inserted(await insert_envelopes(connection, headers), set(), set())
+            return Inserted(await insert_envelopes(connection, headers), set(), set(), set())
         except Exception as error:
-            moved = moved_database(error) is not None
-            if not moved and not _lacks_tables(error):
+            if moved_database(error) is None and closed_day(error) is None and not _lacks_tables(error):
                 raise
-        done = Inserted(set(), set(), set())
-        for part, group in _parted(headers, _database if moved else _day).items():
+        done = Inserted(set(), set(), set(), set())
+        for (day, xx), group in _parted(headers).items():
             try:
                 done.written.update(await insert_envelopes(connection, group))
             except Exception as error:
                 ids = [terms.envelope_id for terms in group]
                 if moved_database(error) is not None:
                     done.moved.update(ids)
+                elif closed_day(error) is not None:
+                    _log.error("creates refused: their day is closed", day=str(day), database=xx, creates=len(group))
+                    done.closed.update(ids)
                 elif _lacks_tables(error):
-                    _log.error("creates refused: their day has no tables", part=str(part), creates=len(group))
+                    _log.error(
+                        "creates refused: their day has no tables", day=str(day), database=xx, creates=len(group)
+                    )
                     done.without_tables.update(ids)
                 else:
                     raise
@@ -105,6 +108,8 @@ class CreateLane:
                 self._fail([(terms, future)], Unavailable("day_tables_missing", missing))
             elif terms.envelope_id in result.moved:
                 self._fail([(terms, future)], wrong_set())
+            elif terms.envelope_id in result.closed:
+                self._fail([(terms, future)], day_closed(day_of(terms.envelope_id)))
             elif not future.done():
                 future.set_result(terms.envelope_id in result.written)
 
@@ -126,20 +131,17 @@ class CreateLane:
                 future.exception()  # whoever asked may be gone
 
 
+def day_closed(day: date) -> Refused:
+    """Return what a create of a day hears that nobody can write any more."""
+    return Refused("day_closed", f"the business day {day} is closed; use a new key, and operators look for the money")
+
+
 def _lacks_tables(error: Exception) -> bool:
     return getattr(error, "sqlstate", None) == _NO_PARTITION and "partition" in str(error)
 
 
-def _parted(headers: Iterable[Terms], by: Callable[[int], T]) -> dict[T, list[Terms]]:
-    parts: dict[T, list[Terms]] = defaultdict(list)
+def _parted(headers: Iterable[Terms]) -> dict[tuple[date, int], list[Terms]]:
+    parts: dict[tuple[date, int], list[Terms]] = defaultdict(list)
     for terms in headers:
-        parts[by(terms.envelope_id)].append(terms)
+        parts[day_of(terms.envelope_id), database_of(terms.slot)].append(terms)
     return parts
-
-
-def _day(envelope_id: int) -> object:
-    return day_of(envelope_id)
-
-
-def _database(envelope_id: int) -> object:
-    return database_of(envelope_id % 1000)

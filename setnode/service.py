@@ -19,13 +19,13 @@ from runtime.http import HttpServer, Readiness, add_probes
 from runtime.periodic import Periodic
 from runtime.postgres import Session
 from runtime.settings import host_and_port
-from schema.day_tables import known_days
+from schema.day_tables import known_days, registered_days
 from setnode.admin import add_admin
 from setnode.admission import Admission, AdmissionConfig
 from setnode.claims import ClaimLane
 from setnode.cold import Cold
 from setnode.committer import Committer
-from setnode.creates import CreateLane
+from setnode.creates import CreateLane, day_closed
 from setnode.creator import Creator
 from setnode.expiry import Expiry, ExpiryConfig
 from setnode.holdings import Holdings
@@ -142,6 +142,7 @@ class Setnode:
         self.rivals = Rivals(self._sessions["listen"], self.registry.distrust, self.holdings.reload)
         self.days: set[date] = set()
         self._retiring = False
+        self.closed_days: set[date] = set()
         self._looking = asyncio.Lock()
         self._looked_at = -DAYS_AGAIN_S
 
@@ -218,6 +219,7 @@ class Setnode:
         return found[envelope_id] if envelope_id in found else await self.cold.find(envelope_id)
 
     async def _look_at_days(self) -> None:
+        self.closed_days = await self._read(registered_days)
         self.days = await self._read(known_days)
         self._retiring |= await self._read(self.cold.look)
         if self._retiring:
@@ -226,9 +228,11 @@ class Setnode:
     async def _has_tables(self, envelope_id: int) -> bool:
         """Say whether the envelope's day has tables. One not known is looked for again, by one at a time and seldom.
 
-        Raises Unavailable while nothing is known at all; nothing was written either way.
+        Raises Unavailable while nothing is known at all, Refused `day_closed`; nothing was written either way.
         """
         day = day_of(envelope_id)
+        if day in self.closed_days:
+            raise day_closed(day)
         if day in self.days:
             return True
         async with self._looking:

@@ -5,6 +5,7 @@ never cancelled. Whoever calls decides what a lost connection means (`runtime.po
 """
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any, NamedTuple
 
 import asyncpg
@@ -14,12 +15,15 @@ from runtime.clock import from_ms
 from setnode import queries
 from setnode.batch import COLUMNS, ClaimBatch, Row
 from setnode.limits import COPY_FROM
+from sharding.ids import day_of
 
 _APPEND = queries.read("append_claims")
 _BOX = queries.read("box_claims")
 _CONTENDED = queries.read("append_contended")
 _WRONG = queries.read("count_wrong_passwords")
 _INSERT = queries.read("insert_envelopes")
+
+_DAY_CLOSED = "HB001"
 
 Connection = Any
 
@@ -47,16 +51,27 @@ async def append_claims(connection: Connection, batch: ClaimBatch, server: str, 
     are told (`rivals`).
     """
     if batch.tries:
-        return await _with_tries(connection, batch, server, foreign)
+        return await _in_parts(connection, batch, server, foreign)
     try:
         if len(batch.claims) >= COPY_FROM:
             return await _copy(connection, batch, server, foreign)
         return Written(await connection.fetchval(_APPEND, *_columns(batch.claims, batch), server, foreign))
     except asyncpg.UniqueViolationError:
         return await _contended(connection, batch.claims, batch, server, foreign)
+    except asyncpg.PostgresError as error:
+        if closed_day(error) is None:
+            raise
+        return await _in_parts(connection, batch, server, foreign)
 
 
-async def _with_tries(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
+def closed_day(error: BaseException) -> date | None:
+    """Return the business day whose fence refused the write (SQLSTATE HB001), if that is what `error` says."""
+    if getattr(error, "sqlstate", None) != _DAY_CLOSED:
+        return None
+    return date.fromisoformat(getattr(error, "detail", None) or "")
+
+
+async def _in_parts(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
     """Write tries and claims, all or nothing per envelope: what was refused is left out and the rest tried again."""
     refused: frozenset[int] = frozenset()
     while True:
@@ -65,6 +80,12 @@ async def _with_tries(connection: Connection, batch: ClaimBatch, server: str, fo
                 return await _tries_and_claims(connection, batch, refused, server, foreign)
         except _RivalCounted as rival:
             refused |= rival.envelope_ids
+        except asyncpg.PostgresError as error:
+            if (day := closed_day(error)) is None:
+                raise
+            # As in a race that was lost: the actors read the truth, which is final for all envelopes of that day.
+            ids = {claim[0] for claim in batch.claims} | {one[0] for one in batch.tries}
+            refused |= {envelope_id for envelope_id in ids if day_of(envelope_id) == day}
 
 
 async def _tries_and_claims(

@@ -35,7 +35,14 @@ SET: Final[Codes] = (
 )  # fmt: skip
 ACTOR: Final[Codes] = ("not_found", "envelope_unavailable")
 CREATOR: Final[Codes] = (
-    *("insufficient_funds", "idempotency_key_reused", "create_undone", "no_free_id", "day_tables_missing"),
+    *(
+        "insufficient_funds",
+        "idempotency_key_reused",
+        "create_undone",
+        "day_closed",
+        "no_free_id",
+        "day_tables_missing",
+    ),
     "order_conflict",
 )
 

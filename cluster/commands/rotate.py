@@ -1,0 +1,204 @@
+"""`hongbao rotate`: day tables on their way out, by proof; and those to come, made ahead."""
+
+import asyncio
+import getpass
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from aiohttp import web
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from cluster.access import find
+from cluster.commands.rotate_show import show_plan, show_run, show_status
+from cluster.commands.rotate_told import told_of, told_of_survey
+from cluster.reporting import data_option, json_option, report, tell
+from cluster.rotations import rotations, today_of
+from envelope.errors import Refused
+from rotation.daemon import Daemon, DaemonSettings
+from rotation.drop import drop_day
+from rotation.plan import Alarm, ready
+from rotation.register import Operator
+from rotation.states import State
+from rotation.steps import Result, Rotation
+from rotation.survey import Survey, survey
+from runtime.http import HttpServer, Readiness, add_probes
+from runtime.periodic import Periodic
+from runtime.settings import host_and_port, load
+
+T = TypeVar("T")
+ROUND_S = 6 * 3600.0
+"""A round of the daemon, over all SETs and days, is given up after this long and begun anew."""
+
+_sets = click.option("--set", "only", multiple=True, help="Only this SET (may be repeated).  [default: all]")
+_dates = click.option("--date", "dates", multiple=True, help="This business date, as 2026-11-21 (may be repeated).")
+
+
+@click.group("rotate", invoke_without_command=True)
+@click.option("--daemon", is_flag=True, help="Make tables ahead and rotate ordinary days until Ctrl-C.")
+@data_option
+@click.pass_context
+def command(context: click.Context, *, daemon: bool, data: Path | None) -> None:
+    """Take past days out of the hot tables, once they are proven; archive, verify and, much later, drop them.
+
+    `plan` says what would happen and what stands in the way, `run` does it, `status` says where the days are, `drop`
+    destroys what is verified and past its retention. The daemon (settings HONGBAO_ROTATE_*) does the ordinary days.
+    """
+    if context.invoked_subcommand is None:
+        if not daemon:
+            click.echo(context.get_help())
+            return
+        asyncio.run(_serve(data))
+    elif daemon or data:
+        raise click.UsageError("--daemon stands alone, and --data behind the name of a command")
+
+
+@command.command("plan")
+@_sets
+@_dates
+@data_option
+@json_option
+def plan(*, only: tuple[str, ...], dates: tuple[str, ...], data: Path | None, as_json: bool) -> None:
+    """Show what would happen to each day, why, and what stands in the way. Changes nothing.
+
+    Exit status 1 when a day that should go cannot, or when the tables made ahead run out.
+    """
+    found = asyncio.run(_survey(data, only, look=True))
+    days = [_day(text) for text in dates]
+    holds = all(one.alarm is Alarm.OK and not any(day.in_the_way for day in one.days) for one in found)
+    sets = [told_of_survey(one, days) for one in found]
+    report({"holds": holds, "sets": sets}, as_json=as_json, show=lambda console: show_plan(sets, console))
+    sys.exit(0 if holds else 1)
+
+
+@command.command("status")
+@_sets
+@data_option
+@json_option
+def status(*, only: tuple[str, ...], data: Path | None, as_json: bool) -> None:
+    """Show where each day is on its way, and how many days ahead have tables. Exit status 1 on an alarm."""
+    found = asyncio.run(_survey(data, only, look=False))
+    holds = all(one.alarm is Alarm.OK for one in found)
+    sets = [told_of_survey(one, []) for one in found]
+    report({"holds": holds, "sets": sets}, as_json=as_json, show=lambda console: show_status(sets, console))
+    sys.exit(0 if holds else 1)
+
+
+@command.command("run")
+@_sets
+@_dates
+@click.option(
+    "--until", type=click.Choice([one.value for one in State if one not in (State.HOT, State.DROPPED)]),
+    default=State.VERIFIED.value, show_default=True, help="Go no further than this state.",
+)  # fmt: skip
+@click.option("--reason", default="rotated by hand", show_default=True, help="Why, for the operation log.")
+@data_option
+@json_option
+def run(
+    *, only: tuple[str, ...], dates: tuple[str, ...], until: str, reason: str, data: Path | None, as_json: bool
+) -> None:
+    """Prove, fence, detach, export and verify: the dates given, or all that are ordinary by now.
+
+    Safe to repeat and to interrupt: the next run goes on. Exit status 1 when a day did not go as far as it should.
+    """
+    by = Operator(getpass.getuser(), reason)
+    days = [_day(text) for text in dates]
+
+    async def one(rotation: Rotation, day: date, today: date) -> Result:
+        return await rotation.run(day, today, by, until=State(until))
+
+    _finish(asyncio.run(_each(data, only, days, one)), as_json=as_json)
+
+
+@command.command("drop")
+@_sets
+@click.option("--date", "dates", multiple=True, required=True, help="The business date to drop, as 2026-11-21.")
+@click.option("--reason", required=True, help="Why, for the operation log.")
+@click.option("--yes", is_flag=True, help="Really: what is dropped lives in the archive alone.")
+@data_option
+@json_option
+def drop(
+    *, only: tuple[str, ...], dates: tuple[str, ...], reason: str, yes: bool, data: Path | None, as_json: bool
+) -> None:
+    """Drop the tables of dates that are verified and past their retention (HONGBAO_ROTATE_RETENTION_DAYS)."""
+    if not yes:
+        raise Refused("not_confirmed", "nothing was dropped; say --yes if the tables of that date are really to go")
+    by, retention = Operator(getpass.getuser(), reason), load(DaemonSettings).rotate_retention_days
+    days = [_day(text) for text in dates]
+
+    async def one(rotation: Rotation, day: date, today: date) -> Result:
+        return await drop_day(rotation, day, today, by, retention_days=retention)
+
+    _finish(asyncio.run(_each(data, only, days, one)), as_json=as_json)
+
+
+def _finish(done: list[dict[str, Any]], *, as_json: bool) -> None:
+    holds = all(one["error"] is None for one in done)
+    report({"holds": holds, "days": done}, as_json=as_json, show=lambda console: show_run(done, console))
+    sys.exit(0 if holds else 1)
+
+
+def _day(text: str) -> date:
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007 - a date has no zone
+    except ValueError:
+        raise Refused("malformed_date", f"{text[:50]!r} is no date; write it as 2026-11-21") from None
+
+
+async def _survey(data: Path | None, only: tuple[str, ...], *, look: bool) -> list[Survey]:
+    access, rules = find(data), load(DaemonSettings).rules
+    return [await survey(one.target, today_of(access), rules, look=look) for one in rotations(access, only)]
+
+
+async def _each(
+    data: Path | None,
+    only: tuple[str, ...],
+    days: list[date],
+    work: Callable[[Rotation, date, date], Coroutine[Any, Any, Result]],
+) -> list[dict[str, Any]]:
+    """Do `work` to each day of each SET; one that fails does not keep the others from theirs."""
+    access = find(data)
+    done: list[dict[str, Any]] = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def progress(name: str, what: str, some: int, of: int) -> None:
+            bar.update(task, description=f"{name} {what}", completed=some, total=of or None)
+
+        today = today_of(access)
+        for rotation in rotations(access, only, progress):
+            chosen = days
+            if not chosen:
+                seen = await survey(rotation.target, today, load(DaemonSettings).rules, look=False)
+                chosen = ready(seen.days, archives=rotation.archive is not None)
+            done += [await told_of(rotation.target.name, day, work(rotation, day, today)) for day in chosen]
+    return done
+
+
+async def _serve(data: Path | None) -> None:
+    """Run the daemon until SIGINT or SIGTERM; what is in flight is rolled back, and the next run goes on."""
+    settings, access = load(DaemonSettings), find(data)
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    daemon = Daemon(
+        rotations=lambda: rotations(access),
+        held=lambda name: access.topology().databases_of(name),
+        zone=lambda: access.topology().zone,
+        settings=settings,
+    )
+    app = web.Application()
+    add_probes(app, Readiness())
+    async with HttpServer(app, *host_and_port(settings.rotate_listen)) as server:
+        tell(f"http://127.0.0.1:{server.port}/metrics")
+        periodic = Periodic("rotation", daemon.run_once, interval_s=settings.rotate_every_s, timeout_s=ROUND_S)
+        running = asyncio.create_task(periodic.run())
+        await stop.wait()
+        running.cancel()
+        await asyncio.wait({running})

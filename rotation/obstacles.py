@@ -1,0 +1,73 @@
+"""What stands in a day's way, by name: an envelope, a payout, an escrow account, each with its fen."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from rotation import queries
+from rotation.limits import SHOWN
+from sharding.ids import end_id, first_id, make_id
+from wire.orders import escrow_account, payout_order
+
+_OPEN = queries.read("open_envelopes")
+_WAITING = queries.read("waiting")
+_ESCROWS = queries.read("escrows")
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """One thing in the way: the check that fails, what it is about, a sentence, and the fen in question."""
+
+    check: str
+    subject: str
+    detail: str
+    fen: int = 0
+
+
+async def quick_look(connection: Any, wallet: Any, day: date, slots: Collection[int]) -> list[Obstacle]:
+    """Look at a hot day without matching it with the wallet: quicker than the proof. At most SHOWN of each kind."""
+    still_open = await open_envelopes(connection, day)
+    known = {one.subject for one in still_open}
+    waiting = [one for one in await waiting_rows(connection, day) if one.check != "due" or one.subject not in known]
+    return [*still_open, *waiting, *await escrows(wallet, day, slots)]
+
+
+async def open_envelopes(connection: Any, day: date) -> list[Obstacle]:
+    """Return the envelopes of a hot day that are open."""
+    rows = await connection.fetch(_OPEN, first_id(day), end_id(day), SHOWN)
+    return [
+        Obstacle(
+            "envelope_open", str(row["envelope_id"]),
+            f"envelope {row['envelope_id']} is open with {row['left_fen']} fen until {row['expires_at']:%m-%d %H:%M}",
+            row["left_fen"],
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+async def waiting_rows(connection: Any, day: date) -> list[Obstacle]:
+    """Return what waits: envelopes that nobody has looked at since they ended, payouts on their way or stuck."""
+    return [_waiting(row) for row in await connection.fetch(_WAITING, first_id(day), end_id(day), SHOWN)]
+
+
+async def escrows(wallet: Any, day: date, slots: Collection[int]) -> list[Obstacle]:
+    """Return the escrow accounts (day, slot) that are not exactly zero."""
+    names = [escrow_account(make_id(day, 0, slot)) for slot in slots]
+    return [
+        Obstacle(
+            "escrow_not_zero", row["name"],
+            f"the escrow of slot {row['name'][-3:]} holds {row['balance_fen']} fen", row["balance_fen"],
+        )
+        for row in await wallet.fetch(_ESCROWS, names)
+    ]  # fmt: skip
+
+
+def _waiting(row: Any) -> Obstacle:
+    envelope_id = str(row["envelope_id"])
+    if row["what"] == "due":
+        return Obstacle("due", envelope_id, f"envelope {envelope_id} is still to be looked at by expiry")
+    order_no = payout_order(row["envelope_id"], row["seq"])
+    if row["what"] == "payout":
+        return Obstacle("payout_waits", order_no, f"payout {order_no} is unpaid (batch {row['batch_id']})")
+    return Obstacle("payout_stuck", order_no, f"payout {order_no} is stuck: {row['reason']} (hongbao payout)")

@@ -1,0 +1,11 @@
+-- leaves: the leaves of all day tables, whether attached or not, with the schema where each stands, and their size.
+-- Index: those of the catalog. Lock: none.
+SELECT split_part(d.relname, '_', 1) AS kind, to_date(right(d.relname, 8), 'YYYYMMDD') AS day, n.nspname AS stands_in,
+    count(*) AS leaves, sum(pg_total_relation_size(c.oid))::bigint AS bytes,
+    sum(greatest(c.reltuples, 0))::bigint AS rows_about
+FROM pg_class d
+JOIN pg_inherits i ON i.inhparent = d.oid JOIN pg_class c ON c.oid = i.inhrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE d.relnamespace = 'public'::regnamespace AND d.relkind = 'p' AND d.relname ~ '^(envelope|claim|guest)_[0-9]{8}$'
+GROUP BY d.relname, n.nspname
+ORDER BY day, kind, stands_in

@@ -1,0 +1,54 @@
+"""A look at one SET: every day with its plan, the obstacles of those that are to go, and the tables made ahead."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from rotation import facts
+from rotation.obstacles import quick_look
+from rotation.plan import Action, AheadPlan, Alarm, DayPlan, Rules, alarm, plan_ahead, plan_day
+from rotation.states import State
+from rotation.target import RotationTarget
+from runtime import postgres
+from sharding.slots import TABLES_PER_DATABASE
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What stands in one SET; `ahead` counts the days after today whose tables are ready."""
+
+    name: str
+    days: list[DayPlan]
+    coming: list[AheadPlan]
+    ahead: int
+    alarm: Alarm
+
+
+async def survey(target: RotationTarget, today: date, rules: Rules, *, look: bool = True) -> Survey:
+    """Read the catalog, the register and (`look`) what stands in the way of days that are to go. Changes nothing."""
+    async with AsyncExitStack() as stack:
+        connection = await _reading(stack, target.dsn)
+        wallet = await _reading(stack, target.wallet_dsn)
+        days = await facts.all_days(connection)
+        plans = [plan_day(one, today, rules) for one in days]
+        if look:
+            plans = [await _looked_at(connection, wallet, target, one, today, rules) for one in plans]
+        ahead, urgent = alarm(days, today)
+        return Survey(target.name, plans, plan_ahead(days, today), ahead, urgent)
+
+
+async def _looked_at(
+    connection: Any, wallet: Any, target: RotationTarget, plan: DayPlan, today: date, rules: Rules
+) -> DayPlan:
+    if plan.action not in (Action.ROTATE, Action.RESUME) or plan.facts.state is not State.HOT:
+        return plan
+    held = set(target.databases(plan.facts.day)) & set(plan.facts.states)
+    slots = [slot for xx in sorted(held) for slot in range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)]
+    return plan_day(plan.facts, today, rules, await quick_look(connection, wallet, plan.facts.day, slots))
+
+
+async def _reading(stack: AsyncExitStack, dsn: str) -> Any:
+    connection = await postgres.connect(dsn, application_name="hongbao:rotate", plan_cache_mode="force_custom_plan")
+    stack.push_async_callback(connection.close, timeout=2.0)
+    return connection

@@ -1,0 +1,133 @@
+# ruff: noqa: E501 - one property a line
+"""Dropping, and the daemon: what destroys and what works alone, and what neither of them does."""
+
+from datetime import timedelta
+
+import pytest
+
+from cluster import roles
+from envelope.errors import Refused
+from rotation.daemon import Daemon, DaemonSettings
+from rotation.drop import drop_day
+from rotation.plan import Action, Alarm, Rules
+from rotation.survey import survey
+from schema.day_tables import AHEAD_DAYS, DayTables
+from sharding.ids import BUSINESS_ZONE
+from tests.integration.rotation_fixtures import BY, DAY, NEXT, TODAY, XXS, OldDays, old_days
+
+__all__ = ["old_days"]
+
+
+async def drop(old_days: OldDays, *, today=TODAY, retention_days=5) -> None:
+    await drop_day(old_days.rotation, DAY, today, BY, retention_days=retention_days)
+
+
+async def test_only_verified_days_past_their_retention_are_dropped(old_days: OldDays) -> None:
+    """Hot, closed, detached, exported: refused. Verified but young: refused. Then gone, with a line each, and only that day."""
+    with pytest.raises(Refused, match="day_unknown"):
+        await drop(old_days)
+    for state in ("closed", "detached", "exported"):
+        await old_days.run_to(state)
+        with pytest.raises(Refused, match="day_not_verified"):
+            await drop(old_days)
+    await old_days.run()
+    with pytest.raises(Refused, match="retention_not_over"):
+        await drop(old_days, today=DAY + timedelta(days=5))
+    assert await old_days.states() == {0: "verified", 1: "verified"}
+    await drop(old_days, today=DAY + timedelta(days=6))
+    await drop(old_days, today=DAY + timedelta(days=6))
+    assert await old_days.states() == {0: "dropped", 1: "dropped"}
+    assert (await old_days.lines()).count("dropped") == 2
+    assert await old_days.scalar("SELECT to_regclass($1) IS NULL", f"public.claim_{DAY:%Y%m%d}")
+    assert await old_days.scalar(f"SELECT count(*) FROM claim_{NEXT:%Y%m%d}") > 0
+    assert await old_days.run() == {0: "dropped", 1: "dropped"}
+
+
+@pytest.mark.parametrize("spoil", ["lost", "cut", "another row"])
+async def test_what_cannot_be_read_back_is_not_dropped(old_days: OldDays, spoil: str) -> None:
+    """The archive is compared with the tables once more before they go; spoilt meanwhile, everything stays."""
+    await old_days.run()
+    path = old_days.archive.path(1, DAY)
+    if spoil == "lost":
+        path.unlink()
+    else:
+        path.write_text(path.read_text()[:100] if spoil == "cut" else path.read_text().replace(",1,", ",2,", 1))
+    with pytest.raises(Refused, match="archive_"):
+        await drop(old_days)
+    states = await old_days.states()
+    assert states[1] == "verified"
+    assert await old_days.scalar(f"SELECT count(*) FROM claim_{DAY:%Y%m%d} WHERE slot BETWEEN 10 AND 19") > 0
+
+
+async def test_an_archive_spoilt_before_it_was_verified_is_written_anew(old_days: OldDays) -> None:
+    """The tables still stand, so a new export cures it. Other rows in it do not come from a disk: that stays, with its name."""
+    await old_days.run_to("exported")
+    old_days.archive.path(0, DAY).unlink()
+    assert await old_days.run() == {0: "verified", 1: "verified"}
+    assert old_days.archive.exports == 3
+
+
+async def test_an_archive_with_other_rows_stays_unverified(old_days: OldDays) -> None:
+    """A difference is for a person; nothing is changed."""
+    await old_days.run_to("exported")
+    path = old_days.archive.path(0, DAY)
+    path.write_text(path.read_text().replace("lucky", "equal", 1))
+    with pytest.raises(Refused, match="archive_differs"):
+        await old_days.run()
+    assert await old_days.states() == {0: "exported", 1: "exported"}
+
+
+def daemon(old_days: OldDays, **settings) -> Daemon:
+    return Daemon(
+        rotations=lambda: [old_days.rotation],
+        held=lambda _: XXS,
+        zone=lambda: BUSINESS_ZONE,
+        settings=DaemonSettings(**settings),
+    )
+
+
+async def test_the_daemon_does_the_ordinary_and_reports_the_rest(old_days: OldDays) -> None:
+    """It makes tables ahead, rotates what is provable, names what is not, drops nothing, and finds nothing to do after."""
+    old_days.clock.advance(days=1)
+    first = await daemon(old_days).run_once()
+    assert [day for _, day in first.rotated] == [DAY]
+    assert [(day, error.code) for _, day, error in first.failed] == [(NEXT, "day_unproven")]
+    assert len(first.made) == AHEAD_DAYS + 1
+    assert first.dropped == []
+    assert await old_days.states() == {0: "verified", 1: "verified"}
+    assert await old_days.states(NEXT) == {}
+    again = await daemon(old_days).run_once()
+    assert (again.rotated, again.made, len(again.failed)) == ([], [], 1)
+    seen = await survey(old_days.target, TODAY + timedelta(days=1), Rules())
+    assert (seen.ahead, seen.alarm) == (AHEAD_DAYS, Alarm.OK)
+    plans = {one.facts.day: one for one in seen.days}
+    assert (plans[DAY].action, plans[NEXT].action) == (Action.KEEP, Action.ROTATE)
+    assert {one.check for one in plans[NEXT].obstacles} == {"envelope_open", "escrow_not_zero"}
+
+
+async def test_the_daemon_drops_only_when_its_settings_say_so(old_days: OldDays) -> None:
+    """Past the retention: kept by default, dropped when told."""
+    old_days.clock.advance(days=60)
+    assert (await daemon(old_days).run_once()).dropped == []
+    assert (await daemon(old_days).run_once()).dropped == []
+    assert await old_days.states() == {0: "verified", 1: "verified"}
+    done = await daemon(old_days, rotate_drop=True).run_once()
+    assert [day for _, day in done.dropped] == [DAY]
+    assert await old_days.states() == {0: "dropped", 1: "dropped"}
+
+
+async def test_a_day_in_the_register_is_never_made_again(old_days: OldDays) -> None:
+    """A clock set back by weeks makes no new tables under the old date."""
+    await old_days.run()
+    await drop(old_days)
+    with pytest.raises(Refused, match="day_closed"):
+        await DayTables(old_days.target.dsn, XXS).ensure(DAY, ahead_days=1)
+
+
+async def test_empty_tables_of_a_database_that_moved_go_without_an_entry(old_days: OldDays) -> None:
+    """Made ahead before the database moved to another SET: proven empty, dropped with the day; nothing of it is archived."""
+    await DayTables(old_days.databases.dsn_as(old_days.set_dsn, roles.OWNER), (0, 1, 5)).ensure(DAY, ahead_days=1)
+    assert await old_days.run() == {0: "verified", 1: "verified"}
+    assert (await old_days.lines()).count("strangers_dropped") == 1
+    assert await old_days.scalar("SELECT to_regclass($1) IS NULL", f"db_05.claim_3_{DAY:%d}")
+    assert await old_days.scalar("SELECT to_regclass($1) IS NOT NULL", f"db_05.claim_3_{NEXT:%d}")
