@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -72,32 +72,10 @@ class CreateLane:
         """Insert the headers, their due entries and their guests: in one transaction, as long as all days have tables.
 
         Where one has none, or is closed, or a database has left this SET, Postgres refuses the batch as a whole; then
-        each day and database has a transaction of its own, so that only the creates that it concerns fail.
+        they go apart by day, or by database, so that only the creates that it concerns fail.
         """
-        headers = [terms for terms, _ in batch]
-        try:
-            return Inserted(await insert_envelopes(connection, headers), set(), set(), set())
-        except Exception as error:
-            if moved_database(error) is None and closed_day(error) is None and not _lacks_tables(error):
-                raise
         done = Inserted(set(), set(), set(), set())
-        for (day, xx), group in _parted(headers).items():
-            try:
-                done.written.update(await insert_envelopes(connection, group))
-            except Exception as error:
-                ids = [terms.envelope_id for terms in group]
-                if moved_database(error) is not None:
-                    done.moved.update(ids)
-                elif closed_day(error) is not None:
-                    _log.error("creates refused: their day is closed", day=str(day), database=xx, creates=len(group))
-                    done.closed.update(ids)
-                elif _lacks_tables(error):
-                    _log.error(
-                        "creates refused: their day has no tables", day=str(day), database=xx, creates=len(group)
-                    )
-                    done.without_tables.update(ids)
-                else:
-                    raise
+        await _insert(connection, [terms for terms, _ in batch], done)
         return done
 
     def done(self, batch: list[tuple[Terms, asyncio.Future[bool]]], result: Inserted) -> None:
@@ -140,8 +118,30 @@ def _lacks_tables(error: Exception) -> bool:
     return getattr(error, "sqlstate", None) == _NO_PARTITION and "partition" in str(error)
 
 
-def _parted(headers: Iterable[Terms]) -> dict[tuple[date, int], list[Terms]]:
-    parts: dict[tuple[date, int], list[Terms]] = defaultdict(list)
+async def _insert(connection: Any, headers: Sequence[Terms], done: Inserted) -> None:
+    """Insert together what goes in together: apart by day, or by database, once Postgres has refused all of it."""
+    try:
+        done.written.update(await insert_envelopes(connection, headers))
+    except Exception as error:
+        ids = [terms.envelope_id for terms in headers]
+        if moved_database(error) is not None:
+            parts, refused = _parted(headers, lambda terms: database_of(terms.slot)), done.moved
+        elif closed_day(error) is not None:
+            parts, refused = _parted(headers, lambda terms: day_of(terms.envelope_id)), done.closed
+        elif _lacks_tables(error):
+            parts, refused = _parted(headers, lambda terms: day_of(terms.envelope_id)), done.without_tables
+        else:
+            raise
+        if len(parts) == 1:
+            _log.error("creates refused", reason=str(error), creates=len(ids))
+            refused.update(ids)
+            return
+        for group in parts:
+            await _insert(connection, group, done)
+
+
+def _parted(headers: Iterable[Terms], by: Callable[[Terms], object]) -> list[list[Terms]]:
+    parts: dict[object, list[Terms]] = defaultdict(list)
     for terms in headers:
-        parts[day_of(terms.envelope_id), database_of(terms.slot)].append(terms)
-    return parts
+        parts[by(terms)].append(terms)
+    return list(parts.values())
