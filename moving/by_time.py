@@ -10,21 +10,21 @@ writes the old ones. Each step finds what an earlier try has left and goes on fr
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from envelope.errors import InvariantBroken, Refused
 from moving import leaves
 from moving.compare import compare, total
 from moving.copying import copy
+from moving.dates import check_notice, first_date
 from moving.ground import Ground, Route
 from moving.journal import ABORTED, DONE, Entry, Journal
 from moving.leaves import leaves_of
 from moving.proof import prove_final
 from moving.register import days_to_take, take_register
-from moving.servers import GRACE_S, RELOAD_S, all_follow
+from moving.servers import GRACE_S, all_follow
 from schema.day_tables import AHEAD_DAYS, DayTables
-from sharding.ids import end_id, first_id
 from sharding.topology import Topology, change
 from sharding.topology.changes import move_from, reach_back
 
@@ -32,11 +32,6 @@ KIND = "by_time"
 BEGIN = ("planned", "tables", "announced", "given_up")
 FINISH = ("fenced", "copied", "compared", "attached", "switched", "dropped", DONE)
 STEPS = (*BEGIN, *FINISH)
-_LATER = (
-    "SELECT EXISTS (SELECT FROM envelope WHERE envelope_id >= $1 AND envelope_id < $2 AND slot = ANY($3::smallint[]))"
-)
-NOTICE_S = 4 * RELOAD_S
-"""The date of a move begins at least this long after it was announced: every server has read of it by then."""
 
 
 @dataclass
@@ -83,7 +78,7 @@ class ByTime:
         def move(old: Topology) -> Topology:
             if old.set_for_database(self._route.xx).name == self._route.target:
                 return old
-            _check_notice(self.ground, old, self._from)
+            check_notice(self.ground, old, self._from)
             return move_from(old, self._route.xx, self._route.target, self._from)
 
         try:
@@ -200,7 +195,7 @@ async def start(ground: Ground, connection: Any, route: Route, valid_from: date 
 
     Refused, before anything is changed: `date_past`, `date_too_soon`, `date_written`, `day_table_occupied`.
     """
-    day = await _first_date(ground, connection, route, valid_from)
+    day = await first_date(ground, connection, route, valid_from)
     move = ByTime(ground, connection, await Journal.begin(ground, connection, KIND, route, day))
     await move.begin()
     return move
@@ -209,42 +204,6 @@ async def start(ground: Ground, connection: Any, route: Route, valid_from: date 
 def resume(ground: Ground, connection: Any, entry: Entry) -> ByTime:
     """Return a move as the journal has it."""
     return ByTime(ground, connection, Journal(ground, connection, entry))
-
-
-async def _first_date(ground: Ground, connection: Any, route: Route, wanted: date | None) -> date:
-    """Return the date from which the move may hold: the one that is wanted, else the first that may be."""
-    today = ground.today()
-    if wanted is not None and wanted <= today:
-        raise Refused("date_past", f"{wanted} has begun already (today is {today}); a move begins on a later date")
-    topology = ground.topology()
-    day = wanted or today + timedelta(days=1)
-    if wanted is None:
-        while not _has_notice(ground, topology, day) or await _written(connection, route, day):
-            day += timedelta(days=1)
-        return day
-    _check_notice(ground, topology, day)
-    if await _written(connection, route, day):
-        raise Refused("date_written", f"{route.name} on {route.source} has envelopes of {day} or later already")
-    return day
-
-
-def _check_notice(ground: Ground, topology: Topology, day: date) -> None:
-    if not _has_notice(ground, topology, day):
-        raise Refused(
-            "date_too_soon",
-            f"{day} begins in less than {NOTICE_S:.0f} s, and not every server may know of it then; take a later one",
-        )
-
-
-def _has_notice(ground: Ground, topology: Topology, day: date) -> bool:
-    begins = datetime.combine(day, time(), topology.zone)
-    return (begins - ground.clock.now()).total_seconds() >= NOTICE_S
-
-
-async def _written(connection: Any, route: Route, day: date) -> bool:
-    """Say whether there is an envelope of `day` or a later one: somebody's clock is ahead."""
-    last = end_id(date(day.year + 1, 12, 31))
-    return bool(await connection.fetchval(_LATER, first_id(day), last, route.slots))
 
 
 def _texts(days: Sequence[date]) -> list[str]:

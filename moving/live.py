@@ -9,16 +9,17 @@ goes on as before. A tool that was killed in the stall leaves the database held;
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
 from envelope.errors import InvariantBroken, Refused, Unavailable
 from moving import leaves
-from moving.compare import compare, total
+from moving.compare import Settled, compare, settle_old, total
 from moving.ground import TOPOLOGY_CHANNEL, Ground, Route
 from moving.journal import ABORTED, DONE, Journal
-from moving.leaves import leaves_of
+from moving.leaves import Leaf, leaves_of
 from moving.register import all_days, take_register
 from moving.replication import Replication
 from moving.servers import GRACE_S, all_follow
@@ -134,11 +135,16 @@ class Live:
     async def _cut_over(self) -> None:
         """Hold the traffic, fence, compare, switch; whatever goes wrong before the switch, the traffic goes on here."""
         await all_follow(self.ground.topology(), self._route.source, self._route.target)
+        taken = leaves_of(self._route.xx, self._days("days"))
         loop = asyncio.get_running_loop()
-        began = loop.time()
         try:
+            self.ground.progress(f"comparing {self._route.name}", 0, 1)
+            await self._catch_up()
+            settled = await settle_old(self.source, self.target, taken, self._route.slots)
+            await self._catch_up()
+            began = loop.time()
             async with asyncio.timeout(STALL_S):
-                await self._stand_still()
+                await self._stand_still(taken, settled)
         except TimeoutError:
             await self._let_go()
             text = f"{self._route.name} would have stood still for more than {STALL_S} s; try at a quieter hour"
@@ -152,19 +158,17 @@ class Live:
         self._switch()
         self.figures["stall_s"] = round(loop.time() - began, 4)
 
-    async def _stand_still(self) -> None:
-        days = self._days("days")
-        taken = leaves_of(self._route.xx, days)
+    async def _stand_still(self, taken: Sequence[Leaf], settled: Settled) -> None:
         change(self.ground.topology_path, lambda old: hold(old, self._route.xx))
         await self._tell_servers()
         await self.journal.done("held")
         await leaves.fence(self.source, taken)
         await self.journal.done("fenced")
-        if await all_days(self.ground, self.source, self._route) != (days, self._days("left")):
+        if await all_days(self.ground, self.source, self._route) != (self._days("days"), self._days("left")):
             raise Unavailable("leaves_changed", f"a day of {self._route.name} came or went just now; run it again")
         await self._replication.beat()
         sides = await copy_sides(self.source, self.target, self._route.slots)
-        self.figures.update(total(await compare(self.source, self.target, taken)), **sides)
+        self.figures.update(total(await compare(self.source, self.target, taken, settled)), **sides)
         await self.journal.done("equal")
 
     async def _tell_servers(self) -> None:

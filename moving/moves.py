@@ -8,6 +8,7 @@ from envelope.errors import Refused
 from moving import by_time, live
 from moving.ground import Ground, Route, read_database
 from moving.journal import Entry, Journal, alone, open_move
+from sharding.slots import database_name
 from sharding.topology import Topology
 
 
@@ -51,17 +52,17 @@ async def move_by_time(
     topology = ground.topology()
     xx = read_database(database, topology)
     entry = await open_move(ground, xx)
-    if entry is None:
-        if finish or to is None:
-            raise Refused("no_move", f"no move of {database} is open; begin one with --to")
-        route = new_route(topology, xx, to)
-        async with alone(ground, route) as connection:
+    if entry is None and finish:
+        raise Refused("no_move", f"no move of {database} is open; begin one with --to")
+    route = _route_of(entry, topology, xx, to, by_time.KIND, valid_from)
+    async with alone(ground, route) as connection:
+        # What was read before the lock may be another process' last step but one.
+        entry = await open_move(ground, xx)
+        if entry is None:
+            new_route(ground.topology(), xx, route.target)
             move = await by_time.start(ground, connection, route, valid_from)
             return _outcome(move.journal.entry, [], {})
-    check_same(entry, by_time.KIND, to, valid_from)
-    async with alone(ground, entry.route) as connection:
-        # What was read before the lock may be another process' last step but one.
-        entry = await open_move(ground, xx) or entry
+        check_same(entry, by_time.KIND, to, valid_from)
         move = by_time.resume(ground, connection, entry)
         begun = by_time.STEPS.index(entry.step) >= by_time.STEPS.index("given_up")
         await move.begin()
@@ -78,14 +79,7 @@ async def move_live(ground: Ground, database: str, to: str | None) -> Outcome:
     """
     topology = ground.topology()
     xx = read_database(database, topology)
-    entry = await open_move(ground, xx)
-    if entry is None:
-        if to is None:
-            raise Refused("no_move", f"no move of {database} is open; begin one with --to")
-        route = new_route(topology, xx, to)
-    else:
-        check_same(entry, live.KIND, to)
-        route = entry.route
+    route = _route_of(await open_move(ground, xx), topology, xx, to, live.KIND)
     async with alone(ground, route) as source, ground.connect(route.target) as target:
         # What was read before the lock may be another process' last step but one.
         entry = await open_move(ground, xx)
@@ -111,6 +105,17 @@ async def abort(ground: Ground, database: str) -> Outcome:
         journal = Journal(ground, source, entry)
         await live.undo(live.Live(ground, source, target, journal))
         return _outcome(journal.entry, [], {})
+
+
+def _route_of(
+    entry: Entry | None, topology: Topology, xx: int, to: str | None, kind: str, valid_from: date | None = None
+) -> Route:
+    if entry is not None:
+        check_same(entry, kind, to, valid_from)
+        return entry.route
+    if to is None:
+        raise Refused("no_move", f"no move of {database_name(xx)} is open; begin one with --to")
+    return new_route(topology, xx, to)
 
 
 def new_route(topology: Topology, xx: int, to: str) -> Route:

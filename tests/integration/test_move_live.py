@@ -124,11 +124,11 @@ async def test_copies_that_differ_undo_the_move(land: Land, monkeypatch: pytest.
     xx = land.database()
     name, traffic = database_name(xx), Traffic(land, xx)
 
-    async def spoiled(source, target, taken):
+    async def spoiled(source, target, taken, settled):
         for leaf in taken:
             if leaf.kind == "claim":
                 await target.execute(f"DELETE FROM {leaf.name} WHERE ctid = (SELECT min(ctid) FROM {leaf.name})")
-        return await compare(source, target, taken)
+        return await compare(source, target, taken, settled)
 
     async with traffic.busy():
         await traffic.more(200)
@@ -151,7 +151,7 @@ async def test_a_stall_that_would_be_too_long_is_given_up(land: Land, monkeypatc
     xx = land.database()
     name, traffic = database_name(xx), Traffic(land, xx)
 
-    async def slow(source, target, taken):
+    async def slow(*_):
         await asyncio.sleep(60)
 
     async with traffic.busy():
