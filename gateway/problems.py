@@ -116,6 +116,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "no_server": Problem(503, "A part is away", Retry.LATER, _AWAY),
     "not_ready": Problem(503, "Parts are not connected yet", Retry.LATER),
     "stopping": Problem(503, "A part is going away", Retry.LATER, _AWAY),
+    "set_paused": Problem(503, "A part is paused", Retry.LATER),
     "wrong_set": _MOVED,
     "being_moved": _MOVED,
     "topology_outdated": _MOVED,

@@ -10,7 +10,7 @@ from gateway.limits import HELD, HOLD_LOOK_S, HOLD_S, ROUTE_CACHE, TOPOLOGY_S, W
 from gateway.servers import Servers
 from runtime import logs, metrics
 from runtime.periodic import Periodic
-from sharding.topology import Topology, TopologyFile
+from sharding.topology import Topology, TopologyFile, set_paused
 from wire.link import Link
 from wire.messages import Op
 
@@ -70,7 +70,7 @@ class Sets:
     def ready(self) -> bool:
         """Say whether every SET has a server that can be called."""
         alive = self._servers.alive
-        return all(not alive.isdisjoint(one.server_names) for one in self.topology.sets)
+        return all(not alive.isdisjoint(one.serving) for one in self.topology.sets)
 
     def close(self) -> None:
         """Let go of all links."""
@@ -82,6 +82,8 @@ class Sets:
         topology = self.topology
         if topology.held and topology.is_held(envelope_id):
             raise Unavailable("being_moved", "this envelope is on its way to another SET", retry_after_s=0.5)
+        if topology.set_for(envelope_id).paused:
+            raise set_paused()
         name = topology.server_for(envelope_id, self._servers.alive).name
         if len(self._found) >= ROUTE_CACHE:
             self._found.clear()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from envelope.errors import Refused, Unavailable
 from runtime import logs
 from sharding.slots import TABLES_PER_DATABASE, database_of
-from sharding.topology import Topology, TopologyFile
+from sharding.topology import Topology, TopologyFile, set_paused
 from wire.server import Peer
 
 READ_AGAIN_S = 0.02
@@ -46,7 +46,7 @@ class Holdings:
         return self.holds(envelope_id) and not self.topology.is_held(envelope_id)
 
     def admit(self, peer: Peer, envelope_id: int) -> None:
-        """Raise Unavailable unless we serve this envelope: `wrong_set`, `being_moved`, `topology_outdated`.
+        """Raise Unavailable unless we serve it: `wrong_set`, `being_moved`, `topology_outdated`, `set_paused`.
 
         Nothing was done then; whoever asks looks at the topology again.
         """
@@ -68,12 +68,15 @@ class Holdings:
         topology = self.topology
         self._epochs = topology.epoch_of
         self._spans = topology.ids_of(self._set)
-        held = {slot for slot in self._spans if topology.is_held(slot)}
+        self._paused = any(one.paused for one in topology.sets if one.name == self._set)
+        held = {slot for slot in self._spans if self._paused or topology.is_held(slot)}
         self._whole = frozenset(slot for slot in self._spans if _always(topology, slot)) - held
 
     def _look_closer(self, envelope_id: int) -> None:
         if not self.holds(envelope_id):
             raise Unavailable("wrong_set", "this envelope lives in another SET; look at the topology again")
+        if self._paused:
+            raise set_paused()
         if self.topology.is_held(envelope_id):
             raise Unavailable("being_moved", "this envelope is on its way to another SET", retry_after_s=0.5)
 

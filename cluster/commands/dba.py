@@ -1,6 +1,7 @@
-"""`hongbao dba`: what each SET's database costs, holds and is slow at."""
+"""`hongbao dba`: what each SET's database costs, holds and is slow at; servers drained, SETs paused."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from rich.table import Table
 from cluster.access import Access, find
 from cluster.hot import Hot, hottest
 from cluster.reporting import data_option, json_option, report
+from moving.servers import GRACE_S, all_follow
+from sharding.topology import Topology, change
+from sharding.topology.changes import drained, paused
 from upkeep.look import Look, look
 
 _MB = 1024 * 1024
@@ -39,6 +43,56 @@ def hot(*, top: int, data: Path | None, as_json: bool) -> None:
     found = asyncio.run(hottest(find(data), top))
     show: Any = (lambda console: console.print(_hot(found))) if found else "no envelope was opened in the last minute"
     report({"hot": msgspec.to_builtins(found)}, as_json=as_json, show=show)
+
+
+@command.command("drain")
+@click.argument("server")
+@data_option
+@json_option
+def drain(*, server: str, data: Path | None, as_json: bool) -> None:
+    """Take SERVER (set-1-a) off the ring: the others of its SET serve its envelopes. Nobody notices."""
+    _change(find(data), as_json, lambda old: drained(old, server, away=True), f"{server} serves nobody any more")
+
+
+@command.command("undrain")
+@click.argument("server")
+@data_option
+@json_option
+def undrain(*, server: str, data: Path | None, as_json: bool) -> None:
+    """Put SERVER back on the ring."""
+    _change(find(data), as_json, lambda old: drained(old, server, away=False), f"{server} serves again")
+
+
+@command.command("pause")
+@click.argument("set_name", metavar="SET")
+@data_option
+@json_option
+def pause(*, set_name: str, data: Path | None, as_json: bool) -> None:
+    """Refuse all requests of users for SET (503 `set_paused`), also after a restart. Expiry and payouts go on."""
+    _change(find(data), as_json, lambda old: paused(old, set_name, on=True), f"{set_name} is paused")
+
+
+@command.command("resume")
+@click.argument("set_name", metavar="SET")
+@data_option
+@json_option
+def resume(*, set_name: str, data: Path | None, as_json: bool) -> None:
+    """Serve the users of SET again."""
+    _change(find(data), as_json, lambda old: paused(old, set_name, on=False), f"{set_name} serves again")
+
+
+def _change(access: Access, as_json: bool, how: Callable[[Topology], Topology], done: str) -> None:
+    """Change the topology and wait until every server goes by it, and what was let in before has been answered."""
+    new = change(access.topology_path, how)
+
+    async def wait() -> None:
+        await all_follow(new, *(one.name for one in new.sets))
+        # Gateways read the file as often as servers do.
+        await asyncio.sleep(GRACE_S)
+
+    with Console(stderr=True).status("waiting until all go by it"):
+        asyncio.run(wait())
+    report({"version": new.version, "done": done}, as_json=as_json, show=done)
 
 
 async def _look(access: Access, only: str | None) -> list[Look]:

@@ -31,7 +31,7 @@ LINK: Final[Codes] = ("peer_down", "stopping", "outcome_unknown", "database_unav
 """The link to another part, and what every part may say."""
 SET: Final[Codes] = (
     *LINK, "no_server", "wrong_set", "being_moved", "topology_outdated", "invariant_broken", "unknown_operation",
-    "unknown_split_version", "malformed_seed", "archive_unavailable",
+    "unknown_split_version", "malformed_seed", "archive_unavailable", "set_paused",
 )  # fmt: skip
 ACTOR: Final[Codes] = ("not_found", "envelope_unavailable")
 CREATOR: Final[Codes] = (

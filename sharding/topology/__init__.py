@@ -6,7 +6,7 @@ is read, written and re-read.
 
 from sharding.topology.check import check_topology
 from sharding.topology.file import TopologyFile, change, dump, load
-from sharding.topology.spec import Move, ServerSpec, SetSpec, Stay, Topology, moves
+from sharding.topology.spec import Move, ServerSpec, SetSpec, Stay, Topology, moves, set_paused
 
 __all__ = [
     "Move",
@@ -20,4 +20,5 @@ __all__ = [
     "dump",
     "load",
     "moves",
+    "set_paused",
 ]

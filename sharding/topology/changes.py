@@ -91,3 +91,27 @@ def to_remove(topology: Topology, name: str) -> dict[int, tuple[str, str]]:
         for xx in range(topology.layout.databases)
         if topology.set_for_database(xx).name == name
     }
+
+
+def drained(old: Topology, server: str, *, away: bool) -> Topology:
+    """Take a server off the ring, or put it back. Raises Refused `unknown_server`; `topology_invalid` for the last."""
+    if server not in {name for one in old.sets for name in one.server_names}:
+        raise Refused("unknown_server", f"there is no server {server!r} in the topology")
+    sets = tuple(
+        msgspec.structs.replace(
+            one,
+            servers=tuple(
+                msgspec.structs.replace(spec, drained=away) if spec.name == server else spec for spec in one.servers
+            ),
+        )
+        for one in old.sets
+    )
+    return old if sets == old.sets else successor(old, sets=sets)
+
+
+def paused(old: Topology, set_name: str, *, on: bool) -> Topology:
+    """Let a SET refuse its users, or serve them again. Raises Refused `unknown_set`."""
+    if set_name not in {one.name for one in old.sets}:
+        raise Refused("unknown_set", f"there is no SET {set_name!r} in the topology")
+    sets = tuple(msgspec.structs.replace(one, paused=on) if one.name == set_name else one for one in old.sets)
+    return old if sets == old.sets else successor(old, sets=sets)

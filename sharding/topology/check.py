@@ -69,6 +69,8 @@ def _check_set(field: str, one: SetSpec) -> None:
         raise invalid(f"{field}.weight", f"must be 0 to {MAX_WEIGHT}, is {one.weight}")
     if not 1 <= len(one.servers) <= MAX_SERVERS_PER_SET:
         raise invalid(f"{field}.servers", f"must be 1 to {MAX_SERVERS_PER_SET} servers")
+    if not one.serving:
+        raise invalid(f"{field}.servers", "all are drained; pause the SET instead, or let one serve")
     for number, server in enumerate(one.servers):
         _check_url(f"{field}.servers[{number}].url", server.url)
     if one.memcached is not None:

@@ -24,24 +24,38 @@ from sharding.slots import TABLES_PER_DATABASE, Layout, database_name, database_
 
 
 class ServerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One setnode server. `name` is unique in the topology; the place on the ring hangs on it alone."""
+    """One setnode server. `name` is unique in the topology; the place on the ring hangs on it alone.
+
+    One that is `drained` has no place: no envelope is its own, and gateways send it nothing.
+    """
 
     name: str
     url: str
+    drained: bool = False
 
 
 class SetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One SET. `weight` is its part of the databases; 0 means that it holds only what is pinned to it."""
+    """One SET. `weight` is its part of the databases; 0 means that it holds only what is pinned to it.
+
+    Of one that is `paused` every request of a user is refused, at the gateway and at its servers; it goes on to close
+    what is due and to pay what is claimed.
+    """
 
     name: str
     servers: tuple[ServerSpec, ...]
     memcached: str | None = None
     weight: int = 1
+    paused: bool = False
 
     @property
     def server_names(self) -> tuple[str, ...]:
         """The names of the servers in the order of the file."""
         return tuple(server.name for server in self.servers)
+
+    @property
+    def serving(self) -> tuple[str, ...]:
+        """The names of those that are not drained."""
+        return tuple(server.name for server in self.servers if not server.drained)
 
 
 class Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -183,7 +197,7 @@ class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
     def _servers(self) -> Mapping[str, tuple[Ring, dict[str, ServerSpec]]]:
         return {
             one.name: (
-                Ring(dict.fromkeys(one.server_names, 1)),
+                Ring(dict.fromkeys(one.serving, 1)),
                 {server.name: server for server in one.servers},
             )
             for one in self.sets
@@ -203,3 +217,8 @@ def placed(topology: Topology, database: int) -> tuple[object, ...]:
     """Return what a database's epoch stands for: who holds it when, by name, and whether it is held."""
     stays = tuple((stay.since, stay.home.name) for stay in topology.history(database))
     return (*stays, database_name(database) in topology.held)
+
+
+def set_paused() -> Unavailable:
+    """Return what users of a paused SET hear."""
+    return Unavailable("set_paused", "this part of the system is paused for maintenance; try again", retry_after_s=5.0)
