@@ -36,6 +36,7 @@ def connect(
         },
     )
     connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET enable_progress_bar = false")  # standard output belongs to the command
     return connection
 
 

@@ -103,6 +103,23 @@ async def from_parquet(
     return digest.hexdigest()
 
 
+async def digest_of(path: Path, table: Table, duck: "duckdb.DuckDBPyConnection", told: Count) -> str:
+    """Return the SHA-256 of a Parquet file's canonical rows; raises Refused `archive_corrupt`."""
+    loop, digest = asyncio.get_running_loop(), hashlib.sha256()
+    out, into = _pipe()
+    with ThreadPoolExecutor(2, "archive") as pool:
+        job = loop.run_in_executor(pool, _read_parquet, duck, table, into, path)
+        try:
+            while chunk := await loop.run_in_executor(pool, _pull, out, digest):
+                told(len(chunk))
+        finally:
+            os.close(out)
+            await asyncio.wait({job})
+        with engine.reading(path):
+            job.result()
+    return digest.hexdigest()
+
+
 def _write_parquet(duck: "duckdb.DuckDBPyConnection", table: Table, out: int, path: Path) -> None:
     columns = ", ".join(f"'{name}': '{form.value}'" for name, form in table.columns.items())
     source = f"read_csv('/dev/fd/{out}', {_CSV}, allow_quoted_nulls = false, parallel = false, columns = {{{columns}}})"

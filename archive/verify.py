@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from archive import engine, pipes, place
 from archive.export import Progress, alone
@@ -45,7 +45,7 @@ async def verify_database(
         await check_day(connection, xx, day)
         found = await trusted(folder, key, xx=xx, day=day)
         async with scratch(connection, f"check_{xx:02d}_{day:%Y%m%d}") as schema:
-            await load(connection, schema, place.folder_of(folder, xx=xx, day=day), found, progress)
+            await load(connection, schema, place.folder_of(folder, xx=xx, day=day), found, progress, how="UNLOGGED")
             for table in TABLES:
                 await _compare(connection, table, schema, xx, day)
         return Verified(found, sum(file.rows for file in found.files.values()))
@@ -68,8 +68,30 @@ async def scratch(connection: Any, schema: str) -> AsyncIterator[str]:
             await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
 
-async def load(connection: Any, schema: str, where: Path, found: Manifest, progress: Progress) -> None:
-    """Copy the files into new tables `envelope`, `claim`, `guest` of the schema, without indexes and unlogged.
+async def reread(
+    folder: Path, key: bytes, *, xx: int, day: date, digest: str | None = None, progress: Progress = lambda *_: None
+) -> Verified:
+    """Read an archive without Postgres: signature, files, and the digest of every table's rows, computed anew.
+
+    `digest` is what the register names, None where nobody can be asked. Raises Refused as `verify_database`.
+    """
+    archive = place.Archive(folder, key)
+    found = await asyncio.to_thread(place.believed, archive, xx=xx, day=day, digest=digest)
+    duck = await asyncio.to_thread(engine.connect)
+    try:
+        for table in TABLES:
+            path = place.folder_of(folder, xx=xx, day=day) / table.file
+            rows_sha256 = await pipes.digest_of(path, table, duck, partial(progress, table.kind.value))
+            _same_rows(path, table, found, rows_sha256)
+    finally:
+        duck.close()
+    return Verified(found, sum(file.rows for file in found.files.values()))
+
+
+async def load(
+    connection: Any, schema: str, where: Path, found: Manifest, progress: Progress, *, how: Literal["", "UNLOGGED"] = ""
+) -> None:
+    """Copy the files into new tables `envelope`, `claim`, `guest` of the schema, without indexes.
 
     Raises Refused `archive_corrupt` when the rows are not those that were exported.
     """
@@ -77,7 +99,7 @@ async def load(connection: Any, schema: str, where: Path, found: Manifest, progr
     try:
         for table in TABLES:
             name = table.kind.value
-            await connection.execute(f"CREATE UNLOGGED TABLE {schema}.{name} (LIKE public.{name})")
+            await connection.execute(f"CREATE {how} TABLE {schema}.{name} (LIKE public.{name})")
             rows_sha256 = await pipes.from_parquet(
                 connection,
                 where / table.file,
@@ -86,10 +108,14 @@ async def load(connection: Any, schema: str, where: Path, found: Manifest, progr
                 (schema, name),
                 partial(progress, name),
             )
-            if rows_sha256 != found.files[table.file].rows_sha256:
-                raise Refused("archive_corrupt", f"the rows of {where / table.file} are not those that were exported")
+            _same_rows(where / table.file, table, found, rows_sha256)
     finally:
         duck.close()
+
+
+def _same_rows(path: Path, table: Table, found: Manifest, rows_sha256: str) -> None:
+    if rows_sha256 != found.files[table.file].rows_sha256:
+        raise Refused("archive_corrupt", f"the rows of {path} are not those that were exported")
 
 
 async def _compare(connection: Any, table: Table, schema: str, xx: int, day: date) -> None:

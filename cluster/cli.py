@@ -28,6 +28,8 @@ COMMANDS = {
     },
     "Operate": {
         "payout": "show payouts that are stuck, and drive them again",
+        "archive": "what is stored cold: list it, verify it, put a date back",
+        "query": "SQL over the archive",
     },
     "Measure": {
         "bench": "durable opens a second, inside one SET and over HTTP",
@@ -42,8 +44,13 @@ COMMANDS = {
 """Name and one line, by group. A command is `command` in `cluster.commands.<name>`."""
 
 
-_MEASURES = {"bench": "loadtest.bench", "loadtest": "loadtest.load", "plan": "loadtest.plan.command"}
-"""Commands that stand elsewhere, with what they measure by."""
+_ELSEWHERE = {
+    "archive": "cluster.commands.archived",
+    "bench": "loadtest.bench",
+    "loadtest": "loadtest.load",
+    "plan": "loadtest.plan.command",
+}
+"""Commands that stand elsewhere."""
 
 
 class Commands(click.Group):
@@ -85,7 +92,7 @@ class Commands(click.Group):
 
 def _module(name: str) -> str:
     """Say where a command is written."""
-    return _MEASURES.get(name) or f"cluster.commands.{name.replace('-', '_')}"
+    return _ELSEWHERE.get(name) or f"cluster.commands.{name.replace('-', '_')}"
 
 
 def _fail(sentence: str) -> NoReturn:
