@@ -57,7 +57,7 @@ async def to_parquet(
         try:
             job.result()
         except Exception as error:
-            if isinstance(error, OSError) or engine.is_error(error):
+            if isinstance(error, OSError) or engine.fault_of(error):
                 raise not_written(path, error) from error
             raise
     return digest.hexdigest()

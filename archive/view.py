@@ -92,12 +92,9 @@ def _view(table: Table, files: list[Path]) -> str:
 
 def _understood(duck: "duckdb.DuckDBPyConnection", sql: str) -> tuple[list[str], list[str], str]:
     """Return names and types of the columns, and the statement that gives them in types that Python has."""
-    import duckdb  # noqa: PLC0415 - see engine
-
-    statements = duck.extract_statements(sql)
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+    text = engine.one_select(duck, sql)
+    if text is None:
         raise Refused("query_only_select", "give one SELECT; the archive is only read")
-    text = statements[0].query.strip().rstrip(";")
     described = duck.execute(f"DESCRIBE {text}").fetchall()
     columns, types = [row[0] for row in described], [row[1] for row in described]
     if "TIMESTAMP WITH TIME ZONE" in types:
@@ -113,17 +110,16 @@ def _understood(duck: "duckdb.DuckDBPyConnection", sql: str) -> tuple[list[str],
 @contextlib.contextmanager
 def _clear() -> Iterator[None]:
     """Say in a sentence what DuckDB could not do."""
-    import duckdb  # noqa: PLC0415 - see engine
-
     try:
         yield
-    except duckdb.OutOfMemoryException as error:
-        raise Refused(
-            "query_too_large", f"the query needs more than {MEMORY_MB} MB; ask for fewer days, or aggregate"
-        ) from error
-    except duckdb.PermissionException as error:
-        raise Refused(
-            "query_only_select", "a query reads the views envelope, claim and guest and nothing else"
-        ) from error
-    except duckdb.Error as error:
+    except Exception as error:
+        fault = engine.fault_of(error)
+        if fault is None:
+            raise
+        if fault is engine.Fault.MEMORY:
+            sentence = f"the query needs more than {MEMORY_MB} MB; ask for fewer days, or aggregate"
+            raise Refused("query_too_large", sentence) from error
+        if fault is engine.Fault.PERMISSION:
+            sentence = "a query reads the views envelope, claim and guest and nothing else"
+            raise Refused("query_only_select", sentence) from error
         raise Refused("query_invalid", str(error).strip()) from error
