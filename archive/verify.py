@@ -20,6 +20,7 @@ from archive.tables import TABLES, Table, check_day, of_database
 from envelope.errors import Refused
 from schema import names
 
+_NAMED = "SELECT manifest_sha256 FROM day_register WHERE day = $1 AND xx = $2"
 WORK_MEM = "64MB"
 """For the comparison, which keeps or sorts all rows of one table and database."""
 
@@ -38,12 +39,14 @@ async def verify_database(
     """Read the archive of database `xx` and date `day` back and compare it with the tables in Postgres, both ways.
 
     `connection` is the owner's, outside a transaction. Nothing is changed, the archive and the tables least of all.
-    Raises Refused `archive_missing`, `archive_forged`, `archive_corrupt` (a file or its rows are not those of the
-    manifest), `archive_differs` (they are, but Postgres has others), `day_not_here`, `archive_busy`; Unavailable.
+    Raises Refused `archive_missing`, `archive_forged` (not signed by this key, or not the manifest that the register
+    names), `archive_corrupt` (a file or its rows are not those of the manifest), `archive_differs` (they are, but
+    Postgres has others), `day_not_here`, `archive_busy`; Unavailable.
     """
     async with alone(connection, xx=xx, day=day):
         await check_day(connection, xx, day)
-        found = await trusted(folder, key, xx=xx, day=day)
+        named = await connection.fetchval(_NAMED, day, xx)
+        found = await trusted(folder, key, xx=xx, day=day, digest=named)
         async with scratch(connection, f"check_{xx:02d}_{day:%Y%m%d}") as schema:
             await load(connection, schema, place.folder_of(folder, xx=xx, day=day), found, progress, how="UNLOGGED")
             for table in TABLES:
@@ -51,9 +54,9 @@ async def verify_database(
         return Verified(found, sum(file.rows for file in found.files.values()))
 
 
-async def trusted(folder: Path, key: bytes, *, xx: int, day: date) -> Manifest:
+async def trusted(folder: Path, key: bytes, *, xx: int, day: date, digest: str | None = None) -> Manifest:
     """Return the manifest of an archive whose signature and files are right; raises Refused as `verify_database`."""
-    return await asyncio.to_thread(place.believed, place.Archive(folder, key), xx=xx, day=day)
+    return await asyncio.to_thread(place.believed, place.Archive(folder, key), xx=xx, day=day, digest=digest)
 
 
 @asynccontextmanager
@@ -75,8 +78,7 @@ async def reread(
 
     `digest` is what the register names, None where nobody can be asked. Raises Refused as `verify_database`.
     """
-    archive = place.Archive(folder, key)
-    found = await asyncio.to_thread(place.believed, archive, xx=xx, day=day, digest=digest)
+    found = await trusted(folder, key, xx=xx, day=day, digest=digest)
     duck = await asyncio.to_thread(engine.connect)
     try:
         for table in TABLES:

@@ -126,7 +126,6 @@ async def _verified(archive: Archive, xx: int, day: date, access: Access | None,
             verified: Verified
             if connection is not None and standing is not None and not standing.dropped:
                 row["how"] = "compared"
-                _bound(standing, archive, xx, day)
                 verified = await verify_database(
                     connection, archive.folder, archive.key, xx=xx, day=day, progress=progress
                 )
@@ -139,14 +138,6 @@ async def _verified(archive: Archive, xx: int, day: date, access: Access | None,
     except HongbaoError as error:
         return row | {"code": error.code, "detail": error.detail}
     return row | {"rows": verified.rows, "digest": verified.manifest.digest}
-
-
-def _bound(standing: Standing, archive: Archive, xx: int, day: date) -> None:
-    """Raise Refused `archive_forged` when the register names another manifest than the one that is there."""
-    if standing.manifest_sha256 is not None:
-        found = manifest.read(place.folder_of(archive.folder, xx=xx, day=day), archive.key, xx=xx, day=day)
-        if found.digest != standing.manifest_sha256:
-            raise Refused("archive_forged", f"the manifest of {database_name(xx)} and {day} is not the register's")
 
 
 async def _ask(access: Access | None, xx: int, day: date) -> tuple[Standing | None, Any]:
