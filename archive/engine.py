@@ -5,6 +5,7 @@ Everything in this module blocks: callers run it in threads of their own.
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ def connect(
         },
     )
     connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET enable_progress_bar = false")  # standard output belongs to the command
     return connection
 
 
@@ -63,11 +65,33 @@ def reading(where: object) -> Iterator[None]:
         raise Refused("archive_corrupt", f"{where} cannot be read: {first_line(error)}") from error
 
 
-def is_error(error: BaseException) -> bool:
-    """Say whether DuckDB raised it."""
+class Fault(Enum):
+    """What kind of error DuckDB raised."""
+
+    MEMORY = "it needs more than it may have"
+    PERMISSION = "it may not touch what it asked for"
+    OTHER = "anything else"
+
+
+def fault_of(error: BaseException) -> Fault | None:
+    """Return the kind of an error of DuckDB's; None for any other error."""
     import duckdb  # noqa: PLC0415 - see connect
 
-    return isinstance(error, duckdb.Error)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return Fault.MEMORY
+    if isinstance(error, duckdb.PermissionException):
+        return Fault.PERMISSION
+    return Fault.OTHER if isinstance(error, duckdb.Error) else None
+
+
+def one_select(connection: "duckdb.DuckDBPyConnection", sql: str) -> str | None:
+    """Return the one SELECT that a text holds, without its semicolon; None where it is anything else."""
+    import duckdb  # noqa: PLC0415 - see connect
+
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        return None
+    return statements[0].query.strip().rstrip(";")
 
 
 def first_line(error: BaseException) -> str:

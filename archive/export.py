@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import asyncpg
-
 from archive import engine, pipes, place
 from archive.manifest import File, Manifest, check_key, plain, sign
 from archive.tables import TABLES, Table, canonical_in_postgres, check_day, of_database
@@ -73,14 +71,9 @@ async def alone(connection: Any, *, xx: int, day: date) -> AsyncIterator[None]:
             if not connection.is_closed():
                 await connection.fetchval("SELECT pg_advisory_unlock(hashtext($1))", name)
     except Exception as error:
-        if postgres.is_lost(error) and not isinstance(error, Unavailable) and _from_postgres(error):
+        if postgres.is_lost(error) and not isinstance(error, Unavailable):
             raise Unavailable("database_unavailable", f"Postgres was lost: {error}") from error
         raise
-
-
-def _from_postgres(error: BaseException) -> bool:
-    """Say whether an error is the driver's; an OSError of ours (a file) is none."""
-    return isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | ConnectionError)
 
 
 async def _standing(connection: Any, folder: Path, key: bytes, *, xx: int, day: date) -> Manifest | None:

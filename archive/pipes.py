@@ -57,7 +57,7 @@ async def to_parquet(
         try:
             job.result()
         except Exception as error:
-            if isinstance(error, OSError) or engine.is_error(error):
+            if isinstance(error, OSError) or engine.fault_of(error):
                 raise not_written(path, error) from error
             raise
     return digest.hexdigest()
@@ -98,6 +98,23 @@ async def from_parquet(
             if str(getattr(error, "sqlstate", "")).startswith(_NOT_OUR_ROWS):
                 raise Refused("archive_corrupt", f"Postgres does not take what {path} holds: {error}") from error
             raise
+        with engine.reading(path):
+            job.result()
+    return digest.hexdigest()
+
+
+async def digest_of(path: Path, table: Table, duck: "duckdb.DuckDBPyConnection", told: Count) -> str:
+    """Return the SHA-256 of a Parquet file's canonical rows; raises Refused `archive_corrupt`."""
+    loop, digest = asyncio.get_running_loop(), hashlib.sha256()
+    out, into = _pipe()
+    with ThreadPoolExecutor(2, "archive") as pool:
+        job = loop.run_in_executor(pool, _read_parquet, duck, table, into, path)
+        try:
+            while chunk := await loop.run_in_executor(pool, _pull, out, digest):
+                told(len(chunk))
+        finally:
+            os.close(out)
+            await asyncio.wait({job})
         with engine.reading(path):
             job.result()
     return digest.hexdigest()

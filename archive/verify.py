@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from archive import engine, pipes, place
 from archive.export import Progress, alone
@@ -20,6 +20,7 @@ from archive.tables import TABLES, Table, check_day, of_database
 from envelope.errors import Refused
 from schema import names
 
+_NAMED = "SELECT manifest_sha256 FROM day_register WHERE day = $1 AND xx = $2"
 WORK_MEM = "64MB"
 """For the comparison, which keeps or sorts all rows of one table and database."""
 
@@ -38,22 +39,24 @@ async def verify_database(
     """Read the archive of database `xx` and date `day` back and compare it with the tables in Postgres, both ways.
 
     `connection` is the owner's, outside a transaction. Nothing is changed, the archive and the tables least of all.
-    Raises Refused `archive_missing`, `archive_forged`, `archive_corrupt` (a file or its rows are not those of the
-    manifest), `archive_differs` (they are, but Postgres has others), `day_not_here`, `archive_busy`; Unavailable.
+    Raises Refused `archive_missing`, `archive_forged` (not signed by this key, or not the manifest that the register
+    names), `archive_corrupt` (a file or its rows are not those of the manifest), `archive_differs` (they are, but
+    Postgres has others), `day_not_here`, `archive_busy`; Unavailable.
     """
     async with alone(connection, xx=xx, day=day):
         await check_day(connection, xx, day)
-        found = await trusted(folder, key, xx=xx, day=day)
+        named = await connection.fetchval(_NAMED, day, xx)
+        found = await trusted(folder, key, xx=xx, day=day, digest=named)
         async with scratch(connection, f"check_{xx:02d}_{day:%Y%m%d}") as schema:
-            await load(connection, schema, place.folder_of(folder, xx=xx, day=day), found, progress)
+            await load(connection, schema, place.folder_of(folder, xx=xx, day=day), found, progress, how="UNLOGGED")
             for table in TABLES:
                 await _compare(connection, table, schema, xx, day)
         return Verified(found, sum(file.rows for file in found.files.values()))
 
 
-async def trusted(folder: Path, key: bytes, *, xx: int, day: date) -> Manifest:
+async def trusted(folder: Path, key: bytes, *, xx: int, day: date, digest: str | None = None) -> Manifest:
     """Return the manifest of an archive whose signature and files are right; raises Refused as `verify_database`."""
-    return await asyncio.to_thread(place.believed, place.Archive(folder, key), xx=xx, day=day)
+    return await asyncio.to_thread(place.believed, place.Archive(folder, key), xx=xx, day=day, digest=digest)
 
 
 @asynccontextmanager
@@ -68,8 +71,29 @@ async def scratch(connection: Any, schema: str) -> AsyncIterator[str]:
             await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
 
-async def load(connection: Any, schema: str, where: Path, found: Manifest, progress: Progress) -> None:
-    """Copy the files into new tables `envelope`, `claim`, `guest` of the schema, without indexes and unlogged.
+async def reread(
+    folder: Path, key: bytes, *, xx: int, day: date, digest: str | None = None, progress: Progress = lambda *_: None
+) -> Verified:
+    """Read an archive without Postgres: signature, files, and the digest of every table's rows, computed anew.
+
+    `digest` is what the register names, None where nobody can be asked. Raises Refused as `verify_database`.
+    """
+    found = await trusted(folder, key, xx=xx, day=day, digest=digest)
+    duck = await asyncio.to_thread(engine.connect)
+    try:
+        for table in TABLES:
+            path = place.folder_of(folder, xx=xx, day=day) / table.file
+            rows_sha256 = await pipes.digest_of(path, table, duck, partial(progress, table.kind.value))
+            _same_rows(path, table, found, rows_sha256)
+    finally:
+        duck.close()
+    return Verified(found, sum(file.rows for file in found.files.values()))
+
+
+async def load(
+    connection: Any, schema: str, where: Path, found: Manifest, progress: Progress, *, how: Literal["", "UNLOGGED"] = ""
+) -> None:
+    """Copy the files into new tables `envelope`, `claim`, `guest` of the schema, without indexes.
 
     Raises Refused `archive_corrupt` when the rows are not those that were exported.
     """
@@ -77,7 +101,7 @@ async def load(connection: Any, schema: str, where: Path, found: Manifest, progr
     try:
         for table in TABLES:
             name = table.kind.value
-            await connection.execute(f"CREATE UNLOGGED TABLE {schema}.{name} (LIKE public.{name})")
+            await connection.execute(f"CREATE {how} TABLE {schema}.{name} (LIKE public.{name})")
             rows_sha256 = await pipes.from_parquet(
                 connection,
                 where / table.file,
@@ -86,10 +110,14 @@ async def load(connection: Any, schema: str, where: Path, found: Manifest, progr
                 (schema, name),
                 partial(progress, name),
             )
-            if rows_sha256 != found.files[table.file].rows_sha256:
-                raise Refused("archive_corrupt", f"the rows of {where / table.file} are not those that were exported")
+            _same_rows(where / table.file, table, found, rows_sha256)
     finally:
         duck.close()
+
+
+def _same_rows(path: Path, table: Table, found: Manifest, rows_sha256: str) -> None:
+    if rows_sha256 != found.files[table.file].rows_sha256:
+        raise Refused("archive_corrupt", f"the rows of {path} are not those that were exported")
 
 
 async def _compare(connection: Any, table: Table, schema: str, xx: int, day: date) -> None:

@@ -32,6 +32,8 @@ COMMANDS = {
         "backup": "copy a SET with its log, and bring it back to any instant",
         "topology": "which SET holds which database; move one",
         "rotate": "take past days out of the hot tables, by proof",
+        "archive": "what is stored cold: list it, verify it, put a date back",
+        "query": "SQL over the archive",
     },
     "Measure": {
         "bench": "durable opens a second, beside every other way the field knows",
@@ -46,8 +48,13 @@ COMMANDS = {
 """Name and one line, by group. A command is `command` in `cluster.commands.<name>`."""
 
 
-_MEASURES = {"bench": "loadtest.bench", "loadtest": "loadtest.load", "plan": "loadtest.plan.command"}
-"""Commands that stand elsewhere, with what they measure by."""
+_ELSEWHERE = {
+    "archive": "cluster.commands.archived",
+    "bench": "loadtest.bench",
+    "loadtest": "loadtest.load",
+    "plan": "loadtest.plan.command",
+}
+"""Commands that stand elsewhere."""
 
 
 class Commands(click.Group):
@@ -89,7 +96,7 @@ class Commands(click.Group):
 
 def _module(name: str) -> str:
     """Say where a command is written."""
-    return _MEASURES.get(name) or f"cluster.commands.{name.replace('-', '_')}"
+    return _ELSEWHERE.get(name) or f"cluster.commands.{name.replace('-', '_')}"
 
 
 def _fail(sentence: str) -> NoReturn:

@@ -176,6 +176,38 @@ async def test_what_the_register_names_is_left_alone(databases: Databases, tmp_p
         assert (tmp_path / DAY.isoformat() / "db_00" / "claim.parquet").stat().st_mtime_ns == before
 
 
+async def test_another_archive_than_the_register_names_is_forged(databases: Databases, tmp_path: Path) -> None:
+    """True to the tables and signed, but not the one that was bound: verified, it would be unreadable once dropped."""
+    dsn = await past(databases)
+    await fill(dsn, 50)
+    async with owner(databases, dsn) as connection:
+        await detach(connection)
+        made = await export(connection, tmp_path)
+        await cold_fixtures.move_on(connection, DAY, 0, "exported", made.digest)
+        await verify(connection, tmp_path)
+        where = place.folder_of(tmp_path, xx=0, day=DAY)
+        resign(where, KEY, proof={"escrows": "others"})
+        with pytest.raises(Refused, match="archive_forged"):
+            await verify(connection, tmp_path)
+        again = await export(connection, tmp_path)
+        assert again.digest == made.digest, "exported anew, with the same rows and proof it is the same"
+        await verify(connection, tmp_path)
+
+
+async def test_a_kill_between_the_two_renames_loses_no_archive(databases: Databases, tmp_path: Path) -> None:
+    """The older export was put aside and the newer one not yet in its place: the older one comes back."""
+    dsn = await past(databases)
+    await fill(dsn, 50)
+    async with owner(databases, dsn) as connection:
+        made = await export(connection, tmp_path)
+        where = place.folder_of(tmp_path, xx=0, day=DAY)
+        where.rename(where.with_name(".db_00.old"))
+        assert place.archived(tmp_path) == []
+        with place.aside(tmp_path, xx=0, day=DAY):
+            assert place.archived(tmp_path) == [(DAY, 0)]
+        assert (await verify(connection, tmp_path)).manifest == made
+
+
 @pytest.mark.parametrize(("xx", "day"), [(2, DAY), (0, DAY + timedelta(days=1)), (0, date(2026, 10, 3))])
 async def test_a_day_that_is_not_here_is_refused(databases: Databases, tmp_path: Path, xx: int, day: date) -> None:
     """An unknown database, or a date without tables: refused, and no folder is made of it."""
