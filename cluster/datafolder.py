@@ -37,6 +37,12 @@ class DataFolder:
         """What runs now: addresses, process IDs, DSNs; 0600; there while a stack is up."""
         return self.path / "cluster.json"
 
+    @property
+    def archive(self) -> Path:
+        """What is stored cold: here, or where HONGBAO_ARCHIVE says."""
+        named = os.environ.get("HONGBAO_ARCHIVE")
+        return Path(named).absolute() if named else self.path / "archive"
+
     def postgres(self, name: str) -> Path:
         """Return the folder of a Postgres cluster."""
         return self.path / "postgres" / name

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from cluster.supervisor import Say
@@ -69,7 +70,7 @@ class DayTablesAhead:
         today = business_date(datetime.now(UTC), topology.zone)
         made = await asyncio.gather(
             *(
-                DayTables(dsn, topology.databases_of(name)).ensure(today, ahead_days=ahead_days)
+                DayTables(dsn, partial(topology.databases_of, name)).ensure(today, ahead_days=ahead_days)
                 for name, dsn in self._dsns.items()
             )
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from envelope.errors import Refused
 
-KEYS = ("TOKEN_KEY", "SHARE_KEY", "SLOT_KEY", "PASSWORD_KEY", "LINK_KEY")
+KEYS = ("TOKEN_KEY", "SHARE_KEY", "SLOT_KEY", "PASSWORD_KEY", "LINK_KEY", "ARCHIVE_KEY")
 """Each is handed to the processes as HONGBAO_<name>; one that is set in the environment wins over the file."""
 
 

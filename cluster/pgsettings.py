@@ -19,6 +19,8 @@ SETTINGS: Mapping[str, str] = {
     "checkpoint_timeout": "15min",
     # A day's move to another SET follows the log.
     "wal_level": "logical",
+    # A backup or a move that was left must not fill the disk with log kept for it.
+    "max_slot_wal_keep_size": "8GB",
     # Statements are short and planned often: compiling them costs more than it saves.
     "jit": "off",
     "autovacuum": "on",
@@ -37,6 +39,9 @@ def conf(binaries: Binaries, port: int, more: Mapping[str, str]) -> str:
     settings = {**SETTINGS, "port": str(port)}
     if binaries.knows_lz4():
         settings["wal_compression"] = "lz4"
+    if binaries.counts_statements():
+        # What the DBA's look at slow statements reads.
+        settings["shared_preload_libraries"] = "pg_stat_statements"
     return "".join(f"{name} = {_quoted(value)}\n" for name, value in {**settings, **more}.items())
 
 

@@ -96,6 +96,7 @@ class Plan:
         env = {
             "HONGBAO_TOPOLOGY": str(self._folder.topology),
             "HONGBAO_WALLET_URL": self.url(WALLET),
+            "HONGBAO_ARCHIVE": str(self._folder.archive),
             **self._keys,
             **self._config.env,
             **more,

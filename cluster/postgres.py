@@ -36,7 +36,7 @@ _SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.
 class PostgresSpec:
     """What to run: `folder` holds the cluster, its parent is ours alone; `passwords` are by role.
 
-    Without `port` a free one is chosen at the first start and kept. `settings` go over ours.
+    Without `port` a free one is chosen at the first start and kept. `settings` go over ours. `start_s` bounds a start.
     """
 
     name: str
@@ -45,6 +45,7 @@ class PostgresSpec:
     passwords: Mapping[str, str]
     port: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    start_s: float = START_S
 
 
 class Postgres:
@@ -142,7 +143,7 @@ class Postgres:
             )
         )
         try:
-            async with asyncio.timeout(START_S):
+            async with asyncio.timeout(self.spec.start_s):
                 while child.running:
                     if self._ready(child.pid):
                         return None
@@ -150,7 +151,8 @@ class Postgres:
         except TimeoutError:
             await child.stop((signal.SIGQUIT, 1.0))
             raise Unavailable(
-                "postgres_slow", f"Postgres {self.name} is not ready after {START_S:.0f} s; its log: {self.log.path}"
+                "postgres_slow",
+                f"Postgres {self.name} is not ready after {self.spec.start_s:.0f} s; its log: {self.log.path}",
             ) from None
         except asyncio.CancelledError:
             await asyncio.shield(child.stop((signal.SIGQUIT, 1.0)))

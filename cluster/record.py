@@ -30,6 +30,7 @@ class Record(msgspec.Struct, frozen=True):
     topology: str
     parts: list[PartRecord]
     postgres: dict[str, dict[str, str]]
+    archive: str
 
     @property
     def gateway_url(self) -> str:

@@ -3,6 +3,8 @@
 Repeated at every start, in milliseconds, so that a first start that was killed half way heals.
 """
 
+from typing import Any
+
 import asyncpg
 
 from cluster.postgres import Postgres
@@ -29,10 +31,33 @@ async def ensure_roles(postgres: Postgres) -> None:
             # Neither name nor password can be a parameter here; both are of our own making, without quotes.
             verb = "ALTER" if role in have else "CREATE"
             await connection.execute(f"{verb} ROLE {_plain(role)} LOGIN PASSWORD '{_plain(password)}'")
+        if SETNODE in postgres.spec.passwords:
+            await _let_move(connection)
         if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", DATABASE):
             await connection.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER} STRATEGY file_copy")
+        # The DBA's reports log in as the audit, which reads and never writes.
+        await connection.execute(f"GRANT pg_monitor TO {AUDIT}")
     finally:
         await connection.close(timeout=CONNECT_S)
+    await _count_statements(postgres)
+
+
+async def _count_statements(postgres: Postgres) -> None:
+    connection = await asyncpg.connect(postgres.dsn(database=DATABASE), timeout=CONNECT_S, command_timeout=CONNECT_S)
+    try:
+        if "pg_stat_statements" in await connection.fetchval("SHOW shared_preload_libraries"):
+            await connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+    finally:
+        await connection.close(timeout=CONNECT_S)
+
+
+async def _let_move(connection: Any) -> None:
+    """Let the owner of a SET's tables move a database to another SET: subscribe to changes, write without triggers."""
+    await connection.execute(f"ALTER ROLE {OWNER} REPLICATION")
+    await connection.execute(f"GRANT SET ON PARAMETER session_replication_role TO {OWNER}")
+    # Before Postgres 16 only a superuser could subscribe: there a live move is refused, one by time is not.
+    if await connection.fetchval("SELECT 1 FROM pg_roles WHERE rolname = 'pg_create_subscription'"):
+        await connection.execute(f"GRANT pg_create_subscription TO {OWNER}")
 
 
 def _plain(word: str) -> str:

@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime
 
 from cluster import roles
 from cluster.access import Access
+from cluster.archiving import Archiving
 from envelope.errors import Refused
-from rotation.archive_seam import Archive
 from rotation.steps import Rotation
 from rotation.target import RotationTarget
 from runtime.clock import SystemClock
@@ -38,10 +38,4 @@ def _rotation(access: Access, name: str, progress: Progress) -> Rotation:
         access.set_dsn("wallet", roles.AUDIT),
         lambda _: access.topology().databases_of(name),
     )
-    return Rotation(target, SystemClock(), archive_of(access), lambda *told: progress(name, *told))
-
-
-def archive_of(access: Access) -> Archive | None:
-    """Return the archive that this stack writes; None where none is set up: days go as far as `detached` then."""
-    del access
-    return None
+    return Rotation(target, SystemClock(), Archiving(access.archive()), lambda *told: progress(name, *told))

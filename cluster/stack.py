@@ -173,6 +173,7 @@ class Stack:
                 name: {role: one.dsn(role, roles.DATABASE) for role in one.spec.passwords if role != "postgres"}
                 for name, one in servers.postgres.items()
             },
+            archive=str(self.folder.archive),
         ).save(self.folder.record)
 
 

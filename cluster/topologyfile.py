@@ -29,11 +29,21 @@ def write_topology(path: Path, servers: Servers, *, memcached: str, wallet_url: 
     else:
         old = load(path)
         _same_sets([one.name for one in old.sets], list(servers), path)
-        weights = {one.name: one.weight for one in old.sets}
-        sets = tuple(msgspec.structs.replace(one, weight=weights[one.name]) for one in sets)
+        before = {one.name: one for one in old.sets}
+        sets = tuple(_as_before(one, before[one.name]) for one in sets)
         topology = msgspec.structs.replace(old, version=old.version + 1, sets=sets, wallet_url=wallet_url)
     check_topology(topology)
     dump(topology, path)
+
+
+def _as_before(new: SetSpec, old: SetSpec) -> SetSpec:
+    """Return a SET with its new addresses and what an operator has said of it. A server that is new is not drained."""
+    away = {server.name for server in old.servers if server.drained}
+    servers = tuple(msgspec.structs.replace(one, drained=one.name in away) for one in new.servers)
+    if all(one.drained for one in servers):
+        # Started with fewer servers than before: somebody has to serve.
+        servers = new.servers
+    return msgspec.structs.replace(new, servers=servers, weight=old.weight, paused=old.paused)
 
 
 def _same_sets(old: list[str], new: list[str], path: Path) -> None:

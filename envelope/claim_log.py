@@ -6,6 +6,7 @@ not yet written, and only the one transaction in flight may hold them.
 """
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
@@ -106,6 +107,10 @@ class ClaimLog:
         users = islice(self.winners, after, max(after, min(self.committed, len(self.winners))))
         amounts, times = self.amounts, self.times
         return [(user, amounts[seq], times[seq]) for seq, user in enumerate(users, after)]
+
+    def opened_since(self, at_ms: int) -> int:
+        """Count the opens, decided or committed, from an instant on."""
+        return len(self.times) - bisect_left(self.times, at_ms)
 
     def commitment(self) -> str:
         """Return the SHA-256 of the split seed, as told to everybody at creation."""

@@ -28,22 +28,24 @@ class Connection(web.RequestHandler):
 
     async def start(self) -> None:
         """Serve this connection (called by aiohttp once it is made)."""
+        front = cast("Front", self._manager)
         try:
             alive = True
             while alive and not self._force_close:
                 if not self._messages:
                     await self._arrival()
-                alive = await self._serve(*self._messages.popleft())
+                if (turn := front.turnstile.enter()) is not None:
+                    await turn
+                alive = await self._serve(front, *self._messages.popleft())
         except ConnectionError:
             pass
         finally:
             if self.transport is not None:
                 self.transport.close()
 
-    async def _serve(self, message: Any, payload: "StreamReader") -> bool:
+    async def _serve(self, front: "Front", message: Any, payload: "StreamReader") -> bool:
         """Answer one request; returns whether there may be another."""
         self._resume()
-        front = cast("Front", self._manager)
         # What the parser refused is a request whose method is that of `ERROR`.
         request = Request(message if hasattr(message, "method") else ERROR, payload, self.transport)
         self._current_request = cast("Any", request)

@@ -4,6 +4,7 @@ from typing import Any
 
 from aiohttp import hdrs
 
+from envelope.errors import Unavailable
 from gateway.answer import Answer, json_answer
 from gateway.asks import X_SHARE_TOKEN, idempotency_key_of, read_ask, share_token_of
 from gateway.body import read_body
@@ -44,15 +45,13 @@ class Envelopes:
         key = idempotency_key_of(request)
         terms = read_terms(await read_body(request), self._clock.now_ms())
         candidates = self._candidates(user, key)
-        replayed, view = await self._sets.call(
-            candidates[0],
-            Op.CREATE,
-            user,
-            create_key(user, key),
-            fingerprint(terms, self._share_key),
-            candidates,
-            terms,
-        )
+        marks = (user, create_key(user, key), fingerprint(terms, self._share_key))
+        replayed, view = await self._sets.call(candidates[0], Op.CREATE, *marks, candidates, terms)
+        if isinstance(view, int):
+            # Begun before its database moved: the first attempt's envelope is where its ID says.
+            replayed, view = await self._sets.call(view, Op.CREATE, *marks, [view], terms)
+        if isinstance(view, int):
+            raise Unavailable("wrong_set", "two SETs think that the other has it; repeat", outcome_known=False)
         return json_answer(self._with_token(view, user), 201, headers=_REPLAYED if replayed else b"")
 
     async def open(self, request: Request, text: str) -> Answer:

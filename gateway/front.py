@@ -16,12 +16,13 @@ from aiohttp import web
 from envelope.errors import HongbaoError, Refused, Unavailable
 from gateway.answer import PROBLEM, Answer, encode_json
 from gateway.connection import Connection
-from gateway.limits import KEEP_ALIVE_S, REQUESTS
+from gateway.limits import KEEP_ALIVE_S, REQUESTS, REQUESTS_PER_TURN
 from gateway.problems import WITH_RETRY_AFTER, problem_of
 from gateway.rejections import PEER
 from gateway.request import Request
 from gateway.routes import NO_ROUTE, resolve
 from gateway.traffic import Traffic
+from gateway.turnstile import Turnstile
 from runtime import logs
 
 Handler = Callable[[Request, str], Awaitable[Answer]]
@@ -50,6 +51,7 @@ class Front(web.Server):
             # A compressed body is refused, so it must not be inflated first.
             auto_decompress=False,
         )
+        self.turnstile = Turnstile(REQUESTS_PER_TURN, self._loop)
         self._handlers = handlers
         self._traffic = traffic
         self._prefix = secrets.token_hex(4)

@@ -38,6 +38,12 @@ WATCH_S: Final = 0.05
 """How often links are looked at; a call that finds its link down does not wait for it."""
 TOPOLOGY_S: Final = 1.0
 """How often the topology file is read again."""
+HOLD_S: Final = 2.0
+"""How long a request waits while its database changes its SET; then it is refused as `busy`."""
+HELD: Final = 10_000
+"""Requests that wait so; above it they are refused at once."""
+HOLD_LOOK_S: Final = 0.02
+"""How often the topology file is read while any wait: 0.1 ms of work."""
 DRAIN_S: Final = DEADLINE_S + 1.0
 """A link whose server left the topology is kept this long for the answers still to come."""
 PAST_OPENS_S: Final = 600
@@ -56,8 +62,13 @@ SAMPLE_EVERY: Final = 16
 COUNTS_S: Final = 1.0
 """How often counts are handed to Prometheus; a dict costs 0.1 µs per request, a labelled counter 2 µs."""
 
+REQUESTS_PER_TURN: Final = 24
+"""Requests begun in one turn of the loop, about 1 ms of work: enough for a frame, few enough that SETs begin early."""
+
 if REQUESTS > MAX_IN_FLIGHT:
     raise InvariantBroken("limits", "a link must hold every request that the gateway may have in flight")
+if HOLD_S >= DEADLINE_S:
+    raise InvariantBroken("limits", "a request that is held must be refused before its caller gives up")
 if DRAIN_S <= DEADLINE_S:
     raise InvariantBroken("limits", "a link must outlive the calls on it")
 if DEFAULT_PAGE > PAGE:

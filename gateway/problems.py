@@ -44,6 +44,7 @@ class Problem(NamedTuple):
 
 
 _BUSY = Problem(503, "Too busy just now", Retry.LATER)
+_MOVED = Problem(503, "The envelope is being moved", Retry.LATER, "its SET is being changed; try again")
 _AWAY: Final = "a part of the system is away; nothing was done, try again shortly"
 _OURS: Final = Problem(500, "Our fault", Retry.REPEAT, "an unexpected error was logged under this request_id")
 
@@ -115,8 +116,12 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "no_server": Problem(503, "A part is away", Retry.LATER, _AWAY),
     "not_ready": Problem(503, "Parts are not connected yet", Retry.LATER),
     "stopping": Problem(503, "A part is going away", Retry.LATER, _AWAY),
-    "wrong_set": Problem(503, "The envelope is being moved", Retry.LATER, "its SET is being changed; try again"),
+    "set_paused": Problem(503, "A part is paused", Retry.LATER),
+    "wrong_set": _MOVED,
+    "being_moved": _MOVED,
+    "topology_outdated": _MOVED,
     "database_unavailable": Problem(503, "A database is away", Retry.LATER, _AWAY),
+    "archive_unavailable": Problem(503, "The archive of this day is away", Retry.LATER),
     "day_tables_missing": Problem(503, "The tables of this day are missing", Retry.LATER),
     "outcome_unknown": Problem(504, "No answer in time", Retry.REPEAT),
     # Our own fault

@@ -7,6 +7,7 @@ from gateway.limits import DRAIN_S, STEADY_S
 from runtime import logs, metrics
 from sharding.topology import Topology
 from wire.link import Link
+from wire.messages import Op
 
 _log = logs.get("gateway")
 _alive = metrics.gauge("hongbao_servers_alive", "Setnode servers fit to be called")
@@ -36,10 +37,19 @@ class Servers:
         self._tasks = tasks
         self._servers: dict[str, Server] = {}
         self._leaving: set[asyncio.Task[None]] = set()
+        self._hello: list[object] = []
         self.alive: frozenset[str] = frozenset()
 
     def follow(self, topology: Topology) -> None:
-        """Make the links those of `topology`. One that is no longer in it answers what it was asked, then goes."""
+        """Make the links those of `topology`. One that is no longer in it answers what it was asked, then goes.
+
+        All servers hear its epochs before the next call.
+        """
+        hello = [Op.EPOCHS, topology.epoch_of]
+        if hello != self._hello:
+            self._hello = hello
+            for server in self._servers.values():
+                server.link.say(hello)
         wanted = {server.name: server.url for one in topology.sets for server in one.servers}
         for name, server in list(self._servers.items()):
             if wanted.get(name) != server.url:
@@ -49,7 +59,7 @@ class Servers:
                 asyncio.get_running_loop().call_later(DRAIN_S, server.task.cancel)
         for name, url in wanted.items():
             if name not in self._servers:
-                link = Link(name, url, key=self._key)
+                link = Link(name, url, key=self._key, hello=lambda: self._hello)
                 self._servers[name] = Server(name, url, link, self._tasks.create_task(link.maintain()))
         self.watch(topology)
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from audit.report import Report
 from cluster.access import Access
-from envelope.errors import Unavailable
+from loadtest.settled import paid_out
 from loadtest.tally import Won
 from runtime import postgres
 
@@ -33,18 +33,9 @@ async def settled(access: Access, drain_s: float = DRAIN_S) -> Report:
         await asyncio.sleep(0.5)
 
 
-async def paid_out(access: Access, drain_s: float = DRAIN_S) -> None:
+async def all_paid(access: Access) -> None:
     """Wait until no payout intent is left, so that what is measured next does not share the machine with them."""
-    deadline = time.monotonic() + drain_s
-    for one in access.topology().sets:
-        connection = await postgres.connect(access.set_dsn(one.name))
-        try:
-            while await connection.fetchval("SELECT EXISTS (SELECT FROM payout_batch)"):
-                if time.monotonic() > deadline:
-                    raise Unavailable("payouts_slow", f"payouts of {one.name} are not through after {drain_s:.0f} s")
-                await asyncio.sleep(0.1)
-        finally:
-            await connection.close(timeout=postgres.CONNECT_S)
+    await paid_out(access.set_dsn(one.name) for one in access.topology().sets)
 
 
 async def contradicted(access: Access, won: Sequence[Won]) -> list[str]:

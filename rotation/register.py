@@ -16,7 +16,7 @@ from rotation.limits import REASON_CHARS
 from rotation.proof import DaySums, as_text
 from rotation.states import State
 
-_GUARD = ("HB002", "HB003")
+_GUARD = ("HB003", "HB004")
 _INSERT = """
 INSERT INTO day_register (day, xx, state, envelopes, claims, paid_in_fen, claimed_fen, refunded_fen)
 SELECT $1, xx, 'closed', envelopes, claims, paid_in_fen, claimed_fen, refunded_fen

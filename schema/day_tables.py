@@ -5,7 +5,7 @@ name comes round every month: while it still belongs to an older date, the new d
 mixing two months.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -28,6 +28,7 @@ MAKER_TIMEOUT = "60s"
 """For another maker, who may be making 1,000 slots of three days."""
 _LOCKED = "55P03"
 TABLES_PER_DATABASE = 10
+_GRANT = "GRANT SELECT ON {} TO hongbao_setnode, hongbao_audit"
 
 _log = logs.get("schema")
 _ahead = metrics.gauge("hongbao_day_tables_ahead", "Business days ahead of today whose tables are ready")
@@ -49,10 +50,10 @@ WHERE n.nspname = ANY($1) AND c.relkind IN ('r', 'p')
 
 @dataclass(frozen=True)
 class DayTables:
-    """Makes day tables as the owner of the SET's database; `databases` are the xx this SET holds."""
+    """Makes day tables as the owner of the SET's database; `databases` are the xx this SET holds, or holds on a day."""
 
     dsn: str
-    databases: Collection[int]
+    databases: Collection[int] | Callable[[date], Collection[int]]
 
     async def ensure(self, today: date, *, ahead_days: int = AHEAD_DAYS) -> list[date]:
         """Make what is missing for today and the days ahead; returns the days made. Safe to run twice and by two.
@@ -70,7 +71,7 @@ class DayTables:
                 day = today + timedelta(days=offset)
                 try:
                     _check_not_closed(day, closed)
-                    if await _make_day(connection, day, sorted(self.databases)):
+                    if await _make_day(connection, day, self._on(day)):
                         made.append(day)
                 except (Refused, Unavailable) as failure:
                     if isinstance(failure, Refused):
@@ -83,6 +84,9 @@ class DayTables:
             return made
         finally:
             await connection.close(timeout=2.0)
+
+    def _on(self, day: date) -> list[int]:
+        return sorted(self.databases(day) if callable(self.databases) else self.databases)
 
 
 async def known_days(connection: Any) -> set[date]:
@@ -178,7 +182,9 @@ def _leaf_statements(database: int, day: date) -> dict[str, tuple[str, str]]:
 
 
 def _day_statement(kind: Kind, day: date) -> str:
-    return f"CREATE TABLE {names.day_table(kind, day)} (LIKE {kind.value} INCLUDING ALL) PARTITION BY LIST (slot)"
+    table = names.day_table(kind, day)
+    # Asked only of a day that has been detached; until then it is read through the table that it is a part of.
+    return f"CREATE TABLE {table} (LIKE {kind.value} INCLUDING ALL) PARTITION BY LIST (slot); {_GRANT.format(table)}"
 
 
 def _attach_statement(kind: Kind, day: date) -> str:

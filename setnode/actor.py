@@ -21,6 +21,7 @@ from setnode.doubt import drop_counted, may_have_written, tried_at, truth, unkno
 from setnode.limits import FROZEN_S, MAILBOX
 from setnode.request import Ask, Decision, Deferred, Request
 from setnode.shown import KEEP_FROM, ShownClaims
+from setnode.sight import cannot_cancel, hidden
 from setnode.stage import FOREIGN, Phase, Stage
 from setnode.views import detail_view
 
@@ -207,6 +208,11 @@ class Actor:
         if self.log is not None:
             self.phase = Phase.IDLE
 
+    def give_up(self) -> list[Request]:
+        """Return those who wait, in order: somebody else answers them (the day has gone cold)."""
+        mailbox, self.mailbox = self.mailbox, None
+        return mailbox or []
+
     def not_found(self) -> None:
         """Tell everybody who waits that there is no such envelope."""
         mailbox, self.mailbox = self.mailbox, None
@@ -285,19 +291,12 @@ class Actor:
         return truth(log, request, answer)
 
     def _decide_cancel(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Decision:
-        """Close what is left, or show how it was closed.
-
-        The log does not say who closed an envelope, so the answer must not depend on it either: whoever did and
-        whether by cancel or by the clock, its sender is shown the same detail, now and at every repeat. Only where
-        nothing was left to give back there is nothing to show: sold out stays `already_final`.
-        """
-        if request.user != log.terms.sender:
-            seen = may_see(log, request.user, token_ok=request.token_ok)
-            return Refused("not_the_sender", "only its sender can cancel an envelope") if seen else _hidden()
+        """Close what is left, or show how it was closed."""
+        refusal = cannot_cancel(log, request)
+        if refusal is not None:
+            return refusal
         if log.closing is not None:
             return Deferred.AS_COMMITTED
-        if log.sold_out:
-            return Refused("already_final", "the envelope is sold out; there is nothing left to cancel")
         entry = Entry.EXPIRED if now_ms >= log.terms.expires_at_ms else Entry.CANCELED
         batch.add_closing(log, log.close(entry, now_ms))
         return Deferred.AS_COMMITTED
@@ -312,7 +311,7 @@ class Actor:
         elif may_see(log, request.user, token_ok=request.token_ok):
             request.tell(detail_view(log, request.user, self.stage.now_ms(), self._shown_claims(log)))
         else:
-            request.fail(_hidden())
+            request.fail(hidden())
 
     def _shown_claims(self, log: ClaimLog) -> ShownClaims:
         """Return the claims as they are shown; many are kept, and weighed: as much again as the log at most."""
@@ -322,10 +321,6 @@ class Actor:
             self.shown = shown
             self.stage.weigh(self, 2 * log.terms.count)
         return shown
-
-
-def _hidden() -> Refused:
-    return Refused("not_invited", "this envelope is shown to its sender, to those it names and to bearers of its token")
 
 
 def _frozen() -> InvariantBroken:

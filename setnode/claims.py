@@ -12,9 +12,11 @@ from runtime.postgres import is_lost
 from setnode import rivals
 from setnode.actor import Actor
 from setnode.batch import ClaimBatch
+from setnode.fences import moved_database, wrong_set
 from setnode.limits import BATCH_PER_ENVELOPE, BATCH_ROWS, CROWD, HOT_AT, STALE_S
 from setnode.stage import Phase
 from setnode.store import Written, append_claims
+from sharding.slots import database_of
 
 _depth = metrics.sizes("hongbao_mailbox_depth", "Requests waiting at an envelope when a batch collects it")
 _wait = metrics.seconds("hongbao_mailbox_wait_seconds", "Wait of the oldest request of a batch before it is decided")
@@ -85,10 +87,12 @@ class ClaimLane:
             self._committed(result.batch_id, batch, result.refused)
 
     def lost(self, batch: ClaimBatch, error: Exception) -> None:
-        """Let the actors find out what is true."""
-        in_doubt = is_lost(error)
+        """Let the actors find out what is true; those whose database has left are asked elsewhere from now on."""
+        in_doubt, moved = is_lost(error), moved_database(error)
         for actor in batch.actors:
             actor.reload(in_doubt=in_doubt)
+            if moved is not None and database_of(actor.envelope_id % 1000) == moved:
+                actor.turn_away(wrong_set())
 
     def refuse(self, error: HongbaoError) -> None:
         """Refuse all that wait for an entry."""

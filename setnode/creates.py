@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -10,9 +10,11 @@ from envelope.errors import HongbaoError, Refused, Unavailable
 from envelope.terms import Terms
 from runtime import logs
 from runtime.postgres import is_lost
+from setnode.fences import moved_database, wrong_set
 from setnode.limits import CREATE_BATCH
 from setnode.store import closed_day, insert_envelopes
 from sharding.ids import day_of
+from sharding.slots import database_of
 
 _NO_PARTITION = "23514"
 
@@ -20,11 +22,15 @@ _log = logs.get("setnode")
 
 
 class Inserted(NamedTuple):
-    """What a batch left in the database: the IDs that went in; those that have nowhere to go yet, or never again."""
+    """What a batch left in the database: the IDs that went in; those of `without_tables` have nowhere to go yet.
+
+    The day of those in `closed` is over for good, the database of those in `moved` has left this SET.
+    """
 
     written: set[int]
     without_tables: set[int]
     closed: set[int]
+    moved: set[int]
 
 
 class CreateLane:
@@ -65,28 +71,11 @@ class CreateLane:
     async def write(self, connection: Any, batch: list[tuple[Terms, asyncio.Future[bool]]]) -> Inserted:
         """Insert the headers, their due entries and their guests: in one transaction, as long as all days have tables.
 
-        Where one has none, or is closed, Postgres refuses the batch as a whole; then each day has a transaction of its
-        own, so that only the creates of that day fail. A batch spans two days around midnight, hardly ever more.
+        Where one has none, or is closed, or a database has left this SET, Postgres refuses the batch as a whole; then
+        they go apart by day, or by database, so that only the creates that it concerns fail.
         """
-        headers = [terms for terms, _ in batch]
-        try:
-            return Inserted(await insert_envelopes(connection, headers), set(), set())
-        except Exception as error:
-            if not _lacks_tables(error) and closed_day(error) is None:
-                raise
-        done = Inserted(set(), set(), set())
-        for day, group in _by_day(headers).items():
-            try:
-                done.written.update(await insert_envelopes(connection, group))
-            except Exception as error:
-                if closed_day(error) is not None:
-                    _log.error("creates refused: their day is closed", day=str(day), creates=len(group))
-                    done.closed.update(terms.envelope_id for terms in group)
-                elif _lacks_tables(error):
-                    _log.error("creates refused: their day has no tables", day=str(day), creates=len(group))
-                    done.without_tables.update(terms.envelope_id for terms in group)
-                else:
-                    raise
+        done = Inserted(set(), set(), set(), set())
+        await _insert(connection, [terms for terms, _ in batch], done)
         return done
 
     def done(self, batch: list[tuple[Terms, asyncio.Future[bool]]], result: Inserted) -> None:
@@ -95,6 +84,8 @@ class CreateLane:
             if terms.envelope_id in result.without_tables:
                 missing = "the tables of this business day are missing; operators know"
                 self._fail([(terms, future)], Unavailable("day_tables_missing", missing))
+            elif terms.envelope_id in result.moved:
+                self._fail([(terms, future)], wrong_set())
             elif terms.envelope_id in result.closed:
                 self._fail([(terms, future)], day_closed(day_of(terms.envelope_id)))
             elif not future.done():
@@ -127,8 +118,30 @@ def _lacks_tables(error: Exception) -> bool:
     return getattr(error, "sqlstate", None) == _NO_PARTITION and "partition" in str(error)
 
 
-def _by_day(headers: Iterable[Terms]) -> dict[date, list[Terms]]:
-    days: dict[date, list[Terms]] = defaultdict(list)
+async def _insert(connection: Any, headers: Sequence[Terms], done: Inserted) -> None:
+    """Insert together what goes in together: apart by day, or by database, once Postgres has refused all of it."""
+    try:
+        done.written.update(await insert_envelopes(connection, headers))
+    except Exception as error:
+        ids = [terms.envelope_id for terms in headers]
+        if moved_database(error) is not None:
+            parts, refused = _parted(headers, lambda terms: database_of(terms.slot)), done.moved
+        elif closed_day(error) is not None:
+            parts, refused = _parted(headers, lambda terms: day_of(terms.envelope_id)), done.closed
+        elif _lacks_tables(error):
+            parts, refused = _parted(headers, lambda terms: day_of(terms.envelope_id)), done.without_tables
+        else:
+            raise
+        if len(parts) == 1:
+            _log.error("creates refused", reason=str(error), creates=len(ids))
+            refused.update(ids)
+            return
+        for group in parts:
+            await _insert(connection, group, done)
+
+
+def _parted(headers: Iterable[Terms], by: Callable[[Terms], object]) -> list[list[Terms]]:
+    parts: dict[object, list[Terms]] = defaultdict(list)
     for terms in headers:
-        days[day_of(terms.envelope_id)].append(terms)
-    return days
+        parts[by(terms)].append(terms)
+    return list(parts.values())

@@ -44,7 +44,7 @@ class Create:
 
 
 class Creator:
-    """`create` returns (replayed, what the sender is told); durable when it returns."""
+    """`create` returns (replayed, what the sender is told), durable; or the ID by which another SET can be asked."""
 
     def __init__(
         self,
@@ -67,12 +67,15 @@ class Creator:
         self._holds = holds
         self._has_tables = has_tables
 
-    async def create(self, create: Create) -> tuple[bool, dict[str, Any]]:
+    async def create(self, create: Create) -> tuple[bool, dict[str, Any] | int]:
         """Pay in and write the header.
 
+        Where the first attempt under this key got an ID that is on another SET (it was made before the database moved)
+        nothing is written: that ID is returned, and the same create asked there completes it.
+
         Refused: `insufficient_funds`, `idempotency_key_reused`, `create_undone`. Unavailable: wallet or database away,
-        `wrong_set`, or `day_tables_missing` (before any money moves, if it is known by then); repeating the call with
-        the same key is always safe and completes what was begun.
+        `wrong_set` (the database is leaving), or `day_tables_missing` (before any money moves, if it is known by
+        then); repeating the call with the same key is always safe and completes what was begun.
         """
         if not await self._has_tables(create.envelope_ids[0]):
             raise Unavailable("day_tables_missing", "the tables of this business day are missing; operators know")
@@ -80,7 +83,7 @@ class Creator:
         if not self._holds(envelope_id):
             # The first attempt's ID is the wallet's word, not one of those that were checked at the door; and the
             # topology may have changed meanwhile. A header written here would be in a SET where nobody looks for it.
-            raise _paid_in(Unavailable("wrong_set", "this envelope belongs to another SET; repeat the request"))
+            return True, envelope_id
         terms = self._terms(create, envelope_id)
         begun_before = replayed and await self._stands(envelope_id) is not None
         if not begun_before and await self._insert(terms):

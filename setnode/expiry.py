@@ -50,7 +50,10 @@ class ExpiryResult:
 
 
 class Expiry:
-    """`run_once` closes what is due and belongs to this server; `owns` says what does."""
+    """`run_once` closes what is due and belongs to this server; `owns` says what does, `serves` what is on this SET.
+
+    A row of `due` that is not, any more, is a copy that a move has left: the other SET has it, too.
+    """
 
     def __init__(
         self,
@@ -59,11 +62,14 @@ class Expiry:
         clock: Clock,
         owns: Callable[[int], bool],
         config: ExpiryConfig | None = None,
+        *,
+        serves: Callable[[int], bool] = lambda _: True,
     ) -> None:
         self._session = session
         self._registry = registry
         self._clock = clock
         self._owns = owns
+        self._serves = serves
         self.config = config or ExpiryConfig()
         self._round = asyncio.Lock()
         self._after = _START
@@ -95,7 +101,7 @@ class Expiry:
         due = {
             row["envelope_id"]: row["expires_at"]
             for row in rows
-            if self._owns(row["envelope_id"]) or row["expires_at"] < adopted
+            if (self._owns(row["envelope_id"]) or row["expires_at"] < adopted) and self._serves(row["envelope_id"])
         }
         if not due:
             return ExpiryResult(len(rows), 0, 0)

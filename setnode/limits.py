@@ -53,6 +53,12 @@ LISTEN_PATIENCE_S = 2.0
 """A listener without one for this long may have missed notifications: it is remade, and every log is read anew."""
 STALE_S = 4.0
 """A request that has waited this long undecided is told `busy`: its caller gives up at the link's deadline."""
+COLD_THREADS = 2
+"""Envelopes of cold days read at once: the archive's threads share the cores with the event loop."""
+COLD_QUEUE = 500
+"""Envelopes of cold days waiting to be read; above it `busy`. At 20 ms each they are done before STALE_S."""
+COLD_SHARES = 100_000
+"""Shares of cold envelopes kept in memory, each about 250 bytes as it is shown; the least asked for go first."""
 FROZEN_S = 10.0
 """A frozen envelope is read again at most this often."""
 HOT_AT = 64

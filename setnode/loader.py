@@ -5,6 +5,9 @@ may be visible before it is replicated, and a replayed answer must be as durable
 
 IDs come from outside and may be made up. So a round is bounded and goes in turn over the days that are asked for, and
 all that ask for days without tables are answered after one look at the catalog.
+
+A day may have gone cold since it was last looked at. So what the hot tables do not have is `not_found` only after the
+register was asked, later than they were; what is cold is handed over to `setnode.cold`.
 """
 
 import asyncio
@@ -14,17 +17,16 @@ from datetime import date
 from typing import Any
 
 from envelope.claim_log import ClaimLog
-from envelope.errors import HongbaoError, InvariantBroken, Unavailable
+from envelope.errors import InvariantBroken, Unavailable
 from runtime import logs, metrics, postgres
 from schema.day_tables import known_days
-from schema.headers import read_terms
-from setnode import queries
 from setnode.actor import Actor
+from setnode.cold import Cold
 from setnode.limits import LOAD_BATCH, LOAD_PATIENCE_S, LOAD_READS, LOAD_SLOTS, STALE_S
+from setnode.reading import LOAD, restore
 from setnode.stage import Phase
 from sharding.ids import day_of, end_id, first_id, slot_of
 
-_LOAD = queries.read("load_envelopes")
 _SEAL = "SELECT pg_logical_emit_message(true, 'hongbao', 'reload')"
 
 _log = logs.get("setnode")
@@ -37,8 +39,9 @@ Share = tuple[date, list[Actor]]
 class Loader:
     """One task that serves the actors waiting for their log; single-flight by construction (one actor per ID)."""
 
-    def __init__(self, session: postgres.Session) -> None:
+    def __init__(self, session: postgres.Session, cold: Cold) -> None:
         self._session = session
+        self._cold = cold
         self._waiting: dict[date | None, dict[int, deque[Actor]]] = {}
         self._wanted = asyncio.Event()
         self._days: set[date] = set()
@@ -71,15 +74,37 @@ class Loader:
                 self._wanted.clear()
 
     async def _dismiss(self) -> None:
-        """Answer for the days that have no tables, all at once and with one look at the catalog, however many."""
-        unknown = [day for day in self._waiting if day not in self._days]
-        if not unknown:
+        """Answer for the days that have no tables here, all at once and with one look at the catalog, however many."""
+        if self._hand_over():
             return
-        self._days = await self._session.patiently(known_days, LOAD_PATIENCE_S)
+        unknown = [day for day in self._waiting if day not in self._days]
+        self._days = await self._session.patiently(lambda connection: self._look(connection, unknown), LOAD_PATIENCE_S)
+        self._hand_over()
+        # No others: what came during the look was not looked for.
         for day in unknown:
             if day not in self._days:
-                for actor in _all_of(self._waiting.pop(day)):
+                for actor in _all_of(self._waiting.pop(day, {})):
                     _no_such(actor)
+
+    def _hand_over(self) -> bool:
+        """Hand those over whose days are known to be cold; returns whether all others ask for days with tables."""
+        for day in [day for day in self._waiting if day is not None and day not in self._days]:
+            slots = self._waiting[day]
+            for slot in [slot for slot, actors in slots.items() if self._cold.covers(actors[0].envelope_id)]:
+                for actor in slots.pop(slot):
+                    self._gone(actor)
+            if not slots:
+                del self._waiting[day]
+        return self._waiting.keys() <= self._days
+
+    async def _look(self, connection: Any, days: Iterable[date | None]) -> set[date]:
+        known = await known_days(connection)
+        await self._cold.look(connection, [day for day in days if day is not None])
+        return known
+
+    def _gone(self, actor: Actor) -> None:
+        actor.stage.forget(actor)
+        self._cold.take(actor.envelope_id, actor.give_up())
 
     def _next_round(self) -> list[Share]:
         """Take up to LOAD_READS queries' worth, one day after the other; a day not exhausted goes to the end."""
@@ -99,6 +124,10 @@ class Loader:
         if not shares:
             return
         found = await self._session.patiently(lambda connection: self._read_all(connection, shares), LOAD_PATIENCE_S)
+        lost = {day for day, actors in shares if any(actor.envelope_id not in found for actor in actors)}
+        if lost:
+            # After the read: what is hot by now was hot then.
+            await self._session.patiently(lambda connection: self._cold.look(connection, lost), LOAD_PATIENCE_S)
         for _, actors in shares:
             for actor in actors:
                 self._wake(actor, found.get(actor.envelope_id))
@@ -112,7 +141,9 @@ class Loader:
         return found
 
     def _wake(self, actor: Actor, found: ClaimLog | InvariantBroken | None) -> None:
-        if found is None:
+        if found is None and self._cold.covers(actor.envelope_id):
+            self._gone(actor)
+        elif found is None:
             _no_such(actor)
         elif isinstance(found, InvariantBroken):
             actor.freeze(found)
@@ -149,30 +180,8 @@ async def fetch_logs(connection: Any, day: date, envelope_ids: Sequence[int]) ->
 
 async def _read(connection: Any, day: date, envelope_ids: Sequence[int]) -> dict[int, ClaimLog | InvariantBroken]:
     slots = sorted({slot_of(envelope_id) for envelope_id in envelope_ids})
-    rows = await connection.fetch(_LOAD, envelope_ids, slots, first_id(day), end_id(day))
-    return {row["envelope_id"]: _restore(row) for row in rows}
-
-
-def _restore(row: Any) -> ClaimLog | InvariantBroken:
-    try:
-        log = ClaimLog(read_terms(row, _invited(row)))
-        columns = [row[name] or () for name in ("seqs", "kinds", "users", "amounts", "times")]
-        log.restore(zip(*columns, strict=True))
-    except InvariantBroken as broken:
-        return broken
-    except (HongbaoError, ValueError) as error:
-        # One header that nobody can read must not keep its neighbours in the same query from being read.
-        return InvariantBroken("header_is_readable", f"envelope {row['envelope_id']}: {error}")
-    tries = {user: count for user, count in zip(row["guests"] or (), row["tries"] or (), strict=True) if count}
-    log.wrong_tries = tries or None
-    return log
-
-
-def _invited(row: Any) -> frozenset[str] | None:
-    if not row["named"]:
-        return None
-    guests = zip(row["guests"] or (), row["invitations"] or (), strict=True)
-    return frozenset(user for user, is_invited in guests if is_invited)
+    rows = await connection.fetch(LOAD, envelope_ids, slots, first_id(day), end_id(day))
+    return {row["envelope_id"]: restore(row) for row in rows}
 
 
 def _take(slots: dict[int, deque[Actor]]) -> list[Actor]:

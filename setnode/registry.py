@@ -53,6 +53,10 @@ class Registry:
     def __len__(self) -> int:
         return len(self._actors)
 
+    def actors(self) -> list[Actor]:
+        """Return all actors as they are now."""
+        return list(self._actors.values())
+
     def offer(self, envelope_id: int, request: Request) -> None:
         """Hand a request to the envelope's actor, waking it from the database if need be."""
         actor = self._actors.get(envelope_id)
@@ -75,6 +79,16 @@ class Registry:
             del self._actors[actor.envelope_id]
             self._weight -= self._weights.pop(actor.envelope_id)
             _live.set(len(self._actors))
+
+    def retire(self, gone: Callable[[int], bool]) -> bool:
+        """Forget the idle actors whose days have gone cold; returns whether some were busy and are still here."""
+        busy = False
+        for actor in [actor for envelope_id, actor in self._actors.items() if gone(envelope_id)]:
+            if actor.quiet:
+                self.forget(actor)
+            else:
+                actor.generation, busy = FOREIGN, True
+        return busy
 
     def weigh(self, actor: Actor, shares: int) -> None:
         """Correct the weight of an actor whose log has just been read."""

@@ -10,10 +10,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from envelope.errors import Refused
 from runtime import logs, postgres
 from setnode.limits import LISTEN_EVERY_S, LISTEN_PATIENCE_S
 
 CHANNEL = "hongbao_foreign"
+TOPOLOGY = "hongbao_topology"
+"""Somebody has written the topology file and wants it read now, not at the next look."""
 ALL = "*"
 PAYLOAD_IDS = 350
 """A notification holds 8,000 bytes, an ID takes 20."""
@@ -27,14 +30,17 @@ def payload(envelope_ids: Sequence[int]) -> str:
 
 
 class Rivals:
-    """Listens; `distrust` hears an envelope's ID, or nothing for all of them.
+    """Listens; `distrust` hears an envelope's ID, or nothing for all of them; `reload` reads the topology again.
 
     A connection that died without a word would listen for ever and hear nothing, so it is asked for a sign of life.
     """
 
-    def __init__(self, session: postgres.Session, distrust: Callable[..., None]) -> None:
+    def __init__(
+        self, session: postgres.Session, distrust: Callable[..., None], reload: Callable[[], object] = lambda: None
+    ) -> None:
         self._session = session
         self._distrust = distrust
+        self._reload = reload
 
     async def run(self) -> None:
         """Listen until cancelled; whatever was missed while not listening is made up for by distrusting everything."""
@@ -54,6 +60,7 @@ class Rivals:
 
     async def _listen(self, connection: Any) -> Any:
         await connection.add_listener(CHANNEL, self._heard)
+        await connection.add_listener(TOPOLOGY, self._heard_of_topology)
         return connection
 
     def _heard(self, _connection: Any, _pid: int, _channel: str, text: str) -> None:
@@ -62,6 +69,12 @@ class Rivals:
             return
         for digits in text.split(","):
             self._distrust(int(digits))
+
+    def _heard_of_topology(self, *_: object) -> None:
+        try:
+            self._reload()
+        except Refused as error:
+            _log.warning("a new topology was announced and cannot be used", error=error.detail)
 
 
 async def _sign_of_life(connection: Any) -> Any:

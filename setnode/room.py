@@ -31,12 +31,12 @@ class Room:
     """Answers OPEN, GRAB, DETAIL, CANCEL through actors and CREATE through the creator."""
 
     def __init__(
-        self, registry: Registry, creator: Creator, *, password_key: bytes, holds: Callable[[int], bool]
+        self, registry: Registry, creator: Creator, *, password_key: bytes, admit: Callable[[Peer, int], None]
     ) -> None:
         self._registry = registry
         self._creator = creator
         self._password_key = password_key
-        self._holds = holds
+        self._admit = admit
         self._creates: set[asyncio.Task[None]] = set()
         self._loop_time = asyncio.get_running_loop().time
         self.stopping = False
@@ -50,8 +50,8 @@ class Room:
             self._ask(ask, peer, number, args)
         elif op == Op.CREATE:
             create = _understand(args)
-            if not all(map(self._holds, create.envelope_ids)):
-                raise Unavailable("wrong_set", "this envelope belongs to another SET; the topology is being changed")
+            for envelope_id in create.envelope_ids:
+                self._admit(peer, envelope_id)
             self._own(peer, number, create)
         else:
             raise Refused("unknown_operation", f"operation {op} is not known here")
@@ -67,8 +67,7 @@ class Room:
         envelope_id, user = args[0], args[1]
         _check_user(user)
         _check_day(envelope_id)
-        if not self._holds(envelope_id):
-            raise Unavailable("wrong_set", "this envelope lives in another SET; the topology is being changed")
+        self._admit(peer, envelope_id)
         password = args[3] if ask is Ask.OPEN else None
         password_mac = None if password is None else mac(self._password_key, envelope_id, password)
         token_ok = ask is Ask.CANCEL or bool(args[2])

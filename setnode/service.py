@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
+from archive.details import Details
 from envelope.claim_log import ClaimLog
 from envelope.errors import InvariantBroken, Unavailable
 from runtime import logs, metrics
@@ -19,12 +20,15 @@ from runtime.periodic import Periodic
 from runtime.postgres import Session
 from runtime.settings import host_and_port
 from schema.day_tables import known_days, registered_days
+from setnode.admin import add_admin
 from setnode.admission import Admission, AdmissionConfig
 from setnode.claims import ClaimLane
+from setnode.cold import Cold
 from setnode.committer import Committer
 from setnode.creates import CreateLane, day_closed
 from setnode.creator import Creator
 from setnode.expiry import Expiry, ExpiryConfig
+from setnode.holdings import Holdings
 from setnode.limits import (
     CLAIM_CONNECTIONS,
     DAYS_AGAIN_S,
@@ -40,8 +44,7 @@ from setnode.rivals import Rivals
 from setnode.room import Room
 from setnode.sweeper import Sweeper
 from sharding.ids import business_date, day_of
-from sharding.slots import database_of
-from sharding.topology import TopologyFile
+from sharding.topology import Topology, TopologyFile
 from wire.link import Link
 from wire.server import add_link
 from wire.wallet import WalletClient
@@ -69,6 +72,8 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     wallet_url: str
     link_key: str
     password_key: str
+    archive: str = ""
+    archive_key: str = ""
     admission_cap: int = 8
     admission_envelope_cap: int = 1
     claim_connections: int = CLAIM_CONNECTIONS
@@ -81,8 +86,8 @@ class Setnode:
     def __init__(self, settings: SetnodeSettings, clock: Clock | None = None) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
-        self.topology = TopologyFile(Path(settings.topology))
-        self._hold()
+        self.holdings = Holdings(TopologyFile(Path(settings.topology)), settings.set, self._moved)
+        self.holds = self.holdings.holds
         self.readiness = Readiness()
         dsn = settings.postgres_dsn
         self.wallet_link = Link("wallet", settings.wallet_url, key=settings.link_key)
@@ -104,14 +109,15 @@ class Setnode:
         self.payouts = Payouts(wallet, self._sessions["payout"], self.clock, settings.server)
         self.claim_lane = ClaimLane(self.clock, settings.server, self.payouts.committed)
         self.create_lane = CreateLane()
-        self.loader = Loader(self._sessions["load"])
         self.registry = Registry(
             self.clock,
             loop_time=asyncio.get_running_loop().time,
             want_commit=self.claim_lane.want,
-            want_load=self.loader.want,
+            want_load=lambda actor: self.loader.want(actor),  # noqa: PLW0108 - the loader is made below
             owns=self.owns,
         )
+        self.cold = Cold(self._sessions["cold"], _details(settings), self.registry)
+        self.loader = Loader(self._sessions["load"], self.cold)
         self.claims = Committer(self.claim_lane, claim_sessions, self.admission)
         self.creates = Committer(self.create_lane, [self._sessions["create"]], self.admission)
         key = settings.password_key.encode()
@@ -126,30 +132,28 @@ class Setnode:
             holds=self.holds,
             has_tables=self._has_tables,
         )
-        self.room = Room(self.registry, self.creator, password_key=key, holds=self.holds)
-        self.expiry = Expiry(self._sessions["expiry"], self.registry, self.clock, self.owns, ExpiryConfig())
+        self.room = Room(self.registry, self.creator, password_key=key, admit=self.holdings.admit)
+        self.expiry = Expiry(
+            self._sessions["expiry"], self.registry, self.clock, self.owns, ExpiryConfig(), serves=self.holdings.serves
+        )
         self.sweeper = Sweeper(
             self._sessions["sweep"], wallet, self.clock, settings.server, self.holds, after_s=settings.sweep_after_s
         )
-        self.rivals = Rivals(self._sessions["listen"], self.registry.distrust)
+        self.rivals = Rivals(self._sessions["listen"], self.registry.distrust, self.holdings.reload)
         self.days: set[date] = set()
+        self._retiring = False
         self.closed_days: set[date] = set()
         self._looking = asyncio.Lock()
         self._looked_at = -DAYS_AGAIN_S
 
-    def holds(self, envelope_id: int) -> bool:
-        """Say whether the envelope's database belongs to this SET."""
-        return envelope_id % 1000 in self._held_slots
-
-    def _hold(self) -> None:
-        """Take in from the topology which slots are ours."""
-        topology = self.topology.current
-        ours = set(topology.databases_of(self.settings.set))
-        self._held_slots = frozenset(slot for slot in range(topology.slots) if database_of(slot) in ours)
+    @property
+    def topology(self) -> Topology:
+        """The topology as it is now."""
+        return self.holdings.topology
 
     def owns(self, envelope_id: int) -> bool:
         """Say whether this server is the envelope's first on the ring."""
-        return self.holds(envelope_id) and (self.topology.current.server_for(envelope_id).name == self.settings.server)
+        return self.holds(envelope_id) and (self.topology.server_for(envelope_id).name == self.settings.server)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop`, then finish what is in flight and leave."""
@@ -159,6 +163,7 @@ class Setnode:
                 for work in (
                     self.wallet_link.maintain(),
                     self.loader.run(),
+                    self.cold.run(),
                     self.claims.run(),
                     self.creates.run(),
                     self.payouts.run(),
@@ -170,6 +175,7 @@ class Setnode:
             app = web.Application()
             add_probes(app, self.readiness)
             add_link(app, self.room, key=self.settings.link_key)
+            add_admin(app, self.registry, self.clock, key=self.settings.link_key)
             async with HttpServer(app, *host_and_port(self.settings.listen)):
                 _log.info("setnode serves", server=self.settings.server, listen=self.settings.listen)
                 await stop.wait()
@@ -202,18 +208,22 @@ class Setnode:
         try:
             async with asyncio.timeout(DRAIN_S):
                 await self.room.drain()
-                while self.registry.statistics()["waiting"] or not (self.claims.idle and self.creates.idle):
+                idle = (self.claims, self.creates, self.cold)
+                while self.registry.statistics()["waiting"] or not all(one.idle for one in idle):
                     await asyncio.sleep(0.01)
         except TimeoutError:
             _log.warning("stopped with work in flight; Postgres knows what was committed")
 
     async def _fetch(self, envelope_id: int) -> ClaimLog | InvariantBroken | None:
         found = await self._read(lambda connection: fetch_logs(connection, day_of(envelope_id), [envelope_id]))
-        return found.get(envelope_id)
+        return found[envelope_id] if envelope_id in found else await self.cold.find(envelope_id)
 
     async def _look_at_days(self) -> None:
         self.closed_days = await self._read(registered_days)
         self.days = await self._read(known_days)
+        self._retiring |= await self._read(self.cold.look)
+        if self._retiring:
+            self._retiring = self.registry.retire(self.cold.covers)
 
     async def _has_tables(self, envelope_id: int) -> bool:
         """Say whether the envelope's day has tables. One not known is looked for again, by one at a time and seldom.
@@ -250,10 +260,11 @@ class Setnode:
             self._fetching.release()
 
     async def _reload_topology(self) -> None:
-        if self.topology.reload():
-            self._hold()
-            self.registry.distrust()
-            _log.info("topology reloaded", version=self.topology.current.version)
+        self.holdings.reload()
+
+    def _moved(self) -> None:
+        """Distrust what is in memory: what came here from elsewhere may have been written there meanwhile."""
+        self.registry.distrust()
 
     async def _gauge(self) -> None:
         self.registry.publish()
@@ -262,7 +273,7 @@ class Setnode:
         _unreconciled.set(self.payouts.unpaid_fen + self.payouts.stuck_fen)
 
     def _today(self) -> date:
-        return business_date(self.clock.now(), self.topology.current.zone)
+        return business_date(self.clock.now(), self.topology.zone)
 
 
 _SESSIONS: dict[str, dict[str, str]] = {
@@ -274,7 +285,13 @@ _SESSIONS: dict[str, dict[str, str]] = {
     "expiry": {},
     "sweep": {},
     "listen": {},
+    "cold": {"plan_cache_mode": "force_custom_plan"},
 }
+
+
+def _details(settings: SetnodeSettings) -> Details | None:
+    """Return the reader of the archive; None where none was given."""
+    return Details(Path(settings.archive), settings.archive_key.encode()) if settings.archive else None
 
 
 @asynccontextmanager

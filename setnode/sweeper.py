@@ -13,13 +13,15 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from archive.register import read_register
 from envelope.split import SPLIT_VERSION
 from runtime import logs, metrics, postgres
 from runtime.clock import Clock, to_ms
-from schema.day_tables import known_days, registered_days
+from schema.day_tables import known_days
 from setnode import queries
 from setnode.limits import SERVICE_PATIENCE_S, SWEEP_AFTER_S
-from sharding.ids import day_of
+from sharding.ids import day_of, slot_of
+from sharding.slots import database_of
 from wire.wallet import WalletClient
 
 _UNDO = queries.read("undo_creates")
@@ -89,9 +91,10 @@ class Sweeper:
     async def _compare(self, connection: Any, funds: Sequence[Fund]) -> int:
         """Undo those without a header and move the cursor; a part of it that is durable is found done next time."""
         days = await known_days(connection)
-        # A day in the register was proven: every fund of it has its envelope, and nobody can write there.
-        settled = await registered_days(connection)
-        ours = [fund for fund in funds if self._holds(fund[1]) and day_of(fund[1]) not in settled]
+        ours = [fund for fund in funds if self._holds(fund[1])]
+        # A day in the register was proven: each of its funds has its header, wherever that lies by now.
+        proven = await read_register(connection, {day_of(fund[1]) for fund in ours} - days)
+        ours = [fund for fund in ours if (day_of(fund[1]), database_of(slot_of(fund[1]))) not in proven]
         ready = [fund for fund in ours if day_of(fund[1]) in days]
         undone = await self._undo(connection, ready)
         await connection.execute("UPDATE fund_cursor SET after = $1 WHERE after < $1", _passed(funds, ours, ready))

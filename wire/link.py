@@ -28,8 +28,12 @@ MAX_FRAME_BYTES = 32 * 1024 * 1024
 EAGER_CALLS = 32
 """With more calls than this in flight a frame waits for company: each costs system calls and a wake-up at both ends."""
 GATHER_S = 0.001
+REPLIES_PER_TURN = 32
+"""Callers woken in one turn of the loop: the first of a large frame go on before the last are told."""
 SWEEP_S = 0.05
 LINK_PATH = "/link"
+SAID = 0
+"""The number of what is said and not asked: there is no answer."""
 
 _log = logs.get("wire")
 _in_flight = metrics.gauge("hongbao_link_in_flight", "Calls waiting for an answer", ("peer",))
@@ -42,10 +46,20 @@ class Link:
 
     Replies come back as lists of values. Errors: what the peer raised; Unavailable(`peer_down`, outcome known)
     when the call was never sent; Unavailable(`outcome_unknown`) when it was sent and no answer came.
+    `hello` gives what is said first on every connection: an operation and its arguments.
     """
 
-    def __init__(self, name: str, url: str, *, key: str, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        *,
+        key: str,
+        deadline_s: float = DEADLINE_S,
+        hello: Callable[[], list[Any]] | None = None,
+    ) -> None:
         self.name = name
+        self._hello = hello
         self._url = url.rstrip("/") + LINK_PATH
         self._key = key
         self._deadline_s = deadline_s
@@ -79,6 +93,12 @@ class Link:
         self._outbox.append([number, op, *args])
         return future
 
+    def say(self, words: list[Any]) -> None:
+        """Tell the peer something before all calls to come; nothing happens while it is away, see `hello`."""
+        if self._socket is not None:
+            self._outbox.append([SAID, *words])
+            self._flush.set()
+
     async def maintain(self) -> None:
         """Keep the connection up until cancelled; reconnects with jitter."""
         attempt = 0
@@ -100,6 +120,8 @@ class Link:
                     )
                     socket = await stack.enter_async_context(connecting)
                 self._socket, connected = socket, True
+                if self._hello is not None:
+                    self.say(self._hello())
                 async with _background(self._write(socket)), _background(self._sweep()):
                     await self._read(socket)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -142,7 +164,9 @@ class Link:
         async for message in socket:
             if message.type is not aiohttp.WSMsgType.BINARY:
                 break
-            for reply in self._decode(message.data):
+            for place, reply in enumerate(self._decode(message.data), 1):
+                if not place % REPLIES_PER_TURN:
+                    await asyncio.sleep(0)
                 waiting = self._waiting.pop(reply[0], None)
                 if waiting is None or waiting[0].done():
                     continue

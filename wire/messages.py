@@ -21,6 +21,9 @@ class Op(IntEnum):
     CREATE = 3
     """sender, create_key, fingerprint, [envelope_id candidates], terms → replayed, envelope (dict)
 
+    Instead of the envelope the ID (int) of the first attempt where that is on another SET: the same create with this ID
+    as its only candidate completes it there.
+
     terms: kind, split, total_fen, count, greeting, to (list|None), password (str|None), opens_at_ms (int|None),
     expires_in_s.
     """
@@ -28,6 +31,9 @@ class Op(IntEnum):
     """envelope_id, user, token_ok → detail (dict)"""
     CANCEL = 5
     """envelope_id, user → detail (dict)"""
+
+    EPOCHS = 6
+    """[epoch of each database] in the caller's topology. Said, not asked: under number 0, and nobody answers."""
 
     FUND = 20
     """create_key, fingerprint, user, total_fen, envelope_id → fund status, envelope_id of the first attempt"""

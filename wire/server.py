@@ -11,8 +11,8 @@ from aiohttp import web
 
 from envelope.errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
-from wire.link import HEARTBEAT_S, LINK_PATH, MAX_FRAME_BYTES, frames
-from wire.messages import error_reply
+from wire.link import HEARTBEAT_S, LINK_PATH, MAX_FRAME_BYTES, SAID, frames
+from wire.messages import Op, error_reply
 
 _log = logs.get("wire")
 _frames = metrics.counter("hongbao_link_frames_total", "Frames received")
@@ -22,11 +22,13 @@ _requests = metrics.counter("hongbao_link_requests_total", "Requests received")
 class Peer:
     """One connected caller: where replies go. Safe to reply to after it is gone (the reply is dropped)."""
 
-    __slots__ = ("_flush", "_outbox", "gone", "name")
+    __slots__ = ("_flush", "_outbox", "epochs", "gone", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.gone = False
+        self.epochs: tuple[int, ...] | None = None
+        """What it has said of its topology; None for one that says nothing."""
         self._outbox: list[list[Any]] = []
         self._flush = asyncio.Event()
 
@@ -45,6 +47,11 @@ class Peer:
             error = Unavailable("internal_error", "an unexpected error was logged", outcome_known=False)
         self._outbox.append(error_reply(number, error))
         self._flush.set()
+
+    def hear(self, op: int, args: list[Any]) -> None:
+        """Take note of what is said without being asked."""
+        if op == Op.EPOCHS:
+            self.epochs = tuple(int(one) for one in args[0])
 
     async def write(self, socket: web.WebSocketResponse) -> None:
         """Send what has gathered, one frame per turn, until cancelled."""
@@ -103,6 +110,9 @@ def _take(room: Room, peer: Peer, frame: list[list[Any]]) -> None:
     _requests.inc(len(frame))
     for number, op, *args in frame:
         try:
+            if number == SAID:
+                peer.hear(op, args)
+                continue
             room.handle(peer, number, op, args)
         except HongbaoError as error:
             peer.fail(number, error)

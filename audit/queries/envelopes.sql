@@ -1,8 +1,8 @@
--- envelopes: the headers of one business day, in order of ID. `due` says whether expiry will close it.
+-- envelopes: the headers of one business day and some slots, in order of ID. `due` says whether expiry will close it.
 -- Index: the primary keys (merge append). Lock: none.
 SELECT envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, seed, create_key, password_mac,
     (extract(epoch FROM created_at) * 1000)::bigint AS created_at_ms,
     (extract(epoch FROM opens_at) * 1000)::bigint AS opens_at_ms,
     (extract(epoch FROM expires_at) * 1000)::bigint AS expires_at_ms,
     EXISTS (SELECT FROM due d WHERE d.expires_at = e.expires_at AND d.envelope_id = e.envelope_id) AS due
-FROM envelope e WHERE envelope_id >= $1 AND envelope_id < $2 ORDER BY envelope_id
+FROM envelope e WHERE envelope_id >= $1 AND envelope_id < $2 AND slot = ANY($3::smallint[]) ORDER BY envelope_id

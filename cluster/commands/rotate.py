@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from cluster.access import find
+from cluster.commands import archived
 from cluster.commands.rotate_show import show_plan, show_run, show_status
 from cluster.commands.rotate_told import told_of, told_of_survey
 from cluster.reporting import data_option, json_option, report, tell
@@ -56,6 +57,10 @@ def command(context: click.Context, *, daemon: bool, data: Path | None) -> None:
         asyncio.run(_serve(data))
     elif daemon or data:
         raise click.UsageError("--daemon stands alone, and --data behind the name of a command")
+
+
+command.add_command(archived.verify)
+command.add_command(archived.restore_)
 
 
 @command.command("plan")

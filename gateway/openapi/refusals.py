@@ -30,7 +30,8 @@ PAGE: Final[Codes] = ("unknown_parameter", "repeated_parameter", "malformed_limi
 LINK: Final[Codes] = ("peer_down", "stopping", "outcome_unknown", "database_unavailable", "malformed_request")
 """The link to another part, and what every part may say."""
 SET: Final[Codes] = (
-    *LINK, "no_server", "wrong_set", "invariant_broken", "unknown_operation", "unknown_split_version", "malformed_seed",
+    *LINK, "no_server", "wrong_set", "being_moved", "topology_outdated", "invariant_broken", "unknown_operation",
+    "unknown_split_version", "malformed_seed", "archive_unavailable", "set_paused",
 )  # fmt: skip
 ACTOR: Final[Codes] = ("not_found", "envelope_unavailable")
 CREATOR: Final[Codes] = (

@@ -113,8 +113,9 @@ DETAIL: Final = _object(
         "refund_fen": FEN,
         "closed_at": INSTANT,
         "split_seed": {**HASH, "description": "Once nothing can change: recompute every amount from it."},
+        "archived": {"const": True, "description": "Its day is closed for good; open and grab answer expired."},
     },
-    optional=("to", "share_token", "best_luck", "refund_fen", "closed_at", "split_seed"),
+    optional=("to", "share_token", "best_luck", "refund_fen", "closed_at", "split_seed", "archived"),
 )
 
 RESULT: Final = _object(

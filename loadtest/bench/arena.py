@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from loadtest import engine
+from loadtest.bench.oneset import one_set
 from loadtest.bench.ours import Ours
 from loadtest.bench.workloads import Workload
 from loadtest.rivals.books import Books, Money
@@ -71,7 +71,7 @@ def redis_name(persistence: Persistence) -> str:
 @contextlib.asynccontextmanager
 async def arena(folder: Path) -> AsyncIterator[Arena]:
     """Start everything; all of it has ended when the block has."""
-    async with engine.parts(folder, SETTINGS) as parts, contextlib.AsyncExitStack() as exits:
+    async with one_set(folder, settings=SETTINGS) as parts, contextlib.AsyncExitStack() as exits:
         dsn = parts.owner
         books = await Books.make(dsn)
         exits.push_async_callback(books.close)

@@ -28,7 +28,8 @@ from loadtest import crowd, wrk
 from loadtest.bench import pictures
 from loadtest.bench.cputime import used_s
 from loadtest.bench.figures import Bench, Figures, Row, Section
-from loadtest.bench.settled import paid_out
+from loadtest.openloop.opens import create
+from loadtest.settled import paid_out
 
 NAMES: Final = {
     "gateway-1": "gateway",
@@ -90,8 +91,7 @@ async def measure(bench: Bench, *, envelopes: int, seconds: int) -> Figures:
     async with Stack(config) as stack:
         access = find(data)
         bench.say(f"making {envelopes:,} envelopes")
-        await crowd.pay_in(access, envelopes)
-        made = await crowd.make(access, envelopes)
+        made = await create(access, envelopes, crowd.SHARES)
         await asyncio.to_thread(crowd.write_opens, access, made, opens)
         bench.say("opens over HTTP")
         async with meter.watch(stack):

@@ -19,13 +19,13 @@ from loadtest.bench import losses, pools
 from loadtest.bench.arena import Arena, arena, redis_name
 from loadtest.bench.figures import Bench, Figures, Row, interleaved
 from loadtest.bench.workloads import FEN_PER_SHARE, Workload, hot, many
-from loadtest.engine import SLOTS
 from loadtest.rivals import copying, redis_client
 from loadtest.rivals.books import Money
 from loadtest.rivals.redis_server import Persistence
 from runtime import postgres
 from runtime.clock import SystemClock
 from sharding.ids import business_date, make_id
+from sharding.slots import EMBEDDED
 
 WAITING = (1, 10, 100, 1_000)
 MANY_WAITING = 8_000
@@ -114,7 +114,7 @@ class Turns:
         # Rows of claims need no headers.
         day = business_date(SystemClock().now())
         first = secrets.randbelow(10**9) * 9
-        envelopes = [make_id(day, first + number, number % SLOTS) for number in range(workload.envelopes)]
+        envelopes = [make_id(day, first + number, number % EMBEDDED.slots) for number in range(workload.envelopes)]
         asks = islice(workload.asks(envelopes), _COPY_ROWS)
         claims = copying.rows(asks, workload.shares, FEN_PER_SHARE)
         connection = await postgres.connect(self.arena.dsn)

@@ -28,8 +28,16 @@ _HEADER = (
 _CLAIM = ("envelope_id", "slot", "seq", "shares", "kind", "user_id", "amount_fen", "claimed_at")
 
 
-def draft(day: date, count: int, shares: int, slots: int, now_ms: int) -> list[Terms]:
-    """Return terms of `count` new envelopes, their slots in turn, every share worth SHARE_FEN."""
+def draft(
+    day: date,
+    count: int,
+    shares: int,
+    slots: int,
+    now_ms: int,
+    kind: TermsKind = TermsKind.EQUAL,
+    split: Split = Split.EQUAL,
+) -> list[Terms]:
+    """Return terms of `count` new envelopes, their slots in turn, SHARE_FEN for every share."""
     serials = {secrets.randbelow(10**10) for _ in range(count)}
     while len(serials) < count:
         serials.add(secrets.randbelow(10**10))
@@ -37,8 +45,8 @@ def draft(day: date, count: int, shares: int, slots: int, now_ms: int) -> list[T
         Terms(
             envelope_id=make_id(day, serial, number % slots),
             sender="sender",
-            kind=TermsKind.EQUAL,
-            split=Split.EQUAL,
+            kind=kind,
+            split=split,
             split_version=SPLIT_VERSION,
             total_fen=shares * SHARE_FEN,
             count=shares,

@@ -21,10 +21,11 @@ from cluster.config import StackConfig
 from cluster.stack import Stack
 from envelope.errors import InvariantBroken
 from loadtest.bench.figures import Bench, Figures, Row
+from loadtest.canvas import canvas
 from loadtest.histogram import Histogram, merged
 from loadtest.openloop.job import OPEN, Finding, Job, run_job
 from loadtest.openloop.opens import Guests, guests
-from loadtest.proof import contradicted, paid_out, settled
+from loadtest.proof import all_paid, contradicted, settled
 from loadtest.tally import Tally, Won
 
 SHARES_OF_SATURATION: Final = (0.25, 0.50, 0.75, 0.90)
@@ -61,7 +62,7 @@ class Run:
 
     async def _job(self, rate: float | None, seconds: float, opens: int) -> tuple[Finding, Tally]:
         some: Guests = await guests(self._access, opens)
-        await paid_out(self._access)
+        await all_paid(self._access)
         finding, tally = await run_job(Job(self._access.gateway_url, some, rate, seconds, CONNECTIONS), self._scratch)
         refused = {name: count for name, count in tally.results[OPEN].items() if name != "opened"}
         if tally.failures or refused:
@@ -138,14 +139,8 @@ def rows(figures: Figures) -> Iterable[Row]:
 
 def plots(figures: Figures, folder: Path) -> Iterable[str]:
     """Draw each load's latencies by percentile, in nines."""
-    # Here, because it takes a second to import and only pictures need it.
-    import matplotlib as mpl  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
     nines = [0, 50, 90, 99, 99.9, 99.99]
-    with mpl.rc_context({"svg.hashsalt": "hongbao", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(8.0, 4.5), layout="constrained")
-        axes = figure.add_subplot()
+    with canvas(folder / "latency-by-load.svg", 8.0, 4.5) as axes:
         for one in figures["loads"]:
             curve = [(1 / (1 - percent / 100), ms) for percent, ms in one["curve"] if percent < 100]  # noqa: PLR2004
             axes.plot(*zip(*curve, strict=True), marker=".", label=f"{one['share']:.0%}: {one['rate']:,.0f} opens/s")
@@ -157,7 +152,6 @@ def plots(figures: Figures, folder: Path) -> Iterable[str]:
         axes.set_title("Latency of opens over HTTP, open loop, by share of the saturating rate")
         axes.grid(alpha=0.3)
         axes.legend()
-        figure.savefig(folder / "latency-by-load.svg", format="svg", metadata={"Date": None})
     return ["latency-by-load.svg"]
 
 

@@ -7,7 +7,7 @@ Everything that was started has ended when the block is left, however it is left
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -150,10 +150,12 @@ def round_robin(envelope_ids: Sequence[int], shares: int, *, first: int = 0) -> 
 
 
 @asynccontextmanager
-async def one_set(folder: Path, tables: Tables = Tables(), *, wallet: bool = False) -> AsyncIterator[OneSet]:
-    """Start one SET of one server, in this process, for the block."""
+async def one_set(
+    folder: Path, tables: Tables = Tables(), *, wallet: bool = False, settings: Mapping[str, str] | None = None
+) -> AsyncIterator[OneSet]:
+    """Start one SET of one server, in this process, for the block; `settings` go to its Postgres over ours."""
     async with AsyncExitStack() as stack:
-        server = await _server(stack, folder, "set")
+        server = await _server(stack, folder, "set", settings)
         cache = Memcached(MemcachedSpec("memcached", folder / "memcached", folder / "memcached.log"))
         stack.push_async_callback(cache.stop)
         await cache.start()
@@ -168,7 +170,7 @@ async def one_set(folder: Path, tables: Tables = Tables(), *, wallet: bool = Fal
         url = payer.url if payer else NOBODY
         topology = folder / "topology.json"
         dump(Topology(version=1, slots=tables.slots, sets=(only,), wallet_url=url), topology)
-        settings = SetnodeSettings(
+        told = SetnodeSettings(
             listen="127.0.0.1:0",
             topology=str(topology),
             set="set-1",
@@ -179,13 +181,16 @@ async def one_set(folder: Path, tables: Tables = Tables(), *, wallet: bool = Fal
             link_key=LINK_KEY,
             password_key="bench",  # noqa: S106 - a throw-away database
         )
-        node = await stack.enter_async_context(running(settings))
+        node = await stack.enter_async_context(running(told))
         yield OneSet(node, owner, tables, server, payer, bank)
 
 
-async def _server(stack: AsyncExitStack, folder: Path, kind: str) -> Postgres:
+async def _server(
+    stack: AsyncExitStack, folder: Path, kind: str, settings: Mapping[str, str] | None = None
+) -> Postgres:
     passwords = {name: secrets.token_hex(8) for name in roles.roles_of(kind)}
-    server = Postgres(PostgresSpec(kind, folder / "pg" / kind, folder / f"pg-{kind}.log", passwords))
+    log = folder / f"pg-{kind}.log"
+    server = Postgres(PostgresSpec(kind, folder / "pg" / kind, log, passwords, settings=settings or {}))
     stack.push_async_callback(server.stop, "immediate")
     await server.start()
     await roles.ensure_roles(server)

@@ -10,10 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from envelope.claim_log import ClaimLog
 from envelope.errors import HongbaoError
 from envelope.outcomes import Outcome
+from envelope.split import Split
+from envelope.terms import Kind
+from loadtest.bench.fill import draft
+from loadtest.bench.oneset import OneSet
 from loadtest.bench.workloads import Workload
-from loadtest.engine import Parts, make_envelopes
 from loadtest.rivals.books import Money, Win
 from loadtest.rivals.drive import Ask
 from runtime import postgres
@@ -22,6 +26,7 @@ from setnode.service import Setnode
 from wire.messages import Op
 from wire.server import Peer
 
+CREATE_CHUNK = 1_000
 _OPENED = OUTCOMES.index(Outcome.OPENED)
 _STORED = """
 SELECT count(*) AS claims, coalesce(sum(amount_fen), 0)::bigint AS fen,
@@ -124,12 +129,12 @@ class Crowd(Peer):
 class Ours:
     """Takes turns like a rival."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: OneSet) -> None:
         self.parts = parts
 
     async def envelopes(self, workload: Workload) -> list[int]:
         """Make the workload's envelopes."""
-        return await make_envelopes(self.parts.node, workload.envelopes, workload.shares, workload.total_fen)
+        return await _make(self.parts, workload)
 
     async def turn(self, workload: Workload) -> tuple[float, Money]:
         """Open what the workload says; returns opens a second and what the money check found."""
@@ -162,3 +167,17 @@ async def lost_of(connection: Any, wins: Sequence[Win]) -> int:
         "SELECT envelope_id, user_id, amount_fen FROM claim WHERE envelope_id = ANY($1)", envelopes
     )
     return len(set(wins) - {tuple(row) for row in rows})
+
+
+async def _make(one: OneSet, workload: Workload) -> list[int]:
+    """Create the envelopes past the wallet, through the lane of creates: alive, and their logs in memory."""
+    headers = draft(
+        one.today, workload.envelopes, workload.shares, one.tables.slots, one.node.clock.now_ms(),
+        Kind.LUCKY, Split.DOUBLE_MEAN,
+    )  # fmt: skip
+    for at in range(0, len(headers), CREATE_CHUNK):
+        chunk = headers[at : at + CREATE_CHUNK]
+        await asyncio.gather(*(one.node.create_lane.insert(terms) for terms in chunk))
+        for terms in chunk:
+            one.node.registry.adopt(ClaimLog(terms))
+    return [terms.envelope_id for terms in headers]

@@ -25,7 +25,7 @@ from loadtest.bench import fill, pictures
 from loadtest.bench.cputime import used_s
 from loadtest.bench.figures import Bench, Figures, Row, Section
 from loadtest.bench.oneset import LINK_KEY, OneSet, fire, one_set, round_robin
-from loadtest.bench.settled import paid_out
+from loadtest.settled import paid_out
 from wire.link import Link
 from wire.wallet import WalletClient
 

@@ -81,9 +81,9 @@ RATIOS: Final[tuple[Ratio, ...]] = (
     ),
     Ratio(
         "http_vs_pessimistic",
-        "over HTTP, 256 connections: ours / pessimistic lock behind the same server",
+        "one hot envelope over HTTP, 256 connections: ours / pessimistic lock behind the same server",
         14,
-        lambda s: _http(s, "ours", "pessimistic"),
+        lambda s: _http(s, "ours_hot", "pessimistic_hot"),
     ),
     Ratio(
         "http_vs_constant",

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from loadtest.canvas import canvas
 from loadtest.tally import Second, Tally
 
 if TYPE_CHECKING:
@@ -27,21 +28,13 @@ def draw(tally: Tally, title: str, folder: Path) -> list[str]:
 
 
 def _picture(path: Path, title: str, unit: str, fill: Any, seconds: list[Second]) -> None:
-    # Here, because it takes a second to import and only a report needs it.
-    import matplotlib as mpl  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    # The salt makes the names inside the file the same every time.
-    with mpl.rc_context({"svg.hashsalt": "hongbao", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
-        axes = figure.add_subplot()
+    with canvas(path, WIDTH, HEIGHT) as axes:
         fill(axes, seconds)
         axes.set_title(title)
         axes.set_xlabel("seconds since the first answer")
         axes.set_ylabel(unit)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="upper right", fontsize="small")
-        figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 def _answers(axes: "Axes", seconds: list[Second]) -> None:

@@ -51,7 +51,7 @@ CREATE FUNCTION refuse_state(row_day date, row_xx smallint, row_state text, beca
 LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'db_% of % cannot be %: %', lpad(row_xx::text, 2, '0'), row_day, row_state, because
-        USING ERRCODE = 'HB002', TABLE = 'day_register';
+        USING ERRCODE = 'HB004', TABLE = 'day_register';
 END $$;
 
 -- The tables of a day and the leaves of one database under them, with the schema in which each leaf stands.

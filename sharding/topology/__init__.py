@@ -1,10 +1,24 @@
-"""The topology: which SETs there are, which databases each holds, which server serves an envelope.
+"""The topology: which SETs there are, which databases each holds when, which server serves an envelope.
 
-`spec` is the shape and the answers, `check` what it must fulfil, `file` how it is read, written and re-read.
+`spec` is the shape and the answers, `check` what it must fulfil, `changes` how one follows from another, `file` how it
+is read, written and re-read.
 """
 
 from sharding.topology.check import check_topology
-from sharding.topology.file import TopologyFile, dump, load
-from sharding.topology.spec import ServerSpec, SetSpec, Topology, moves
+from sharding.topology.file import TopologyFile, change, dump, load
+from sharding.topology.spec import Move, ServerSpec, SetSpec, Stay, Topology, moves, set_paused
 
-__all__ = ["ServerSpec", "SetSpec", "Topology", "TopologyFile", "check_topology", "dump", "load", "moves"]
+__all__ = [
+    "Move",
+    "ServerSpec",
+    "SetSpec",
+    "Stay",
+    "Topology",
+    "TopologyFile",
+    "change",
+    "check_topology",
+    "dump",
+    "load",
+    "moves",
+    "set_paused",
+]

@@ -1,12 +1,13 @@
 """What a topology must fulfil before anybody uses it: a ladder of checks, each naming the wrong field."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from envelope.errors import InvariantBroken, Refused
+from sharding.ids import FIRST_YEAR, LAST_YEAR
 from sharding.slots import Layout, database_name
-from sharding.topology.spec import SetSpec, Topology
+from sharding.topology.spec import Move, SetSpec, Topology
 
 # One SET holds at least one of at most 100 databases; a SET of more servers than this is not one slice any
 # more.
@@ -14,6 +15,8 @@ MAX_SETS = 100
 MAX_SERVERS_PER_SET = 64
 # A ring has 512 points per unit (1 ms each): weights are small ratios, not percentages of a percentage.
 MAX_WEIGHT = 100
+# A move is finished, and leaves the file, once its old days are copied: this many at a time means that nobody does.
+MAX_MOVES = 8
 
 
 def check_topology(topology: Topology) -> None:
@@ -30,7 +33,15 @@ def check_topology(topology: Topology) -> None:
         _check_set(f"sets[{number}]", one)
     # Unique over all SETs, so that a name in a log or a list of the living means one server.
     _check_unique("servers", (name for one in topology.sets for name in one.server_names))
-    _check_pins(topology)
+    databases = {database_name(xx): xx for xx in range(topology.layout.databases)}
+    for field, named in (("pins", topology.pins), ("moves", topology.moves), ("epochs", topology.epochs)):
+        _check_databases(field, named, databases, topology.slots)
+    _check_databases("held", topology.held, databases, topology.slots)
+    _check_pins(topology, databases)
+    names = {one.name for one in topology.sets}
+    for database, moves in topology.moves.items():
+        _check_moves(f"moves.{database}", moves, topology.base_of(databases[database]), names)
+    _check_epochs(topology)
 
 
 def invalid(field: str, sentence: str) -> Refused:
@@ -58,6 +69,8 @@ def _check_set(field: str, one: SetSpec) -> None:
         raise invalid(f"{field}.weight", f"must be 0 to {MAX_WEIGHT}, is {one.weight}")
     if not 1 <= len(one.servers) <= MAX_SERVERS_PER_SET:
         raise invalid(f"{field}.servers", f"must be 1 to {MAX_SERVERS_PER_SET} servers")
+    if not one.serving:
+        raise invalid(f"{field}.servers", "all are drained; pause the SET instead, or let one serve")
     for number, server in enumerate(one.servers):
         _check_url(f"{field}.servers[{number}].url", server.url)
     if one.memcached is not None:
@@ -74,17 +87,50 @@ def _check_unique(field: str, names: Iterable[str]) -> None:
         seen.add(name)
 
 
-def _check_pins(topology: Topology) -> None:
-    databases = {database_name(xx) for xx in range(topology.layout.databases)}
+def _check_databases(field: str, named: Iterable[str], databases: Iterable[str], slots: int) -> None:
+    for database in named:
+        if database not in databases:
+            raise invalid(f"{field}.{database}", f"there is no such database with {slots} slots")
+
+
+def _check_pins(topology: Topology, databases: Iterable[str]) -> None:
     names = {one.name for one in topology.sets}
     for database, name in topology.pins.items():
-        if database not in databases:
-            raise invalid(f"pins.{database}", f"there is no such database with {topology.slots} slots")
         if name not in names:
             raise invalid(f"pins.{database}", f"there is no SET {name!r}")
-    holes = sorted(databases - topology.pins.keys())
+    holes = sorted(set(databases) - topology.pins.keys())
     if holes and not any(one.weight for one in topology.sets):
         raise invalid("sets", f"all weights are 0 and nothing holds {holes[0]} ({len(holes)} such databases)")
+
+
+def _check_moves(field: str, moves: Sequence[Move], base: str, names: Iterable[str]) -> None:
+    """Follow a database from where it was before all moves: each starts where the one before it ended, and later."""
+    if not 1 <= len(moves) <= MAX_MOVES:
+        raise invalid(field, f"must be 1 to {MAX_MOVES} moves, is {len(moves)}")
+    at, since = base, None
+    for number, move in enumerate(moves):
+        one = f"{field}[{number}]"
+        for name in (move.source, move.to):
+            if name not in names:
+                raise invalid(one, f"there is no SET {name!r}")
+        if not FIRST_YEAR <= move.valid_from.year <= LAST_YEAR:
+            raise invalid(f"{one}.valid_from", f"must be a year from {FIRST_YEAR} to {LAST_YEAR}")
+        if since is not None and move.valid_from == since:
+            raise invalid(f"{one}.valid_from", f"{since} belongs to two SETs, {at} and {move.to}")
+        if since is not None and move.valid_from < since:
+            raise invalid(f"{one}.valid_from", f"{move.valid_from} comes after {since}; moves stand in order of date")
+        if move.source != at:
+            until = f"before {move.valid_from}"
+            raise invalid(f"{one}.from", f"leaves a hole: {until} it is on {at}, this move takes it from {move.source}")
+        if move.to == at:
+            raise invalid(f"{one}.to", f"it is on {at} already")
+        at, since = move.to, move.valid_from
+
+
+def _check_epochs(topology: Topology) -> None:
+    for database, epoch in topology.epochs.items():
+        if not 0 <= epoch < 1 << 31:
+            raise invalid(f"epochs.{database}", f"must be 0 to 2^31 - 1, is {epoch}")
 
 
 def _check_url(field: str, url: str) -> None:

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from archive.place import Archive
 from audit.proof import AuditTarget, audit
 from audit.report import Report
 from cluster import ports, roles
@@ -162,7 +163,9 @@ class Town:
         """Audit with the auditor's own role."""
         assert self.databases is not None
         own, wallet = (self.databases.dsn_as(dsn, roles.AUDIT) for dsn in (self.set_dsn, self.wallet_dsn))
-        return await audit([AuditTarget("set-1", own, range(100))], wallet)
+        settings = self.nodes[0].settings
+        archive = Archive(Path(settings.archive), settings.archive_key.encode()) if settings.archive else None
+        return await audit([AuditTarget("set-1", own, range(100))], wallet, archive=archive)
 
 
 def told(values: list[Any]) -> dict[str, Any]:
@@ -176,11 +179,11 @@ async def build_set(dsn: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def wallet_process(dsn: str, port: int) -> AsyncIterator[None]:
+async def wallet_process(dsn: str, port: int, key: str = LINK_KEY) -> AsyncIterator[None]:
     """The whole wallet, listening, in this loop."""
     stop = asyncio.Event()
     task = asyncio.ensure_future(
-        serve(WalletSettings(listen=f"127.0.0.1:{port}", postgres_dsn=dsn, link_key=LINK_KEY), stop)
+        serve(WalletSettings(listen=f"127.0.0.1:{port}", postgres_dsn=dsn, link_key=key), stop)
     )
     try:
         yield

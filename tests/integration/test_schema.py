@@ -161,6 +161,24 @@ async def test_wrong_rows_are_refused_by_the_schema_itself(tables, what, stateme
 
 
 @pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("wrong", [{"seq": 3}, {"amount_fen": 0}, {"slot": 8}, {"kind": "gift"}, {"user_id": ""}])
+async def test_copy_is_held_to_the_same_rules(tables, wrong):
+    """The setnode writes large batches by COPY: one wrong row among right ones, and nothing goes in."""
+    right = {
+        "envelope_id": ENVELOPE, "slot": 7, "seq": 0, "shares": 3, "kind": "open", "user_id": "u", "amount_fen": 10,
+        "claimed_at": datetime.now(UTC),
+    }  # fmt: skip
+    rows = [tuple(right.values()), tuple({**right, "seq": 1, "user_id": "v", **wrong}.values())]
+    connection = await asyncpg.connect(tables.databases.dsn_as(tables.dsn, roles.SETNODE))
+    try:
+        with pytest.raises(asyncpg.IntegrityConstraintViolationError):
+            await connection.copy_records_to_table("claim", records=rows, columns=tuple(right))
+        assert await connection.fetchval("SELECT count(*) FROM claim") == 0
+    finally:
+        await connection.close()
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_leaf_refuses_a_row_of_another_month(tables):
     """Written straight into the leaf of this day of the month, a row of another date is refused by its bound."""
     wrong = claim(envelope_id=make_id(TODAY - timedelta(days=365), 1, 7))

@@ -28,7 +28,7 @@ from loadtest.bench import fill
 from loadtest.bench.cputime import used_s
 from loadtest.bench.figures import Bench, Figures
 from loadtest.bench.growth.size import Size
-from loadtest.bench.settled import paid_out
+from loadtest.settled import paid_out
 from runtime.clock import SystemClock
 from sharding.ids import business_date, make_id
 from sharding.slots import TABLES_PER_DATABASE

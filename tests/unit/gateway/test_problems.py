@@ -13,7 +13,7 @@ from gateway.problems import ADVICE, PROBLEMS, STATUS_OF, WITH_RETRY_AFTER, Retr
 ROOT = Path(__file__).resolve().parents[3]
 ROOMS = ("envelope", "sharding", "wire", "setnode", "wallet", "gateway", "runtime")
 # Raised where no request is: at start, in commands, in files read by a person.
-ELSEWHERE = {"settings_invalid", "topology_invalid", "malformed_document"}
+ELSEWHERE = {"settings_invalid", "topology_invalid", "malformed_document", "unknown_set", "unknown_server", "last_set"}
 
 
 def raised_codes():

@@ -29,7 +29,7 @@ SECTIONS = {
             "many": _medians(ours=4_000, pessimistic=200, redis_memory_c=4_000, copy=8_000),
         }
     },
-    "http": _medians(ours=1_400, pessimistic=100, constant=1_750, create=700),
+    "http": _medians(ours=1_400, pessimistic=500, ours_hot=1_540, pessimistic_hot=110, constant=1_750, create=700),
 }
 
 

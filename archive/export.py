@@ -1,0 +1,134 @@
+"""Export: one snapshot of a date and database, from Postgres to Parquet, with its signed manifest.
+
+Bounded in memory whatever the number of rows; a kill or a full disk at any point leaves nothing that counts. It only
+reads in Postgres, in one repeatable-read transaction, and takes no lock that anybody's writes could meet.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from archive import engine, pipes, place
+from archive.manifest import File, Manifest, check_key, plain, sign
+from archive.tables import TABLES, Table, canonical_in_postgres, check_day, of_database
+from envelope.errors import InvariantBroken, Refused, Unavailable
+from runtime import postgres
+from schema import names
+from schema.names import Kind
+
+if TYPE_CHECKING:
+    import duckdb
+
+Progress = Callable[[str, int], None]
+"""Hears what is being worked at ("claim") and how many more bytes of canonical rows have passed."""
+
+
+async def export_database(
+    connection: Any,
+    folder: Path,
+    key: bytes,
+    *,
+    xx: int,
+    day: date,
+    proof: Mapping[str, Any] | None,
+    progress: Progress = lambda *_: None,
+) -> Manifest:
+    """Write the archive of database `xx` and business date `day` under `folder`; durable when this returns.
+
+    `connection` is the owner's, outside a transaction; `proof` is what the rotation proved (JSON). Repeatable: an
+    archive that the register already names is left alone and its manifest returned, any other is written anew. Raises
+    Refused `day_not_here`, `archive_schema_unknown`, `archive_not_written`, `archive_key_weak`, `archive_busy`;
+    Unavailable when Postgres is lost; InvariantBroken when what was written is not what was read.
+    """
+    check_key(key)
+    async with alone(connection, xx=xx, day=day):
+        await check_day(connection, xx, day)
+        standing = await _standing(connection, folder, key, xx=xx, day=day)
+        if standing is not None:
+            return standing
+        with place.aside(folder, xx=xx, day=day) as new:
+            manifest = await _write(connection, new, xx=xx, day=day, proof=plain(proof), progress=progress)
+            await asyncio.to_thread(place.settle, new, sign(manifest, key), folder, xx=xx, day=day)
+            return manifest
+
+
+@asynccontextmanager
+async def alone(connection: Any, *, xx: int, day: date) -> AsyncIterator[None]:
+    """Be the only one who works at an archive; raises Refused `archive_busy` while another does."""
+    if connection.is_in_transaction():
+        raise InvariantBroken("archive_outside_transaction", "an archive is made and read outside a transaction")
+    name = f"hongbao_archive_{xx:02d}_{day:%Y%m%d}"
+    try:
+        if not await connection.fetchval("SELECT pg_try_advisory_lock(hashtext($1))", name):
+            raise Refused("archive_busy", f"somebody else works at the archive of db_{xx:02d} and {day}; try again")
+        try:
+            yield
+        finally:
+            if not connection.is_closed():
+                await connection.fetchval("SELECT pg_advisory_unlock(hashtext($1))", name)
+    except Exception as error:
+        if postgres.is_lost(error) and not isinstance(error, Unavailable):
+            raise Unavailable("database_unavailable", f"Postgres was lost: {error}") from error
+        raise
+
+
+async def _standing(connection: Any, folder: Path, key: bytes, *, xx: int, day: date) -> Manifest | None:
+    """Return the manifest that the register already names, if the archive is there and whole."""
+    named = await connection.fetchval("SELECT manifest_sha256 FROM day_register WHERE day = $1 AND xx = $2", day, xx)
+    if named is None:
+        return None
+    try:
+        return await asyncio.to_thread(place.believed, place.Archive(folder, key), xx=xx, day=day, digest=named)
+    except Refused:
+        return None  # lost or spoilt, and the tables are still here: this export is the cure
+
+
+async def _write(
+    connection: Any, new: Path, *, xx: int, day: date, proof: dict[str, Any] | None, progress: Progress
+) -> Manifest:
+    duck = await asyncio.to_thread(engine.connect, spill=new / place.SPILL)
+    try:
+        async with connection.transaction(isolation="repeatable_read", readonly=True):
+            version = await connection.fetchval("SELECT max(name) FROM migration")
+            sums = await connection.fetchrow(_sums(xx, day))
+            files = {}
+            for table in TABLES:
+                path = new / table.file
+                query = canonical_in_postgres(table, names.day_table(table.kind, day), of_database(xx))
+                rows = await pipes.to_parquet(connection, query, table, duck, path, partial(progress, table.kind.value))
+                files[table.file] = await asyncio.to_thread(_described, duck, table, path, rows, sums)
+        return Manifest(day=day, xx=xx, schema_version=version, files=files, proof=proof, **dict(sums))
+    finally:
+        duck.close()
+
+
+def _described(duck: "duckdb.DuckDBPyConnection", table: Table, path: Path, rows_sha256: str, sums: Any) -> File:
+    """Return what the manifest says of a file just written; raises InvariantBroken where rows are missing."""
+    ((rows,),) = engine.fetch(duck, "SELECT count(*) FROM read_parquet(?)", str(path))
+    counted = sums[_COUNTS[table.kind]]
+    if rows != counted:
+        raise InvariantBroken("archive_is_whole", f"{path.name} has {rows} rows, Postgres {counted} in that snapshot")
+    return File(rows=rows, size=path.stat().st_size, sha256=place.sha256_of(path), rows_sha256=rows_sha256)
+
+
+_COUNTS = {Kind.ENVELOPE: "envelopes", Kind.CLAIM: "claims", Kind.GUEST: "guests"}
+
+
+def _sums(xx: int, day: date) -> str:
+    envelope, claim, guest = (names.day_table(kind, day) for kind in (Kind.ENVELOPE, Kind.CLAIM, Kind.GUEST))
+    ours = of_database(xx)
+    return f"""
+    SELECT * FROM (
+        SELECT count(*) AS envelopes, coalesce(sum(total_fen), 0)::bigint AS paid_in_fen,
+            min(envelope_id) AS first_id, max(envelope_id) AS last_id
+        FROM {envelope} WHERE {ours}
+    ) e CROSS JOIN (
+        SELECT count(*) AS claims, coalesce(sum(amount_fen) FILTER (WHERE kind = 'open'), 0)::bigint AS claimed_fen,
+            coalesce(sum(amount_fen) FILTER (WHERE kind <> 'open'), 0)::bigint AS refunded_fen
+        FROM {claim} WHERE {ours}
+    ) c CROSS JOIN (SELECT count(*) AS guests FROM {guest} WHERE {ours}) g
+    """  # noqa: S608 - names from digits only

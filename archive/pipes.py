@@ -1,0 +1,159 @@
+"""Rows between Postgres and Parquet: a pipe, asyncpg's COPY at one end and DuckDB in a thread at the other.
+
+Canonical rows go through (`archive.tables`) and are hashed on the way, so what is hashed is what is written. Nothing is
+held but what the pipe and the two ends buffer. Whichever end fails, the other hears of it by its end of the pipe.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from archive import engine
+from archive.place import not_written
+from archive.tables import ROW_GROUP, Table, canonical_in_duckdb
+from envelope.errors import Refused
+
+if TYPE_CHECKING:
+    import duckdb
+
+Count = Callable[[int], None]
+"""Hears how many bytes of canonical rows have passed."""
+
+_CHUNK = 1 << 20
+_NOT_OUR_ROWS = ("22", "23")
+"""Classes of SQLSTATE: a value or a NULL that the tables cannot hold."""
+_CSV = "header = false, auto_detect = false, delim = ',', quote = '\"', escape = '\"', nullstr = '', new_line = '\\n'"
+
+
+async def to_parquet(
+    connection: Any, query: str, table: Table, duck: "duckdb.DuckDBPyConnection", path: Path, told: Count
+) -> str:
+    """Write the canonical rows that `query` gives to a Parquet file; returns their SHA-256.
+
+    Raises Refused `archive_not_written` when the disk does not take them.
+    """
+    loop, digest = asyncio.get_running_loop(), hashlib.sha256()
+    out, into = _pipe()
+    with ThreadPoolExecutor(2, "archive") as pool:
+        job = loop.run_in_executor(pool, _write_parquet, duck, table, out, path)
+
+        async def take(chunk: bytes) -> None:
+            await loop.run_in_executor(pool, _push, into, digest, chunk)
+            told(len(chunk))
+
+        try:
+            try:
+                await connection.copy_from_query(query, output=take, format="csv", force_quote=table.texts)
+            finally:
+                os.close(into)
+                await asyncio.wait({job})
+        except BrokenPipeError:
+            pass  # the job ended first, and says why
+        try:
+            job.result()
+        except Exception as error:
+            if isinstance(error, OSError) or engine.fault_of(error):
+                raise not_written(path, error) from error
+            raise
+    return digest.hexdigest()
+
+
+async def from_parquet(
+    connection: Any,
+    path: Path,
+    table: Table,
+    duck: "duckdb.DuckDBPyConnection",
+    target: tuple[str, str],
+    told: Count,
+) -> str:
+    """Copy a Parquet file into the table `target` (schema, name); returns the SHA-256 of its canonical rows.
+
+    Raises Refused `archive_corrupt` when it cannot be read; what was copied by then is the caller's to throw away.
+    """
+    loop, digest = asyncio.get_running_loop(), hashlib.sha256()
+    out, into = _pipe()
+    with ThreadPoolExecutor(2, "archive") as pool:
+        job = loop.run_in_executor(pool, _read_parquet, duck, table, into, path)
+
+        async def rows() -> AsyncIterator[bytes]:
+            while chunk := await loop.run_in_executor(pool, _pull, out, digest):
+                told(len(chunk))
+                yield chunk
+
+        schema, name = target
+        try:
+            try:
+                await connection.copy_to_table(
+                    name, schema_name=schema, columns=list(table.columns), source=rows(), format="csv"
+                )
+            finally:
+                os.close(out)
+                await asyncio.wait({job})
+        except Exception as error:
+            if str(getattr(error, "sqlstate", "")).startswith(_NOT_OUR_ROWS):
+                raise Refused("archive_corrupt", f"Postgres does not take what {path} holds: {error}") from error
+            raise
+        with engine.reading(path):
+            job.result()
+    return digest.hexdigest()
+
+
+async def digest_of(path: Path, table: Table, duck: "duckdb.DuckDBPyConnection", told: Count) -> str:
+    """Return the SHA-256 of a Parquet file's canonical rows; raises Refused `archive_corrupt`."""
+    loop, digest = asyncio.get_running_loop(), hashlib.sha256()
+    out, into = _pipe()
+    with ThreadPoolExecutor(2, "archive") as pool:
+        job = loop.run_in_executor(pool, _read_parquet, duck, table, into, path)
+        try:
+            while chunk := await loop.run_in_executor(pool, _pull, out, digest):
+                told(len(chunk))
+        finally:
+            os.close(out)
+            await asyncio.wait({job})
+        with engine.reading(path):
+            job.result()
+    return digest.hexdigest()
+
+
+def _write_parquet(duck: "duckdb.DuckDBPyConnection", table: Table, out: int, path: Path) -> None:
+    columns = ", ".join(f"'{name}': '{form.value}'" for name, form in table.columns.items())
+    source = f"read_csv('/dev/fd/{out}', {_CSV}, allow_quoted_nulls = false, parallel = false, columns = {{{columns}}})"
+    options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP}, USE_TMP_FILE false"
+    try:
+        duck.execute(f"COPY (SELECT * FROM {source}) TO {engine.quoted(path)} ({options})")  # noqa: S608 - our names
+    finally:
+        os.close(out)
+
+
+def _read_parquet(duck: "duckdb.DuckDBPyConnection", table: Table, into: int, path: Path) -> None:
+    query = canonical_in_duckdb(table).replace("?", engine.quoted(path))
+    quote = ", ".join(table.texts)
+    options = f"FORMAT csv, HEADER false, NULLSTR '', FORCE_QUOTE ({quote}), USE_TMP_FILE false"
+    try:
+        duck.execute(f"COPY ({query}) TO '/dev/fd/{into}' ({options})")
+    finally:
+        os.close(into)
+
+
+def _pipe() -> tuple[int, int]:
+    out, into = os.pipe()
+    fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, _CHUNK)  # a sixteenth as many turns between the threads
+    return out, into
+
+
+def _push(into: int, digest: Any, chunk: bytes) -> None:
+    digest.update(chunk)
+    rest = memoryview(chunk)
+    while rest:
+        rest = rest[os.write(into, rest) :]
+
+
+def _pull(out: int, digest: Any) -> bytes:
+    chunk = os.read(out, _CHUNK)
+    digest.update(chunk)
+    return chunk

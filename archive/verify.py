@@ -1,0 +1,154 @@
+"""Verify by reading back: the files go into a scratch schema of Postgres and are compared with the cold tables.
+
+What is compared are the rows themselves, both ways, as Postgres compares them, not what either side says of them. The
+scratch has no trigger and no index, and is dropped whatever comes of it; what a kill left is dropped by the next run.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from archive import engine, pipes, place
+from archive.export import Progress, alone
+from archive.manifest import Manifest
+from archive.tables import TABLES, Table, check_day, of_database
+from envelope.errors import Refused
+from schema import names
+
+_NAMED = "SELECT manifest_sha256 FROM day_register WHERE day = $1 AND xx = $2"
+WORK_MEM = "64MB"
+"""For the comparison, which keeps or sorts all rows of one table and database."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """An archive that was read back without a difference: its manifest, and how many rows were compared."""
+
+    manifest: Manifest
+    rows: int
+
+
+async def verify_database(
+    connection: Any, folder: Path, key: bytes, *, xx: int, day: date, progress: Progress = lambda *_: None
+) -> Verified:
+    """Read the archive of database `xx` and date `day` back and compare it with the tables in Postgres, both ways.
+
+    `connection` is the owner's, outside a transaction. Nothing is changed, the archive and the tables least of all.
+    Raises Refused `archive_missing`, `archive_forged` (not signed by this key, or not the manifest that the register
+    names), `archive_corrupt` (a file or its rows are not those of the manifest), `archive_differs` (they are, but
+    Postgres has others), `day_not_here`, `archive_busy`; Unavailable.
+    """
+    async with alone(connection, xx=xx, day=day):
+        await check_day(connection, xx, day)
+        named = await connection.fetchval(_NAMED, day, xx)
+        found = await trusted(folder, key, xx=xx, day=day, digest=named)
+        async with scratch(connection, f"check_{xx:02d}_{day:%Y%m%d}") as schema:
+            await load(connection, schema, place.folder_of(folder, xx=xx, day=day), found, progress, how="UNLOGGED")
+            for table in TABLES:
+                await _compare(connection, table, schema, xx, day)
+        return Verified(found, sum(file.rows for file in found.files.values()))
+
+
+async def trusted(folder: Path, key: bytes, *, xx: int, day: date, digest: str | None = None) -> Manifest:
+    """Return the manifest of an archive whose signature and files are right; raises Refused as `verify_database`."""
+    return await asyncio.to_thread(place.believed, place.Archive(folder, key), xx=xx, day=day, digest=digest)
+
+
+@asynccontextmanager
+async def scratch(connection: Any, schema: str) -> AsyncIterator[str]:
+    """Make the schema anew for the block; drop it at the end. `schema` is built from digits."""
+    await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+    await connection.execute(f"CREATE SCHEMA {schema}")
+    try:
+        yield schema
+    finally:
+        if not connection.is_closed():
+            await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+
+
+async def reread(
+    folder: Path, key: bytes, *, xx: int, day: date, digest: str | None = None, progress: Progress = lambda *_: None
+) -> Verified:
+    """Read an archive without Postgres: signature, files, and the digest of every table's rows, computed anew.
+
+    `digest` is what the register names, None where nobody can be asked. Raises Refused as `verify_database`.
+    """
+    found = await trusted(folder, key, xx=xx, day=day, digest=digest)
+    duck = await asyncio.to_thread(engine.connect)
+    try:
+        for table in TABLES:
+            path = place.folder_of(folder, xx=xx, day=day) / table.file
+            rows_sha256 = await pipes.digest_of(path, table, duck, partial(progress, table.kind.value))
+            _same_rows(path, table, found, rows_sha256)
+    finally:
+        duck.close()
+    return Verified(found, sum(file.rows for file in found.files.values()))
+
+
+async def load(
+    connection: Any, schema: str, where: Path, found: Manifest, progress: Progress, *, how: Literal["", "UNLOGGED"] = ""
+) -> None:
+    """Copy the files into new tables `envelope`, `claim`, `guest` of the schema, without indexes.
+
+    Raises Refused `archive_corrupt` when the rows are not those that were exported.
+    """
+    duck = await asyncio.to_thread(engine.connect)
+    try:
+        for table in TABLES:
+            name = table.kind.value
+            await connection.execute(f"CREATE {how} TABLE {schema}.{name} (LIKE public.{name})")
+            rows_sha256 = await pipes.from_parquet(
+                connection,
+                where / table.file,
+                table,
+                duck,
+                (schema, name),
+                partial(progress, name),
+            )
+            _same_rows(where / table.file, table, found, rows_sha256)
+    finally:
+        duck.close()
+
+
+def _same_rows(path: Path, table: Table, found: Manifest, rows_sha256: str) -> None:
+    if rows_sha256 != found.files[table.file].rows_sha256:
+        raise Refused("archive_corrupt", f"the rows of {path} are not those that were exported")
+
+
+async def _compare(connection: Any, table: Table, schema: str, xx: int, day: date) -> None:
+    """Raise Refused `archive_differs` at the first row that one side has and the other has not, or has otherwise.
+
+    A full join by the key does what EXCEPT ALL both ways would, in a third of the time: the key is unique in
+    Postgres, so with no row alone, none different and as many on both sides the two are the same.
+    """
+    key, rest = ", ".join(table.order), [name for name in table.columns if name not in table.order]
+    one, other = (", ".join(f"{side}.{name}" for name in rest) for side in ("archived", "standing"))
+    query = f"""
+    SELECT {key}, archived.slot IS NULL AS lost, standing.slot IS NULL AS added
+    FROM {schema}.{table.kind.value} AS archived
+    FULL JOIN (SELECT * FROM {names.day_table(table.kind, day)} WHERE {of_database(xx)}) AS standing USING ({key})
+    WHERE archived.slot IS NULL OR standing.slot IS NULL OR ({one}) IS DISTINCT FROM ({other}) LIMIT 1
+    """  # noqa: S608 - names from digits and our own columns
+    async with connection.transaction():
+        await connection.execute(f"SET LOCAL work_mem = '{WORK_MEM}'")
+        row = await connection.fetchrow(query)
+        counts = await connection.fetchrow(
+            f"SELECT (SELECT count(*) FROM {schema}.{table.kind.value}) AS archived, "  # noqa: S608 - as above
+            f"(SELECT count(*) FROM {names.day_table(table.kind, day)} WHERE {of_database(xx)}) AS standing"
+        )
+    if row is not None:
+        what = "is not in the archive" if row["lost"] else "is not in Postgres" if row["added"] else "differs"
+        raise _differs(f"a row of {table.kind.value} of envelope {row['envelope_id']} {what}")
+    if counts["archived"] != counts["standing"]:
+        raise _differs(
+            f"{table.kind.value} has {counts['archived']} rows in the archive, {counts['standing']} in Postgres"
+        )
+
+
+def _differs(what: str) -> Refused:
+    return Refused("archive_differs", f"{what}; nothing was changed: find out who wrote, then export again")

@@ -1,0 +1,58 @@
+"""How commands reach the archive: also without a running stack, for it is files and a key."""
+
+from datetime import date
+from pathlib import Path
+
+from archive import place
+from archive.place import Archive
+from cluster import datafolder
+from cluster.access import Access, find
+from cluster.account import server_account
+from cluster.keys import Secrets
+from envelope.errors import Refused
+from sharding.slots import database_name
+
+
+def archive_of(data: Path | None) -> Archive:
+    """Return the archive of the data folder, running or not; raises Refused `no_key` where there is no key yet."""
+    access = running(data)
+    if access is not None:
+        return access.archive()
+    folder = datafolder.choose(data, server_account())
+    return Archive(folder.archive, Secrets.load(folder.secrets).key("ARCHIVE_KEY").encode())
+
+
+def running(data: Path | None) -> Access | None:
+    """Return the stack that runs on the data folder; None when none does."""
+    try:
+        return find(data)
+    except Refused as refused:
+        if refused.code != "not_up":
+            raise
+        return None
+
+
+def read_database(text: str) -> int:
+    """Return xx of `db_07`, `07` or `7`; raises Refused `unknown_database`."""
+    digits = text.removeprefix("db_")
+    if not digits.isdecimal() or len(digits) > 2:  # noqa: PLR2004 - two digits
+        raise Refused("unknown_database", f"{text!r} is no database; they are named db_00 to db_99")
+    return int(digits)
+
+
+def read_day(text: str) -> date:
+    """Return the date of `2026-11-21`; raises Refused `malformed_day`."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise Refused("malformed_day", f"{text!r} is no date like 2026-11-21") from None
+
+
+def chosen(archive: Archive, day: date | None, xx: int | None) -> list[tuple[date, int]]:
+    """Return the archives that are meant; raises Refused `archive_missing` where one was named and is not there."""
+    found = place.archived(archive.folder)
+    meant = [one for one in found if (day is None or one[0] == day) and (xx is None or one[1] == xx)]
+    if not meant and (day is not None or xx is not None):
+        what = " and ".join([*([str(day)] if day else []), *([database_name(xx)] if xx is not None else [])])
+        raise Refused("archive_missing", f"there is no archive of {what} in {archive.folder}")
+    return meant

@@ -1,0 +1,134 @@
+"""`hongbao backup`: base copies of a SET's Postgres, the log that follows them, and back to any instant since."""
+
+import asyncio
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from audit.report import Report
+from cluster import roles
+from cluster.access import Access, find
+from cluster.backups import Backups, Source
+from cluster.commands.audit import show as show_audit
+from cluster.reporting import data_option, json_option, report
+from envelope.errors import Refused
+
+folder_option = click.option(
+    "--folder", required=True, type=click.Path(path_type=Path, file_okay=False), help="Where the backups are."
+)
+
+
+@click.group("backup")
+def command() -> None:
+    """Back up a SET (or `wallet`) and bring it back to any instant. Works beside any traffic."""
+
+
+@command.command("take")
+@click.argument("server")
+@folder_option
+@data_option
+@json_option
+def take(*, server: str, folder: Path, data: Path | None, as_json: bool) -> None:
+    """Copy the whole cluster of SERVER (set-1, wallet) and verify the copy."""
+    backups = _backups(find(data), server, folder)
+    with Console(stderr=True).status(f"copying {server}"):
+        base = asyncio.run(backups.take())
+    found = {"server": server, "path": str(base.path), "taken_at": base.taken_at.isoformat()}
+    report(found, as_json=as_json, show=f"{server} is in {base.path}, verified")
+
+
+@command.command("log")
+@click.argument("server")
+@folder_option
+@data_option
+def log(*, server: str, folder: Path, data: Path | None) -> None:
+    """Keep the log of SERVER as it is written, until Ctrl-C; started again it goes on where it was left."""
+    backups = _backups(find(data), server, folder)
+    click.echo(f"keeping the log of {server} in {backups.folder.wal}; Ctrl-C ends it", err=True)
+    asyncio.run(_receive(backups))
+
+
+@command.command("list")
+@click.argument("server")
+@folder_option
+@data_option
+@json_option
+def list_(*, server: str, folder: Path, data: Path | None, as_json: bool) -> None:
+    """Show the base copies of SERVER and whether the log behind each is whole. Exit status 1 when one has a hole."""
+    backups = _backups(find(data), server, folder)
+    found = [
+        {"path": str(base.path), "taken_at": base.taken_at.isoformat(), "missing": backups.folder.gap_after(base)}
+        for base in backups.folder.bases()
+    ]
+    report({"server": server, "bases": found}, as_json=as_json, show=lambda console: console.print(_table(found)))
+    sys.exit(1 if any(one["missing"] for one in found) else 0)
+
+
+@command.command("restore")
+@click.argument("server")
+@folder_option
+@click.option("--into", required=True, type=click.Path(path_type=Path), help="A new folder for the restored cluster.")
+@click.option("--until", help="Instant (ISO 8601, with a zone) to go back to.  [default: the end of the log]")
+@data_option
+@json_option
+def restore(*, server: str, folder: Path, into: Path, until: str | None, data: Path | None, as_json: bool) -> None:
+    """Make SERVER as it was at an instant, under another folder, and audit it there beside the rest of the stack.
+
+    The running cluster is not touched. Exit status 0 only when the audit holds: an instant before the last payouts is
+    behind the wallet, and the audit names every fen of it.
+    """
+    access = find(data)
+    with Console(stderr=True).status(f"restoring {server}"):
+        path, found = asyncio.run(_restore(access, _backups(access, server, folder), into, _instant(until)))
+
+    def show(console: Console) -> None:
+        console.print(f"{server} is restored in {path}")
+        show_audit(found, console)
+
+    report({"server": server, "path": str(path), "audit": found.as_json()}, as_json=as_json, show=show)
+    sys.exit(0 if found.holds else 1)
+
+
+async def _receive(backups: Backups) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await backups.receive(stop)
+
+
+async def _restore(access: Access, backups: Backups, into: Path, until: datetime | None) -> tuple[Path, Report]:
+    server = await backups.restore(into, until)
+    try:
+        found = await access.audit(instead={backups.source.name: server.dsn(roles.AUDIT, roles.DATABASE)})
+    finally:
+        await server.stop()
+    return server.spec.folder, found
+
+
+def _backups(access: Access, server: str, folder: Path) -> Backups:
+    return Backups(Source(server, access.superuser_dsn(server), access.passwords(server)), folder)
+
+
+def _instant(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        instant = datetime.min  # noqa: DTZ901 - no zone, so it is refused below
+    if instant.tzinfo is None:
+        raise Refused("malformed_instant", f"{text[:50]!r} is no instant; write it as 2026-11-21T10:15:00+08:00")
+    return instant.astimezone(UTC)
+
+
+def _table(found: list[dict[str, Any]]) -> Table:
+    table = Table("base copy", "taken at", "log behind it")
+    for one in found:
+        table.add_row(one["path"], one["taken_at"][:19], f"lacks {one['missing']}" if one["missing"] else "whole")
+    return table

@@ -1,0 +1,167 @@
+"""`hongbao dba`: what each SET's database costs, holds and is slow at; servers drained, SETs paused."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from cluster.access import Access, find
+from cluster.hot import Hot, hottest
+from cluster.reporting import data_option, json_option, report
+from moving.servers import GRACE_S, all_follow
+from sharding.topology import Topology, change
+from sharding.topology.changes import drained, paused
+from upkeep.look import Look, look
+
+_MB = 1024 * 1024
+
+
+@click.group("dba", invoke_without_command=True)
+@click.option("--set", "set_name", help="Only this SET.")
+@data_option
+@json_option
+@click.pass_context
+def command(context: click.Context, *, set_name: str | None, data: Path | None, as_json: bool) -> None:
+    """Show catalog budget, connections, vacuum age, bloat, slowest statements, and the date of the next swap."""
+    if context.invoked_subcommand is not None:
+        return
+    found = asyncio.run(_look(find(data), set_name))
+    report({"sets": msgspec.to_builtins(found)}, as_json=as_json, show=lambda console: _show(found, console))
+
+
+@command.command("hot")
+@click.option("--top", default=10, show_default=True, type=click.IntRange(1, 100), help="How many of each server.")
+@data_option
+@json_option
+def hot(*, top: int, data: Path | None, as_json: bool) -> None:
+    """Show the envelopes that are opened most just now, and where each one's table is."""
+    found = asyncio.run(hottest(find(data), top))
+    show: Any = (lambda console: console.print(_hot(found))) if found else "no envelope was opened in the last minute"
+    report({"hot": msgspec.to_builtins(found)}, as_json=as_json, show=show)
+
+
+@command.command("drain")
+@click.argument("server")
+@data_option
+@json_option
+def drain(*, server: str, data: Path | None, as_json: bool) -> None:
+    """Take SERVER (set-1-a) off the ring: the others of its SET serve its envelopes. Nobody notices."""
+    _change(find(data), as_json, lambda old: drained(old, server, away=True), f"{server} serves nobody any more")
+
+
+@command.command("undrain")
+@click.argument("server")
+@data_option
+@json_option
+def undrain(*, server: str, data: Path | None, as_json: bool) -> None:
+    """Put SERVER back on the ring."""
+    _change(find(data), as_json, lambda old: drained(old, server, away=False), f"{server} serves again")
+
+
+@command.command("pause")
+@click.argument("set_name", metavar="SET")
+@data_option
+@json_option
+def pause(*, set_name: str, data: Path | None, as_json: bool) -> None:
+    """Refuse all requests of users for SET (503 `set_paused`), also after a restart. Expiry and payouts go on."""
+    _change(find(data), as_json, lambda old: paused(old, set_name, on=True), f"{set_name} is paused")
+
+
+@command.command("resume")
+@click.argument("set_name", metavar="SET")
+@data_option
+@json_option
+def resume(*, set_name: str, data: Path | None, as_json: bool) -> None:
+    """Serve the users of SET again."""
+    _change(find(data), as_json, lambda old: paused(old, set_name, on=False), f"{set_name} serves again")
+
+
+def _change(access: Access, as_json: bool, how: Callable[[Topology], Topology], done: str) -> None:
+    """Change the topology and wait until every server goes by it, and what was let in before has been answered."""
+    new = change(access.topology_path, how)
+
+    async def wait() -> None:
+        await all_follow(new, *(one.name for one in new.sets))
+        # Gateways read the file as often as servers do.
+        await asyncio.sleep(GRACE_S)
+
+    with Console(stderr=True).status("waiting until all go by it"):
+        asyncio.run(wait())
+    report({"version": new.version, "done": done}, as_json=as_json, show=done)
+
+
+async def _look(access: Access, only: str | None) -> list[Look]:
+    names = [one.name for one in access.topology().sets]
+    chosen = names if only is None else [only]
+    # With a role that the SET's own record has: an unknown name is refused there, in a sentence.
+    return [await look(name, access.set_dsn(name)) for name in chosen]
+
+
+def _show(found: list[Look], console: Console) -> None:
+    for one in found:
+        catalog = one.catalog
+        console.rule(f"[bold]{one.set}")
+        console.print(
+            f"{catalog.leaves:,} day tables, {catalog.relations:,} relations in {catalog.files:,} files; catalog"
+            f" {catalog.catalog_bytes / _MB:.1f} MB of {catalog.database_bytes / _MB:,.0f} MB in all"
+        )
+        console.print(
+            f"{catalog.lock_slots:,} lock slots, {catalog.locks_held} held; oldest transaction ID"
+            f" {one.xid_age:,} of {one.xid_forced_at:,} before a forced vacuum"
+        )
+        days = f"{one.days[0]} to {one.days[-1]}" if one.days else "none"
+        console.print(f"tables of {len(one.days)} dates ({days}); {_swap(one)}")
+        console.print(_connections(one))
+        if one.bloat:
+            console.print(_bloat(one))
+        if one.statements is None:
+            console.print("statements are not counted: load pg_stat_statements (shared_preload_libraries)")
+        else:
+            console.print(_statements(one))
+
+
+def _swap(one: Look) -> str:
+    if one.next_swap is None:
+        return "no table name comes round within a month"
+    return f"{one.next_swap} takes its names from an older date, which must be rotated before"
+
+
+def _connections(one: Look) -> Table:
+    table = Table("role", "program", "state", "connections", "oldest transaction", "memory")
+    for row in one.connections:
+        age = "" if row.oldest_transaction_s is None else f"{row.oldest_transaction_s:.1f} s"
+        memory = "?" if row.memory_bytes is None else f"{row.memory_bytes / _MB:.1f} MB"
+        table.add_row(row.role, row.program, row.state, str(row.connections), age, memory)
+    return table
+
+
+def _bloat(one: Look) -> Table:
+    table = Table("table", "live", "dead", "MB", "vacuumed")
+    for row in one.bloat:
+        vacuumed = (row.vacuumed_at or "never")[:19]
+        table.add_row(row.name, f"{row.live:,}", f"{row.dead:,}", f"{row.bytes / _MB:.1f}", vacuumed)
+    return table
+
+
+def _statements(one: Look) -> Table:
+    table = Table("statement", "calls", "total s", "mean ms", "most ms", "rows")
+    for row in one.statements or ():
+        table.add_row(
+            row.query[:80], f"{row.calls:,}", f"{row.total_ms / 1e3:.1f}", f"{row.mean_ms:.2f}", f"{row.max_ms:.1f}",
+            f"{row.rows:,}",
+        )  # fmt: skip
+    return table
+
+
+def _hot(found: list[Hot]) -> Table:
+    table = Table("envelope", "SET", "server", "table", "opened in a minute", "waiting", "left")
+    for one in found:
+        table.add_row(
+            one.envelope_id, one.set, one.server, one.table, str(one.opened), str(one.waiting), str(one.shares_left)
+        )
+    return table

@@ -1,0 +1,201 @@
+"""`hongbao topology`: which SET holds which database, what a SET that comes or goes would move, and moving one."""
+
+import asyncio
+import sys
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from cluster import roles
+from cluster.access import Access, find
+from cluster.reporting import data_option, json_option, report
+from moving.ground import Ground
+from moving.journal import open_moves
+from moving.moves import Outcome, abort, move_by_time, move_live
+from sharding.slots import database_name
+from sharding.topology import Topology
+from sharding.topology.changes import to_add, to_remove
+
+
+@click.group("topology")
+def command() -> None:
+    """Show, plan and change which SET holds which database."""
+
+
+@command.command("show")
+@data_option
+@json_option
+def show(*, data: Path | None, as_json: bool) -> None:
+    """Show the SETs, their servers and databases, and the moves that are not over."""
+    access = find(data)
+    topology = access.topology()
+    pending = asyncio.run(_pending(access))
+    found = {"version": topology.version, "slots": topology.slots, "sets": _sets(topology), "moves": pending}
+    report(found, as_json=as_json, show=lambda console: _show(found, console))
+
+
+@command.command("plan")
+@click.option("--add", metavar="SET", help="What a SET of this name would take over.")
+@click.option("--weight", default=1, show_default=True, type=click.IntRange(1, 100), help="Its share against others.")
+@click.option("--remove", metavar="SET", help="Where the databases of this SET would go.")
+@data_option
+@json_option
+def plan(*, add: str | None, weight: int, remove: str | None, data: Path | None, as_json: bool) -> None:
+    """Show which databases move when a SET comes or goes: about 1/N of them. Changes nothing."""
+    if (add is None) == (remove is None):
+        raise click.UsageError("say --add SET or --remove SET")
+    topology = find(data).topology()
+    moves = to_add(topology, add, weight) if add is not None else to_remove(topology, remove or "")
+    found = {
+        "databases": topology.layout.databases,
+        "moves": [{"database": database_name(xx), "from": old, "to": new} for xx, (old, new) in sorted(moves.items())],
+    }
+    report(found, as_json=as_json, show=lambda console: _show_plan(found, console))
+
+
+@command.command("move")
+@click.argument("database")
+@click.option("--to", metavar="SET", help="Where to; not needed to go on with a move that is open.")
+@click.option("--from-date", type=click.DateTime(["%Y-%m-%d"]), help="First business date of the new SET.")
+@click.option(
+    "--live", is_flag=True, help="Now, with all its days, by logical replication; a stall of two seconds at most."
+)
+@click.option("--finish", is_flag=True, help="Take over the old days of a move by time that is open.")
+@click.option("--abort", "give_up", is_flag=True, help="Undo a live move that has not switched yet.")
+@data_option
+@json_option
+def move(
+    *,
+    database: str,
+    to: str | None,
+    from_date: datetime | None,
+    live: bool,
+    finish: bool,
+    give_up: bool,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Move DATABASE (db_07) to another SET, from a date on or (--live) now. Run again, it goes on where it stopped.
+
+    By time: the first call lets new envelopes be born there from the date on; called again once the days before it
+    are over, it copies them, compares, and lets reads switch. Exit status 0 when what was asked is done.
+    """
+    if live and (from_date is not None or finish):
+        raise click.UsageError("--live moves all days at once; --from-date and --finish are for a move by time")
+    day = None if from_date is None else from_date.date()
+    outcome = asyncio.run(_move(find(data), database, to, day, live=live, finish=finish, give_up=give_up))
+    report(outcome.as_json(), as_json=as_json, show=lambda console: _show_outcome(outcome, console))
+    sys.exit(0)
+
+
+async def _move(
+    access: Access, database: str, to: str | None, day: date | None, *, live: bool, finish: bool, give_up: bool
+) -> Outcome:
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(f"moving {database}", total=None)
+
+        def tell(what: str, done: int, total: int) -> None:
+            progress.update(task, description=what, completed=done, total=total)
+
+        ground = ground_of(access, tell)
+        if give_up:
+            return await abort(ground, database)
+        if live:
+            return await move_live(ground, database, to)
+        return await move_by_time(ground, database, to, day, finish=finish)
+
+
+def ground_of(access: Access, tell: Any = lambda *_: None) -> Ground:
+    """Return what moves on this stack stand on."""
+    owners = {one.name: access.set_dsn(one.name, roles.OWNER) for one in access.topology().sets}
+    return Ground(access.topology_path, owners, access.wallet_dsn(roles.AUDIT), progress=tell)
+
+
+async def _pending(access: Access) -> list[dict[str, Any]]:
+    return [
+        {
+            "database": one.route.name,
+            "kind": one.kind,
+            "from": one.route.source,
+            "to": one.route.target,
+            "valid_from": None if one.valid_from is None else str(one.valid_from),
+            "step": one.step,
+        }
+        for one in await open_moves(ground_of(access))
+    ]
+
+
+def _sets(topology: Topology) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": one.name,
+            "weight": one.weight,
+            "servers": [{"name": server.name, "url": server.url} for server in one.servers],
+            "databases": [
+                database_name(xx)
+                for xx in range(topology.layout.databases)
+                if topology.set_for_database(xx).name == one.name
+            ],
+        }
+        for one in topology.sets
+    ]
+
+
+def _show(found: dict[str, Any], console: Console) -> None:
+    table = Table("SET", "weight", "servers", "databases")
+    for one in found["sets"]:
+        servers = "\n".join(f"{server['name']} {server['url']}" for server in one["servers"])
+        names = ", ".join(name.removeprefix("db_") for name in one["databases"])
+        table.add_row(
+            one["name"], str(one["weight"]), servers, f"{len(one['databases'])}: {names}" if names else "none"
+        )
+    console.print(table)
+    console.print(f"version {found['version']}, {found['slots']} slots")
+    if found["moves"]:
+        moves = Table("moving", "how", "from", "to", "from date", "step")
+        for one in found["moves"]:
+            how = one["kind"].replace("_", " ")
+            moves.add_row(one["database"], how, one["from"], one["to"], one["valid_from"] or "now", one["step"])
+        console.print(moves)
+
+
+def _show_plan(found: dict[str, Any], console: Console) -> None:
+    moves = found["moves"]
+    if not moves:
+        console.print("nothing would move")
+        return
+    table = Table("database", "from", "to")
+    for one in moves:
+        table.add_row(one["database"], one["from"], one["to"])
+    console.print(table)
+    share = len(moves) / found["databases"]
+    console.print(
+        f"{len(moves)} of {found['databases']} databases move ({share:.0%}); each with: hongbao topology move"
+    )
+
+
+def _show_outcome(outcome: Outcome, console: Console) -> None:
+    name, to = outcome.database, outcome.target
+    if outcome.step == "aborted":
+        console.print(f"the move of {name} is undone; it is on {outcome.source} as before")
+    elif outcome.complete:
+        console.print(f"[green]{name} is on {to}[/green], with all its days: {_figures(outcome)}")
+    elif outcome.left:
+        console.print(f"{name}: days up to {max(outcome.left)} stay on {outcome.source} until they are in the archive;")
+        console.print("run this again then. All younger ones have moved.")
+    else:
+        console.print(f"from {outcome.valid_from} on envelopes of {name} are born on {to};")
+        console.print(f"run this again once the days before are over: it takes them to {to}, too")
+
+
+def _figures(outcome: Outcome) -> str:
+    figures = outcome.figures
+    text = f"{figures.get('envelopes', 0)} envelopes, {figures.get('claims', 0)} claims, compared and equal"
+    return text + (f"; stall {figures['stall_s']:.3f} s" if "stall_s" in figures else "")

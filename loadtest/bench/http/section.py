@@ -1,0 +1,101 @@
+"""The section: starts and fills the ground, lets the contenders take turns, drains, audits; and shows what it found."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+
+from loadtest import crowd, wrk
+from loadtest.bench.figures import Bench, Figures, Row, interleaved
+from loadtest.bench.http import turns
+from loadtest.bench.http.ground import Ground, ground
+from loadtest.bench.workloads import HOT_SHARES
+from loadtest.proof import all_paid
+from loadtest.rival_server import Mode
+
+_CREATES_PER_S = 12_000
+"""More than can be made here, so that the sender's money does not run out."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """`many` envelopes of 20 shares and `hot` ones of 10,000: more opens than this project answers in its turns."""
+
+    seconds: float = 3
+    many: int = 18_000
+    hot: int = 36
+
+
+QUICK = Size(seconds=2, many=4_500, hot=9)
+
+
+async def measure(bench: Bench) -> Figures:
+    """Start a stack of one SET and one server, fill it, let the contenders take turns, drain, audit."""
+    size = QUICK if bench.quick else Size()
+    bench.say("starting a stack")
+    async with ground(bench.scratch("http"), size.seconds) as place:
+        bench.say(f"making {size.many:,} envelopes of {crowd.SHARES} and {size.hot} of {HOT_SHARES:,} shares")
+        await crowd.pay_in(place.access, int(bench.rounds * size.seconds * _CREATES_PER_S))
+        await place.prepare("many", size.many, crowd.SHARES)
+        await place.prepare("hot", size.hot, HOT_SHARES)
+        bench.say("pools of the lock")
+        pools = {key: await turns.pools(place, key) for key in place.opens}
+        bench.say("opens")
+        found = await _compete(bench, place, {key: max(rates, key=rates.__getitem__) for key, rates in pools.items()})
+        bench.say("audit")
+        await all_paid(place.access)
+        report = await place.access.audit()
+    if report.sums.claims < place.told:
+        place.offs.append(f"{place.told} opens were answered and {report.sums.claims} are in the claim log")
+    bench.audit("http", holds=report.holds and not place.offs, unreconciled_fen=report.unreconciled_fen)
+    return {
+        "contenders": found,
+        "opens_per_second": found["ours"]["median"],
+        "creates_per_second": found["create"]["median"],
+        "p50_ms": {name: median(one.p50_ms for one in fired) for name, fired in place.seen.items()},
+        "p99_ms": {name: median(one.p99_ms for one in fired) for name, fired in place.seen.items()},
+        "opens": place.told,
+        "pools": {key: {str(pool): rate for pool, rate in rates.items()} for key, rates in pools.items()},
+        "connections": wrk.CONNECTIONS,
+        "audit_holds": report.holds,
+        "unreconciled_fen": report.unreconciled_fen,
+        "offs": place.offs,
+    }
+
+
+async def _compete(bench: Bench, place: Ground, pool: dict[str, int]) -> Figures:
+    """Let everybody have a turn in every round."""
+    async with place.served(Mode.CONSTANT) as constant, place.served(Mode.CONSTANT_OWN) as own:
+        contenders = {
+            "ours": partial(turns.ours, place, "many"),
+            "create": partial(turns.create, place),
+            "pessimistic": partial(turns.pessimistic, place, "many", pool["many"]),
+            "ours_hot": partial(turns.ours, place, "hot"),
+            "pessimistic_hot": partial(turns.pessimistic, place, "hot", pool["hot"]),
+            "constant": partial(turns.constant, place, "constant", constant.url),
+            "constant_own_loop": partial(turns.constant, place, "constant_own_loop", own.url),
+        }
+        return await interleaved(bench.rounds, contenders)
+
+
+def rows(figures: Figures) -> Iterable[Row]:
+    """Show the contenders beside ours."""
+    for name, seen in figures["contenders"].items():
+        latency = f"p50 {figures['p50_ms'][name]:.1f} ms, p99 {figures['p99_ms'][name]:.1f} ms"
+        mine = "ours_hot" if name.endswith("_hot") else "ours"
+        ours = figures["contenders"][mine]["median"]
+        beside = "" if name == mine else f", ours / this: {ours / seen['median']:.2f}"
+        yield Row(f"{NAMES[name]}, {figures['connections']} connections", f"{seen['median']:,.0f} /s", latency + beside)
+    for one in figures["offs"]:
+        yield Row("HTTP", "fails", one)
+
+
+NAMES = {
+    "ours": "opens over HTTP, many envelopes",
+    "create": "creates over HTTP",
+    "pessimistic": "pessimistic lock behind the same server, many envelopes",
+    "ours_hot": "opens over HTTP, one hot envelope",
+    "pessimistic_hot": "pessimistic lock behind the same server, one hot envelope",
+    "constant": "aiohttp answering a constant",
+    "constant_own_loop": "our connection loop answering a constant",
+}

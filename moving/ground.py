@@ -1,0 +1,90 @@
+"""What a move stands on: the topology file, the databases as their owner, the clock, and who is told how it goes."""
+
+import contextlib
+import getpass
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from envelope.errors import Refused
+from runtime import postgres
+from runtime.clock import Clock, SystemClock
+from sharding.ids import business_date
+from sharding.slots import TABLES_PER_DATABASE, database_name
+from sharding.topology import Topology, load
+
+TOPOLOGY_CHANNEL = "hongbao_topology"
+"""Setnodes listen here and read the file at once."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """`owners` are the owner's DSNs by SET, `wallet` the auditor's of the wallet.
+
+    `point` is called at each point where the tool may be killed: with "STEP?" when a step is done and the journal does
+    not say so yet, with "STEP" when it does. `progress` hears what is being done, how much of it is and how much there
+    is.
+    """
+
+    topology_path: Path
+    owners: Mapping[str, str]
+    wallet: str
+    clock: Clock = field(default_factory=SystemClock)
+    point: Callable[[str], None] = lambda _: None
+    progress: Callable[[str, int, int], None] = lambda *_: None
+    who: str = field(default_factory=getpass.getuser)
+
+    def topology(self) -> Topology:
+        """Read the topology as it is now."""
+        return load(self.topology_path)
+
+    def today(self) -> date:
+        """Return the business day."""
+        return business_date(self.clock.now(), self.topology().zone)
+
+    @contextlib.asynccontextmanager
+    async def connect(self, set_name: str, **settings: str) -> AsyncIterator[Any]:
+        """Open a connection to a SET as its owner; raises Unavailable, or Refused `unknown_set`."""
+        if set_name not in self.owners:
+            raise Refused("unknown_set", f"there is no SET {set_name!r}; there are {', '.join(sorted(self.owners))}")
+        connection = await postgres.connect(self.owners[set_name], application_name="hongbao:move", **settings)
+        try:
+            yield connection
+        finally:
+            await connection.close(timeout=2.0)
+
+    async def announce(self, *set_names: str) -> None:
+        """Let the servers of these SETs read the topology file now."""
+        for name in set_names:
+            async with self.connect(name) as connection:
+                await connection.execute("SELECT pg_notify($1, '')", TOPOLOGY_CHANNEL)
+
+
+@dataclass(frozen=True)
+class Route:
+    """Which database goes from where to where."""
+
+    xx: int
+    source: str
+    target: str
+
+    @property
+    def name(self) -> str:
+        """The database as the topology writes it: "db_07"."""
+        return database_name(self.xx)
+
+    @property
+    def slots(self) -> list[int]:
+        """Its slots."""
+        return list(range(self.xx * TABLES_PER_DATABASE, (self.xx + 1) * TABLES_PER_DATABASE))
+
+
+def read_database(text: str, topology: Topology) -> int:
+    """Return the number of a database written as "db_07"; raises Refused `unknown_database`."""
+    for xx in range(topology.layout.databases):
+        if text == database_name(xx):
+            return xx
+    last = database_name(topology.layout.databases - 1)
+    raise Refused("unknown_database", f"there is no database {text[:20]!r}; they are named db_00 to {last}")

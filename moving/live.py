@@ -1,0 +1,221 @@
+"""The live move: all hot days of a database, now, beside the traffic; it stands still for two seconds at most.
+
+    planned → made → published → subscribed → synced → attached      copied and followed, nobody notices
+            → held → fenced → equal → switched                       the stall: requests wait at the gateway
+            → settled → cleared → done                               the old copies go
+
+Until `switched` everything can be undone, and is where the copies differ; where the stall would be too long the traffic
+goes on as before. A tool that was killed in the stall leaves the database held; run again it first lets the traffic go.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any
+
+from envelope.errors import InvariantBroken, Refused, Unavailable
+from moving import leaves
+from moving.compare import Settled, compare, settle_old, total
+from moving.ground import TOPOLOGY_CHANNEL, Ground, Route
+from moving.journal import ABORTED, DONE, Journal
+from moving.leaves import Leaf, leaves_of
+from moving.register import all_days, take_register
+from moving.replication import Replication
+from moving.servers import GRACE_S, all_follow
+from moving.sides import copy_sides, forget_copies, forget_moved, turn_back_sweeper
+from schema.day_tables import DayTables
+from sharding.topology import change
+from sharding.topology.changes import hold, release, settle
+
+KIND = "live"
+STALL = ("held", "fenced", "equal")
+STEPS = (
+    "planned",
+    "made",
+    "published",
+    "subscribed",
+    "synced",
+    "attached",
+    *STALL,
+    "switched",
+    "settled",
+    "cleared",
+    DONE,
+)
+STALL_S = 1.7
+"""From hold to switch; a gateway refuses after two seconds, and the news must reach it."""
+CLOSE_S = 0.25
+"""A copy that is not further behind may be cut over to."""
+_CATCH_UP_ROUNDS = 600
+
+
+@dataclass
+class Live:
+    """One live move. `source` is held by this process alone (`journal.alone`), `target` is the other SET."""
+
+    ground: Ground
+    source: Any
+    target: Any
+    journal: Journal
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def _route(self) -> Route:
+        return self.journal.entry.route
+
+    @property
+    def _replication(self) -> Replication:
+        route = self._route
+        return Replication(route.xx, self.source, self.target, self.ground.owners[route.source])
+
+    def _reached(self, step: str) -> bool:
+        return STEPS.index(self.journal.entry.step) >= STEPS.index(step)
+
+    def _switched(self) -> bool:
+        return self.ground.topology().set_for_database(self._route.xx).name == self._route.target
+
+    async def run(self) -> list[date]:
+        """Do what is left; returns days that stay at the source until rotation has dropped them into the archive."""
+        if not self._reached("switched"):
+            if not self._switched():
+                if self.journal.entry.step in STALL:
+                    await self._let_go()
+                await self._follow()
+                await self._cut_over()
+            await self.ground.announce(self._route.source, self._route.target)
+            await self.journal.done("switched", **self.figures)
+        return await self._clear()
+
+    async def _follow(self) -> None:
+        """Copy and follow until the copy is close behind. Leaves that are made meanwhile are taken in."""
+        name = self._route.name
+        while True:
+            days, left = await all_days(self.ground, self.source, self._route)
+            if not days:
+                raise Refused("nothing_hot", f"{name} has no days that could be moved live")
+            taken = leaves_of(self._route.xx, days)
+            await leaves.make(self.target, taken)
+            await self.journal.remember(days=[str(day) for day in days], left=[str(day) for day in left])
+            await self._once("made")
+            await self._replication.publish(taken)
+            await self._once("published")
+            await self._replication.subscribe()
+            await self._once("subscribed")
+            await self._replication.synced(lambda done, of: self.ground.progress(f"copying {name}", done, of))
+            await self._catch_up()
+            await self._once("synced")
+            for day in days:
+                await DayTables(self.ground.owners[self._route.target], []).ensure(day, ahead_days=0)
+            await leaves.attach(self.target, taken)
+            await take_register(self.source, self.target, self._route)
+            await self._catch_up()
+            if await all_days(self.ground, self.source, self._route) == (days, left):
+                await self._once("attached")
+                return
+
+    async def _once(self, step: str) -> None:
+        """Write a step down, unless an earlier round or an earlier try has."""
+        if not self._reached(step):
+            await self.journal.done(step)
+
+    async def _catch_up(self) -> None:
+        for _ in range(_CATCH_UP_ROUNDS):
+            lag_s = await self._replication.beat()
+            self.ground.progress(f"{self._route.name} is {lag_s:.2f} s behind", 0, 1)
+            if lag_s <= CLOSE_S:
+                return
+        raise Unavailable(
+            "replication_lags", f"the copy of {self._route.name} does not catch up; the new SET is too busy"
+        )
+
+    def _days(self, name: str) -> list[date]:
+        return [date.fromisoformat(text) for text in self.journal.entry.note.get(name, ())]
+
+    async def _cut_over(self) -> None:
+        """Hold the traffic, fence, compare, switch; whatever goes wrong before the switch, the traffic goes on here."""
+        await all_follow(self.ground.topology(), self._route.source, self._route.target)
+        taken = leaves_of(self._route.xx, self._days("days"))
+        loop = asyncio.get_running_loop()
+        try:
+            self.ground.progress(f"comparing {self._route.name}", 0, 1)
+            await self._catch_up()
+            settled = await settle_old(self.source, self.target, taken, self._route.slots)
+            await self._catch_up()
+            began = loop.time()
+            async with asyncio.timeout(STALL_S):
+                await self._stand_still(taken, settled)
+        except TimeoutError:
+            await self._let_go()
+            text = f"{self._route.name} would have stood still for more than {STALL_S} s; try at a quieter hour"
+            raise Unavailable("stall_too_long", text) from None
+        except InvariantBroken:
+            await undo(self)
+            raise
+        except BaseException:
+            await self._let_go()
+            raise
+        self._switch()
+        self.figures["stall_s"] = round(loop.time() - began, 4)
+
+    async def _stand_still(self, taken: Sequence[Leaf], settled: Settled) -> None:
+        change(self.ground.topology_path, lambda old: hold(old, self._route.xx))
+        await self._tell_servers()
+        await self.journal.done("held")
+        await leaves.fence(self.source, taken)
+        await self.journal.done("fenced")
+        if await all_days(self.ground, self.source, self._route) != (self._days("days"), self._days("left")):
+            raise Unavailable("leaves_changed", f"a day of {self._route.name} came or went just now; run it again")
+        await self._replication.beat()
+        sides = await copy_sides(self.source, self.target, self._route.slots)
+        self.figures.update(total(await compare(self.source, self.target, taken, settled)), **sides)
+        await self.journal.done("equal")
+
+    async def _tell_servers(self) -> None:
+        for connection in (self.source, self.target):
+            await connection.execute("SELECT pg_notify($1, '')", TOPOLOGY_CHANNEL)
+
+    async def _let_go(self) -> None:
+        """Let the traffic go on where it was, and the copy follow again."""
+        await leaves.unfence(self.source, leaves_of(self._route.xx, self._days("days")))
+        change(self.ground.topology_path, lambda old: release(old, self._route.xx))
+        await self._tell_servers()
+        await forget_copies(self.target, self._route.slots)
+        if self.journal.entry.step in STALL:
+            await self.journal.done("attached")
+
+    def _switch(self) -> None:
+        left, route = self._days("left"), self._route
+        since = max(left) + timedelta(days=1) if left else None
+        change(self.ground.topology_path, lambda old: settle(old, route.xx, route.target, since))
+
+    async def _clear(self) -> list[date]:
+        """End the replication, let the new SET look after what the old one had begun, drop the old copies."""
+        left = self._days("left")
+        if not self._reached("settled"):
+            await self._replication.end()
+            await all_follow(self.ground.topology(), self._route.source, self._route.target)
+            await turn_back_sweeper(self.source, self.target)
+            await self.journal.done("settled")
+        if not self._reached("cleared"):
+            await asyncio.sleep(GRACE_S)
+            await forget_moved(self.source, self._route.slots)
+            await leaves.drop(self.source, leaves_of(self._route.xx, self._days("days")))
+            await self.journal.done("cleared")
+        if left:
+            await self.journal.becomes_by_time(max(left) + timedelta(days=1))
+        else:
+            await self.journal.done(DONE, **self.figures)
+        return left
+
+
+async def undo(move: Live) -> None:
+    """Take back a live move that has not switched; the database is where it was. Idempotent; raises `too_late`."""
+    if move._switched():  # noqa: SLF001 - of one module
+        raise Refused("too_late", f"{move.journal.entry.route.name} has switched already; move it back instead")
+    await move._let_go()  # noqa: SLF001
+    await move._replication.end()  # noqa: SLF001
+    route = move.journal.entry.route
+    days = {*move._days("days"), *await leaves.hot_days(move.source, route.xx)}  # noqa: SLF001
+    await leaves.drop(move.target, leaves_of(route.xx, sorted(days)))
+    await move.journal.done(ABORTED)

@@ -1,0 +1,98 @@
+"""The live move and the command on the real thing: separate servers, opens at a rate that waits for nobody."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadtest.openloop.job import Job, run_job
+from loadtest.openloop.opens import guests
+from sharding.slots import database_name
+from tests.faults.stack_fixtures import Running, running_stack
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
+ROOT = Path(__file__).resolve().parents[2]
+RATE, SECONDS = 2_000, 14
+
+
+async def topology(running: Running, *words: str) -> tuple[int, Any, str]:
+    """Run `hongbao topology`; returns exit status, the JSON object and what it said beside."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "cluster", "topology", *words, "--data", str(running.data), "--json",
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    async with asyncio.timeout(120):
+        out, said = await process.communicate()
+    return process.returncode or 0, json.loads(out) if out.strip() else None, said.decode()
+
+
+async def test_a_live_move_under_two_thousand_opens_a_second(server_folder: Path, tmp_path: Path) -> None:
+    """None of 28,000 opens fails or is told `busy`; who won heard the truth, the stall is told, the books are clean."""
+    async with running_stack(server_folder / "data", servers=1) as running:
+        status, shown, _ = await topology(running, "show")
+        assert status == 0
+        held = {one["name"]: one["databases"] for one in shown["sets"]}
+        name = held["set-1"][0]
+        some = await guests(running.access, RATE * SECONDS)
+        job = Job(running.access.gateway_url, some, RATE, SECONDS, 64)
+        loading = asyncio.ensure_future(run_job(job, tmp_path))
+        await asyncio.sleep(3)
+        status, moved, said = await topology(running, "move", name, "--to", "set-2", "--live")
+        assert status == 0, said
+        finding, tally = await loading
+        worst = {percent: round(tally.latency["open"].percentile(percent)) for percent in (50, 99, 99.9, 100)}
+        sys.stdout.write(f"{json.dumps(moved)} at {finding.rate:.0f} opens/s, ms: {worst}\n")
+        assert tally.failures == {}
+        assert set(tally.results["open"]) == {"opened"}
+        assert finding.answered == finding.sent >= RATE * SECONDS * 0.9
+        assert moved["complete"]
+        assert moved["stall_s"] <= 2.0
+        assert tally.latency["open"].percentile(100) <= 2_500
+        report = await running.settled_audit()
+        assert report.holds, report.violations
+        assert report.sums.claims == len(tally.won) == finding.answered
+        status, shown, _ = await topology(running, "show")
+        assert shown["moves"] == []
+        assert name in {one["name"]: one["databases"] for one in shown["sets"]}["set-2"]
+
+
+async def test_the_command_on_a_running_stack(server_folder: Path) -> None:
+    """Show, plan and move by time say what is; mistakes are one line and exit status 1; a restart keeps it all."""
+    async with running_stack(server_folder / "data", servers=1) as running:
+        _, shown, _ = await topology(running, "show")
+        name = {one["name"]: one["databases"] for one in shown["sets"]}["set-1"][0]
+        status, plan, _ = await topology(running, "plan", "--add", "set-3")
+        assert (status, {one["to"] for one in plan["moves"]}) == (0, {"set-3"})
+        assert 1 <= len(plan["moves"]) <= 6
+        status, plan, _ = await topology(running, "plan", "--remove", "set-2")
+        assert [one["database"] for one in plan["moves"]] == {one["name"]: one["databases"] for one in shown["sets"]}[
+            "set-2"
+        ]
+        for words, says in (
+            (("move", "db_99", "--to", "set-2"), "db_99"),
+            (("move", name, "--to", "set-7"), "set-7"),
+            (("move", name, "--to", "set-1"), "already"),
+            (("move", name, "--to", "set-2", "--from-date", "2020-01-01"), "begun already"),
+            (("plan", "--remove", "set-7"), "set-7"),
+        ):
+            status, nothing, said = await topology(running, *words)
+            assert (status, nothing, said.count("\n")) == (1, None, 1), said
+            assert says in said
+        status, begun, said = await topology(running, "move", name, "--to", "set-2")
+        assert (status, begun["step"], begun["complete"]) == (0, "given_up", False), said
+        _, shown, _ = await topology(running, "show")
+        assert [one["database"] for one in shown["moves"]] == [name]
+        status, _, said = await topology(running, "move", name, "--finish")
+        assert status == 1
+        assert begun["valid_from"] in said
+    async with running_stack(server_folder / "data", servers=1) as running:
+        again = running.access.topology()
+        assert str(again.moves[name][0].valid_from) == begun["valid_from"]
+        assert again.set_for_database(int(name[3:])).name == "set-2"
+        assert database_name(int(name[3:])) == name
+        assert (await running.access.audit()).holds

@@ -1,0 +1,120 @@
+"""What a SET's server serves, and that it refuses rather than guesses when its caller knows more."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from envelope.errors import Unavailable
+from setnode.holdings import Holdings
+from sharding.ids import make_id
+from sharding.topology import TopologyFile, dump
+from sharding.topology.changes import hold, move_from, settle, successor
+from tests.unit.sharding.test_topology import make
+from wire.messages import Op
+from wire.server import Peer
+
+DAY = date(2026, 11, 24)
+NAME = "set-0"
+
+
+def peer_of(topology=None):
+    peer = Peer("gateway")
+    if topology is not None:
+        peer.hear(Op.EPOCHS, [list(topology.epoch_of)])
+    return peer
+
+
+class Place:
+    def __init__(self, path):
+        self.path = path
+        self.topology = make(2)
+        self.xx = self.topology.databases_of(NAME)[0]
+        dump(self.topology, path)
+        self.changed = 0
+        self.holdings = Holdings(TopologyFile(path), NAME, self.note)
+
+    def note(self):
+        self.changed += 1
+
+    def id_of(self, day=DAY, xx=None):
+        return make_id(day, 1, (self.xx if xx is None else xx) * 10)
+
+    def refusal(self, peer=None, envelope_id=None):
+        """Return the code with which an envelope is refused; None where it is served."""
+        try:
+            self.holdings.admit(peer or peer_of(), envelope_id or self.id_of())
+        except Unavailable as refused:
+            return refused.code if refused.outcome_known else f"{refused.code}, outcome unknown"
+        return None
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path / "topology.json")
+
+
+def test_the_date_decides_what_is_served(place):
+    """Before the date of a move its envelopes are served, from the date on they are in the wrong SET."""
+    assert place.refusal() is None
+    dump(move_from(place.topology, place.xx, "set-1", DAY), place.path)
+    assert place.holdings.reload()
+    assert place.changed == 1
+    assert place.refusal(envelope_id=place.id_of(DAY - timedelta(days=1))) is None
+    assert place.refusal() == "wrong_set"
+    assert place.holdings.holds(place.id_of(DAY - timedelta(days=1)))
+    assert not place.holdings.holds(place.id_of())
+    other = place.topology.databases_of("set-1")[0]
+    assert place.refusal(envelope_id=place.id_of(xx=other)) == "wrong_set"
+
+
+def test_a_held_database_is_ours_and_not_served(place):
+    """While a database is between two SETs nobody serves it; its neighbours go on."""
+    dump(hold(place.topology, place.xx), place.path)
+    place.holdings.reload()
+    assert place.refusal() == "being_moved"
+    assert place.holdings.holds(place.id_of())
+    assert place.refusal(envelope_id=place.id_of(xx=place.topology.databases_of(NAME)[1])) is None
+
+
+async def test_who_hears_of_a_newer_epoch_reads_the_file_first(place):
+    """A caller that goes by a newer topology is answered by it at once, not after the next look."""
+    newer = settle(place.topology, place.xx, "set-1")
+    dump(newer, place.path)
+    assert place.refusal(peer_of(newer)) == "wrong_set"
+    assert place.holdings.topology == newer
+
+
+async def test_who_cannot_read_the_newer_one_refuses_and_does_not_guess(place):
+    """With an older file it refuses the databases whose owner may have changed since, and serves all others."""
+    away = settle(place.topology, place.xx, "set-1")
+    back = settle(away, place.xx, NAME)
+    peer = peer_of(back)
+    assert place.refusal(peer) == "topology_outdated"
+    neighbour = place.id_of(xx=place.topology.databases_of(NAME)[1])
+    assert place.refusal(peer, neighbour) is None
+    place.path.write_text("rubbish")
+    assert place.refusal(peer_of(back)) == "topology_outdated"
+
+
+async def test_an_older_caller_is_served_where_the_owner_is_the_same(place):
+    """The newer of the two knows: an envelope that is here is served, one that has left is refused."""
+    old = place.topology
+    dump(settle(old, place.xx, "set-1"), place.path)
+    place.holdings.reload()
+    assert place.refusal(peer_of(old)) == "wrong_set"
+    assert place.refusal(peer_of(old), place.id_of(xx=old.databases_of(NAME)[1])) is None
+
+
+async def test_changes_that_move_nothing_are_no_reason_to_read(place):
+    """Another version with the same owners has the same epochs: nobody is refused and no file is read for it."""
+    peer = peer_of(successor(place.topology, wallet_url="http://elsewhere:1"))
+    place.path.unlink()
+    assert place.refusal(peer) is None
+
+
+async def test_a_caller_with_other_slots_is_no_oracle(place):
+    """Epochs of databases that we do not have are not looked at; such an envelope is in the wrong SET."""
+    peer = Peer("gateway")
+    peer.hear(Op.EPOCHS, [[5]])
+    assert place.refusal(peer, place.id_of(xx=max(place.topology.databases_of(NAME)))) is None
+    assert place.refusal(peer, make_id(DAY, 1, 999)) in ("wrong_set", None)
