@@ -23,9 +23,14 @@ async def snapshot(stack: AsyncExitStack, dsn: str) -> Any:
     """Open a connection whose one transaction sees the database as it is now; closed with the stack."""
     connection = await postgres.connect(dsn, plan_cache_mode="force_custom_plan")
     stack.push_async_callback(connection.close, timeout=2.0)
+    await freeze(stack, connection)
+    return connection
+
+
+async def freeze(stack: AsyncExitStack, connection: Any) -> None:
+    """Let a connection see the database as it is now until the stack is left."""
     await stack.enter_async_context(connection.transaction(isolation="repeatable_read", readonly=True))
     await connection.fetchval("SELECT 1")  # the snapshot is taken by the first statement
-    return connection
 
 
 async def prove_day(

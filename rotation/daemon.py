@@ -14,12 +14,12 @@ import msgspec
 from envelope.errors import HongbaoError
 from rotation.drop import drop_day
 from rotation.limits import GRACE_DAYS, RETENTION_DAYS
-from rotation.plan import Action, Rules, judge, ready
+from rotation.plan import Action, Alarm, Rules, judge, ready
 from rotation.register import Operator
 from rotation.steps import Rotation
 from rotation.survey import survey
 from runtime import logs, metrics, postgres
-from schema.day_tables import DayTables, days_ahead, known_days
+from schema.day_tables import AHEAD_DAYS, DayTables, days_ahead, known_days
 from sharding.ids import business_date
 
 BY = Operator("daemon", "an ordinary day")
@@ -111,17 +111,20 @@ class Daemon:
     async def _make_ahead(self, rotation: Rotation, today: date, done: Round) -> None:
         """Make the tables of the coming days: after rotating, which is what sets their names free."""
         name = rotation.target.name
+        ahead = AHEAD_DAYS
         try:
             made = await DayTables(rotation.target.dsn, self.held(name)).ensure(today)
             done.made.extend((name, day) for day in made)
-        finally:
+        except HongbaoError:
             connection = await postgres.connect(rotation.target.dsn)
             try:
-                ahead, urgent = judge(days_ahead(await known_days(connection), today))
+                ahead = days_ahead(await known_days(connection), today)
             finally:
                 await connection.close(timeout=2.0)
+            raise
+        finally:
             _ahead.labels(name).set(ahead)
-            if urgent != "ok":
+            if (urgent := judge(ahead)[1]) is not Alarm.OK:
                 _log.error("tables run out", set=name, days_ahead=ahead, urgency=urgent.value)
 
     @staticmethod

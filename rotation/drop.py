@@ -5,11 +5,11 @@ from functools import partial
 from typing import Any
 
 from envelope.errors import Refused
-from rotation import crash, register
+from rotation import archiving, crash, register
 from rotation.crash import Point
-from rotation.exclusive import alone
 from rotation.patience import insist
 from rotation.register import Entry, Operator
+from rotation.sessions import sessions
 from rotation.states import State
 from rotation.steps import Result, Rotation
 from schema import names
@@ -31,7 +31,8 @@ async def drop_day(rotation: Rotation, day: date, today: date, by: Operator, *, 
     Repeatable: what was dropped stays dropped, the rest follows.
     """
     may = first_day_to_drop(day, retention_days)
-    async with alone(rotation.target.dsn) as connection:
+    async with sessions(rotation.target) as of:
+        connection = of.work
         entries = await register.entries(connection, day)
         if not entries:
             raise Refused("day_unknown", f"{rotation.target.name} has no entry of {day} in its register")
@@ -45,7 +46,7 @@ async def drop_day(rotation: Rotation, day: date, today: date, by: Operator, *, 
             raise Refused("retention_not_over", f"{day} is kept until {may - timedelta(days=1)}; nothing was dropped")
         waiting = [one for one in entries if one.state is State.VERIFIED]
         for number, entry in enumerate(waiting, 1):
-            await rotation.check_archive(entry)
+            await archiving.check(of, rotation.its_archive, entry, entry.manifest_sha256)
             crash.reach(Point.DROP_CHECKED)
             await insist(
                 connection, partial(_drop, connection, entry, by), on=f"public.{names.day_table(Kind.CLAIM, day)}"

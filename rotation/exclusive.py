@@ -20,7 +20,10 @@ async def alone(dsn: str) -> AsyncIterator[Any]:
 
     Raises Refused `rotation_busy` when another rotation is at work; nothing was changed then.
     """
-    connection = await postgres.connect(dsn, lock_timeout=f"{LOCK_TIMEOUT_MS}ms", application_name="hongbao:rotate")
+    connection = await postgres.connect(
+        dsn, lock_timeout=f"{LOCK_TIMEOUT_MS}ms", application_name="hongbao:rotate",
+        plan_cache_mode="force_custom_plan",
+    )  # fmt: skip
     try:
         await _lock(connection)
         crash.reach(crash.Point.LOCKED)

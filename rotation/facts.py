@@ -41,14 +41,19 @@ class DayFacts:
 
 async def of_day(connection: Any, day: date) -> DayFacts:
     """Return the facts of one day; without states where nothing is known of it."""
-    return next((one for one in await all_days(connection) if one.day == day), DayFacts(day))
+    found = await _facts(connection, day)
+    return found[0] if found else DayFacts(day)
 
 
 async def all_days(connection: Any) -> list[DayFacts]:
     """Return the facts of all days that have tables or an entry in the register, oldest first."""
+    return await _facts(connection, None)
+
+
+async def _facts(connection: Any, only: date | None) -> list[DayFacts]:
     days: dict[date, DayFacts] = {}
     fences: dict[date, list[bool]] = defaultdict(list)
-    for row in await connection.fetch(_DAY_TABLES):
+    for row in await connection.fetch(_DAY_TABLES, only):
         facts = days.setdefault(row["day"], DayFacts(row["day"]))
         kind = Kind(row["kind"])
         if row["attached"]:
@@ -58,8 +63,8 @@ async def all_days(connection: Any) -> list[DayFacts]:
         fences[row["day"]].append(row["fenced"])
     for day, fenced in fences.items():
         days[day].fenced = all(fenced)
-    _take_leaves(days, await connection.fetch(_LEAVES))
-    entries = await register.entries(connection)
+    _take_leaves(days, await connection.fetch(_LEAVES, only))
+    entries = await register.entries(connection, only)
     for entry in entries:
         days.setdefault(entry.day, DayFacts(entry.day)).states[entry.xx] = entry.state
     registered = {entry.day for entry in entries}

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from typing import Any
 
-from audit.day import prove_day, snapshot
+from audit.day import freeze, prove_day
 from audit.matching import InFlight
 from audit.report import Report
 from envelope.claim_log import ClaimLog
@@ -74,9 +74,16 @@ def as_text(proof: dict[str, Any]) -> str:
 
 
 async def prove(
-    dsn: str, wallet_dsn: str, day: date, databases: Collection[int], at: datetime, progress: Progress = lambda _: None
+    connection: Any,
+    wallet: Any,
+    day: date,
+    databases: Collection[int],
+    at: datetime,
+    progress: Progress = lambda _: None,
 ) -> Proof:
     """Prove one hot day of one SET; `databases` are those whose money is this SET's. Reads only, in snapshots.
+
+    Neither `connection` nor `wallet` (the auditor's) is in a transaction.
 
     Holds when every envelope is closed or sold out and replays from its seed; nothing is due, unpaid or stuck; funds,
     claims, refunds and the wallet's transfers agree one by one; and each escrow account (day, slot) is zero.
@@ -96,7 +103,8 @@ async def prove(
 
     async with AsyncExitStack() as stack:
         # As in the audit: the wallet's snapshot is the older one, or a credit of this moment would have no claim.
-        wallet, connection = await snapshot(stack, wallet_dsn), await snapshot(stack, dsn)
+        await freeze(stack, wallet)
+        await freeze(stack, connection)
         for obstacle in await waiting_rows(connection, day):
             proof.add(obstacle)
         await prove_day(connection, wallet, day, slots, defaultdict(set), report, later, take)

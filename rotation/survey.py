@@ -29,10 +29,10 @@ async def survey(target: RotationTarget, today: date, rules: Rules, *, look: boo
     """Read the catalog, the register and (`look`) what stands in the way of days that are to go. Changes nothing."""
     async with AsyncExitStack() as stack:
         connection = await _reading(stack, target.dsn)
-        wallet = await _reading(stack, target.wallet_dsn)
         days = await facts.all_days(connection)
         plans = [plan_day(one, today, rules) for one in days]
         if look:
+            wallet = await _reading(stack, target.wallet_dsn)
             plans = [await _looked_at(connection, wallet, target, one, today, rules) for one in plans]
         ahead, urgent = alarm(days, today)
         return Survey(target.name, plans, plan_ahead(days, today), ahead, urgent)
