@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import stamina
 from aiohttp import web
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -50,6 +51,8 @@ def command(context: click.Context, *, daemon: bool, data: Path | None) -> None:
     `plan` says what would happen and what stands in the way, `run` does it, `status` says where the days are, `drop`
     destroys what is verified and past its retention. The daemon (settings HONGBAO_ROTATE_*) does the ordinary days.
     """
+    # A lock that is waited for 200 ms at a time is nothing that a person must read; who holds it for long is named.
+    stamina.instrumentation.set_on_retry_hooks(())
     if context.invoked_subcommand is None:
         if not daemon:
             click.echo(context.get_help())
