@@ -36,6 +36,6 @@ def _rotation(access: Access, name: str, progress: Progress) -> Rotation:
         name,
         access.set_dsn(name, roles.OWNER),
         access.set_dsn("wallet", roles.AUDIT),
-        lambda _: access.topology().databases_of(name),
+        lambda day: access.topology().databases_of(name, day),
     )
     return Rotation(target, SystemClock(), Archiving(access.archive()), lambda *told: progress(name, *told))

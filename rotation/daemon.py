@@ -63,7 +63,6 @@ class Daemon:
     """`run_once` is one round over all SETs; `rotations` are looked up anew each round, as the topology may change."""
 
     rotations: Callable[[], Sequence[Rotation]]
-    held: Callable[[str], Collection[int]]
     zone: Callable[[], ZoneInfo]
     settings: DaemonSettings
 
@@ -113,7 +112,7 @@ class Daemon:
         name = rotation.target.name
         ahead = AHEAD_DAYS
         try:
-            made = await DayTables(rotation.target.dsn, self.held(name)).ensure(today)
+            made = await DayTables(rotation.target.dsn, rotation.target.databases).ensure(today)
             done.made.extend((name, day) for day in made)
         except HongbaoError:
             connection = await postgres.connect(rotation.target.dsn)

@@ -9,6 +9,7 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any
 
+from envelope.errors import InvariantBroken
 from rotation import crash
 from rotation.patience import insist, is_locked
 from schema import names
@@ -68,9 +69,12 @@ async def move_leaves(connection: Any, xx: int, day: date) -> int:
 async def drop_strangers(connection: Any, xx: int, day: date) -> int:
     """Drop the empty leaves of a database whose money is another SET's on this day, inside the caller's transaction.
 
-    They were made ahead before the database moved; that they are empty was proven behind the fence. Returns how many.
+    They were made ahead before the database moved. Raises InvariantBroken where one is not empty. Returns how many.
     """
     leaves = await _standing(connection, xx, day)
+    for leaf in leaves:
+        if await connection.fetchval(f"SELECT EXISTS (SELECT FROM {leaf})"):  # noqa: S608 - digits
+            raise InvariantBroken("strangers_are_empty", f"{leaf} of {day} has rows and belongs to another SET")
     if leaves:
         await connection.execute(f"DROP TABLE {', '.join(leaves)}")
     return len(leaves)

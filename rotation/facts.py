@@ -1,13 +1,12 @@
 """What the catalog and the register say of the days: where their tables stand, how large they are, how far gone."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
 from rotation import queries, register
-from rotation.register import Entry
 from rotation.states import State
 from schema.names import Kind
 
@@ -17,7 +16,10 @@ _DAY_TABLES = queries.read("day_tables")
 
 @dataclass
 class DayFacts:
-    """One day. `states` are those of the databases that have tables or an entry; `rows` is what Postgres estimates."""
+    """One day. `states` are those of the databases that are this SET's on that day, or have an entry in its register.
+
+    `strangers` have tables here and neither: another SET's, made before a move. `rows` is what Postgres estimates.
+    """
 
     day: date
     states: dict[int, State] = field(default_factory=dict)
@@ -25,6 +27,7 @@ class DayFacts:
     pending: set[Kind] = field(default_factory=set)
     fenced: bool = False
     hot_leaves: dict[int, int] = field(default_factory=dict)
+    strangers: list[int] = field(default_factory=list)
     bytes: int = 0
     rows: int = 0
 
@@ -33,24 +36,23 @@ class DayFacts:
         """The state of the database that has come least far."""
         return min(self.states.values(), key=lambda one: one.rank, default=State.HOT)
 
-    def strangers(self, entries: Iterable[Entry]) -> list[int]:
-        """Return the databases that have leaves here and no entry, of a day that is registered: another SET's."""
-        known = {one.xx for one in entries}
-        return sorted(set(self.hot_leaves) - known) if known else []
+
+Databases = Callable[[date], Collection[int]]
+"""Says which databases' envelopes of a day are this SET's."""
 
 
-async def of_day(connection: Any, day: date) -> DayFacts:
+async def of_day(connection: Any, day: date, databases: Databases) -> DayFacts:
     """Return the facts of one day; without states where nothing is known of it."""
-    found = await _facts(connection, day)
+    found = await _facts(connection, databases, day)
     return found[0] if found else DayFacts(day)
 
 
-async def all_days(connection: Any) -> list[DayFacts]:
+async def all_days(connection: Any, databases: Databases) -> list[DayFacts]:
     """Return the facts of all days that have tables or an entry in the register, oldest first."""
-    return await _facts(connection, None)
+    return await _facts(connection, databases, None)
 
 
-async def _facts(connection: Any, only: date | None) -> list[DayFacts]:
+async def _facts(connection: Any, databases: Databases, only: date | None) -> list[DayFacts]:
     days: dict[date, DayFacts] = {}
     fences: dict[date, list[bool]] = defaultdict(list)
     for row in await connection.fetch(_DAY_TABLES, only):
@@ -64,13 +66,13 @@ async def _facts(connection: Any, only: date | None) -> list[DayFacts]:
     for day, fenced in fences.items():
         days[day].fenced = all(fenced)
     _take_leaves(days, await connection.fetch(_LEAVES, only))
-    entries = await register.entries(connection, only)
-    for entry in entries:
-        days.setdefault(entry.day, DayFacts(entry.day)).states[entry.xx] = entry.state
-    registered = {entry.day for entry in entries}
     for facts in days.values():
-        if facts.day not in registered:
-            facts.states = dict.fromkeys(facts.hot_leaves, State.HOT)
+        ours = set(databases(facts.day))
+        facts.states = {xx: State.HOT for xx in facts.hot_leaves if xx in ours}
+    for entry in await register.entries(connection, only):
+        days.setdefault(entry.day, DayFacts(entry.day)).states[entry.xx] = entry.state
+    for facts in days.values():
+        facts.strangers = sorted(set(facts.hot_leaves) - set(facts.states))
     return [days[day] for day in sorted(days)]
 
 

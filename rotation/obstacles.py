@@ -7,12 +7,17 @@ from typing import Any
 
 from rotation import queries
 from rotation.limits import SHOWN
+from schema import names
+from schema.names import Kind
 from sharding.ids import end_id, first_id, make_id
+from sharding.slots import TABLES_PER_DATABASE
 from wire.orders import escrow_account, payout_order
 
 _OPEN = queries.read("open_envelopes")
 _WAITING = queries.read("waiting")
 _ESCROWS = queries.read("escrows")
+_FOREIGN = queries.read("foreign_rows")
+_MOVING = queries.read("moving")
 
 
 @dataclass(frozen=True)
@@ -25,12 +30,32 @@ class Obstacle:
     fen: int = 0
 
 
-async def quick_look(connection: Any, wallet: Any, day: date, slots: Collection[int]) -> list[Obstacle]:
+async def quick_look(
+    connection: Any, wallet: Any, day: date, slots: Collection[int], strangers: Collection[int]
+) -> list[Obstacle]:
     """Look at a hot day without matching it with the wallet: quicker than the proof. At most SHOWN of each kind."""
     still_open = await open_envelopes(connection, day)
     known = {one.subject for one in still_open}
     waiting = [one for one in await waiting_rows(connection, day) if one.check != "due" or one.subject not in known]
-    return [*still_open, *waiting, *await escrows(wallet, day, slots)]
+    return [*await misplaced(connection, day, strangers), *still_open, *waiting, *await escrows(wallet, day, slots)]
+
+
+async def misplaced(connection: Any, day: date, strangers: Collection[int]) -> list[Obstacle]:
+    """Return the databases that a move is at work on, and those of other SETs that have rows here."""
+    tables = [names.day_table(kind, day) for kind in Kind]
+    moving = [row["stands_in"] for row in await connection.fetch(_MOVING, tables)]
+    slots = [slot for xx in strangers for slot in range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)]
+    rows = await connection.fetch(_FOREIGN, first_id(day), end_id(day), slots) if slots else []
+    return [
+        *(Obstacle("database_moves", name, f"{name} is on its way to another SET; let that finish") for name in moving),
+        *(
+            Obstacle(
+                "foreign_rows", names.database(row["xx"]),
+                f"{names.database(row['xx'])} is another SET's on {day} and has {row['rows']} rows here",
+            )
+            for row in rows
+        ),
+    ]  # fmt: skip
 
 
 async def open_envelopes(connection: Any, day: date) -> list[Obstacle]:

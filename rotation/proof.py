@@ -13,7 +13,7 @@ from audit.matching import InFlight
 from audit.report import Report
 from envelope.claim_log import ClaimLog
 from rotation.limits import PROOF_CHARS, SHOWN
-from rotation.obstacles import Obstacle, escrows, waiting_rows
+from rotation.obstacles import Obstacle, escrows, misplaced, waiting_rows
 from sharding.slots import TABLES_PER_DATABASE, database_of
 
 TICK = 500
@@ -78,12 +78,14 @@ async def prove(
     wallet: Any,
     day: date,
     databases: Collection[int],
+    strangers: Collection[int],
     at: datetime,
     progress: Progress = lambda _: None,
 ) -> Proof:
     """Prove one hot day of one SET; `databases` are those whose money is this SET's. Reads only, in snapshots.
 
-    Neither `connection` nor `wallet` (the auditor's) is in a transaction.
+    `strangers` are databases that have tables here and are another SET's on this day: they must be empty. Neither
+    `connection` nor `wallet` (the auditor's) is in a transaction.
 
     Holds when every envelope is closed or sold out and replays from its seed; nothing is due, unpaid or stuck; funds,
     claims, refunds and the wallet's transfers agree one by one; and each escrow account (day, slot) is zero.
@@ -105,7 +107,7 @@ async def prove(
         # As in the audit: the wallet's snapshot is the older one, or a credit of this moment would have no claim.
         await freeze(stack, wallet)
         await freeze(stack, connection)
-        for obstacle in await waiting_rows(connection, day):
+        for obstacle in [*await misplaced(connection, day, strangers), *await waiting_rows(connection, day)]:
             proof.add(obstacle)
         await prove_day(connection, wallet, day, slots, defaultdict(set), report, later, take)
         for obstacle in await escrows(wallet, day, slots):
@@ -117,11 +119,7 @@ async def prove(
 
 def _take(log: ClaimLog, proof: Proof) -> None:
     terms, closing = log.terms, log.closing
-    sums = proof.databases.get(database_of(terms.slot))
-    if sums is None:
-        sentence = f"envelope {terms.envelope_id} is of a database that belongs to another SET on this day"
-        proof.add(Obstacle("foreign_envelope", str(terms.envelope_id), sentence, terms.total_fen))
-        return
+    sums = proof.databases[database_of(terms.slot)]
     refunded = 0 if closing is None else closing.amount_fen
     sums.envelopes += 1
     sums.claims += len(log.winners) + (closing is not None)

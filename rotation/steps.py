@@ -67,7 +67,7 @@ class Rotation:
         what the archive refuses. Unavailable: `rotation_waits`, `database_unavailable`; the same call goes on later.
         """
         async with sessions(self.target) as of:
-            found = await facts.of_day(of.work, day)
+            found = await facts.of_day(of.work, day, self.target.databases)
             _check(self.target.name, found, today)
             result = Result(day)
             for state, name, work in (
@@ -86,20 +86,15 @@ class Rotation:
 
     async def _close(self, of: Sessions, found: facts.DayFacts, by: Operator) -> None:
         """Prove, fence, prove again behind the fence, and write it into the register; or leave everything as it was."""
-        if found.state is not State.HOT:
-            return
-        day = found.day
-        ours = sorted(set(self.target.databases(day)) & set(found.states))
+        day, ours = found.day, sorted(xx for xx, state in found.states.items() if state is State.HOT)
         if not ours:
-            raise Refused(
-                "day_unknown", f"no database of {day} is {self.target.name}'s; its tables here are empty or lost"
-            )
+            return
         if not await is_fenced(of.work, day):
-            await self._must_hold(of, day, ours)
+            await self._must_hold(of, found, ours)
             crash.reach(Point.PROVEN)
             await fence(of.work, day)
         crash.reach(Point.FENCED)
-        proof = await self._must_hold(of, day, ours)
+        proof = await self._must_hold(of, found, ours)
         crash.reach(Point.PROVEN_AGAIN)
         async with register.step(of.work):
             await register.close(of.work, day, proof.databases)
@@ -108,13 +103,15 @@ class Rotation:
             crash.reach(Point.CLOSING)
         crash.reach(Point.CLOSED)
 
-    async def _must_hold(self, of: Sessions, day: date, databases: Collection[int]) -> Proof:
+    async def _must_hold(self, of: Sessions, found: facts.DayFacts, ours: Collection[int]) -> Proof:
         """Prove the day, or leave no fence round it, not even half of one that an interrupted run left, and say why."""
-        wallet, now = await of.wallet(), self.clock.now()
-        proof = await prove(of.work, wallet, day, databases, now, lambda seen: self.progress("proving", seen, 0))
+        day, wallet, now = found.day, await of.wallet(), self.clock.now()
+        proof = await prove(
+            of.work, wallet, day, ours, found.strangers, now, lambda seen: self.progress("proving", seen, 0)
+        )
         if proof.holds:
             return proof
-        if await is_fenced(of.work, day, least=1):
+        if set(found.states.values()) <= {State.HOT, State.DROPPED} and await is_fenced(of.work, day, least=1):
             await unfence(of.work, day)
         _log.warning("day unproven", set=self.target.name, day=str(day), in_the_way=proof.count)
         raise DayUnproven(self.target.name, proof)
@@ -133,11 +130,9 @@ class Rotation:
             crash.reach(Point.MOVED_ONE)
             self.progress("detaching", number, len(closed))
 
-    @staticmethod
-    async def _drop_strangers(connection: Any, day: date, by: Operator) -> None:
+    async def _drop_strangers(self, connection: Any, day: date, by: Operator) -> None:
         """Drop what another SET's databases have here, which is empty: before the last of our own is moved on."""
-        found, entries = await facts.of_day(connection, day), await register.entries(connection, day)
-        for xx in found.strangers(entries):
+        for xx in (await facts.of_day(connection, day, self.target.databases)).strangers:
             async with register.step(connection):
                 dropped = await drop_strangers(connection, xx, day)
                 await register.note(connection, by, "strangers_dropped", day, xx, {"empty_leaves": dropped})

@@ -29,23 +29,22 @@ async def survey(target: RotationTarget, today: date, rules: Rules, *, look: boo
     """Read the catalog, the register and (`look`) what stands in the way of days that are to go. Changes nothing."""
     async with AsyncExitStack() as stack:
         connection = await _reading(stack, target.dsn)
-        days = await facts.all_days(connection)
+        days = await facts.all_days(connection, target.databases)
         plans = [plan_day(one, today, rules) for one in days]
         if look:
             wallet = await _reading(stack, target.wallet_dsn)
-            plans = [await _looked_at(connection, wallet, target, one, today, rules) for one in plans]
+            plans = [await _looked_at(connection, wallet, one, today, rules) for one in plans]
         ahead, urgent = alarm(days, today)
         return Survey(target.name, plans, plan_ahead(days, today), ahead, urgent)
 
 
-async def _looked_at(
-    connection: Any, wallet: Any, target: RotationTarget, plan: DayPlan, today: date, rules: Rules
-) -> DayPlan:
+async def _looked_at(connection: Any, wallet: Any, plan: DayPlan, today: date, rules: Rules) -> DayPlan:
     if plan.action not in (Action.ROTATE, Action.RESUME) or plan.facts.state is not State.HOT:
         return plan
-    held = set(target.databases(plan.facts.day)) & set(plan.facts.states)
-    slots = [slot for xx in sorted(held) for slot in range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)]
-    return plan_day(plan.facts, today, rules, await quick_look(connection, wallet, plan.facts.day, slots))
+    ours = sorted(xx for xx, state in plan.facts.states.items() if state is State.HOT)
+    slots = [slot for xx in ours for slot in range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)]
+    found = await quick_look(connection, wallet, plan.facts.day, slots, plan.facts.strangers)
+    return plan_day(plan.facts, today, rules, found)
 
 
 async def _reading(stack: AsyncExitStack, dsn: str) -> Any:

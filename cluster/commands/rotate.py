@@ -213,7 +213,6 @@ async def _serve(data: Path | None) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     daemon = Daemon(
         rotations=lambda: rotations(access),
-        held=lambda name: access.topology().databases_of(name),
         zone=lambda: access.topology().zone,
         settings=settings,
     )

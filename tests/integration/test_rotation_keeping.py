@@ -1,15 +1,19 @@
 # ruff: noqa: E501 - one property a line
 """Dropping, and the daemon: what destroys and what works alone, and what neither of them does."""
 
+from dataclasses import replace
 from datetime import timedelta
 
+import asyncpg
 import pytest
 
 from cluster import roles
-from envelope.errors import Refused
+from envelope.errors import InvariantBroken, Refused
 from rotation.daemon import Daemon, DaemonSettings
+from rotation.detach import drop_strangers
 from rotation.drop import drop_day
 from rotation.plan import Action, Alarm, Rules
+from rotation.steps import DayUnproven
 from rotation.survey import survey
 from schema.day_tables import AHEAD_DAYS, DayTables
 from sharding.ids import BUSINESS_ZONE
@@ -80,7 +84,6 @@ async def test_an_archive_with_other_rows_stays_unverified(old_days: OldDays) ->
 def daemon(old_days: OldDays, **settings) -> Daemon:
     return Daemon(
         rotations=lambda: [old_days.rotation],
-        held=lambda _: XXS,
         zone=lambda: BUSINESS_ZONE,
         settings=DaemonSettings(**settings),
     )
@@ -131,3 +134,48 @@ async def test_empty_tables_of_a_database_that_moved_go_without_an_entry(old_day
     assert (await old_days.lines()).count("strangers_dropped") == 1
     assert await old_days.scalar("SELECT to_regclass($1) IS NULL", f"db_05.claim_3_{DAY:%d}")
     assert await old_days.scalar("SELECT to_regclass($1) IS NOT NULL", f"db_05.claim_3_{NEXT:%d}")
+
+
+async def test_another_sets_rows_keep_the_day_where_it_is(old_days: OldDays) -> None:
+    """A database that the topology gives to another SET has rows here still: named, and nothing is changed or dropped."""
+    ours_alone = replace(old_days.target, databases=lambda _: (0,))
+    rows = await old_days.scalar(f"SELECT count(*) FROM claim_{DAY:%Y%m%d} WHERE slot > 9")
+    assert rows > 0
+    with pytest.raises(DayUnproven) as unproven:
+        await replace(old_days.rotation, target=ours_alone).run(DAY, TODAY, BY)
+    assert [(one.check, one.subject) for one in unproven.value.obstacles] == [("foreign_rows", "db_01")]
+    plans = await survey(ours_alone, TODAY, Rules())
+    assert {one.check for day in plans.days if day.facts.day == DAY for one in day.obstacles} == {"foreign_rows"}
+    assert await old_days.scalar(f"SELECT count(*) FROM claim_{DAY:%Y%m%d} WHERE slot > 9") == rows
+    connection = await asyncpg.connect(old_days.target.dsn)
+    with pytest.raises(InvariantBroken, match="strangers_are_empty"):
+        async with connection.transaction():
+            await drop_strangers(connection, 1, DAY)
+    await connection.close()
+    assert await old_days.run() == {0: "verified", 1: "verified"}
+
+
+async def test_a_database_on_its_way_to_another_set_keeps_the_day(old_days: OldDays) -> None:
+    """Leaves that a move has fenced are named; once the move is over the day goes."""
+    connection = await asyncpg.connect(old_days.target.dsn)
+    leaf = f"db_01.claim_3_{DAY:%d}"
+    await connection.execute(
+        f"CREATE TRIGGER moved_away BEFORE INSERT ON {leaf} FOR EACH ROW EXECUTE FUNCTION moved_away('01')"
+    )
+    with pytest.raises(DayUnproven) as unproven:
+        await old_days.run()
+    assert [(one.check, one.subject) for one in unproven.value.obstacles] == [("database_moves", "db_01")]
+    await connection.execute(f"DROP TRIGGER moved_away ON {leaf}")
+    await connection.close()
+    assert await old_days.run() == {0: "verified", 1: "verified"}
+
+
+async def test_a_day_some_of_whose_databases_came_dropped_is_hot_in_the_others(old_days: OldDays) -> None:
+    """A move brings along what its register says of archived days: that neither hides the other databases' day nor hinders it."""
+    await old_days.rows(
+        "INSERT INTO day_register (day, xx, state, envelopes, claims, paid_in_fen, claimed_fen, refunded_fen, manifest_sha256) "
+        "VALUES ($1, 7, 'dropped', 0, 0, 0, 0, 0, repeat('a', 64))", DAY,
+    )  # fmt: skip
+    seen = {one.facts.day: one for one in (await survey(old_days.target, TODAY, Rules())).days}
+    assert seen[DAY].action is Action.ROTATE
+    assert await old_days.run() == {0: "verified", 1: "verified", 7: "dropped"}

@@ -165,7 +165,7 @@ async def test_four_hundred_days_are_lived_rotated_and_dropped(
         target = RotationTarget("set-1", days.target.dsn, days.target.wallet_dsn, lambda _: (0,))
         archive = FileArchive(tmp_path)
         daemon = Daemon(
-            lambda: [Rotation(target, clock, archive)], lambda _: (0,), lambda: BUSINESS_ZONE,
+            lambda: [Rotation(target, clock, archive)], lambda: BUSINESS_ZONE,
             DaemonSettings(rotate_drop=True, rotate_retention_days=15),
         )  # fmt: skip
         lived = [FIRST + timedelta(days=number) for number in range(DAYS)]
