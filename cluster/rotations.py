@@ -36,7 +36,7 @@ def _rotation(access: Access, name: str, progress: Progress) -> Rotation:
         name,
         access.set_dsn(name, roles.OWNER),
         access.set_dsn("wallet", roles.AUDIT),
-        lambda _: access.topology().databases_of(name),
+        lambda day: access.topology().databases_of(name, day),
     )
     return Rotation(target, SystemClock(), archive_of(access), lambda *told: progress(name, *told))
 

@@ -63,7 +63,7 @@ class Daemon:
     """`run_once` is one round over all SETs; `rotations` are looked up anew each round, as the topology may change."""
 
     rotations: Callable[[], Sequence[Rotation]]
-    held: Callable[[str], Collection[int]]
+    held: Callable[[str], Collection[int] | Callable[[date], Collection[int]]]
     zone: Callable[[], ZoneInfo]
     settings: DaemonSettings
 

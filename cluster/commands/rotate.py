@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -189,7 +190,7 @@ async def _serve(data: Path | None) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     daemon = Daemon(
         rotations=lambda: rotations(access),
-        held=lambda name: access.topology().databases_of(name),
+        held=lambda name: partial(access.topology().databases_of, name),
         zone=lambda: access.topology().zone,
         settings=settings,
     )
