@@ -14,11 +14,11 @@ from typing import Any
 
 import aiohttp
 
+from archive.keeper import Keeper
 from archive.place import folder_of
 from archive.restore import remove, restore
 from cluster import roles
 from cluster.access import Access
-from cluster.archiving import Archiving
 from cluster.commands.topology import ground_of
 from cluster.rotations import today_of
 from envelope.errors import HongbaoError, InvariantBroken
@@ -94,7 +94,7 @@ class Drill:
             self.access.set_dsn("wallet", roles.AUDIT),
             partial(self.access.topology().databases_of, SET),
         )
-        return Rotation(target, SystemClock(), Archiving(self.access.archive()))
+        return Rotation(target, SystemClock(), Keeper(self.access.archive()))
 
     async def tables_stand(self) -> None:
         """Wait until the tables of the coming days are made: that is not what is measured here."""
