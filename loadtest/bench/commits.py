@@ -87,7 +87,10 @@ class Calibration:
             "fixed_ms": service.fixed_s * 1e3,
             "per_row_us": service.per_row_s * 1e6,
             "most": service.most,
-            "factors": [queue.quantile(service.factors, (one + 0.5) / KEPT_FACTORS) for one in range(KEPT_FACTORS)],
+            "spreads": [
+                (least, [queue.quantile(factors, (one + 0.5) / KEPT_FACTORS) for one in range(KEPT_FACTORS)])
+                for least, factors in service.spreads
+            ],
             "batches": len(self._watch.batches),
             "opens_per_second": max(rates.values()),
             "rates": [{"in_flight": window, "opens_per_second": rate} for window, rate in rates.items()],

@@ -102,7 +102,7 @@ async def compare(
 
 
 def _service(found: Figures) -> queue.Service:
-    return queue.Service(found["fixed_ms"] / 1e3, found["per_row_us"] / 1e6, BATCH_ROWS, found["factors"])
+    return queue.Service(found["fixed_ms"] / 1e3, found["per_row_us"] / 1e6, BATCH_ROWS, found["spreads"])
 
 
 def _compared(service: queue.Service, part: float, rate: float, runs: list[tuple[float, float]]) -> Compared:

@@ -25,7 +25,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     fixed_ms: float
     per_row_us: float
     most: int
-    factors: list[float]
+    spreads: list[tuple[int, list[float]]]
     opens_per_second: float
     gateway_us: float
     setnode_us: float
@@ -42,7 +42,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def service(self) -> Service:
         """The model of a SET's commits."""
-        return Service(self.fixed_ms / 1e3, self.per_row_us / 1e6, self.most, self.factors)
+        return Service(self.fixed_ms / 1e3, self.per_row_us / 1e6, self.most, self.spreads)
 
     @property
     def set_capacity(self) -> float:
@@ -87,7 +87,7 @@ def _of(sections: Figures, cores: int) -> Measured:
     commit, per_open, weights = sections["commit"], sections["cpu"]["us_per_open"], sections["memory"]["bytes"]
     return Measured(
         cores=cores,
-        **{name: commit[name] for name in ("fixed_ms", "per_row_us", "most", "factors", "opens_per_second")},
+        **{name: commit[name] for name in ("fixed_ms", "per_row_us", "most", "spreads", "opens_per_second")},
         gateway_us=per_open["gateway"],
         setnode_us=per_open["setnode"],
         postgres_us=per_open["Postgres of the SET"],

@@ -1,10 +1,11 @@
 """Group commit as a queue: how long an open waits at a given rate.
 
 A SET serves in batches. Opens that arrive while a transaction runs wait for its end and go into the next one together,
-up to `most`; a batch of n takes S(n) = fixed + per_row * n, times a factor that varies (disk, scheduler). That is a
-bulk-service queue, M/G^[1,most]/1 with a service time that depends on the size of the batch: Bailey, "On queueing
-processes with bulk service" (J. R. Statist. Soc. B 16, 1954); Neuts, "A general class of bulk queues with Poisson
-input" (Ann. Math. Statist. 38, 1967), whose embedded Markov chain, the queue at the ends of service, is solved here.
+up to `most`; a batch of n takes S(n) = fixed + per_row * n, times a factor that varies (disk, scheduler), more for
+small batches than for large ones: it is drawn from what was measured at batches of like size. That is a bulk-service
+queue, M/G^[1,most]/1 with a service time that depends on the size of the batch: Bailey, "On queueing processes with
+bulk service" (J. R. Statist. Soc. B 16, 1954); Neuts, "A general class of bulk queues with Poisson input" (Ann. Math.
+Statist. 38, 1967), whose embedded Markov chain, the queue at the ends of service, is solved here.
 
 Derivation. Let q be the number waiting when a service ends. It takes n = min(q, most); where q = 0 the server waits
 for the next arrival and takes it alone, n = 1. During S(n) a Poisson number arrives: q' = q - n + Poisson(rate *
@@ -17,7 +18,7 @@ p99 = 1.99 T. The server is saturated at `most` / S(most); a utilisation of 50 %
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from envelope.errors import Refused
@@ -25,29 +26,40 @@ from envelope.errors import Refused
 OPENS, BATCHES, MOST_OPENS = 40_000, 6_000, 1_500_000
 """A prediction rests on so many opens in so many batches: slow batches are rare, and all opens in one meet the same."""
 WARM_UP = 2_000
-SPREAD_FROM, SPREAD_LEAST = 16, 100
-"""The spread is taken from batches of at least so many rows, if there are enough of them: a scheduler that looks away
-for milliseconds makes a batch of one ten times as long, and one of a thousand hardly longer."""
+SPREAD_LEAST = 150
+"""A spread rests on so many batches of like size: a scheduler that looks away for milliseconds makes a batch of one ten
+times as long, and one of a thousand hardly longer, so that one spread for all would be wrong for each."""
 QUANTILES = (0.5, 0.9, 0.99)
+
+Spread = tuple[int, Sequence[float]]
+"""From so many rows on, until the next one's: factors, equally likely."""
 
 
 @dataclass(frozen=True)
 class Service:
-    """What a batch of n costs: `fixed_s + per_row_s * n`, times one of `factors` (equally likely, mean 1)."""
+    """What a batch of n costs: `fixed_s + per_row_s * n`, times a factor that is drawn from those of its size.
+
+    The first of `spreads` begins at one row; all factors together have the mean 1.
+    """
 
     fixed_s: float
     per_row_s: float
     most: int
-    factors: Sequence[float] = (1.0,)
+    spreads: Sequence[Spread] = ((1, (1.0,)),)
 
     def mean_s(self, rows: int) -> float:
         """Return how long a batch of `rows` takes on average."""
         return self.fixed_s + self.per_row_s * rows
 
+    def factors(self, rows: int) -> Sequence[float]:
+        """Return the factors for a batch of `rows`."""
+        return next(factors for least, factors in reversed(self.spreads) if least <= max(1, rows))
+
     @property
     def capacity(self) -> float:
         """Opens a second at which the queue begins to grow without end."""
-        return self.most / self.mean_s(self.most)
+        factors = self.factors(self.most)
+        return self.most / (self.mean_s(self.most) * sum(factors) / len(factors))
 
 
 @dataclass(frozen=True)
@@ -91,7 +103,7 @@ def predict(service: Service, rate: float, *, seed: int = 1) -> Latency:
             waiting.append(upcoming)
             upcoming += dice.expovariate(rate)
         batch, waiting = waiting[: service.most], waiting[service.most :]
-        length = service.mean_s(len(batch)) * dice.choice(service.factors)
+        length = service.mean_s(len(batch)) * dice.choice(service.factors(len(batch)))
         now += length
         while upcoming < now:
             waiting.append(upcoming)
@@ -128,11 +140,28 @@ def fit(batches: Sequence[tuple[int, float]], most: int) -> Service:
     lean = sum(w * (rows - mean_rows) * (seconds - mean_s) for w, (rows, seconds) in zip(weights, points, strict=True))
     per_row = max(1e-7, lean / spread)
     fixed = max(1e-5, mean_s - per_row * mean_rows)
-    large = [one for one in batches if one[0] >= SPREAD_FROM]
-    enough = large if len(large) >= SPREAD_LEAST else batches
-    ratios = sorted(seconds / (fixed + per_row * rows) for rows, seconds in enough)
-    mean = sum(ratios) / len(ratios)
-    return Service(fixed * mean, per_row * mean, most, [one / mean for one in ratios])
+    ratios = {
+        number: [seconds / (fixed + per_row * rows) for rows, seconds in some] for number, some in classes.items()
+    }
+    mean = sum(map(sum, ratios.values())) / len(batches)
+    spreads = [(least, sorted(one / mean for one in some)) for least, some in _gathered(classes, ratios)]
+    return Service(fixed * mean, per_row * mean, most, spreads)
+
+
+def _gathered(
+    classes: Mapping[int, Sequence[tuple[int, float]]], ratios: Mapping[int, Sequence[float]]
+) -> list[tuple[int, list[float]]]:
+    """Put classes of like size together, the smallest first, until each spread has enough batches."""
+    found: list[tuple[int, list[float]]] = []
+    for number in sorted(classes):
+        if found and len(found[-1][1]) < SPREAD_LEAST:
+            found[-1][1].extend(ratios[number])
+        else:
+            found.append((min(rows for rows, _ in classes[number]) if found else 1, list(ratios[number])))
+    if len(found) > 1 and len(found[-1][1]) < SPREAD_LEAST:
+        _, last = found.pop()
+        found[-1][1].extend(last)
+    return found
 
 
 def quantile(values: Sequence[float], part: float) -> float:

@@ -10,7 +10,7 @@ from envelope.errors import Refused
 from loadtest.plan.queue import Service, fit, fluid, predict, quantile
 
 STEADY = Service(fixed_s=0.002, per_row_s=20e-6, most=2_000)
-NOISY = Service(fixed_s=0.002, per_row_s=20e-6, most=2_000, factors=[0.8] * 80 + [1.8] * 20)
+NOISY = Service(fixed_s=0.002, per_row_s=20e-6, most=2_000, spreads=[(1, [0.8] * 80 + [1.8] * 20)])
 
 
 def simulate(service: Service, rate: float, arrivals: int, seed: int) -> list[float]:
@@ -33,7 +33,7 @@ def simulate(service: Service, rate: float, arrivals: int, seed: int) -> list[fl
             busy = False
         if line and not busy:
             batch, line, busy = line[: service.most], line[service.most :], True
-            length = service.mean_s(len(batch)) * dice.choice(service.factors)
+            length = service.mean_s(len(batch)) * dice.choice(service.factors(len(batch)))
             heapq.heappush(events, (now + length, "end"))
     return served
 
@@ -107,11 +107,24 @@ def test_fit_finds_what_made_the_batches() -> None:
     """Fixed part, part per row and spread come back from batches drawn with them."""
     dice = random.Random(3)
     sizes = [dice.choice([1, 4, 20, 100, 500, 1_500]) for _ in range(4_000)]
-    drawn = [(size, NOISY.mean_s(size) * dice.choice(NOISY.factors)) for size in sizes]
+    drawn = [(size, NOISY.mean_s(size) * dice.choice(NOISY.factors(size))) for size in sizes]
     found = fit(drawn, NOISY.most)
     assert found.fixed_s == pytest.approx(NOISY.fixed_s, rel=0.05)
     assert found.per_row_s == pytest.approx(NOISY.per_row_s, rel=0.05)
-    assert quantile(found.factors, 0.9) == pytest.approx(1.8, rel=0.05)
+    assert quantile(found.factors(500), 0.9) == pytest.approx(1.8, rel=0.05)
+
+
+def test_small_batches_have_a_spread_of_their_own() -> None:
+    """Where one in ten small batches takes ten times as long and no large one does, the fit says so of each size."""
+    dice = random.Random(4)
+    drawn = [(2, STEADY.mean_s(2) * (10 if dice.random() < 0.1 else 1)) for _ in range(1_000)]
+    drawn += [(800, STEADY.mean_s(800)) for _ in range(1_000)]
+    found = fit(drawn, STEADY.most)
+    small, large = found.factors(2), found.factors(800)
+    assert quantile(small, 0.95) == pytest.approx(10 * quantile(small, 0.5))
+    assert quantile(large, 0.99) == pytest.approx(quantile(large, 0.5))
+    assert found.factors(1) == small
+    assert found.factors(2_000) == large
 
 
 def test_batches_of_one_size_say_nothing() -> None:
