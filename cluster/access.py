@@ -60,6 +60,10 @@ class Access:
         """Return the variable that lets a process of ours make bearer tokens for itself."""
         return {"HONGBAO_TOKEN_KEY": self._secrets.key("TOKEN_KEY")}
 
+    def key(self, name: str) -> str:
+        """Return one of the installation's keys."""
+        return self._secrets.key(name)
+
     def link_headers(self) -> dict[str, str]:
         """Return what our own processes present to each other."""
         return {"Authorization": f"Link {self._secrets.key('LINK_KEY')}"}

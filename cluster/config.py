@@ -22,6 +22,7 @@ def say_on_stderr(line: str) -> None:
 class StackConfig:
     """`gateways` listen on `port`, port + 1, …: each has its own /readyz and /metrics. Port 0: free ones.
 
+    `slots` counts for a first start alone: they are part of every ID and so for ever; a hundred make it quick.
     `modules` names what `python -m` runs for each kind of process; `env` goes to all of them.
     """
 
@@ -31,6 +32,7 @@ class StackConfig:
     gateways: int = 1
     host: str = "127.0.0.1"
     port: int = 8080
+    slots: int = 100
     modules: Mapping[str, str] = field(
         default_factory=lambda: {"wallet": "wallet", "setnode": "setnode", "gateway": "gateway"}
     )

@@ -52,9 +52,8 @@ async def _count_statements(postgres: Postgres) -> None:
 
 
 async def _let_move(connection: Any) -> None:
-    """Let the owner of a SET's tables move a database to another SET: subscribe to changes, write without triggers."""
+    """Let the owner of a SET's tables move a database to another SET: make a slot there, subscribe to it here."""
     await connection.execute(f"ALTER ROLE {OWNER} REPLICATION")
-    await connection.execute(f"GRANT SET ON PARAMETER session_replication_role TO {OWNER}")
     # Before Postgres 16 only a superuser could subscribe: there a live move is refused, one by time is not.
     if await connection.fetchval("SELECT 1 FROM pg_roles WHERE rolname = 'pg_create_subscription'"):
         await connection.execute(f"GRANT pg_create_subscription TO {OWNER}")

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 
+from archive.keeper import Keeper
 from cluster import roles
 from cluster.access import Access
-from cluster.archiving import Archiving
 from envelope.errors import Refused
 from rotation.steps import Rotation
 from rotation.target import RotationTarget
@@ -38,4 +38,4 @@ def _rotation(access: Access, name: str, progress: Progress) -> Rotation:
         access.set_dsn("wallet", roles.AUDIT),
         lambda day: access.topology().databases_of(name, day),
     )
-    return Rotation(target, SystemClock(), Archiving(access.archive()), lambda *told: progress(name, *told))
+    return Rotation(target, SystemClock(), Keeper(access.archive()), lambda *told: progress(name, *told))

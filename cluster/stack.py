@@ -126,6 +126,7 @@ class Stack:
             },
             memcached=servers.memcached.address,
             wallet_url=plan.url(WALLET),
+            slots=self.config.slots,
         )
 
     async def _start_services(self, plan: Plan, servers: Servers) -> None:

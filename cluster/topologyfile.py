@@ -11,21 +11,18 @@ import msgspec
 from envelope.errors import Refused
 from sharding.topology import ServerSpec, SetSpec, Topology, check_topology, dump, load
 
-EMBEDDED_SLOTS = 100
-"""Part of every ID and so for ever; a hundred make a first start quick (production: 1,000)."""
-
 Servers = Mapping[str, Sequence[tuple[str, str]]]
 """For each SET its servers: (name, URL)."""
 
 
-def write_topology(path: Path, servers: Servers, *, memcached: str, wallet_url: str) -> None:
-    """Write the file, or put the new addresses into the one that is there; durable on return."""
+def write_topology(path: Path, servers: Servers, *, memcached: str, wallet_url: str, slots: int) -> None:
+    """Write the file with so many slots, or put the new addresses into the one that is there; durable on return."""
     sets = tuple(
         SetSpec(name=name, servers=tuple(ServerSpec(name=one, url=url) for one, url in some), memcached=memcached)
         for name, some in servers.items()
     )
     if not path.exists():
-        topology = Topology(version=1, slots=EMBEDDED_SLOTS, sets=sets, wallet_url=wallet_url)
+        topology = Topology(version=1, slots=slots, sets=sets, wallet_url=wallet_url)
     else:
         old = load(path)
         _same_sets([one.name for one in old.sets], list(servers), path)

@@ -20,15 +20,16 @@ _KILLED = 128
 @click.option("--sets", default=2, show_default=True, help="SETs, each with a Postgres of its own.")
 @click.option("--servers", default=2, show_default=True, help="Setnode servers in each SET.")
 @click.option("--gateways", default=1, show_default=True, help="Gateways, on PORT, PORT + 1, …")
+@click.option("--slots", default=100, show_default=True, help="Slots, fixed by the first start; production: 1000.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the gateways listen on.")
 @click.option("--port", default=8080, show_default=True, help="Port of the first gateway; 0: any free one.")
 @data_option
-def command(*, sets: int, servers: int, gateways: int, host: str, port: int, data: Path | None) -> None:
+def command(*, sets: int, servers: int, gateways: int, slots: int, host: str, port: int, data: Path | None) -> None:
     """Start Postgres per SET and for the wallet, memcached, setnodes, wallet and gateways; Ctrl-C stops them.
 
     All data stays in the data folder and is found again by the next start. Prints the address when ready.
     """
-    config = StackConfig(data=data, sets=sets, servers=servers, gateways=gateways, host=host, port=port)
+    config = StackConfig(data=data, sets=sets, servers=servers, gateways=gateways, slots=slots, host=host, port=port)
     sys.exit(asyncio.run(_serve(config)))
 
 

@@ -46,6 +46,8 @@ KEY = "k" * 32
 SETS = ("set-1", "set-2")
 WAIT_S = 30.0
 ZONE_HOURS = 8
+NEVER_S = 1e9
+"""The clock jumps and the wallet's does not: every create in flight would look as if it had died long ago."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -102,6 +104,32 @@ class Land:
         connection = await asyncpg.connect(self.dsns[set_name])
         try:
             return list(await connection.fetch(query, *args))
+        finally:
+            await connection.close()
+
+    async def sweep(self, set_name: str) -> int:
+        """One round of a SET's sweeper with every fund old enough; returns how many creates it undid."""
+        self.clock.advance(seconds=max(0.0, (datetime.now(UTC) - self.clock.now()).total_seconds() + 60))
+        sweeper = self.nodes[set_name].sweeper
+        sweeper._after_s = 0
+        try:
+            return (await sweeper.run_once()).undone
+        finally:
+            sweeper._after_s = NEVER_S
+
+    async def register(self, set_name: str, day: date, xx: int, state: str) -> None:
+        """Put a day into a state as if rotation had proven its way there."""
+        connection = await asyncpg.connect(self.dsns[set_name])
+        try:
+            await connection.execute("ALTER TABLE day_register DISABLE TRIGGER ALL")
+            await connection.execute("DELETE FROM day_register WHERE day = $1 AND xx = $2", day, xx)
+            await connection.execute(
+                "INSERT INTO day_register (day, xx, state, envelopes, claims, paid_in_fen, claimed_fen, refunded_fen, "
+                "manifest_sha256) VALUES ($1, $2, $3, 0, 0, 0, 0, 0, $4)",
+                day, xx, state, "00" * 32,
+            )  # fmt: skip
+            for guard in ("stays", "insert", "update"):
+                await connection.execute(f"ALTER TABLE day_register ENABLE ALWAYS TRIGGER day_register_{guard}")
         finally:
             await connection.close()
 
@@ -170,7 +198,7 @@ async def living_land(
             settings = SetnodeSettings(
                 listen=listens[name], topology=str(path), set=name, server=f"{name}-a",
                 postgres_dsn=databases.dsn_as(dsns[name], roles.SETNODE), memcached=memcached,
-                wallet_url=wallet_url, link_key=KEY, password_key="password",
+                wallet_url=wallet_url, link_key=KEY, password_key="password", sweep_after_s=NEVER_S,
             )  # fmt: skip
             nodes[name] = await stack.enter_async_context(running(settings, clock))
         gateway_settings = GatewaySettings(

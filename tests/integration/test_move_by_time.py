@@ -9,6 +9,7 @@ import pytest
 from envelope.errors import HongbaoError, InvariantBroken, Refused
 from moving import by_time, compare
 from moving.journal import alone, open_move
+from moving.leaves import hot_days
 from moving.moves import move_by_time
 from sharding.ids import day_of, make_id
 from sharding.slots import database_name
@@ -49,6 +50,8 @@ async def test_nobody_notices_a_move_by_time(land: Land) -> None:
         begun = await move_by_time(land.ground(), name, "set-2")
         tomorrow = land.today + timedelta(days=1)
         assert (begun.step, begun.valid_from, begun.complete) == ("given_up", tomorrow, False)
+        async with land.ground().connect("set-1") as source:
+            assert await hot_days(source, xx) == [land.today], "who has not heard cannot write there either"
         await traffic.more(200)
         land.at(land.today, hour=23, minute=59, second=58)
         await traffic.more(100)
@@ -177,10 +180,7 @@ async def test_days_that_rotation_has_begun_with_stay_until_they_are_archived(la
     await move_by_time(land.ground(), name, "set-2")
     land.at(first + timedelta(days=3), hour=1)
     await land.tables()
-    register = """INSERT INTO day_register (day, xx, state, envelopes, claims, paid_in_fen, claimed_fen, refunded_fen,
-        manifest_sha256) VALUES ($1, $2, $3, 0, 0, 0, 0, 0, $4)"""
-    state = "UPDATE day_register SET state = 'dropped' WHERE xx = $1"
-    await land.on("set-1", register, first, xx, "verified", "00")
+    await land.register("set-1", first, xx, "verified")
     done = await until_final(land, name)
     assert (done.complete, done.left) == (False, [first])
     topology = land.topology
@@ -194,7 +194,7 @@ async def test_days_that_rotation_has_begun_with_stay_until_they_are_archived(la
                 land.ground(), source, by_time.Route(xx, "set-1", "set-2"), first + timedelta(days=1)
             )
     # Its rows go with it, as rotation would have taken them.
-    await land.on("set-1", state, xx)
+    await land.register("set-1", first, xx, "dropped")
     for leaf in by_time.leaves_of(xx, [first]):
         await land.on("set-1", f"DROP TABLE {leaf.name}")
     done = await until_final(land, name)

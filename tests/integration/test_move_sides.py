@@ -1,7 +1,7 @@
 """What stands outside the leaves moves, too: payouts not made yet, stuck ones, what is due, creates half way."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +17,6 @@ from tests.integration.move_fixtures import Land, Traffic, land
 
 __all__ = ["land"]
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
-NEVER_S = 1e9
 
 
 async def intents(land: Land, set_name: str) -> list[set[int]]:
@@ -66,32 +65,19 @@ async def test_payouts_that_wait_are_made_by_the_new_set(land: Land, monkeypatch
 
 async def test_a_create_that_died_before_the_move_is_undone_by_the_new_set(land: Land) -> None:
     """The new SET's sweeper had passed it as somebody else's; it goes back, finds it, and the money returns."""
-    for node in land.nodes.values():
-        node.sweeper._after_s = NEVER_S
-    land.clock.advance(seconds=max(0.0, (datetime.now(UTC) - land.clock.now()).total_seconds()) + 60)
     xx = land.database()
     await land.wallet.deposit("D1", "unlucky", 5_000)
     envelope_id = make_id(land.today, 77, xx * 10 + 3)
     await land.wallet.fund("ab" * 16, "terms", "unlucky", 3_000, envelope_id)
-    await sweep(land, "set-2")
+    await land.sweep("set-2")
     cursors = {name: (await land.on(name, "SELECT after FROM fund_cursor"))[0]["after"] for name in land.dsns}
     assert cursors["set-2"] > cursors["set-1"]
     assert (await move_live(land.ground(), database_name(xx), "set-2")).complete
-    assert await sweep(land, "set-2") == 1
+    assert await land.sweep("set-2") == 1
     report = await land.settled()
     assert report.holds, report.violations
     assert (report.sums.in_flight, report.sums.refunded_fen) == (0, 3_000)
     assert await land.wallet.balance("unlucky") == 5_000
-
-
-async def sweep(land: Land, set_name: str) -> int:
-    """One round, with every fund old enough."""
-    sweeper = land.nodes[set_name].sweeper
-    sweeper._after_s = 0
-    try:
-        return (await sweeper.run_once()).undone
-    finally:
-        sweeper._after_s = NEVER_S
 
 
 async def test_what_is_due_is_closed_by_the_new_set(land: Land) -> None:

@@ -1,0 +1,97 @@
+"""`hongbao rotate drill`: the whole cycle of a day on a scratch stack, with the figures that a DBA plans by."""
+
+import asyncio
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from cluster.access import find
+from cluster.account import server_account
+from cluster.config import StackConfig
+from cluster.stack import Stack
+from loadtest.drill.stages import QUICK, Drill, Size, run
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What a figure must be: at most, or at least; None: only told."""
+
+    what: str
+    most: float | None = None
+    least: float | None = None
+
+    def holds(self, value: float) -> bool:
+        """Say whether it is reached."""
+        return (self.most is None or value <= self.most) and (self.least is None or value >= self.least)
+
+
+BARS: Final[dict[str, Bar]] = {
+    "load_s": Bar("making the past day, s"),
+    "prove_and_fence_s": Bar("prove, fence, prove again, s"),
+    "detach_s": Bar("detach and move all tables of a day, s", most=1.0),
+    "detach_with_reader_s": Bar("the same with a reader in the way for 0.8 s, s"),
+    "calm_p999_ms": Bar("opens of today before, p99.9, ms"),
+    "stall_p999_ms": Bar("opens of today meanwhile, p99.9, ms", most=50.0),
+    "stall_most_ms": Bar("the slowest of them, ms"),
+    "export_per_s": Bar("export, claims/s", least=100_000),
+    "verify_per_s": Bar("verify by reading back, claims/s", least=100_000),
+    "bytes_per_claim": Bar("Parquet, bytes a claim", most=25.0),
+    "cold_read_ms": Bar("detail of an archived envelope, median, ms", most=100.0),
+    "cold_read_most_ms": Bar("the slowest of 50, ms"),
+    "move_opens_per_s": Bar("opens/s during both moves"),
+    "move_failed": Bar("opens failed during a move by time and a live one", most=0),
+    "live_move_stall_s": Bar("stall of the live move, s", most=2.0),
+    "audit_violations": Bar("violations in the audit at the end", most=0),
+    "audit_s": Bar("the audit, s"),
+}
+
+
+def drill(*, quick: bool) -> dict[str, Any]:
+    """Run it in a folder of its own, which is gone afterwards; returns figures, failures and whether all holds."""
+    size = QUICK if quick else Size()
+    folder = Path(tempfile.mkdtemp(prefix="hongbao-drill-"))
+    folder.chmod(0o711 if server_account().drop else 0o700)
+    try:
+        done = asyncio.run(_drill(folder, size))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    missing = [name for name in BARS if name not in done.figures]
+    missed = [name for name, value in done.figures.items() if name in BARS and not BARS[name].holds(value)]
+    return {
+        **done.figures,
+        "quick": quick,
+        "claims": size.claims,
+        "slots_per_set": size.slots // 2,
+        "missed": missed,
+        "failures": done.failures,
+        "holds": not (missing or missed or done.failures),
+    }
+
+
+async def _drill(folder: Path, size: Size) -> Drill:
+    console = Console(stderr=True)
+    config = StackConfig(data=folder / "data", port=0, sets=2, servers=1, slots=size.slots, say=lambda _: None)
+    with console.status("starting a stack") as status:
+        async with Stack(config):
+            done = Drill(find(config.data), size, folder, status.update)
+            await run(done)
+            return done
+
+
+def show(found: dict[str, Any], console: Console) -> None:
+    """Print the figures beside their bars, then what failed."""
+    table = Table("figure", "seen", "bar", "holds")
+    for name, bar in BARS.items():
+        if name not in found:
+            continue
+        limit = f"≤ {bar.most:,g}" if bar.most is not None else f"≥ {bar.least:,g}" if bar.least is not None else ""
+        verdict = ("yes" if bar.holds(found[name]) else "no") if limit else ""
+        table.add_row(bar.what, f"{found[name]:,}", limit, verdict)
+    console.print(table)
+    for one in found["failures"]:
+        console.print(f"[red]fails[/red] {one}")
