@@ -20,11 +20,11 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
+from archive.keeper import Keeper
 from archive.place import Archive  # noqa: TC001 - plain imports everywhere
 from audit.proof import AuditTarget, audit
 from audit.report import Violation
 from cluster import roles
-from cluster.archiving import Archiving
 from envelope.errors import Refused
 from envelope.split import Split, amounts
 from rotation.register import Operator
@@ -234,7 +234,7 @@ class OldDays:
 
     @property
     def rotation(self) -> Rotation:
-        archive = Archiving(self.real) if self.real else self.archive
+        archive = Keeper(self.real) if self.real else self.archive
         return Rotation(self.target, self.clock, archive)
 
     async def run(self, day: date = DAY, today: date = TODAY) -> dict[int, str]:
