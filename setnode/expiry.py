@@ -16,6 +16,7 @@ from runtime import logs, metrics, postgres
 from runtime.clock import Clock, from_ms
 from setnode import queries
 from setnode.limits import SERVICE_PATIENCE_S
+from setnode.parts import parts_of
 from setnode.registry import Registry
 from setnode.request import Ask, LocalPeer, Request
 
@@ -128,8 +129,12 @@ class Expiry:
     async def _forget(self, due: dict[int, datetime], envelope_ids: Sequence[int]) -> set[int]:
         if not envelope_ids:
             return set()
-        rows = await self._fetch(_FORGET, envelope_ids, [due[envelope_id] for envelope_id in envelope_ids])
-        return {row["envelope_id"] for row in rows}
+        forgotten: set[int] = set()
+        for part in parts_of(envelope_ids):
+            ids = [envelope_ids[position] for position in part.positions]
+            rows = await self._fetch(_FORGET, ids, [due[one] for one in ids], part.slots, part.low, part.end)
+            forgotten.update(row["envelope_id"] for row in rows)
+        return forgotten
 
     async def _fetch(self, query: str, *args: Any) -> list[Any]:
         return list(

@@ -26,13 +26,15 @@ from setnode.limits import (
     PAY_WORKERS,
     SERVICE_PATIENCE_S,
 )
+from setnode.parts import parts_of
 from wire.messages import Pay, PayKind
 from wire.orders import payout_order
 from wire.wallet import Order, WalletClient
 
 _PICK = queries.read("pick_payouts")
 _READ = queries.read("read_payouts")
-_STUCK = queries.read("stuck_fen")
+_CLAIMS = queries.read("read_claims")
+_STUCK = "SELECT envelope_id, seq FROM payout_stuck"
 _FINISH = queries.read("finish_payouts")
 READ_EVERY_S = 2.0
 READ_BATCHES = 200
@@ -122,8 +124,8 @@ class Payouts:
             self._overflow = True
             raise
         bundles: dict[int, Bundle] = {}
-        for row in rows:
-            bundle = bundles.setdefault(row["batch_id"], Bundle(row["batch_id"], [], [], time.monotonic()))
+        for batch_id, row in rows:
+            bundle = bundles.setdefault(batch_id, Bundle(batch_id, [], [], time.monotonic()))
             kind = PayKind.CLAIM if row["user_id"] else PayKind.REFUND
             order_no = payout_order(row["envelope_id"], row["seq"])
             bundle.orders.append(Order(order_no, kind, row["receiver"], row["amount_fen"], row["envelope_id"]))
@@ -238,9 +240,22 @@ class Payouts:
         self._held.difference_update(bundle.batch_id for bundle in bundles)
 
 
-async def _look(connection: Any, again: Sequence[int], *args: Any) -> tuple[int, int, list[Any]]:
-    """Return what is stuck, in fen, how many intents were picked, and the claims of these and of those in `again`."""
-    stuck_fen = await connection.fetchval(_STUCK)
+async def _look(connection: Any, again: Sequence[int], *args: Any) -> tuple[int, int, list[tuple[int, Any]]]:
+    """Return what is stuck, in fen, how many intents were picked, and (batch, claim) of these and those in `again`."""
+    stuck = await _claims_of(connection, await connection.fetch(_STUCK))
     picked = await connection.fetch(_PICK, *args)
     batch_ids = [*(row["batch_id"] for row in picked), *again]
-    return stuck_fen, len(picked), await connection.fetch(_READ, batch_ids) if batch_ids else []
+    named = await connection.fetch(_READ, batch_ids) if batch_ids else []
+    claims = [(row["batch_id"], claim) for row, claim in await _claims_of(connection, named)]
+    return sum(claim["amount_fen"] for _, claim in stuck), len(picked), claims
+
+
+async def _claims_of(connection: Any, named: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Return (row of `named`, its claim) of those whose claim stands, in the order of `named` (envelope and seq)."""
+    found: list[tuple[int, Any]] = []
+    for part in parts_of(row["envelope_id"] for row in named):
+        rows = [named[position] for position in part.positions]
+        columns = [row["envelope_id"] for row in rows], [row["seq"] for row in rows]
+        claims = await connection.fetch(_CLAIMS, *columns, part.slots, part.low, part.end)
+        found += [(part.positions[claim["n"] - 1], claim) for claim in claims]
+    return [(named[position], claim) for position, claim in sorted(found, key=lambda one: one[0])]

@@ -281,8 +281,8 @@ _SESSIONS: dict[str, dict[str, str]] = {
     # Constants at planning time: all partitions but one are pruned before they are opened.
     "load": {"plan_cache_mode": "force_custom_plan"},
     "fetch": {"plan_cache_mode": "force_custom_plan"},
-    "payout": {},
-    "expiry": {},
+    "payout": {"plan_cache_mode": "force_custom_plan"},
+    "expiry": {"plan_cache_mode": "force_custom_plan"},
     "sweep": {},
     "listen": {},
     "cold": {"plan_cache_mode": "force_custom_plan"},

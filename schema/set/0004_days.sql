@@ -73,17 +73,27 @@ RETURNS TABLE (relation oid, leaf boolean, stands_in name) LANGUAGE sql STABLE A
         'db_' || lpad(of_xx::text, 2, '0'), 'cold_' || lpad(of_xx::text, 2, '0') || to_char(of_day, '_YYYYMMDD'))
 $$;
 
--- What must hold for a database and day from `closed` on: all its tables stand, and nobody can write them.
-CREATE FUNCTION prove_fenced(said day_register) RETURNS void LANGUAGE plpgsql AS $$
+-- What must hold for a database and day from `closed` on: all its tables stand, and nobody can write them. From `detached`
+-- on: the day no longer hangs under the hot tables, not even half, and its leaves are out of the way of next month's.
+CREATE FUNCTION prove_stands(said day_register) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    cold name := format('cold_%s_%s', lpad(said.xx::text, 2, '0'), to_char(said.day, 'YYYYMMDD'));
+    found record;
 BEGIN
-    IF (SELECT count(*) FROM day_relations(said.day, said.xx)) <> 24 THEN
+    SELECT count(*) AS relations, count(*) FILTER (WHERE r.leaf AND r.stands_in = cold) AS away,
+        count(*) FILTER (WHERE EXISTS (
+            SELECT FROM pg_trigger t WHERE t.tgrelid = r.relation AND t.tgname = 'day_fence' AND t.tgenabled = 'A'
+                AND t.tgfoid = 'public.refuse_closed_day()'::regprocedure)) AS fenced,
+        count(*) FILTER (WHERE NOT r.leaf AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = r.relation)) AS hot
+    INTO found FROM day_relations(said.day, said.xx) r;
+    IF found.relations <> 24 THEN
         PERFORM refuse_state(said.day, said.xx, said.state, 'its 3 day tables and 21 leaves are not all there');
-    END IF;
-    PERFORM FROM day_relations(said.day, said.xx) r WHERE NOT EXISTS (
-        SELECT FROM pg_trigger t WHERE t.tgrelid = r.relation AND t.tgname = 'day_fence' AND t.tgenabled = 'A'
-            AND t.tgfoid = 'public.refuse_closed_day()'::regprocedure);
-    IF FOUND THEN
+    ELSIF found.fenced <> 24 THEN
         PERFORM refuse_state(said.day, said.xx, said.state, 'a table of the day has no fence');
+    ELSIF said.state <> 'closed' AND found.hot > 0 THEN
+        PERFORM refuse_state(said.day, said.xx, said.state, 'the day still belongs to the hot tables');
+    ELSIF said.state <> 'closed' AND found.away <> 21 THEN
+        PERFORM refuse_state(said.day, said.xx, said.state, format('its 21 leaves are not all in %s', cold));
     END IF;
 END $$;
 
@@ -112,22 +122,6 @@ BEGIN
         (said.envelopes, said.claims, said.paid_in_fen::numeric, said.claimed_fen::numeric, said.refunded_fen::numeric)
     THEN
         PERFORM refuse_state(said.day, said.xx, said.state, 'its sums are not those of its rows');
-    END IF;
-END $$;
-
--- … to be `detached`: no longer under the hot tables, not even half, and all leaves out of the way of next month's.
-CREATE FUNCTION prove_detached(said day_register) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    cold text := format('cold_%s_%s', lpad(said.xx::text, 2, '0'), to_char(said.day, 'YYYYMMDD'));
-BEGIN
-    PERFORM FROM day_relations(said.day, said.xx) r JOIN pg_inherits i ON i.inhrelid = r.relation WHERE NOT r.leaf;
-    IF FOUND THEN
-        PERFORM refuse_state(said.day, said.xx, said.state, 'the day still belongs to the hot tables');
-    END IF;
-    IF (SELECT count(*) FILTER (WHERE stands_in = cold) <> 21 OR count(*) <> 21
-        FROM day_relations(said.day, said.xx) WHERE leaf)
-    THEN
-        PERFORM refuse_state(said.day, said.xx, said.state, format('its 21 leaves are not all in %s', cold));
     END IF;
 END $$;
 
@@ -183,12 +177,10 @@ BEGIN
         IF said.state = 'dropped' THEN
             PERFORM prove_dropped(said);
         ELSE
-            PERFORM prove_fenced(said);
+            PERFORM prove_stands(said);
         END IF;
         IF said.state = 'closed' THEN
             PERFORM prove_closed(said);
-        ELSIF said.state = 'detached' THEN
-            PERFORM prove_detached(said);
         END IF;
     END LOOP;
     RETURN NULL;

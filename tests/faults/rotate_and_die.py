@@ -11,13 +11,15 @@ import time
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+from archive.keeper import Keeper
+from archive.place import Archive
 from rotation import crash
 from rotation.drop import drop_day
 from rotation.register import Operator
 from rotation.steps import Rotation
 from rotation.target import RotationTarget
 from runtime.clock import ManualClock
-from tests.integration.rotation_fixtures import FileArchive
+from tests.integration.rotation_fixtures import ARCHIVE_KEY
 
 REACHED = 9
 
@@ -26,7 +28,7 @@ async def main(told: dict) -> None:
     day, today = date.fromisoformat(told["day"]), date.fromisoformat(told["today"])
     target = RotationTarget("set-1", told["dsn"], told["wallet_dsn"], lambda _: told["databases"])
     clock = ManualClock(datetime(today.year, today.month, today.day, tzinfo=UTC))
-    rotation = Rotation(target, clock, FileArchive(Path(told["folder"])))
+    rotation = Rotation(target, clock, Keeper(Archive(Path(told["folder"]), ARCHIVE_KEY)))
     by = Operator("killed", "to be killed")
 
     passed: list[tuple[str, float]] = []

@@ -3,11 +3,13 @@
 import asyncio
 import json
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import asyncpg
 import pytest
 
+from archive.place import Archive
 from envelope.errors import Refused, Unavailable
 from rotation import crash, steps
 from rotation import detach as detaching
@@ -15,14 +17,22 @@ from rotation.crash import Point
 from rotation.drop import drop_day
 from rotation.exclusive import alone
 from schema.day_tables import DayTables
+from tests.conftest import Databases
 from tests.faults.rotate_and_die import REACHED
-from tests.integration.rotation_fixtures import BY, DAY, NEXT, TODAY, XXS, OldDays, old_days
+from tests.integration.rotation_fixtures import ARCHIVE_KEY, BY, DAY, NEXT, TODAY, XXS, OldDays, books, old_days_of
 
-__all__ = ["old_days"]
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
 DROPPING = (Point.DROP_CHECKED, Point.DROPPING, Point.DROPPED_ONE)
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+async def old_days(databases: Databases, tmp_path: Path) -> AsyncIterator[OldDays]:
+    """Days as elsewhere, with the archive that is used in earnest."""
+    async with old_days_of(databases, tmp_path, books()) as one:
+        one.real = Archive(tmp_path, ARCHIVE_KEY)
+        yield one
 
 
 async def killed_at(old_days: OldDays, point: Point, *, drop: bool = False) -> int:
@@ -62,6 +72,7 @@ async def test_killed_at_every_point_the_next_run_finishes(old_days: OldDays, po
     await drop_day(old_days.rotation, DAY, TODAY, BY, retention_days=0)
     assert await old_days.states() == {0: "dropped", 1: "dropped"}
     assert await nothing_left(old_days)
+    assert await old_days.violations() == []
 
 
 async def nothing_left(old_days: OldDays) -> bool:

@@ -121,8 +121,7 @@ async def test_opens_of_other_days_go_on_while_a_day_is_taken_out(
             sys.stdout.write(f"  {name:28} {end - start:5.2f} s  {json.dumps(openers.between(start, end))}\n")
     assert openers.results == {"opened"}
     assert [tuple(row) for row in states] == [("verified", 10)]
-    old = f"{day:%y%m%d}"
-    assert [one for one in report.violations if one.subject[:6] != old] == []
+    assert report.violations == []
 
 
 async def rotate(town: Town, databases: Databases, folder: Path, day: str, today: str) -> dict[str, Any]:

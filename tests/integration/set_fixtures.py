@@ -175,7 +175,7 @@ def told(values: list[Any]) -> dict[str, Any]:
 
 async def build_set(dsn: str) -> None:
     await migrate_set(dsn)
-    await DayTables(dsn, range(10)).ensure(business_date(datetime.now(UTC)), ahead_days=1)
+    await DayTables(dsn, range(10)).ensure(business_date(datetime.now(UTC)), ahead_days=2)
 
 
 @contextlib.asynccontextmanager

@@ -197,7 +197,7 @@ async def test_no_leaf_has_a_toast_table(tables):
     leaves = await tables.as_role(
         "postgres", "SELECT count(*) AS n FROM pg_class c WHERE relnamespace = 'db_00'::regnamespace AND relkind = 'r'"
     )
-    assert (list(rows), leaves[0]["n"]) == ([], 2 * 21)
+    assert (list(rows), leaves[0]["n"]) == ([], 3 * 21)
 
 
 @pytest.fixture
