@@ -81,7 +81,7 @@ class Details:
 
     def _engine(self) -> "duckdb.DuckDBPyConnection":
         if self._duck is None:
-            duck = engine.connect(memory_mb=MEMORY_MB, threads=1)
+            duck = engine.connect(memory_mb=MEMORY_MB, threads=engine.IN_ORDER)
             duck.execute(f"SET allowed_directories = [{engine.quoted(self._archive.absolute())}]")
             engine.confine(duck, ())
             self._duck = duck

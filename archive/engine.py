@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envelope.errors import Refused
+from envelope.errors import InvariantBroken, Refused
 
 if TYPE_CHECKING:
     import duckdb
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MEMORY_MB = 128
 """With Python and DuckDB's code itself an export stays under 300 MB."""
 THREADS = 2
+IN_ORDER = 1
+"""Threads for reading rows in order: with more, what is ahead of a slow reader is kept, and fills the memory."""
 
 
 def connect(
@@ -56,12 +58,18 @@ def quoted(text: object) -> str:
 
 @contextlib.contextmanager
 def reading(where: object) -> Iterator[None]:
-    """Raise Refused `archive_corrupt` for whatever DuckDB cannot read of `where`."""
-    import duckdb  # noqa: PLC0415 - see connect
+    """Raise Refused `archive_corrupt` for whatever DuckDB cannot read of `where`.
 
+    That it needs too much memory is our fault, not the archive's: InvariantBroken.
+    """
     try:
         yield
-    except duckdb.Error as error:
+    except Exception as error:
+        fault = fault_of(error)
+        if fault is None:
+            raise
+        if fault is Fault.MEMORY:
+            raise InvariantBroken("archive_in_bounded_memory", f"{where}: {first_line(error)}") from error
         raise Refused("archive_corrupt", f"{where} cannot be read: {first_line(error)}") from error
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive import engine
 from archive.place import not_written
-from archive.tables import ROW_GROUP, Table, canonical_in_duckdb
+from archive.tables import Table, canonical_in_duckdb
 from envelope.errors import Refused
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ async def digest_of(path: Path, table: Table, duck: "duckdb.DuckDBPyConnection",
 def _write_parquet(duck: "duckdb.DuckDBPyConnection", table: Table, out: int, path: Path) -> None:
     columns = ", ".join(f"'{name}': '{form.value}'" for name, form in table.columns.items())
     source = f"read_csv('/dev/fd/{out}', {_CSV}, allow_quoted_nulls = false, parallel = false, columns = {{{columns}}})"
-    options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP}, USE_TMP_FILE false"
+    options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {table.row_group}, USE_TMP_FILE false"
     try:
         duck.execute(f"COPY (SELECT * FROM {source}) TO {engine.quoted(path)} ({options})")  # noqa: S608 - our names
     finally:

@@ -79,7 +79,7 @@ async def reread(
     `digest` is what the register names, None where nobody can be asked. Raises Refused as `verify_database`.
     """
     found = await trusted(folder, key, xx=xx, day=day, digest=digest)
-    duck = await asyncio.to_thread(engine.connect)
+    duck = await asyncio.to_thread(engine.connect, threads=engine.IN_ORDER)
     try:
         for table in TABLES:
             path = place.folder_of(folder, xx=xx, day=day) / table.file
@@ -97,7 +97,7 @@ async def load(
 
     Raises Refused `archive_corrupt` when the rows are not those that were exported.
     """
-    duck = await asyncio.to_thread(engine.connect)
+    duck = await asyncio.to_thread(engine.connect, threads=engine.IN_ORDER)
     try:
         for table in TABLES:
             name = table.kind.value

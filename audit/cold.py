@@ -40,7 +40,7 @@ async def rows_of(stack: AsyncExitStack, connection: Any, piece: Piece, archive:
         raise Refused("archive_missing", "it is dropped, and the audit was given no archive")
     digest = piece.standings[piece.xx].manifest_sha256
     await asyncio.to_thread(place.believed, archive, xx=piece.xx, day=piece.day, digest=digest)
-    duck = await asyncio.to_thread(engine.connect)
+    duck = await asyncio.to_thread(engine.connect, threads=engine.IN_ORDER)
     stack.callback(duck.close)
     where = place.folder_of(archive.folder, xx=piece.xx, day=piece.day)
     return Rows(stream.headers(duck, where), stream.claims(duck, where))
