@@ -18,7 +18,8 @@ from setnode.limits import ENVELOPE_WEIGHT, LIVE_SHARES
 
 SEEN = Measured(
     cores=2, fixed_ms=2.0, per_row_us=15.0, most=2_000, spreads=[(1, [1.0])], opens_per_second=50_000.0,
-    gateway_us=50.0, setnode_us=20.0, postgres_us=20.0, wallet_us=20.0, credits_per_second=30_000.0, wal_per_claim=300.0,
+    gateway_us=50.0, setnode_us=20.0, postgres_us=20.0, wallet_us=20.0, credits_per_second=30_000.0,
+    wal_per_claim=300.0,
     disk_per_claim=250.0, disk_per_envelope=500.0, envelope_bytes=1_000.0, share_bytes=100.0, request_bytes=250.0,
 )  # fmt: skip
 RECORD = Load(peak=760_000, daily=14.2e9, shares=5, retention_days=3, target=0.5)
