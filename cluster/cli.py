@@ -28,8 +28,8 @@ COMMANDS = {
     },
     "Operate": {
         "payout": "show payouts that are stuck, and drive them again",
-        "dba": "what a SET's database costs, holds and is slow at; drain a server, pause a SET",
-        "backup": "copy a SET with its log, and bring it back to any instant",
+        "dba": "what a SET costs, holds and is slow at; drain, pause",
+        "backup": "copy a SET with its log; bring back any instant",
         "topology": "which SET holds which database; move one",
         "rotate": "take past days out of the hot tables, by proof",
         "archive": "what is stored cold: list it, verify it, put a date back",

@@ -23,6 +23,7 @@ class StackConfig:
     """`gateways` listen on `port`, port + 1, …: each has its own /readyz and /metrics. Port 0: free ones.
 
     `slots` counts for a first start alone: they are part of every ID and so for ever; a hundred make it quick.
+    `rotate`: ordinary days leave the hot tables by themselves (a drill wants to do it itself).
     `modules` names what `python -m` runs for each kind of process; `env` goes to all of them.
     """
 
@@ -33,6 +34,7 @@ class StackConfig:
     host: str = "127.0.0.1"
     port: int = 8080
     slots: int = 100
+    rotate: bool = True
     modules: Mapping[str, str] = field(
         default_factory=lambda: {"wallet": "wallet", "setnode": "setnode", "gateway": "gateway"}
     )

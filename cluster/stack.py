@@ -16,6 +16,7 @@ from cluster.parts import Part
 from cluster.plan import WALLET, Plan, Servers, check_gateway_ports, kind_of, plan_servers
 from cluster.postgres import Postgres
 from cluster.record import PartRecord, Record
+from cluster.rotating import Rotating
 from cluster.services import Service  # noqa: TC001 - plain imports everywhere
 from cluster.supervisor import Supervisor
 from cluster.topologyfile import write_topology
@@ -37,6 +38,7 @@ class Stack:
         self._gateways: list[Service] = []
         self._supervisor: Supervisor | None = None
         self._day_tables: DayTablesAhead | None = None
+        self._rotating: Rotating | None = None
 
     async def __aenter__(self) -> Self:
         """Start everything."""
@@ -100,12 +102,26 @@ class Stack:
         self._write_topology(self._plan, self._servers)
         owners = {name: self.postgres(name).dsn(roles.OWNER, roles.DATABASE) for name in self.config.set_names()}
         self._day_tables = DayTablesAhead(self.folder.topology, owners, self.config.say)
-        await self._day_tables.today()
+        occupied = await self._make_today(self._day_tables)
         await self._start_services(self._plan, self._servers)
         self._supervisor = Supervisor(self._parts(), self.config.say, self._record)
         self._supervisor.start()
         self._day_tables.start()
         self._record()
+        if self.config.rotate:
+            self._rotating = Rotating(self.folder.path, self.config.say)
+            self._rotating.start(at_once=occupied)
+
+    async def _make_today(self, tables: DayTablesAhead) -> bool:
+        """Make today's tables; returns whether they must wait for an old day that still has their names."""
+        try:
+            await tables.today()
+        except Refused as refusal:
+            if refusal.code != "day_table_occupied":
+                raise
+            self.config.say(f"{refusal.detail}; everything else starts, creates of today are refused until then")
+            return True
+        return False
 
     async def _start_memcached(self) -> None:
         if self._servers is not None:
@@ -137,6 +153,8 @@ class Stack:
         await _together(*(one.start() for one in (self._wallet, *self._setnodes, *self._gateways)))
 
     async def _stop(self) -> None:
+        if self._rotating is not None:
+            await self._rotating.stop()
         if self._day_tables is not None:
             await self._day_tables.stop()
         if self._supervisor is not None:

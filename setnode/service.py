@@ -43,7 +43,7 @@ from setnode.registry import Registry
 from setnode.rivals import Rivals
 from setnode.room import Room
 from setnode.sweeper import Sweeper
-from sharding.ids import business_date, day_of
+from sharding.ids import day_of
 from sharding.topology import Topology, TopologyFile
 from wire.link import Link
 from wire.server import add_link
@@ -199,7 +199,6 @@ class Setnode:
 
     def _require(self) -> None:
         self.readiness.require("database", lambda: bool(self.days))
-        self.readiness.require("day tables of today", lambda: self._today() in self.days)
         self.readiness.require("wallet", lambda: self.wallet_link.up)
 
     async def _drain(self) -> None:
@@ -271,9 +270,6 @@ class Setnode:
         _waiting.set(self.registry.statistics()["waiting"])
         _payouts_held.set(self.payouts.held)
         _unreconciled.set(self.payouts.unpaid_fen + self.payouts.stuck_fen)
-
-    def _today(self) -> date:
-        return business_date(self.clock.now(), self.topology.zone)
 
 
 _SESSIONS: dict[str, dict[str, str]] = {

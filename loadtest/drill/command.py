@@ -75,7 +75,9 @@ def drill(*, quick: bool) -> dict[str, Any]:
 
 async def _drill(folder: Path, size: Size) -> Drill:
     console = Console(stderr=True)
-    config = StackConfig(data=folder / "data", port=0, sets=2, servers=1, slots=size.slots, say=lambda _: None)
+    config = StackConfig(
+        data=folder / "data", port=0, sets=2, servers=1, slots=size.slots, rotate=False, say=lambda _: None
+    )
     with console.status("starting a stack") as status:
         async with Stack(config):
             done = Drill(find(config.data), size, folder, status.update)

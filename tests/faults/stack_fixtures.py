@@ -46,7 +46,7 @@ class Running:
 @contextlib.asynccontextmanager
 async def running_stack(data: Path, **config: Any) -> AsyncIterator[Running]:
     """Start everything on any free port; stop it at the end."""
-    async with Stack(StackConfig(data=data, port=0, **config)) as stack:
+    async with Stack(StackConfig(data=data, port=0, **{"rotate": False, **config})) as stack:
         yield Running(stack, find(data), data)
 
 
