@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from datetime import date
+from datetime import date  # noqa: TC003 - plain imports everywhere
 from pathlib import Path
 from typing import Any, TypeVar
 
