@@ -40,10 +40,13 @@ from schema import names
 from schema.day_tables import AHEAD_DAYS, DayTables, known_days
 from schema.names import Kind
 from sharding.slots import database_name
+from upkeep.look import look
 
 SET = "set-1"
 AGO_DAYS = 9
 """Old enough to be an ordinary day, and no name of it is that of a day made ahead."""
+MORE_DAYS = 10
+"""Of the layout, built to see what a month of it takes."""
 READER_S = 0.8
 """How long somebody reads the day on purpose while it is to be detached: four times what a lock is waited for."""
 CONNECTIONS = 64
@@ -194,6 +197,19 @@ class Drill:
         self.figures["move_opens_per_s"] = seen["rate"]
         self.figures["live_move_stall_s"] = round(moved.figures["stall_s"], 2)
 
+    async def layout(self) -> None:
+        """Build more days of the layout, and weigh the backends after what they have done."""
+        self.say("building days of the layout")
+        first = self.today + timedelta(days=AHEAD_DAYS + 1)
+        databases = partial(self.access.topology().databases_of, SET)
+        started = time.perf_counter()
+        made = await DayTables(self.owner(), databases).ensure(first, ahead_days=MORE_DAYS - 1)
+        a_day_s = (time.perf_counter() - started) / max(1, len(made))
+        self.figures["build_31_days_s"] = round(a_day_s * 31, 1)
+        found = await look(SET, self.access.set_dsn(SET))
+        weights = [one.memory_bytes / one.connections for one in found.connections if one.memory_bytes]
+        self.figures["backend_mb"] = round(max(weights, default=0) / 1024**2, 1)
+
     async def audit(self) -> None:
         """Prove all of it, hot, moved and archived."""
         self.say("audit")
@@ -301,6 +317,7 @@ async def run(drill: Drill) -> None:
         await drill.store(large, small)
         await drill.let_go(large, small)
         await drill.move()
+        await drill.layout()
         await drill.audit()
     except (HongbaoError, InvariantBroken) as error:
         drill.failures.append(f"{error.code}: {error.detail}")
