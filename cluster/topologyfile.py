@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from envelope.errors import Refused
+from sharding.slots import database_name
 from sharding.topology import ServerSpec, SetSpec, Topology, check_topology, dump, load
 
 Servers = Mapping[str, Sequence[tuple[str, str]]]
@@ -25,9 +26,13 @@ def write_topology(path: Path, servers: Servers, *, memcached: str, wallet_url: 
         topology = Topology(version=1, slots=slots, sets=sets, wallet_url=wallet_url)
     else:
         old = load(path)
-        _same_sets([one.name for one in old.sets], list(servers), path)
+        _check_leaving(old, [one.name for one in sets])
         before = {one.name: one for one in old.sets}
-        sets = tuple(_as_before(one, before[one.name]) for one in sets)
+        # A SET that comes holds nothing until databases are moved to it.
+        sets = tuple(
+            _as_before(one, before[one.name]) if one.name in before else msgspec.structs.replace(one, weight=0)
+            for one in sets
+        )
         topology = msgspec.structs.replace(old, version=old.version + 1, sets=sets, wallet_url=wallet_url)
     check_topology(topology)
     dump(topology, path)
@@ -43,9 +48,13 @@ def _as_before(new: SetSpec, old: SetSpec) -> SetSpec:
     return msgspec.structs.replace(new, servers=servers, weight=old.weight, paused=old.paused)
 
 
-def _same_sets(old: list[str], new: list[str], path: Path) -> None:
-    if sorted(old) != sorted(new):
-        raise Refused(
-            "other_sets",
-            f"{path} has the SETs {', '.join(old)}; the first start fixed their number: start with --sets {len(old)}",
-        )
+def _check_leaving(old: Topology, names: list[str]) -> None:
+    """Refuse to leave out a SET that holds a database on any day."""
+    for one in old.sets:
+        held = old.databases_of(one.name)
+        if one.name not in names and held:
+            raise Refused(
+                "other_sets",
+                f"{one.name} holds {len(held)} databases, {database_name(held[0])} first; start with --sets "
+                f"{len(old.sets)}, or move them away before (topology plan --remove {one.name})",
+            )

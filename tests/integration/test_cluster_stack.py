@@ -14,6 +14,8 @@ from cluster import record
 from cluster.config import StackConfig
 from cluster.stack import Stack
 from envelope.errors import Refused, Unavailable
+from sharding.topology import change, load
+from sharding.topology.changes import successor
 
 pytestmark = pytest.mark.faults
 
@@ -110,13 +112,23 @@ async def test_a_part_that_does_not_start_is_shown_with_its_log(server_folder: P
     assert not any(part.running for part in stack._parts())
 
 
-async def test_other_sets_than_the_data_has_are_refused(server_folder: Path) -> None:
-    """The number of SETs is changed by moving databases, never by an option."""
-    async with Stack(config(server_folder, sets=1, servers=1)):
-        pass
-    with pytest.raises(Refused, match="--sets 1"):
-        async with Stack(config(server_folder, sets=2, servers=1)):
+async def test_a_set_comes_empty_and_goes_empty(server_folder: Path) -> None:
+    """A new SET holds nothing until databases are moved; one that holds some is not left out; an empty one may go."""
+    async with Stack(config(server_folder, sets=1, servers=1)) as stack:
+        before = load(stack.folder.topology)
+    async with Stack(config(server_folder, sets=2, servers=1)) as stack:
+        grown = load(stack.folder.topology)
+    assert [one.weight for one in grown.sets] == [1, 0]
+    assert grown.databases_of("set-1") == before.databases_of("set-1")
+    assert grown.databases_of("set-2") == []
+    assert grown.epoch_of == before.epoch_of
+    change(stack.folder.topology, lambda old: successor(old, pins={"db_03": "set-2"}))
+    with pytest.raises(Refused, match="set-2 holds 1 databases, db_03 first"):
+        async with Stack(config(server_folder, sets=1, servers=1)):
             pass
+    change(stack.folder.topology, lambda old: successor(old, pins={}))
+    async with Stack(config(server_folder, sets=1, servers=1)) as stack:
+        assert [one.name for one in load(stack.folder.topology).sets] == ["set-1"]
 
 
 PARENT = """
