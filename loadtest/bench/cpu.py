@@ -29,6 +29,7 @@ from loadtest.bench import pictures
 from loadtest.bench.cputime import used_s
 from loadtest.bench.figures import Bench, Figures, Row, Section
 from loadtest.openloop.opens import create
+from loadtest.quiet import quiet_stack
 from loadtest.settled import paid_out
 
 NAMES: Final = {
@@ -88,7 +89,7 @@ async def measure(bench: Bench, *, envelopes: int, seconds: int) -> Figures:
     config = StackConfig(data=data, port=0, sets=1, servers=1, env={"BENCH_SAMPLES": str(data / "samples.json")})
     config = replace(config, modules={**config.modules, "setnode": "loadtest.bench.sampled"})
     opens = data / "opens.txt"
-    async with Stack(config) as stack:
+    async with quiet_stack(config) as stack:
         access = find(data)
         bench.say(f"making {envelopes:,} envelopes")
         made = await create(access, envelopes, crowd.SHARES)

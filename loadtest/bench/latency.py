@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from cluster.access import Access, find
 from cluster.config import StackConfig
-from cluster.stack import Stack
 from envelope.errors import InvariantBroken
 from loadtest.bench.figures import Bench, Figures, Row
 from loadtest.canvas import canvas
@@ -26,6 +25,7 @@ from loadtest.histogram import Histogram, merged
 from loadtest.openloop.job import OPEN, Finding, Job, run_job
 from loadtest.openloop.opens import Guests, guests
 from loadtest.proof import all_paid, contradicted, settled
+from loadtest.quiet import quiet_stack
 from loadtest.tally import Tally, Won
 
 SHARES_OF_SATURATION: Final = (0.25, 0.50, 0.75, 0.90)
@@ -75,7 +75,7 @@ async def measure(bench: Bench) -> Figures:
     """Return {"saturation_per_second", "loads": [{"share", "rate", "p50_ms", …, "max_ms", "p99_ms_runs"}]}."""
     size = QUICK if bench.quick else FULL
     folder = await asyncio.to_thread(bench.scratch, "latency")
-    async with Stack(StackConfig(data=folder / "data", port=0, sets=1, servers=1, say=lambda _: None)):
+    async with quiet_stack(StackConfig(data=folder / "data", port=0, sets=1, servers=1, say=lambda _: None)):
         access = find(folder / "data")
         run = Run(access, folder)
         bench.say("warming up")

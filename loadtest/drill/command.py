@@ -13,8 +13,8 @@ from rich.table import Table
 from cluster.access import find
 from cluster.account import server_account
 from cluster.config import StackConfig
-from cluster.stack import Stack
 from loadtest.drill.stages import QUICK, Drill, Size, run
+from loadtest.quiet import quiet_stack
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,9 @@ def drill(*, quick: bool) -> dict[str, Any]:
 
 async def _drill(folder: Path, size: Size) -> Drill:
     console = Console(stderr=True)
-    config = StackConfig(
-        data=folder / "data", port=0, sets=2, servers=1, slots=size.slots, rotate=False, say=lambda _: None
-    )
+    config = StackConfig(data=folder / "data", port=0, sets=2, servers=1, slots=size.slots, say=lambda _: None)
     with console.status("starting a stack") as status:
-        async with Stack(config):
+        async with quiet_stack(config):
             done = Drill(find(config.data), size, folder, status.update)
             await run(done)
             return done

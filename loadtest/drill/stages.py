@@ -37,7 +37,7 @@ from rotation.target import RotationTarget
 from runtime import postgres
 from runtime.clock import SystemClock
 from schema import names
-from schema.day_tables import AHEAD_DAYS, DayTables, known_days
+from schema.day_tables import AHEAD_DAYS, DayTables
 from schema.names import Kind
 from sharding.slots import database_name
 from upkeep.look import look
@@ -98,18 +98,6 @@ class Drill:
             partial(self.access.topology().databases_of, SET),
         )
         return Rotation(target, SystemClock(), Keeper(self.access.archive()))
-
-    async def tables_stand(self) -> None:
-        """Wait until the tables of the coming days are made: that is not what is measured here."""
-        wanted = self.today + timedelta(days=AHEAD_DAYS)
-        for one in self.access.topology().sets:
-            connection = await postgres.connect(self.access.set_dsn(one.name))
-            try:
-                async with asyncio.timeout(300):
-                    while wanted not in await known_days(connection):
-                        await asyncio.sleep(0.5)
-            finally:
-                await connection.close(timeout=postgres.CONNECT_S)
 
     async def load(self) -> tuple[Past, Past]:
         """Make the two past days."""
@@ -311,7 +299,6 @@ class Drill:
 async def run(drill: Drill) -> None:
     """Do all of it. What fails on purpose ends the drill with its sentence among the failures."""
     try:
-        await drill.tables_stand()
         large, small = await drill.load()
         await drill.detach(large, small)
         await drill.store(large, small)

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from cluster.access import find
+from cluster.config import StackConfig
 from loadtest.drill.command import BARS
 from loadtest.drill.stages import Drill, Size, run
-from tests.faults.stack_fixtures import running_stack
+from loadtest.quiet import quiet_stack
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 TINY = Size(claims=2_000, small=400, slots=100, rate=50.0, move_rate=100.0, watch_s=2.0)
@@ -24,8 +26,9 @@ _BY_THE_CLOCK = {
 
 async def test_a_tiny_drill_goes_all_the_way(server_folder: Path) -> None:
     """Loaded, proven, detached, exported, read back, dropped, restored, moved: nothing failed, the audit is clean."""
-    async with running_stack(server_folder / "data", sets=2, servers=1) as running:
-        drill = Drill(running.access, TINY, server_folder, lambda _: None)
+    config = StackConfig(data=server_folder / "data", port=0, sets=2, servers=1, say=lambda _: None)
+    async with quiet_stack(config):
+        drill = Drill(find(config.data), TINY, server_folder, lambda _: None)
         await run(drill)
     assert drill.failures == []
     assert set(drill.figures) == set(BARS)

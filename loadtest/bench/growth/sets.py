@@ -28,6 +28,7 @@ from loadtest.bench import fill
 from loadtest.bench.cputime import used_s
 from loadtest.bench.figures import Bench, Figures
 from loadtest.bench.growth.size import Size
+from loadtest.quiet import quiet_stack
 from loadtest.settled import paid_out
 from runtime.clock import SystemClock
 from sharding.ids import business_date, make_id
@@ -59,7 +60,7 @@ async def measure(bench: Bench, size: Size) -> Figures:
     """Let one to four SETs work, in turn."""
     data = await asyncio.to_thread(bench.scratch, "growth-sets")
     cpu_us: dict[int, list[float]] = {count: [] for count in range(1, SETS + 1)}
-    async with Stack(StackConfig(data=data, port=0, sets=SETS, servers=1)) as stack, _slices(stack) as slices:
+    async with quiet_stack(StackConfig(data=data, port=0, sets=SETS, servers=1)) as stack, _slices(stack) as slices:
         access, senders = find(data), (f"host-{number}" for number in itertools.count())
         bench.say("warming up")
         await _turn(access, slices, senders, size)  # a backend's first touch of every table costs three times an open

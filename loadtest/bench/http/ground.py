@@ -15,6 +15,7 @@ from cluster.services import Service, ServiceSpec
 from cluster.stack import Stack
 from loadtest import crowd, wrk
 from loadtest.openloop import opens
+from loadtest.quiet import quiet_stack
 from loadtest.rival_server import Mode
 from loadtest.rivals.books import Books
 from runtime import postgres
@@ -94,7 +95,7 @@ class Ground:
 @contextlib.asynccontextmanager
 async def ground(data: Path, seconds: float) -> AsyncIterator[Ground]:
     """Start a stack of one SET and one server, with a database for the rivals, for the block."""
-    async with Stack(StackConfig(data=data, port=0, sets=1, servers=1)) as stack:
+    async with quiet_stack(StackConfig(data=data, port=0, sets=1, servers=1)) as stack:
         superuser = await postgres.connect(stack.postgres(SET).dsn())
         try:
             await superuser.execute(f"CREATE DATABASE {RIVALS}")
