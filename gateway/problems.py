@@ -123,6 +123,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "database_unavailable": Problem(503, "A database is away", Retry.LATER, _AWAY),
     "archive_unavailable": Problem(503, "The archive of this day is away", Retry.LATER),
     "day_tables_missing": Problem(503, "The tables of this day are missing", Retry.LATER),
+    "clocks_differ": Problem(503, "Two parts do not agree which day it is", Retry.LATER, _AWAY),
     "outcome_unknown": Problem(504, "No answer in time", Retry.REPEAT),
     # Our own fault
     "internal_error": _OURS,

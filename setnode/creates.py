@@ -1,8 +1,8 @@
 """The lane of creates: headers whose money is in escrow wait here to be written together."""
 
 import asyncio
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -10,13 +10,10 @@ from envelope.errors import HongbaoError, Refused, Unavailable
 from envelope.terms import Terms
 from runtime import logs
 from runtime.postgres import is_lost
-from setnode.fences import moved_database, wrong_set
+from setnode.fences import closed_day, moved_database, parted, wrong_set
 from setnode.limits import CREATE_BATCH
-from setnode.store import closed_day, insert_envelopes
+from setnode.store import insert_envelopes
 from sharding.ids import day_of
-from sharding.slots import database_of
-
-_NO_PARTITION = "23514"
 
 _log = logs.get("setnode")
 
@@ -114,34 +111,21 @@ def day_closed(day: date) -> Refused:
     return Refused("day_closed", f"the business day {day} is closed; use a new key, and operators look for the money")
 
 
-def _lacks_tables(error: Exception) -> bool:
-    return getattr(error, "sqlstate", None) == _NO_PARTITION and "partition" in str(error)
-
-
 async def _insert(connection: Any, headers: Sequence[Terms], done: Inserted) -> None:
     """Insert together what goes in together: apart by day, or by database, once Postgres has refused all of it."""
     try:
         done.written.update(await insert_envelopes(connection, headers))
     except Exception as error:
-        ids = [terms.envelope_id for terms in headers]
-        if moved_database(error) is not None:
-            parts, refused = _parted(headers, lambda terms: database_of(terms.slot)), done.moved
-        elif closed_day(error) is not None:
-            parts, refused = _parted(headers, lambda terms: day_of(terms.envelope_id)), done.closed
-        elif _lacks_tables(error):
-            parts, refused = _parted(headers, lambda terms: day_of(terms.envelope_id)), done.without_tables
-        else:
+        parts = parted(headers, error, lambda terms: terms.envelope_id)
+        if parts is None:
             raise
-        if len(parts) == 1:
-            _log.error("creates refused", reason=str(error), creates=len(ids))
-            refused.update(ids)
+        if len(parts) > 1:
+            for group in parts:
+                await _insert(connection, group, done)
             return
-        for group in parts:
-            await _insert(connection, group, done)
-
-
-def _parted(headers: Iterable[Terms], by: Callable[[Terms], object]) -> list[list[Terms]]:
-    parts: dict[object, list[Terms]] = defaultdict(list)
-    for terms in headers:
-        parts[by(terms)].append(terms)
-    return list(parts.values())
+        _log.error("creates refused", reason=str(error), creates=len(headers))
+        if moved_database(error) is not None:
+            refused = done.moved
+        else:
+            refused = done.without_tables if closed_day(error) is None else done.closed
+        refused.update(terms.envelope_id for terms in headers)

@@ -57,6 +57,7 @@ class Creator:
         adopt: Callable[[ClaimLog], None],
         holds: Callable[[int], bool],
         has_tables: Callable[[int], Awaitable[bool]],
+        is_near: Callable[[int], bool],
     ) -> None:
         self._wallet = wallet
         self._lane = lane
@@ -66,6 +67,7 @@ class Creator:
         self._adopt = adopt
         self._holds = holds
         self._has_tables = has_tables
+        self._is_near = is_near
 
     async def create(self, create: Create) -> tuple[bool, dict[str, Any] | int]:
         """Pay in and write the header.
@@ -74,11 +76,16 @@ class Creator:
         nothing is written: that ID is returned, and the same create asked there completes it.
 
         Refused: `insufficient_funds`, `idempotency_key_reused`, `create_undone`. Unavailable: wallet or database away,
-        `wrong_set` (the database is leaving), or `day_tables_missing` (before any money moves, if it is known by
-        then); repeating the call with the same key is always safe and completes what was begun.
+        `wrong_set` (the database is leaving), `clocks_differ` (before any money moves), or `day_tables_missing` (before
+        any money moves, if it is known by then); repeating the call with the same key is always safe and completes what
+        was begun.
         """
-        if not await self._has_tables(create.envelope_ids[0]):
+        first = create.envelope_ids[0]
+        if not await self._has_tables(first):
             raise Unavailable("day_tables_missing", "the tables of this business day are missing; operators know")
+        if not self._is_near(first) and await self._stands(first) is None:
+            # Its day may be proven and leave while the money is on its way. A repeat of what stands is welcome.
+            raise Unavailable("clocks_differ", "gateway and server do not agree which day it is; operators must look")
         replayed, envelope_id = await self._fund(create)
         if not self._holds(envelope_id):
             # The first attempt's ID is the wallet's word, not one of those that were checked at the door; and the

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from datetime import date  # noqa: TC003 - plain imports everywhere
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,7 +43,7 @@ from setnode.registry import Registry
 from setnode.rivals import Rivals
 from setnode.room import Room
 from setnode.sweeper import Sweeper
-from sharding.ids import day_of
+from sharding.ids import business_date, day_of
 from sharding.topology import Topology, TopologyFile
 from wire.link import Link
 from wire.server import add_link
@@ -53,6 +53,8 @@ T = TypeVar("T")
 
 DRAIN_S = 1.5
 """How long a stop waits for what is in flight."""
+
+_A_DAY = timedelta(days=1)
 
 _log = logs.get("setnode")
 _waiting = metrics.gauge("hongbao_mailbox_waiting", "Requests waiting in all mailboxes")
@@ -131,6 +133,7 @@ class Setnode:
             adopt=self.registry.adopt,
             holds=self.holds,
             has_tables=self._has_tables,
+            is_near=self._is_near,
         )
         self.room = Room(self.registry, self.creator, password_key=key, admit=self.holdings.admit)
         self.expiry = Expiry(
@@ -141,6 +144,7 @@ class Setnode:
         )
         self.rivals = Rivals(self._sessions["listen"], self.registry.distrust, self.holdings.reload)
         self.days: set[date] = set()
+        self._today = business_date(self.clock.now())
         self._retiring = False
         self.closed_days: set[date] = set()
         self._looking = asyncio.Lock()
@@ -245,6 +249,13 @@ class Setnode:
         if not self.days:
             raise Unavailable("database_unavailable", "the database does not answer; try again shortly")
         return day in self.days
+
+    def _is_near(self, envelope_id: int) -> bool:
+        """Say whether the envelope's day is today by our own clock, or next to it: clocks differ at midnight."""
+        day = day_of(envelope_id)
+        if abs(day - self._today) > _A_DAY:
+            self._today = business_date(self.clock.now())
+        return abs(day - self._today) <= _A_DAY
 
     async def _read(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
         """Read on the connection that creates and services share, one at a time; raises Unavailable."""

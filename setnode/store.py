@@ -5,7 +5,6 @@ never cancelled. Whoever calls decides what a lost connection means (`runtime.po
 """
 
 from collections.abc import Sequence
-from datetime import date
 from typing import Any, NamedTuple
 
 import asyncpg
@@ -14,6 +13,7 @@ from envelope.terms import Terms
 from runtime.clock import from_ms
 from setnode import queries
 from setnode.batch import COLUMNS, ClaimBatch, Row
+from setnode.fences import closed_day
 from setnode.limits import COPY_FROM
 from sharding.ids import day_of
 
@@ -22,8 +22,6 @@ _BOX = queries.read("box_claims")
 _CONTENDED = queries.read("append_contended")
 _WRONG = queries.read("count_wrong_passwords")
 _INSERT = queries.read("insert_envelopes")
-
-_DAY_CLOSED = "HB001"
 
 Connection = Any
 
@@ -62,13 +60,6 @@ async def append_claims(connection: Connection, batch: ClaimBatch, server: str, 
         if closed_day(error) is None:
             raise
         return await _in_parts(connection, batch, server, foreign)
-
-
-def closed_day(error: BaseException) -> date | None:
-    """Return the business day whose fence refused the write (SQLSTATE HB001), if that is what `error` says."""
-    if getattr(error, "sqlstate", None) != _DAY_CLOSED:
-        return None
-    return date.fromisoformat(getattr(error, "detail", None) or "")
 
 
 async def _in_parts(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from archive.register import read_register
 from envelope.split import SPLIT_VERSION
@@ -19,6 +19,7 @@ from runtime import logs, metrics, postgres
 from runtime.clock import Clock, to_ms
 from schema.day_tables import known_days
 from setnode import queries
+from setnode.fences import parted
 from setnode.limits import SERVICE_PATIENCE_S, SWEEP_AFTER_S
 from sharding.ids import day_of, slot_of
 from sharding.slots import database_of
@@ -30,7 +31,7 @@ _UNLOCK = "SELECT pg_advisory_unlock(hashtext('hongbao_sweeper'))"
 
 _log = logs.get("setnode")
 _undone = metrics.counter("hongbao_creates_undone_total", "Creates that died half way and were refunded")
-
+_behind = metrics.gauge("hongbao_sweeper_behind", "1 if the last round left funds that were old enough, else 0")
 
 Fund = tuple[int, int, str, int]
 """Fund ID, envelope ID, sender, total in fen."""
@@ -44,10 +45,17 @@ class SweepResult:
     undone: int
 
 
+class _Page(NamedTuple):
+    undone: int
+    passed: int
+
+
 class Sweeper:
-    """`run_once` compares one page of funds; one server of the SET at a time does it (advisory lock)."""
+    """`run_once` compares funds page by page; one server of the SET at a time does it (advisory lock)."""
 
     PAGE = 500
+    ROUND_S = 15.0
+    """A round ends after this long, even if it has not caught up: another server may be the SET's sweeper next."""
 
     def __init__(
         self,
@@ -68,55 +76,80 @@ class Sweeper:
         self._round = asyncio.Lock()
 
     async def run_once(self) -> SweepResult:
-        """Compare up to one page of funds that are older than `after_s`. One round at a time."""
+        """Compare all funds that are older than `after_s`, or as many as a round has time for. One round at a time."""
         async with self._round:
             return await self._run_once()
 
     async def _run_once(self) -> SweepResult:
         after = await self._session.patiently(_lock, SERVICE_PATIENCE_S)
+        seen = undone = 0
         if after is None:
-            return SweepResult(0, 0)
+            return SweepResult(seen, undone)
+        loop = asyncio.get_running_loop()
+        over = loop.time() + self.ROUND_S
         try:
-            until_ms = to_ms(self._clock.now() - timedelta(seconds=self._after_s))
-            funds = await self._wallet.funds(after, until_ms, self.PAGE)
-            if not funds:
-                return SweepResult(0, 0)
-            compare = partial(self._compare, funds=funds)
-            return SweepResult(len(funds), await self._session.patiently(compare, SERVICE_PATIENCE_S))
+            more = True
+            while more and loop.time() < over:
+                until_ms = to_ms(self._clock.now() - timedelta(seconds=self._after_s))
+                funds = await self._wallet.funds(after, until_ms, self.PAGE)
+                if not funds:
+                    more = False
+                    break
+                page = await self._session.patiently(partial(self._compare, funds=funds), SERVICE_PATIENCE_S)
+                seen, undone, after = seen + len(funds), undone + page.undone, page.passed
+                if page.passed < funds[-1][0]:
+                    break
+                more = len(funds) == self.PAGE
+            _behind.set(more)
+            return SweepResult(seen, undone)
         finally:
             # A lost connection has lost its lock with it, or will when the server notices.
             if self._session.up:
                 await self._session.patiently(_unlock, SERVICE_PATIENCE_S)
 
-    async def _compare(self, connection: Any, funds: Sequence[Fund]) -> int:
+    async def _compare(self, connection: Any, funds: Sequence[Fund]) -> _Page:
         """Undo those without a header and move the cursor; a part of it that is durable is found done next time."""
         days = await known_days(connection)
         ours = [fund for fund in funds if self._holds(fund[1])]
         # A day in the register was proven: each of its funds has its header, wherever that lies by now.
         proven = await read_register(connection, {day_of(fund[1]) for fund in ours} - days)
         ours = [fund for fund in ours if (day_of(fund[1]), database_of(slot_of(fund[1]))) not in proven]
-        ready = [fund for fund in ours if day_of(fund[1]) in days]
-        undone = await self._undo(connection, ready)
-        await connection.execute("UPDATE fund_cursor SET after = $1 WHERE after < $1", _passed(funds, ours, ready))
-        return undone
+        undone, refused = await self._undo(connection, [fund for fund in ours if day_of(fund[1]) in days])
+        waiting = [*refused, *(fund for fund in ours if day_of(fund[1]) not in days)]
+        passed = _before(waiting) if waiting else funds[-1][0]
+        await connection.execute("UPDATE fund_cursor SET after = $1 WHERE after < $1", passed)
+        return _Page(undone, passed)
 
-    async def _undo(self, connection: Any, funds: Sequence[Fund]) -> int:
+    async def _undo(self, connection: Any, funds: Sequence[Fund]) -> tuple[int, list[Fund]]:
+        """Write headers, closed at once, where there are none; returns how many, and those that a fence keeps out."""
         if not funds:
-            return 0
-        rows = await connection.fetch(
-            _UNDO,
-            [envelope_id for _, envelope_id, _, _ in funds],
-            [user for _, _, user, _ in funds],
-            [total_fen for *_, total_fen in funds],
-            [secrets.token_hex(32) for _ in funds],
-            self._clock.now(),
-            self._server,
-            SPLIT_VERSION,
-        )
+            return 0, []
+        try:
+            rows = await connection.fetch(
+                _UNDO,
+                [envelope_id for _, envelope_id, _, _ in funds],
+                [user for _, _, user, _ in funds],
+                [total_fen for *_, total_fen in funds],
+                [secrets.token_hex(32) for _ in funds],
+                self._clock.now(),
+                self._server,
+                SPLIT_VERSION,
+            )
+        except Exception as error:
+            parts = parted(funds, error, lambda fund: fund[1])
+            if parts is None:
+                raise
+            if len(parts) == 1:
+                return 0, list(funds)
+            undone, refused = 0, list[Fund]()
+            for part in parts:
+                more, left = await self._undo(connection, part)
+                undone, refused = undone + more, refused + left
+            return undone, refused
         for row in rows:
             _log.warning("create undone: it paid in and never came to life", envelope_id=str(row["envelope_id"]))
         _undone.inc(len(rows))
-        return len(rows)
+        return len(rows), []
 
 
 async def _lock(connection: Any) -> int | None:
@@ -130,11 +163,8 @@ async def _unlock(connection: Any) -> None:
     await connection.fetchval(_UNLOCK)
 
 
-def _passed(funds: Sequence[Fund], ours: Sequence[Fund], ready: Sequence[Fund]) -> int:
-    """Return the fund up to which all is settled: one whose day has no tables yet is looked at again, never skipped."""
-    waiting = set(ours) - set(ready)
-    if not waiting:
-        return funds[-1][0]
+def _before(waiting: Sequence[Fund]) -> int:
+    """Return the fund before the first that cannot be settled yet: it is looked at again, never skipped."""
     first = min(waiting)
-    _log.error("paid in, but its day has no tables; nobody can open it or have it back", envelope_id=str(first[1]))
+    _log.error("paid in, but its day has no tables here, or a fence", envelope_id=str(first[1]))
     return first[0] - 1

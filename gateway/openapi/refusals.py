@@ -42,6 +42,7 @@ CREATOR: Final[Codes] = (
         "day_closed",
         "no_free_id",
         "day_tables_missing",
+        "clocks_differ",
     ),
     "order_conflict",
 )

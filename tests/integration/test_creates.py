@@ -14,6 +14,7 @@ from schema.day_tables import DayTables
 from setnode import creates
 from setnode.service import Setnode
 from setnode.store import insert_envelopes
+from setnode.sweeper import Sweeper
 from sharding.ids import business_date, day_of, make_id, serial_of, slot_of
 from tests.integration.set_fixtures import (
     Town,
@@ -186,6 +187,32 @@ async def test_the_sweeper_leaves_a_young_create_alone(town: Town) -> None:
     await create(town, args)
 
 
+async def test_the_sweeper_catches_up_in_one_round(town: Town, monkeypatch) -> None:
+    """However many pages lie between its cursor and a create that died."""
+    await sweep(town)
+    await town.deposit("fay", 5_000)
+    for number in range(4):
+        await create(town, town.create_args("fay", 1_000, 5, f"stands-{number}"))
+    await half(town, town.create_args("fay", 1_000, 5, "died"))
+    monkeypatch.setattr(Sweeper, "PAGE", 2)
+    assert await sweep_once(town) == 1
+
+
+@pytest.mark.parametrize("days", [-3, 3])
+async def test_a_gateway_of_another_day_moves_no_money(town: Town, monkeypatch, days: int) -> None:
+    """Its day may be proven already, or closed before it comes; who repeats what stands is told what stands."""
+    await town.deposit(f"gil{days}", 2_000)
+    day = business_date(town.clock.now()) + timedelta(days=days)
+    args = town.create_args(f"gil{days}", 1_000, 5, f"other-day{days}")
+    args[3] = [make_id(day, serial_of(one), slot_of(one)) for one in args[3]]
+    for node in town.nodes:
+        monkeypatch.setattr(node.creator, "_has_tables", AsyncMock(return_value=True))
+    with pytest.raises(Unavailable, match="clocks_differ") as differ:
+        await create(town, args)
+    assert differ.value.outcome_known
+    assert await town.wallet.balance(f"gil{days}") == 2_000
+
+
 async def test_retry_and_sweeper_at_once_give_one_or_the_other(town: Town) -> None:
     """Twenty races: either an envelope stands and the money is in it, or it was undone and the money is back."""
     alive = 0
@@ -235,12 +262,14 @@ def gathers(town: Town, patch: pytest.MonkeyPatch, number: int) -> list[int]:
     return sizes
 
 
-async def test_a_day_without_tables_takes_no_other_days_creates_with_it(town: Town) -> None:
+async def test_a_day_without_tables_takes_no_other_days_creates_with_it(town: Town, monkeypatch) -> None:
     """Five creates in one batch, two of a day whose tables went after the money: three stand, two are completed later.
 
     Who comes when it is known that there are none hears so before any money moves.
     """
     day = business_date(datetime.now(UTC)) + timedelta(days=20)
+    for node in town.nodes:
+        monkeypatch.setattr(node.creator, "_is_near", lambda _: True)
     good, early = ([town.create_args(f"{name}{n}", 1_000, 5, "mixed") for n in range(3)] for name in ("good", "early"))
     for args in [*good, *early]:
         await town.deposit(args[0], 1_000)
