@@ -9,6 +9,7 @@ of the superuser; `databases.dsn_as(dsn, role)` gives another role's, `databases
 
 import os
 import shutil
+import signal
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -28,6 +29,10 @@ ROLES = ("postgres", roles.OWNER, roles.SETNODE, roles.WALLET, roles.AUDIT)
 CONNECT_S = 10.0
 
 Build = Callable[[str], Awaitable[object]]
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what goes to the background with Ctrl-C ignored, and children inherit that: tests send it to them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
