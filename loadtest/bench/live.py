@@ -42,7 +42,7 @@ def weigh(what: str, count: int) -> float:
     make = _requests(registry, count) if kind == "waiting" else _envelopes(registry, count, OPENED.get(kind, SHARES))
     make(range(1, 100))  # whatever is made once only
     gc.collect()
-    measure = _traced if traced else _resident
+    measure = _traced if traced else resident_bytes
     if traced:
         tracemalloc.start()
     before = measure()
@@ -121,7 +121,8 @@ def _traced() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
-def _resident() -> int:
+def resident_bytes() -> int:
+    """Return the resident set of this process."""
     for line in Path("/proc/self/smaps_rollup").read_text(encoding="utf-8").splitlines():
         if line.startswith("Rss:"):
             return int(line.split()[1]) * 1024

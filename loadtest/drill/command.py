@@ -13,7 +13,8 @@ from rich.table import Table
 from cluster.access import find
 from cluster.account import server_account
 from cluster.config import StackConfig
-from loadtest.drill.stages import QUICK, Drill, Size, run
+from loadtest.drill.ground import QUICK, Drill, Size
+from loadtest.drill.stages import run
 from loadtest.quiet import quiet_stack
 
 
@@ -40,6 +41,7 @@ BARS: Final[dict[str, Bar]] = {
     "stall_most_ms": Bar("the slowest of them, ms"),
     "export_per_s": Bar("export, claims/s", least=100_000),
     "verify_per_s": Bar("verify by reading back, claims/s", least=100_000),
+    "export_mb": Bar("memory of the process that exports and verifies, MB", most=300.0),
     "bytes_per_claim": Bar("Parquet, bytes a claim", most=25.0),
     "cold_read_ms": Bar("detail of an archived envelope, median, ms", most=100.0),
     "cold_read_most_ms": Bar("the slowest of 50, ms"),

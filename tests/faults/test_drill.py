@@ -7,7 +7,8 @@ import pytest
 from cluster.access import find
 from cluster.config import StackConfig
 from loadtest.drill.command import BARS
-from loadtest.drill.stages import Drill, Size, run
+from loadtest.drill.ground import Drill, Size
+from loadtest.drill.stages import run
 from loadtest.quiet import quiet_stack
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
@@ -32,6 +33,6 @@ async def test_a_tiny_drill_goes_all_the_way(server_folder: Path) -> None:
         await run(drill)
     assert drill.failures == []
     assert set(drill.figures) == set(BARS)
-    # So few claims make files that are mostly headers.
-    others = BARS.keys() - _BY_THE_CLOCK - {"bytes_per_claim"}
+    # So few claims make files that are mostly headers; and it is pytest's own process that is weighed here.
+    others = BARS.keys() - _BY_THE_CLOCK - {"bytes_per_claim", "export_mb"}
     assert [name for name in others if not BARS[name].holds(drill.figures[name])] == []
