@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from envelope.claim_log import ClaimLog, Closing
 from envelope.decide import Answer
 from runtime.clock import from_ms
+from setnode.limits import BATCH_ROWS
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,6 +37,11 @@ class ClaimBatch:
 
     def __len__(self) -> int:
         return len(self.claims) + len(self.tries)
+
+    @property
+    def room(self) -> int:
+        """How many more rows it takes."""
+        return BATCH_ROWS - len(self.claims) - len(self.tries)
 
     def mark(self) -> tuple[int, int]:
         """Return how much has been added: claims and wrong tries."""

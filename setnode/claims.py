@@ -13,7 +13,7 @@ from setnode import rivals
 from setnode.actor import Actor
 from setnode.batch import ClaimBatch
 from setnode.fences import moved_database, wrong_set
-from setnode.limits import BATCH_PER_ENVELOPE, BATCH_ROWS, CROWD, HOT_AT, STALE_S
+from setnode.limits import BATCH_PER_ENVELOPE, CROWD, HOT_AT, STALE_S
 from setnode.stage import Phase
 from setnode.store import Written, append_claims
 from sharding.slots import database_of
@@ -50,20 +50,23 @@ class ClaimLane:
     def gather(self, skip: set[int]) -> ClaimBatch | None:
         """Let ready actors decide, in the order in which they lined up, until the batch is full."""
         batch = ClaimBatch(self._clock.now_ms())
+        ready = self._ready
         loop = asyncio.get_running_loop()
         now, oldest, deepest = loop.time(), float("inf"), 0
-        for _ in range(len(self._ready)):
-            if len(batch) >= BATCH_ROWS:
+        for _ in range(len(ready)):
+            room = batch.room
+            if room <= 0:
                 break
-            actor = self._ready.popleft()
-            if actor.phase is not Phase.READY:
+            actor = ready.popleft()
+            mailbox = actor.mailbox
+            if actor.phase is not Phase.READY or not mailbox:
                 continue
             if actor.envelope_id in skip:
                 self._put_off(loop, actor)
                 continue
-            deepest = max(deepest, actor.waiting)
-            oldest = min(oldest, actor.oldest)
-            actor.collect(batch, min(BATCH_PER_ENVELOPE, BATCH_ROWS - len(batch)), now - STALE_S)
+            deepest = max(deepest, len(mailbox))
+            oldest = min(oldest, mailbox[0].arrived)
+            actor.collect(batch, min(BATCH_PER_ENVELOPE, room), now - STALE_S)
         self._signal()
         if not len(batch):
             return None
