@@ -31,7 +31,6 @@ TABLES_PER_DATABASE = 10
 _GRANT = "GRANT SELECT ON {} TO hongbao_setnode, hongbao_audit"
 
 _log = logs.get("schema")
-_ahead = metrics.gauge("hongbao_day_tables_ahead", "Business days ahead of today whose tables are ready")
 _occupied = metrics.counter("hongbao_day_tables_occupied_total", "Days refused: a table still holds an older date")
 
 _KNOWN = """
@@ -78,7 +77,6 @@ class DayTables:
                         _occupied.inc()
                     _log.error("day tables not made", day=str(day), reason=failure.detail)
                     failures.append(failure)
-            _ahead.set(days_ahead(await known_days(connection), today))
             if failures:
                 raise failures[0]
             return made
