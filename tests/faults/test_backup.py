@@ -151,6 +151,22 @@ async def test_the_commands_tell_it_in_words_and_json(server_folder: Path) -> No
         assert "lock slots" in shown.output
 
 
+async def test_a_set_that_is_away_is_told_beside_the_others(server_folder: Path) -> None:
+    """One SET's Postgres is away: the others are looked at, the one has its error, and the exit status is 1."""
+    async with running_stack(server_folder / "data", sets=2, servers=1) as running:
+        running.stack.kill("postgres-set-2", stay_dead=True)
+        words = ["dba", "--data", str(running.data)]
+        done = await asyncio.to_thread(CliRunner().invoke, main, [*words, "--json"])
+        assert done.exit_code == 1
+        one, other = json.loads(done.stdout.splitlines()[-1])["sets"]
+        assert one["catalog"]["leaves"] > 0
+        assert (other["set"], other["code"]) == ("set-2", "database_unavailable")
+        shown = await asyncio.to_thread(CliRunner().invoke, main, words)
+        assert shown.exit_code == 1
+        assert "lock slots" in shown.output
+        assert "away: " in shown.output
+
+
 async def _hongbao(*words: str, data: Path) -> dict[str, object]:
     done = await asyncio.to_thread(CliRunner().invoke, main, [*words, "--data", str(data)])
     assert done.exit_code == 0, done.output
