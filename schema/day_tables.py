@@ -15,6 +15,7 @@ from runtime import logs, metrics, postgres
 from schema import names
 from schema.names import Kind
 from sharding.ids import end_id, first_id
+from sharding.slots import slots_of
 
 AHEAD_DAYS = 10
 """Tables made ahead of today: enough that there is a week between the first failure and the alarm's page."""
@@ -27,7 +28,6 @@ LOCK_TIMEOUT = "2s"
 MAKER_TIMEOUT = "60s"
 """For another maker, who may be making 1,000 slots of three days."""
 _LOCKED = "55P03"
-TABLES_PER_DATABASE = 10
 _GRANT = "GRANT SELECT ON {} TO hongbao_setnode, hongbao_audit"
 
 _log = logs.get("schema")
@@ -166,14 +166,13 @@ def _stands(existing: dict[str, str | None], leaf: str, day_table: str, day: dat
 
 def _leaf_statements(database: int, day: date) -> dict[str, tuple[str, str]]:
     """Return leaf name → (its day table, the statement that makes it) for one database."""
-    first = database * TABLES_PER_DATABASE
-    slots = range(first, first + TABLES_PER_DATABASE)
+    slots = slots_of(database)
     statements: dict[str, tuple[str, str]] = {}
     for kind in (Kind.ENVELOPE, Kind.CLAIM):
         for slot in slots:
             leaf, table = names.leaf(kind, slot, day), names.day_table(kind, day)
             statements[leaf] = (table, f"CREATE TABLE {leaf} PARTITION OF {table} FOR VALUES IN ({slot})")
-    leaf, table = names.leaf(Kind.GUEST, first, day), names.day_table(Kind.GUEST, day)
+    leaf, table = names.leaf(Kind.GUEST, slots[0], day), names.day_table(Kind.GUEST, day)
     listed = ", ".join(map(str, slots))
     statements[leaf] = (table, f"CREATE TABLE {leaf} PARTITION OF {table} FOR VALUES IN ({listed})")
     return statements
