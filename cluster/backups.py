@@ -71,8 +71,8 @@ class Backups:
         """Make a cluster as it was at `until` (None: at the end of the log) under `into`; returns it, running.
 
         The running one is not touched, and the copy follows nobody: see `_recovery`. Raises Refused `no_backup`,
-        `log_has_a_hole`, `log_ends_before`, `log_unreadable`, `folder_taken`, `folder_unreachable`; of one that failed
-        nothing stays under `into` but its log, `restore.log`.
+        `log_has_a_hole`, `log_ends_before`, `log_unreadable`, `folder_taken`, `folder_unreachable`,
+        `folder_unwritable`; of one that failed nothing stays under `into` but its log, `restore.log`.
         """
         base = self.folder.base_for(until)
         # To an instant the replay itself tells: a hole behind it is no reason to refuse, and only the log knows.
@@ -167,7 +167,10 @@ class Backups:
 def _own(into: Path, account: Account) -> Iterator[Path]:
     """Make the folder, or take an empty one as it is, and hold it against another restore."""
     if not into.exists():
-        into.mkdir(parents=True)
+        try:
+            into.mkdir(parents=True)
+        except OSError as error:
+            raise Refused("folder_unwritable", f"cannot make {into} ({error.strerror}); choose another") from error
         into.chmod(0o711 if account.drop else 0o700)
     _check_empty(into)
     if not account.may("-x", into):

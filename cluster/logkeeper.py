@@ -6,6 +6,7 @@ slot is lost, nothing more would be kept. So it makes one try (`--no-loop`), and
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
@@ -22,9 +23,18 @@ MOST_PAUSE_S = 10.0
 SETTLED_S = 10.0
 """A receiver that held for so long had found its server: what ends it is told again, and the pauses begin anew."""
 
-_SLOT = "SELECT wal_status, active FROM pg_replication_slots WHERE slot_name = $1"
+_SLOT = """SELECT s.wal_status, s.active, (pg_current_wal_flush_lsn() - r.flush_lsn)::bigint AS behind_bytes
+FROM pg_replication_slots s LEFT JOIN pg_stat_replication r ON r.pid = s.active_pid WHERE s.slot_name = $1"""
 _SERVER = "SELECT pg_walfile_name(pg_current_wal_flush_lsn())"
 _LOST = "the server has thrown away log that was not received yet; `backup log --anew`, then `backup take`"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the kept log stands, and how much of the server's log is not here; None where nobody is connected."""
+
+    state: LogState
+    behind_bytes: int | None
 
 
 class LogKeeper:
@@ -64,7 +74,7 @@ class LogKeeper:
                 await _wait(stop, min(MOST_PAUSE_S, 0.1 * 2 ** min(attempt, 10)))
                 attempt += 1
 
-    async def state(self) -> LogState:
+    async def standing(self) -> Standing:
         """Say how the kept log stands against the server; raises Refused `not_up` or Unavailable when it is away."""
         connection = await postgres.connect(self._find().dsn)
         try:
@@ -72,8 +82,10 @@ class LogKeeper:
             slot = await connection.fetchrow(_SLOT, SLOT)
         finally:
             await connection.close(timeout=postgres.CONNECT_S)
-        status, connected = (slot["wal_status"], slot["active"]) if slot else (None, False)
-        return log_state(self._folder.newest(), server, status, connected=connected)
+        newest = self._folder.newest()
+        if slot is None:
+            return Standing(log_state(newest, server, None, connected=False), None)
+        return Standing(log_state(newest, server, slot["wal_status"], connected=slot["active"]), slot["behind_bytes"])
 
     async def _try(self, stop: asyncio.Event) -> str:
         """Receive until `stop` or until it ends by itself; returns why."""

@@ -16,7 +16,7 @@ from cluster import roles
 from cluster.access import Access, find
 from cluster.backups import Backups
 from cluster.commands.audit import show as show_audit
-from cluster.logkeeper import LogKeeper
+from cluster.logkeeper import LogKeeper, Standing
 from cluster.pgprograms import Source
 from cluster.reporting import data_option, json_option, report
 from envelope.errors import Refused, Unavailable
@@ -28,13 +28,13 @@ folder_option = click.option(
 
 _TOLD = {
     LogState.NONE: "nobody keeps it; only the copies can be had back",
-    LogState.KEPT: "kept up to now",
+    LogState.KEPT: "kept",
     LogState.AWAY: "[bold]no `backup log` is connected[/]; the server keeps it for a while",
-    LogState.BEHIND: "[bold]received, but behind the server[/]",
+    LogState.BEHIND: "[bold]received too slowly[/]",
     LogState.LOST: "[bold]lost[/]: `backup log --anew`, then `backup take`",
     None: "not compared, the server is away",
 }
-_WELL = {LogState.NONE, LogState.KEPT, None}
+_WELL = {LogState.NONE, LogState.KEPT}
 
 
 @click.group("backup")
@@ -88,14 +88,16 @@ def list_(*, server: str, folder: Path, data: Path | None, as_json: bool) -> Non
         {"path": str(base.path), "taken_at": base.taken_at.isoformat(), "missing": backups.gap_after(base)}
         for base in backups.bases()
     ]
-    state = _state(_keeper(data, server, folder))
+    log = _standing(_keeper(data, server, folder))
 
     def show(console: Console) -> None:
         console.print(_table(found))
-        console.print(f"log: {_TOLD[state]}")
+        behind = "" if log is None or log.behind_bytes is None else f", {log.behind_bytes:,} bytes behind the server"
+        console.print(f"log: {_TOLD[log.state if log else None]}{behind}")
 
-    report({"server": server, "bases": found, "log": state or "unknown"}, as_json=as_json, show=show)
-    sys.exit(1 if state not in _WELL or (found and found[-1]["missing"]) else 0)
+    told = {"log": log.state if log else "unknown", "behind_bytes": log.behind_bytes if log else None}
+    report({"server": server, "bases": found, **told}, as_json=as_json, show=show)
+    sys.exit(1 if (log is not None and log.state not in _WELL) or (found and found[-1]["missing"]) else 0)
 
 
 @command.command("restore")
@@ -130,10 +132,10 @@ async def _receive(keeper: LogKeeper, *, anew: bool) -> None:
     await keeper.receive(stop, anew=anew)
 
 
-def _state(keeper: LogKeeper) -> LogState | None:
+def _standing(keeper: LogKeeper) -> Standing | None:
     """Return how the log stands; None where there is no server to compare it with."""
     try:
-        return asyncio.run(keeper.state())
+        return asyncio.run(keeper.standing())
     except Unavailable:
         return None
     except Refused as refusal:

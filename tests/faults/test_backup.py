@@ -135,7 +135,13 @@ async def test_the_commands_tell_it_in_words_and_json(server_folder: Path) -> No
         taken = await _hongbao("backup", "take", SET, "--folder", folder, "--json", data=running.data)
         listed = await _hongbao("backup", "list", SET, "--folder", folder, "--json", data=running.data)
         assert [base["path"] for base in listed["bases"]] == [taken["path"]]
-        assert listed["log"] == "none"
+        assert (listed["log"], listed["behind_bytes"]) == ("none", None)
+        # Once a log was kept, one that nobody keeps is told.
+        (server_folder / "backups" / SET / "wal" / "000000010000000000000001").touch()
+        words = ["backup", "list", SET, "--folder", folder, "--data", str(running.data)]
+        lost = await asyncio.to_thread(CliRunner().invoke, main, words)
+        assert lost.exit_code == 1
+        assert "--anew" in lost.output
         for words in (
             ["backup", "take", "set-9", "--folder", folder],
             ["backup", "restore", SET, "--folder", folder, "--into", folder, "--until", "yesterday"],

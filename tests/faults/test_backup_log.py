@@ -14,7 +14,7 @@ import pytest
 
 from cluster.account import Account
 from cluster.backups import Backups
-from cluster.logkeeper import LogKeeper
+from cluster.logkeeper import LogKeeper, Standing
 from cluster.pgprograms import Source
 from cluster.postgres import Postgres, PostgresSpec
 from envelope.errors import Refused
@@ -68,12 +68,11 @@ class Keeping:
         self.keeper = LogKeeper(lambda: source(self.server), self.folder, self.said.append)
 
     async def state(self) -> LogState:
-        return await self.keeper.state()
+        return (await self.keeper.standing()).state
 
     async def kept(self) -> bool:
         """Whether all that is committed by now is here, to the byte."""
-        received = "SELECT bool_or(flush_lsn >= pg_current_wal_flush_lsn()) FROM pg_stat_replication"
-        return bool(await self.state() is LogState.KEPT and await sql(self.server, received))
+        return await self.keeper.standing() == Standing(LogState.KEPT, 0)
 
     @asynccontextmanager
     async def on(self, *, anew: bool = False) -> AsyncIterator[None]:
