@@ -1,4 +1,4 @@
-"""What is stored cold (floor 3½): Parquet files of one database and business date, their signed manifest, reading them.
+"""What is stored cold (floor 4): Parquet files of one database and business date, their signed manifest, reading them.
 
 `tables` says which columns an archive has and the one form in which rows travel and are hashed; `place` where an
 archive lies and how it gets there in one step; `manifest` what is signed; `export` writes, `verify` reads back and

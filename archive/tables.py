@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from envelope.errors import Refused
 from schema import names
 from schema.names import Kind
-from sharding.slots import TABLES_PER_DATABASE
+from sharding.slots import slots_of
 
 CLAIMS_TOGETHER = 61_440
 """Rows of a row group of claims: six times the largest envelope, so that a detail reads one (two where it lies across a
@@ -86,11 +86,6 @@ TABLES = (
 
 
 FILES = {table.kind: table.file for table in TABLES}
-
-
-def slots_of(xx: int) -> range:
-    """Return the slots of database `xx`."""
-    return range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)
 
 
 def of_database(xx: int) -> str:

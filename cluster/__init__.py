@@ -1,4 +1,4 @@
-"""Starts and supervises the real parts on one machine, and holds the `hongbao` command (floor 5).
+"""Starts and supervises the real parts on one machine, and holds the `hongbao` command (floor 7).
 
 What lives here: finding and running Postgres and memcached as a user that may run them, the data folder and its
 secrets, the child processes and their supervisor, and `Stack`, which is all of it as one `async with`. Commands

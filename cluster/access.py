@@ -18,13 +18,13 @@ from cluster.commands.token import make_token
 from cluster.keys import Secrets
 from cluster.record import Record
 from envelope.errors import Refused, Unavailable
+from sharding.slots import slots_of
 from sharding.topology import Topology, load
 from wire.link import Link
 from wire.wallet import WalletClient
 
 CONNECT_S = 10.0
 TOKEN_S = 3600.0
-TABLES_PER_DATABASE = 10
 
 
 class Access:
@@ -156,4 +156,4 @@ async def reach(data: Path | None) -> AsyncIterator[Access]:
 
 def _slots(topology: Topology, name: str, day: date | None = None) -> list[int]:
     held = topology.databases_of(name, day)
-    return [slot for xx in held for slot in range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)]
+    return [slot for xx in held for slot in slots_of(xx)]

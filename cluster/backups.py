@@ -1,44 +1,44 @@
-"""Backups of one Postgres of the stack: base copies, the log that follows, and a restore to any instant since.
+"""Backups of one Postgres of the stack: base copies, and a restore to any instant since.
 
-Postgres' own programs do the work: pg_basebackup, pg_verifybackup, pg_receivewal. What lies where is `upkeep.backup`.
+Postgres' own programs do the work; what lies where is `upkeep.backup`, the log is kept by `cluster.logkeeper`.
 """
 
 import asyncio
-import os
+import contextlib
 import shlex
 import shutil
-import signal
-from collections.abc import Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
-from cluster.account import server_account
-from cluster.binaries import find_binaries
-from cluster.child import Child, Command
-from cluster.logfile import LogFile
+from cluster.account import Account
+from cluster.exclusive import held
+from cluster.pgprograms import PgPrograms, Source
 from cluster.postgres import Postgres, PostgresSpec
 from envelope.errors import Refused, Unavailable
 from runtime import postgres
-from upkeep.backup import BackupFolder, Base
+from upkeep.backup import BackupFolder, Base, beginning, position
 
-SLOT = "hongbao_backup"
 COPY_S = 24 * 3600.0
 """A base copy of a terabyte at 20 MB/s; whoever waits less long presses Ctrl-C."""
-SHORT_S = 60.0
-STOP = ((signal.SIGINT, 10.0), (signal.SIGTERM, 5.0))
 FREE_SHARE = 1.2
 """Room that a base copy needs, against what the cluster has now."""
+CUT_BYTES = 8 * 1024**2
+"""The newest segment kept may hold only the end of a record that began before it: replay stops in front of that one.
 
+Most records are smaller than a page; those of DDL over a thousand leaves reach some 100 KB.
+"""
+_OURS = {"restore.lock", "restore.log"}
+"""What a restore that failed leaves: why it did."""
 
-@dataclass(frozen=True)
-class Source:
-    """A running Postgres, by the superuser's DSN, with all passwords of its roles."""
-
-    name: str
-    dsn: str
-    passwords: dict[str, str]
+_FETCH = (
+    'for kept in {folders}; do test -d "$kept" && test -r "$kept" && test -x "$kept" || '
+    '{{ echo "hongbao: cannot read $kept" >&2; exit 126; }}; done; '
+    'for name in "%f" "%f.partial"; do for kept in {folders}; do '
+    'if test -e "$kept/$name"; then cp "$kept/$name" "%p" || exit 126; exit 0; fi; done; done; exit 1'
+)
+"""Postgres takes 1 for the end of the log and opens there; above 125 it stops. So 1 says: not there."""
 
 
 class Backups:
@@ -47,108 +47,95 @@ class Backups:
     def __init__(self, source: Source, root: Path) -> None:
         self.source = source
         self.folder = BackupFolder(root.absolute(), source.name)
-        self._account = server_account()
-        self._binaries = find_binaries(self._account, self.folder.root)
+        self._programs = PgPrograms(self.folder)
 
     async def take(self) -> Base:
-        """Copy the whole cluster while it serves, verify the copy, and let it count. Safe to be killed in."""
-        self._prepare()
-        await self._check_space()
-        unfinished = self.folder.unfinished
-        await asyncio.to_thread(shutil.rmtree, unfinished, ignore_errors=True)
-        words = ["-D", str(unfinished), "--wal-method=stream", "--checkpoint=fast", "--manifest-checksums=SHA256"]
-        await self._run("pg_basebackup", [*self._where(), *words, "--no-password"], COPY_S)
-        await self._run("pg_verifybackup", [str(unfinished)], COPY_S)
-        done = self.folder.seal(datetime.now(UTC))
-        return next(one for one in self.folder.bases() if one.path == done)
+        """Copy the whole cluster while it serves, verify the copy, and let it count. Safe to be killed in.
 
-    async def receive(self, stop: asyncio.Event) -> None:
-        """Keep the log as it is written, until `stop`; what a disk has is never lost. Goes on where it was left.
-
-        A replication slot makes the server keep what we have not got yet, within max_slot_wal_keep_size.
+        Raises Refused `backup_runs` while another process takes one, `disk_full`; Unavailable `backup_failed`.
         """
-        self._prepare()
-        where = ["-D", str(self.folder.wal), *self._where(), "--slot", SLOT, "--no-password"]
-        await self._run("pg_receivewal", [*where, "--create-slot", "--if-not-exists"], SHORT_S)
-        child = self._start("pg_receivewal", [*where, "--synchronous"])
-        stopping, ended = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(child.wait())
-        try:
-            await asyncio.wait({stopping, ended}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopping.cancel()
-            await child.stop(*STOP)
-            await ended
-        if not stop.is_set():
-            raise Unavailable("log_not_received", f"pg_receivewal ended: {self._log.tail(2)}")
+        self._programs.prepare()
+        with held(self.folder.home / "take.lock", self._taken):
+            # Nobody else is at work: what has such a name was left by one who was killed.
+            for left in self.folder.base.glob("*.new"):
+                await asyncio.to_thread(shutil.rmtree, left)
+            await self._check_space()
+            unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", suffix=".new", dir=self.folder.base))
+            self._programs.account.own(unfinished)
+            words = ["-D", str(unfinished), "--wal-method=stream", "--checkpoint=fast", "--manifest-checksums=SHA256"]
+            await self._programs.run("pg_basebackup", words, COPY_S, self.source)
+            await self._programs.run("pg_verifybackup", [str(unfinished)], COPY_S)
+            return self.folder.seal(unfinished, datetime.now(UTC))
 
     async def restore(self, into: Path, until: datetime | None) -> Postgres:
         """Make a cluster as it was at `until` (None: at the end of the log) under `into`; returns it, running.
 
-        The running one is not touched. Raises Refused `no_backup`, `log_has_a_hole`, `log_ends_before`, `folder_taken`.
+        The running one is not touched, and the copy follows nobody: see `_recovery`. Raises Refused `no_backup`,
+        `log_has_a_hole`, `log_ends_before`, `log_unreadable`, `folder_taken`, `folder_unreachable`,
+        `folder_unwritable`; of one that failed nothing stays under `into` but its log, `restore.log`.
         """
         base = self.folder.base_for(until)
-        if (hole := self.folder.gap_after(base)) is not None:
-            raise Refused("log_has_a_hole", f"{self.folder.wal} lacks {hole}; only a newer base copy helps: take one")
-        target = into.absolute() / "postgres" / self.source.name
-        if target.exists():
-            raise Refused("folder_taken", f"{target} is there already; choose another folder")
-        await asyncio.to_thread(self._copy, base, target)
-        spec = PostgresSpec(
-            f"restored-{self.source.name}", target, into.absolute() / "restore.log", self.source.passwords,
-            settings=self._recovery(until), start_s=COPY_S,
-        )  # fmt: skip
-        server = Postgres(spec, account=self._account)
+        # To an instant the replay itself tells: a hole behind it is no reason to refuse, and only the log knows.
+        if until is None and (hole := self.folder.gap_after(base)) is not None:
+            raise self._hole(hole)
+        with _own(into.absolute(), self._programs.account) as home:
+            target = home / "postgres" / self.source.name
+            spec = PostgresSpec(
+                f"restored-{self.source.name}", target, home / "restore.log", self.source.passwords,
+                settings=self._recovery(until), start_s=COPY_S,
+            )  # fmt: skip
+            server = Postgres(spec, account=self._programs.account)
+            try:
+                await asyncio.to_thread(self._copy, base, target)
+                await self._replay(server, base, until)
+            except BaseException:
+                await asyncio.shield(server.stop("immediate"))
+                await asyncio.to_thread(shutil.rmtree, home / "postgres", ignore_errors=True)
+                raise
+            return server
+
+    async def _replay(self, server: Postgres, base: Base, until: datetime | None) -> None:
+        start = server.log.size()
         try:
             await server.start()
         except Unavailable as error:
-            if "before configured recovery target" in server.log.tail(30):
+            said = server.log.since(start)
+            if "could not restore file" in said or "has wrong size" in said:
+                raise self._unreadable(str(server.log.path)) from error
+            if "before configured recovery target" in said:
+                if (hole := self.folder.gap_after(base)) is not None:
+                    raise self._hole(hole) from error
                 raise Refused("log_ends_before", f"the log kept in {self.folder.wal} ends before {until}") from error
             raise
-        return server
+        newest = self.folder.newest()
+        if until is None and newest is not None and beginning(newest) - _replayed(server.spec.folder) > CUT_BYTES:
+            raise self._unreadable(f"replay ended long before {newest}; its log: {server.log.path}")
 
     def _recovery(self, until: datetime | None) -> dict[str, str]:
-        kept = shlex.quote(f"{self.folder.wal}/").replace("%", "%%")
+        folders = " ".join(shlex.quote(str(one)) for one in self.folder.logs()).replace("%", "%%")
         settings = {
-            "restore_command": f'cp {kept}%f "%p" 2>/dev/null || cp {kept}%f.partial "%p" 2>/dev/null',
+            "restore_command": _FETCH.format(folders=folders),
             # Ready means then that the instant is reached, not that one may watch.
             "hot_standby": "off",
+            # A copy made in the middle of a live move has its subscription, too: it would take the real one's place
+            # at the source and make the source forget what the real one has not got.
+            "max_logical_replication_workers": "0",
         }
         if until is not None:
             settings |= {"recovery_target_time": until.isoformat(sep=" "), "recovery_target_action": "promote"}
         return settings
 
     def _copy(self, base: Base, target: Path) -> None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        for folder in (target.parents[1], target.parent):
-            folder.chmod(0o711 if self._account.drop else 0o700)
-        self._account.own(target.parent)
+        account = self._programs.account
+        target.parent.mkdir()
+        target.parent.chmod(0o711 if account.drop else 0o700)
+        account.own(target.parent)
         aside = target.with_name(f"{target.name}.new")
-        shutil.rmtree(aside, ignore_errors=True)
         shutil.copytree(base.path, aside, symlinks=True)
         (aside / "recovery.signal").touch()
         for path in (aside, *aside.rglob("*")):
-            self._account.own(path)
+            account.own(path)
         aside.rename(target)
-
-    @property
-    def _log(self) -> LogFile:
-        return LogFile(self.folder.root / self.source.name / "backup.log")
-
-    def _prepare(self) -> None:
-        """Make the folders; the account that runs Postgres writes into them."""
-        home = self.folder.root / self.source.name
-        try:
-            for folder in (home, self.folder.wal, self.folder.unfinished.parent):
-                folder.mkdir(parents=True, exist_ok=True)
-                folder.chmod(0o700)
-                self._account.own(folder)
-        except OSError as error:
-            raise Refused("backup_folder_unwritable", f"cannot write to {home} ({error.strerror})") from error
-        if not self._account.may("-w", home):
-            raise Refused(
-                "backup_folder_unreachable",
-                f"Postgres runs as {self._account.name}, who cannot enter {self.folder.root}; choose another folder",
-            )
 
     async def _check_space(self) -> None:
         connection = await postgres.connect(self.source.dsn)
@@ -165,28 +152,44 @@ class Backups:
                 f"{free // 1024**2} MB are free at {self.folder.root}; {int(needed) // 1024**2} MB are needed",
             )
 
-    def _where(self) -> list[str]:
-        parts = urlsplit(self.source.dsn)
-        return ["-h", str(parts.hostname), "-p", str(parts.port), "-U", unquote(parts.username or "")]
+    def _hole(self, lacking: str) -> Refused:
+        text = f"{self.folder.home} lacks {lacking}: behind it only a newer base copy helps; an instant before may do"
+        return Refused("log_has_a_hole", text)
 
-    def _start(self, program: str, words: Sequence[str]) -> Child:
-        # In the environment, not among the words: those stand in the list of processes for everybody.
-        env = {
-            "LC_ALL": "C", "PATH": os.environ.get("PATH", os.defpath),
-            "PGPASSWORD": unquote(urlsplit(self.source.dsn).password or ""),
-        }  # fmt: skip
-        return Child.start(Command([self._binaries.program(program), *words], env, self._account, self._log))
+    def _unreadable(self, why: str) -> Refused:
+        return Refused("log_unreadable", f"the log kept in {self.folder.wal} is there and cannot be read: {why}")
 
-    async def _run(self, program: str, words: Sequence[str], limit_s: float) -> None:
-        start = self._log.size()
-        child = self._start(program, words)
+    def _taken(self, holder: str) -> Refused:
+        return Refused("backup_runs", f"process {holder} is taking a base copy into {self.folder.root}; wait for it")
+
+
+@contextlib.contextmanager
+def _own(into: Path, account: Account) -> Iterator[Path]:
+    """Make the folder, or take an empty one as it is, and hold it against another restore."""
+    if not into.exists():
         try:
-            ended = await child.ended_within(limit_s)
-        finally:
-            await child.stop(*STOP)
-        if not ended or child.returncode != 0:
-            said = self._log.since(start).strip().splitlines()
-            reason = said[-1] if said else "it said nothing"
-            raise Unavailable(
-                "backup_failed", f"{program} of {self.source.name} failed: {reason} (log: {self._log.path})"
-            )
+            into.mkdir(parents=True)
+        except OSError as error:
+            raise Refused("folder_unwritable", f"cannot make {into} ({error.strerror}); choose another") from error
+        into.chmod(0o711 if account.drop else 0o700)
+    _check_empty(into)
+    if not account.may("-x", into):
+        text = f"Postgres runs as {account.name}, who cannot enter {into}; choose another folder"
+        raise Refused("folder_unreachable", text)
+    with held(
+        into / "restore.lock", lambda holder: Refused("folder_taken", f"process {holder} restores into {into} already")
+    ):
+        # Once more: another restore may have come and gone since.
+        _check_empty(into)
+        yield into
+
+
+def _check_empty(into: Path) -> None:
+    if not into.is_dir() or {one.name for one in into.iterdir()} - _OURS:
+        raise Refused("folder_taken", f"{into} is there already and not empty; choose another folder")
+
+
+def _replayed(cluster: Path) -> int:
+    """Return the byte in the log where the replay ended: there the newest timeline of an opened cluster begins."""
+    history = max((cluster / "pg_wal").glob("*.history")).read_text(encoding="ascii")
+    return position(history.strip().splitlines()[-1].split()[1])

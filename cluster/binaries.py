@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,15 +86,21 @@ def _copy(folder: Path, to: Path) -> Path:
     package = folder.parents[1]
     home = to / f"{WHEEL}-{importlib.metadata.version(WHEEL.replace('_', '-'))}"
     if not home.exists():
-        aside = home.with_name(f"{home.name}.new")
-        shutil.rmtree(aside, ignore_errors=True)
+        to.mkdir(parents=True, exist_ok=True)
+        # Of our own name: another process may be copying as well.
+        aside = Path(tempfile.mkdtemp(prefix=f"{home.name}.", suffix=".new", dir=to))
         ignored = shutil.ignore_patterns("include", "*.a", "doc", "pgxs", "pkgconfig", "vector*")
         shutil.copytree(folder.parent, aside / WHEEL / "pginstall", symlinks=True, ignore=ignored)
         libraries = package.with_name(f"{WHEEL}.libs")
         if libraries.exists():
             shutil.copytree(libraries, aside / libraries.name, symlinks=True)
         aside.chmod(0o755)
-        aside.rename(home)
+        try:
+            aside.rename(home)
+        except OSError:
+            shutil.rmtree(aside, ignore_errors=True)
+            if not home.exists():
+                raise
     return home / WHEEL / "pginstall" / "bin"
 
 

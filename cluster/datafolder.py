@@ -1,6 +1,5 @@
 """The data folder: where it is, that one stack has it at a time, and what stands where in it."""
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.account import Account
+from cluster.exclusive import held
 from envelope.errors import Refused
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -69,21 +69,14 @@ class DataFolder:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the folder for this process; the kernel lets go of it however the process ends."""
-        handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
-                raise Refused(
-                    "already_up",
-                    f"hongbao is already up on {self.path} (process {holder}); stop it, or choose another with --data",
-                ) from None
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, str(os.getpid()).encode(), 0)
+        with held(
+            self.path / "lock",
+            lambda holder: Refused(
+                "already_up",
+                f"hongbao is already up on {self.path} (process {holder}); stop it, or choose another with --data",
+            ),
+        ):
             yield
-        finally:
-            os.close(handle)
 
 
 def choose(explicit: Path | None, account: Account) -> DataFolder:

@@ -16,6 +16,8 @@ BREATH_S = 1.0
 """Between two of these: making a day's tables takes a good part of a core."""
 SOON_S = 30.0
 """After a round that failed."""
+OCCUPIED = "day_table_occupied"
+"""The one failure of today's tables with which a stack starts."""
 
 
 class DayTablesAhead:
@@ -54,13 +56,19 @@ class DayTablesAhead:
             # Anything: a driver's error when Postgres is killed in a round must not end the rounds.
             except Exception as error:  # noqa: BLE001
                 pause_s = SOON_S
-                self._say(f"the tables of a coming day are missing: {getattr(error, 'detail', None) or error}")
+                self._say(
+                    f"making the tables of coming days is tried again: {getattr(error, 'detail', None) or error!r}"
+                )
             # From now on all at once: one that cannot be made keeps none of the others from being made.
             rounds = [AHEAD_DAYS]
             await asyncio.sleep(pause_s)
 
     async def _ensure(self, ahead_days: int) -> bool:
-        """Make what is missing so many days ahead; returns whether anything was."""
+        """Make what is missing so many days ahead; returns whether anything was.
+
+        No SET waits for another's failure. All are said, and one is raised: an occupied name, which rotation sets free,
+        only where nothing worse happened.
+        """
         # Imported here: commands that start nothing need not pay for it.
         from schema.day_tables import DayTables  # noqa: PLC0415
         from sharding.ids import business_date  # noqa: PLC0415
@@ -68,10 +76,16 @@ class DayTablesAhead:
 
         topology = load(self._topology)
         today = business_date(datetime.now(UTC), topology.zone)
-        made = await asyncio.gather(
+        done = await asyncio.gather(
             *(
                 DayTables(dsn, partial(topology.databases_of, name)).ensure(today, ahead_days=ahead_days)
                 for name, dsn in self._dsns.items()
-            )
+            ),
+            return_exceptions=True,
         )
-        return any(made)
+        failures = [(name, one) for name, one in zip(self._dsns, done, strict=True) if isinstance(one, BaseException)]
+        for name, failure in failures:
+            self._say(f"tables of {name} are missing: {getattr(failure, 'detail', None) or failure!r}")
+        if failures:
+            raise min((failure for _, failure in failures), key=lambda one: getattr(one, "code", "") == OCCUPIED)
+        return any(done)

@@ -34,7 +34,11 @@ class LogFile:
         """Move the content to the older copy when it is longer than `limit`; say whether it was."""
         if self.size() <= limit:
             return False
-        shutil.copyfile(self.path, self.path.with_name(self.path.name + ".1"))
+        older = os.open(self.path.with_name(self.path.name + ".1"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with self.path.open("rb") as source, os.fdopen(older, "wb") as target:
+            # Also one that an earlier version left readable for all: a server's log quotes statements.
+            os.fchmod(target.fileno(), 0o600)
+            shutil.copyfileobj(source, target)
         os.truncate(self.path, 0)
         return True
 

@@ -42,6 +42,8 @@ def conf(binaries: Binaries, port: int, more: Mapping[str, str]) -> str:
     if binaries.counts_statements():
         # What the DBA's look at slow statements reads.
         settings["shared_preload_libraries"] = "pg_stat_statements"
+        # Utility statements are kept word by word, with the password of a subscription in them. COPY is one.
+        settings["pg_stat_statements.track_utility"] = "off"
     return "".join(f"{name} = {_quoted(value)}\n" for name, value in {**settings, **more}.items())
 
 

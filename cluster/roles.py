@@ -8,6 +8,7 @@ from typing import Any
 import asyncpg
 
 from cluster.postgres import Postgres
+from cluster.scram import proves, verifier
 
 DATABASE = "hongbao"
 OWNER = "hongbao_owner"
@@ -15,6 +16,10 @@ SETNODE = "hongbao_setnode"
 WALLET = "hongbao_wallet"
 AUDIT = "hongbao_audit"
 CONNECT_S = 10.0
+_ROLES = "SELECT rolname, CASE WHEN rolcanlogin THEN rolpassword END AS verifier FROM pg_authid"
+_FORGET = """SELECT pg_stat_statements_reset(userid, dbid, queryid) FROM pg_stat_statements
+WHERE query ~* '^\\s*(CREATE|ALTER)\\s+(ROLE|USER|SUBSCRIPTION)'"""
+"""Counted before utility statements were left out; the counters outlive restarts."""
 
 
 def roles_of(kind: str) -> tuple[str, ...]:
@@ -23,14 +28,15 @@ def roles_of(kind: str) -> tuple[str, ...]:
 
 
 async def ensure_roles(postgres: Postgres) -> None:
-    """Make roles and database; set every password to the one in our secrets. Idempotent."""
+    """Make roles and database; set every password that is not the one in our secrets. Idempotent."""
     connection = await asyncpg.connect(postgres.dsn(), timeout=CONNECT_S, command_timeout=CONNECT_S)
     try:
-        have = {row["rolname"] for row in await connection.fetch("SELECT rolname FROM pg_roles")}
+        have = {row["rolname"]: row["verifier"] for row in await connection.fetch(_ROLES)}
         for role, password in postgres.spec.passwords.items():
-            # Neither name nor password can be a parameter here; both are of our own making, without quotes.
-            verb = "ALTER" if role in have else "CREATE"
-            await connection.execute(f"{verb} ROLE {_plain(role)} LOGIN PASSWORD '{_plain(password)}'")
+            if not proves(have.get(role), password):
+                # Neither can be a parameter here; the name is of our own making, the verifier in base64: no quotes.
+                verb = "ALTER" if role in have else "CREATE"
+                await connection.execute(f"{verb} ROLE {_plain(role)} LOGIN PASSWORD '{verifier(password)}'")
         if SETNODE in postgres.spec.passwords:
             await _let_move(connection)
         if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", DATABASE):
@@ -47,6 +53,7 @@ async def _count_statements(postgres: Postgres) -> None:
     try:
         if "pg_stat_statements" in await connection.fetchval("SHOW shared_preload_libraries"):
             await connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+            await connection.execute(_FORGET)
     finally:
         await connection.close(timeout=CONNECT_S)
 
@@ -61,6 +68,6 @@ async def _let_move(connection: Any) -> None:
 
 def _plain(word: str) -> str:
     if not word.replace("_", "").isalnum() or not word.isascii():
-        msg = "a role or password of ours holds only letters, digits and underscores"
+        msg = "a role of ours holds only letters, digits and underscores"
         raise ValueError(msg)
     return word

@@ -10,7 +10,7 @@ from typing import Self
 from cluster import datafolder, migrations, roles
 from cluster.account import server_account
 from cluster.config import StackConfig
-from cluster.daytables import DayTablesAhead
+from cluster.daytables import OCCUPIED, DayTablesAhead
 from cluster.keys import Secrets
 from cluster.parts import Part
 from cluster.plan import WALLET, Plan, Servers, check_gateway_ports, kind_of, plan_servers
@@ -117,9 +117,9 @@ class Stack:
         try:
             await tables.today()
         except Refused as refusal:
-            if refusal.code != "day_table_occupied":
+            if refusal.code != OCCUPIED:
                 raise
-            self.config.say(f"{refusal.detail}; everything else starts, creates of today are refused until then")
+            self.config.say("everything else starts; creates of today are refused until its old day is rotated")
             return True
         return False
 

@@ -1,4 +1,4 @@
-"""The front door (floor 4): HTTP and JSON for users outside, one framed link per part inside.
+"""The front door (floor 5): HTTP and JSON for users outside, one framed link per part inside.
 
 What lives here: the routes and their OpenAPI document, tokens, the bounds of what a client may send, the table of
 problems, and finding the SET and server of an envelope. May import: `wire`, `sharding`, `envelope`, `runtime`;

@@ -36,6 +36,10 @@ class Connection(web.RequestHandler):
                     await self._arrival()
                 if (turn := front.turnstile.enter()) is not None:
                     await turn
+                    # Nothing has begun for it, and nobody would hear the answer. Who is still there is answered, also
+                    # while we stop.
+                    if self.transport is None:
+                        break
                 alive = await self._serve(front, *self._messages.popleft())
         except ConnectionError:
             pass

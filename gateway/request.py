@@ -1,13 +1,12 @@
 """One HTTP request as the handlers see it: what aiohttp's parser found, without the maps that they do not ask for."""
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import hdrs
 from aiohttp.streams import EMPTY_PAYLOAD
 
 if TYPE_CHECKING:
-    import asyncio
-
     from aiohttp.streams import StreamReader
     from multidict import CIMultiDictProxy
     from yarl import URL
@@ -23,7 +22,7 @@ class Request:
 
     __slots__ = ("_message", "content", "headers", "keep_alive", "method", "raw_path", "transport")
 
-    def __init__(self, message: Any, content: "StreamReader", transport: "asyncio.Transport | None") -> None:
+    def __init__(self, message: Any, content: "StreamReader", transport: asyncio.Transport | None) -> None:
         self._message = message
         self.content = content
         self.transport = transport
@@ -48,6 +47,12 @@ class Request:
         """The length that was announced, -1 if none was. The parser has refused what is no number."""
         length = self.headers.get(hdrs.CONTENT_LENGTH)
         return MISSING_LENGTH if length is None else int(length)
+
+    def _cancel(self, exc: BaseException) -> None:
+        """Wake who waits for the rest of the body: it will not come (called by aiohttp: client gone, or we stop)."""
+        ours = isinstance(exc, ConnectionError | asyncio.CancelledError)
+        # Whatever the system calls it, the client has gone.
+        self.content.set_exception(exc if ours else ConnectionResetError(str(exc)))
 
     def whole_body(self) -> bytes | None:
         """Return the body if all of it is here, empty if there is none; None while more has to come.

@@ -34,7 +34,7 @@ class Turnstile:
         self._left = self._per_turn
         while self._waiting and self._left:
             turn = self._waiting.popleft()
-            # Whoever hung up meanwhile takes no place.
+            # Whoever was cancelled, by a stop that waits no longer, takes no place. To hang up cancels nobody.
             if not turn.done():
                 turn.set_result(None)
                 self._left -= 1

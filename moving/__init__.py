@@ -1,4 +1,4 @@
-"""Databases on their way to another SET: by time, nearly copy-free, or live, with a stall of at most two seconds.
+"""Databases on their way to another SET (floor 6): by time, or live with a stall of two seconds at most.
 
 What lives here: the two moves as lists of steps (`by_time`, `live`), each step safe to run twice; the journal that says
 how far a move has come; leaves made, copied, compared, fenced and dropped. A move never forwards requests: who serves a

@@ -1,4 +1,4 @@
-"""Day tables on their way out (floor 4½): planned, proven, fenced, detached, exported, verified, and only then dropped.
+"""Day tables on their way out (floor 6): planned, proven, fenced, detached, exported, verified, and only then dropped.
 
 A day leaves the hot database by proof, never by age. Each step is one row of `day_register` further on, guarded in SQL
 (`schema/set/0004_days.sql`), and may be killed and run again: what is done is read from the catalog and the register,

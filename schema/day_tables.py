@@ -15,6 +15,7 @@ from runtime import logs, metrics, postgres
 from schema import names
 from schema.names import Kind
 from sharding.ids import end_id, first_id
+from sharding.slots import slots_of
 
 AHEAD_DAYS = 10
 """Tables made ahead of today: enough that there is a week between the first failure and the alarm's page."""
@@ -27,11 +28,9 @@ LOCK_TIMEOUT = "2s"
 MAKER_TIMEOUT = "60s"
 """For another maker, who may be making 1,000 slots of three days."""
 _LOCKED = "55P03"
-TABLES_PER_DATABASE = 10
 _GRANT = "GRANT SELECT ON {} TO hongbao_setnode, hongbao_audit"
 
 _log = logs.get("schema")
-_ahead = metrics.gauge("hongbao_day_tables_ahead", "Business days ahead of today whose tables are ready")
 _occupied = metrics.counter("hongbao_day_tables_occupied_total", "Days refused: a table still holds an older date")
 
 _KNOWN = """
@@ -78,7 +77,6 @@ class DayTables:
                         _occupied.inc()
                     _log.error("day tables not made", day=str(day), reason=failure.detail)
                     failures.append(failure)
-            _ahead.set(days_ahead(await known_days(connection), today))
             if failures:
                 raise failures[0]
             return made
@@ -168,14 +166,13 @@ def _stands(existing: dict[str, str | None], leaf: str, day_table: str, day: dat
 
 def _leaf_statements(database: int, day: date) -> dict[str, tuple[str, str]]:
     """Return leaf name → (its day table, the statement that makes it) for one database."""
-    first = database * TABLES_PER_DATABASE
-    slots = range(first, first + TABLES_PER_DATABASE)
+    slots = slots_of(database)
     statements: dict[str, tuple[str, str]] = {}
     for kind in (Kind.ENVELOPE, Kind.CLAIM):
         for slot in slots:
             leaf, table = names.leaf(kind, slot, day), names.day_table(kind, day)
             statements[leaf] = (table, f"CREATE TABLE {leaf} PARTITION OF {table} FOR VALUES IN ({slot})")
-    leaf, table = names.leaf(Kind.GUEST, first, day), names.day_table(Kind.GUEST, day)
+    leaf, table = names.leaf(Kind.GUEST, slots[0], day), names.day_table(Kind.GUEST, day)
     listed = ", ".join(map(str, slots))
     statements[leaf] = (table, f"CREATE TABLE {leaf} PARTITION OF {table} FOR VALUES IN ({listed})")
     return statements

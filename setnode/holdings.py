@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from envelope.errors import Refused, Unavailable
 from runtime import logs
-from sharding.slots import TABLES_PER_DATABASE, database_of
+from sharding.slots import database_of
 from sharding.topology import Topology, TopologyFile, set_paused
 from wire.server import Peer
 
@@ -107,4 +107,4 @@ class Holdings:
 
 
 def _always(topology: Topology, slot: int) -> bool:
-    return len(topology.history(slot // TABLES_PER_DATABASE)) == 1
+    return len(topology.history(database_of(slot))) == 1

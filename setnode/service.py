@@ -1,6 +1,7 @@
 """Puts one setnode server together and runs it: who owns which connection, task and periodic service."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import date, timedelta
@@ -19,7 +20,7 @@ from runtime.http import HttpServer, Readiness, add_probes
 from runtime.periodic import Periodic
 from runtime.postgres import Session
 from runtime.settings import host_and_port
-from schema.day_tables import known_days, registered_days
+from schema.day_tables import days_ahead, known_days, registered_days
 from setnode.admin import add_admin
 from setnode.admission import Admission, AdmissionConfig
 from setnode.claims import ClaimLane
@@ -59,6 +60,11 @@ _A_DAY = timedelta(days=1)
 _log = logs.get("setnode")
 _waiting = metrics.gauge("hongbao_mailbox_waiting", "Requests waiting in all mailboxes")
 _unreconciled = metrics.gauge("hongbao_unreconciled_fen", "Claimed here, not credited in the wallet yet, or stuck")
+_ahead = metrics.gauge(
+    "hongbao_day_tables_ahead", "Business days after today whose tables this SET has; -1: not today's"
+)
+# Until we have looked: a number that pages nobody.
+_ahead.set(math.nan)
 _payouts_held = metrics.gauge("hongbao_payout_batches_held", "Committed batches not paid yet, in memory")
 
 
@@ -224,6 +230,7 @@ class Setnode:
     async def _look_at_days(self) -> None:
         self.closed_days = await self._read(registered_days)
         self.days = await self._read(known_days)
+        _ahead.set(days_ahead(self.days, business_date(self.clock.now(), self.topology.zone)))
         self._retiring |= await self._read(self.cold.look)
         if self._retiring:
             self._retiring = self.registry.retire(self.cold.covers)

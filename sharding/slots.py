@@ -55,6 +55,11 @@ def database_of(slot: int) -> int:
     return slot // TABLES_PER_DATABASE
 
 
+def slots_of(database: int) -> range:
+    """Return the slots of a database `xx`: 7 -> 070 to 079."""
+    return range(database * TABLES_PER_DATABASE, (database + 1) * TABLES_PER_DATABASE)
+
+
 def table_of(slot: int) -> int:
     """Return the table `y` of a slot: its last digit."""
     return slot % TABLES_PER_DATABASE

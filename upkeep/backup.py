@@ -1,14 +1,16 @@
 """What a backup of a SET is, as a folder: base copies, the log that followed, and which instants they can give back.
 
-    FOLDER/set-1/base/20261121T101500Z/   a copy of the whole cluster, verified (pg_basebackup, pg_verifybackup)
-    FOLDER/set-1/wal/                     every segment of its log since, as pg_receivewal writes it
+    FOLDER/set-1/base/20261121T101500Z/       a copy of the whole cluster, verified (pg_basebackup, pg_verifybackup)
+    FOLDER/set-1/wal/                         every segment of its log since, as pg_receivewal writes it
+    FOLDER/set-1/wal-until-20261120T091500Z/  a log that ended: behind it segments are missing for good
 
-A restore takes the newest base copy that had ended by the instant asked for and replays the log up to it.
+A restore takes the newest base copy that had ended by the instant asked for and replays the logs up to it.
 """
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
 
 from envelope.errors import Refused
@@ -17,11 +19,28 @@ _NAME = "%Y%m%dT%H%M%SZ"
 _SEGMENT = re.compile(r"^[0-9A-F]{24}(\.partial)?$")
 _LABEL = "backup_label"
 _MANIFEST = "backup_manifest"
+_SEGMENT_BITS = 24
+"""Segments are of 16 MB: 256 of them make one log file, whose number is the high half of a position in the log."""
+
+
+class LogState(StrEnum):
+    """How the kept log stands against the server that writes it. All but `NONE` and `KEPT` need somebody."""
+
+    NONE = "none"
+    """Nobody ever asked for it: what can be had back are the copies alone."""
+    KEPT = "kept"
+    """A receiver is connected and has what the server has, but for the segment being written."""
+    AWAY = "away"
+    """No receiver is connected; the server still keeps for it what it has not got."""
+    BEHIND = "behind"
+    """A receiver is connected, and whole segments are not here yet."""
+    LOST = "lost"
+    """The server does not keep for it what it has not got: behind what is here there is, or will be, a hole."""
 
 
 @dataclass(frozen=True)
 class Base:
-    """A base copy that is whole. `taken_at` is when it had ended; `first_segment` is where its replay begins."""
+    """A base copy that is whole. By `taken_at` it had ended; its replay begins in `first_segment`."""
 
     path: Path
     taken_at: datetime
@@ -36,25 +55,39 @@ class BackupFolder:
     set_name: str
 
     @property
-    def wal(self) -> Path:
-        """Where the log is kept."""
-        return self.root / self.set_name / "wal"
+    def home(self) -> Path:
+        """All of it."""
+        return self.root / self.set_name
 
     @property
-    def unfinished(self) -> Path:
-        """Where a base copy is taken; it counts once `seal` has renamed it."""
-        return self.root / self.set_name / "base" / "unfinished.new"
+    def base(self) -> Path:
+        """Where base copies are; one that is being taken has a name that ends in `.new` until `seal` renames it."""
+        return self.home / "base"
 
-    def seal(self, ended_at: datetime) -> Path:
+    @property
+    def wal(self) -> Path:
+        """Where the log is kept."""
+        return self.home / "wal"
+
+    def logs(self) -> list[Path]:
+        """Return all folders with kept log, the newest first."""
+        ended = sorted(self.home.glob("wal-until-*Z"), reverse=True)
+        return [*([self.wal] if self.wal.is_dir() else []), *ended]
+
+    def end_log(self, now: datetime) -> None:
+        """Put the log aside, so that one that does not follow it can begin. Restores go on finding it."""
+        if self.wal.is_dir() and any(self.wal.iterdir()):
+            self.wal.rename(_free(self.home, "wal-until-", now))
+
+    def seal(self, unfinished: Path, ended_at: datetime) -> Base:
         """Let the copy count: it is whole, was verified, and had ended at this instant."""
-        done = self.unfinished.with_name(ended_at.astimezone(UTC).strftime(_NAME))
-        self.unfinished.rename(done)
-        return done
+        done = _free(self.base, "", ended_at)
+        unfinished.rename(done)
+        return next(one for one in self.bases() if one.path == done)
 
     def bases(self) -> list[Base]:
         """Return the base copies that are whole, oldest first."""
-        folder = self.root / self.set_name / "base"
-        found = [] if not folder.is_dir() else [_base(one) for one in folder.iterdir() if not one.suffix]
+        found = [] if not self.base.is_dir() else [_base(one) for one in self.base.iterdir() if not one.suffix]
         return sorted((one for one in found if one is not None), key=lambda one: one.taken_at)
 
     def base_for(self, until: datetime | None) -> Base:
@@ -65,17 +98,21 @@ class BackupFolder:
             raise Refused("no_backup", f"{self.root} has no backup of {self.set_name}{when}; take one first")
         return fit[-1]
 
+    def newest(self) -> str | None:
+        """Return the newest segment kept, whole or begun; None where no log is kept."""
+        return max(_segments(self.logs()), default=None)
+
     def gap_after(self, base: Base) -> str | None:
         """Return the first segment that is missing in the log after a base copy; None where there is no hole.
 
         The last segment may be partial: it is the one that is being written. Without a log there is no hole either:
-        what can be had back is the copy alone.
+        what can be had back is the copy alone. Whether the log goes as far as the server's is `log_state`.
         """
-        if not self.wal.is_dir():
+        logs = self.logs()
+        if not logs:
             return None
         # A base copy brings the log that it needs itself.
-        kept = [*self.wal.iterdir(), *(base.path / "pg_wal").iterdir()]
-        names = {path.name.removesuffix(".partial") for path in kept if _SEGMENT.match(path.name)}
+        names = _segments([*logs, base.path / "pg_wal"])
         behind = sorted(name for name in names if name >= base.first_segment)
         if not behind or behind[0] != base.first_segment:
             return base.first_segment
@@ -85,6 +122,47 @@ class BackupFolder:
                 return expected
             expected = _next(name)
         return None
+
+
+def log_state(newest: str | None, server: str, slot: str | None, *, connected: bool) -> LogState:
+    """Judge the kept log. `newest` is its newest segment, `server` the one the server writes.
+
+    `slot` is the wal_status of the receiver's slot, None where it has none.
+    """
+    if slot is None:
+        return LogState.NONE if newest is None else LogState.LOST
+    if slot == "lost" or (newest is not None and newest[:8] > server[:8]):
+        return LogState.LOST
+    if not connected:
+        return LogState.AWAY
+    # One behind is a server that has begun a segment this instant.
+    return LogState.KEPT if newest is not None and server <= _next(newest) else LogState.BEHIND
+
+
+def position(lsn: str) -> int:
+    """Return the byte in the log of an LSN as Postgres writes it (`2/5000060`)."""
+    high, low = lsn.split("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
+def beginning(segment: str) -> int:
+    """Return the byte in the log where a segment begins."""
+    return int(segment[8:16], 16) << 32 | int(segment[16:], 16) << _SEGMENT_BITS
+
+
+def _segments(folders: list[Path]) -> set[str]:
+    kept = (path.name for folder in folders if folder.is_dir() for path in folder.iterdir())
+    return {name.removesuffix(".partial") for name in kept if _SEGMENT.match(name)}
+
+
+def _free(folder: Path, prefix: str, at: datetime) -> Path:
+    """Return a path named by the first whole second not before `at` that has none yet."""
+    second = at.astimezone(UTC).replace(microsecond=0)
+    if second < at:
+        second += timedelta(seconds=1)
+    while (path := folder / f"{prefix}{second.strftime(_NAME)}").exists():
+        second += timedelta(seconds=1)
+    return path
 
 
 def _base(folder: Path) -> Base | None:
@@ -102,8 +180,8 @@ def _base(folder: Path) -> Base | None:
 
 
 def _next(segment: str) -> str:
-    """Return the name that follows in a timeline of segments of 16 MB: 256 of them make one log file."""
+    """Return the name that follows in a timeline."""
     timeline, log, number = segment[:8], int(segment[8:16], 16), int(segment[16:], 16) + 1
-    if number == 256:  # noqa: PLR2004 - see above
+    if number == 1 << (32 - _SEGMENT_BITS):
         log, number = log + 1, 0
     return f"{timeline}{log:08X}{number:08X}"

@@ -1,4 +1,4 @@
-"""The wallet: the users' money, a service of its own with its own Postgres (floor 4).
+"""The wallet: the users' money, a service of its own with its own Postgres (floor 5).
 
 What lives here, in the order a payment meets it: `service` (the room behind the link), `channels` (how a payout
 leaves escrow), `batcher` (group commit), `decide` (the pure rules of one batch), `ledger` (the one transaction

@@ -14,14 +14,27 @@ from rich.table import Table
 from audit.report import Report
 from cluster import roles
 from cluster.access import Access, find
-from cluster.backups import Backups, Source
+from cluster.backups import Backups
 from cluster.commands.audit import show as show_audit
+from cluster.logkeeper import LogKeeper, Standing
+from cluster.pgprograms import Source
 from cluster.reporting import data_option, json_option, report
-from envelope.errors import Refused
+from envelope.errors import Refused, Unavailable
+from upkeep.backup import BackupFolder, LogState
 
 folder_option = click.option(
     "--folder", required=True, type=click.Path(path_type=Path, file_okay=False), help="Where the backups are."
 )
+
+_TOLD = {
+    LogState.NONE: "nobody keeps it; only the copies can be had back",
+    LogState.KEPT: "kept",
+    LogState.AWAY: "[bold]no `backup log` is connected[/]; the server keeps it for a while",
+    LogState.BEHIND: "[bold]received too slowly[/]",
+    LogState.LOST: "[bold]lost[/]: `backup log --anew`, then `backup take`",
+    None: "not compared, the server is away",
+}
+_WELL = {LogState.NONE, LogState.KEPT}
 
 
 @click.group("backup")
@@ -46,12 +59,17 @@ def take(*, server: str, folder: Path, data: Path | None, as_json: bool) -> None
 @command.command("log")
 @click.argument("server")
 @folder_option
+@click.option("--anew", is_flag=True, help="Put the log kept so far aside and begin one that does not follow it.")
 @data_option
-def log(*, server: str, folder: Path, data: Path | None) -> None:
-    """Keep the log of SERVER as it is written, until Ctrl-C; started again it goes on where it was left."""
-    backups = _backups(find(data), server, folder)
-    click.echo(f"keeping the log of {server} in {backups.folder.wal}; Ctrl-C ends it", err=True)
-    asyncio.run(_receive(backups))
+def log(*, server: str, folder: Path, anew: bool, data: Path | None) -> None:
+    """Keep the log of SERVER as it is written, until Ctrl-C; started again it goes on where it was left.
+
+    It outlives restarts of the stack. Exit status 1 when the server has thrown away what was not received yet: then
+    start it with --anew and take a base copy.
+    """
+    keeper = _keeper(data, server, folder)
+    click.echo(f"keeping the log of {server} in {folder}; Ctrl-C ends it", err=True)
+    asyncio.run(_receive(keeper, anew=anew))
 
 
 @command.command("list")
@@ -60,14 +78,26 @@ def log(*, server: str, folder: Path, data: Path | None) -> None:
 @data_option
 @json_option
 def list_(*, server: str, folder: Path, data: Path | None, as_json: bool) -> None:
-    """Show the base copies of SERVER and whether the log behind each is whole. Exit status 1 when one has a hole."""
-    backups = _backups(find(data), server, folder)
+    """Show the base copies of SERVER, whether the log behind each is whole, and whether it is being kept.
+
+    Exit status 1 when what the server has written cannot be had back from the newest copy: the log behind it has a
+    hole, or it is not received just now. Without a running stack only the folder is looked at.
+    """
+    backups = BackupFolder(folder.absolute(), server)
     found = [
-        {"path": str(base.path), "taken_at": base.taken_at.isoformat(), "missing": backups.folder.gap_after(base)}
-        for base in backups.folder.bases()
+        {"path": str(base.path), "taken_at": base.taken_at.isoformat(), "missing": backups.gap_after(base)}
+        for base in backups.bases()
     ]
-    report({"server": server, "bases": found}, as_json=as_json, show=lambda console: console.print(_table(found)))
-    sys.exit(1 if any(one["missing"] for one in found) else 0)
+    log = _standing(_keeper(data, server, folder))
+
+    def show(console: Console) -> None:
+        console.print(_table(found))
+        behind = "" if log is None or log.behind_bytes is None else f", {log.behind_bytes:,} bytes behind the server"
+        console.print(f"log: {_TOLD[log.state if log else None]}{behind}")
+
+    told = {"log": log.state if log else "unknown", "behind_bytes": log.behind_bytes if log else None}
+    report({"server": server, "bases": found, **told}, as_json=as_json, show=show)
+    sys.exit(1 if (log is not None and log.state not in _WELL) or (found and found[-1]["missing"]) else 0)
 
 
 @command.command("restore")
@@ -95,11 +125,23 @@ def restore(*, server: str, folder: Path, into: Path, until: str | None, data: P
     sys.exit(0 if found.holds else 1)
 
 
-async def _receive(backups: Backups) -> None:
+async def _receive(keeper: LogKeeper, *, anew: bool) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await backups.receive(stop)
+    await keeper.receive(stop, anew=anew)
+
+
+def _standing(keeper: LogKeeper) -> Standing | None:
+    """Return how the log stands; None where there is no server to compare it with."""
+    try:
+        return asyncio.run(keeper.standing())
+    except Unavailable:
+        return None
+    except Refused as refusal:
+        if refusal.code != "not_up":
+            raise
+        return None
 
 
 async def _restore(access: Access, backups: Backups, into: Path, until: datetime | None) -> tuple[Path, Report]:
@@ -111,8 +153,19 @@ async def _restore(access: Access, backups: Backups, into: Path, until: datetime
     return server.spec.folder, found
 
 
+def _source(access: Access, server: str) -> Source:
+    return Source(server, access.superuser_dsn(server), access.passwords(server))
+
+
 def _backups(access: Access, server: str, folder: Path) -> Backups:
-    return Backups(Source(server, access.superuser_dsn(server), access.passwords(server)), folder)
+    return Backups(_source(access, server), folder)
+
+
+def _keeper(data: Path | None, server: str, folder: Path) -> LogKeeper:
+    def say(text: str) -> None:
+        click.echo(text, err=True)
+
+    return LogKeeper(lambda: _source(find(data), server), BackupFolder(folder.absolute(), server), say)
 
 
 def _instant(text: str | None) -> datetime | None:

@@ -1,6 +1,7 @@
 """`hongbao dba`: what each SET's database costs, holds and is slow at; servers drained, SETs paused."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from rich.table import Table
 from cluster.access import Access, find
 from cluster.hot import Hot, hottest
 from cluster.reporting import data_option, json_option, report
+from envelope.errors import Unavailable
 from moving.servers import GRACE_S, all_follow
 from sharding.topology import Topology, change
 from sharding.topology.changes import drained, paused
@@ -27,11 +29,15 @@ _MB = 1024 * 1024
 @json_option
 @click.pass_context
 def command(context: click.Context, *, set_name: str | None, data: Path | None, as_json: bool) -> None:
-    """Show catalog budget, connections, vacuum age, bloat, slowest statements, and the date of the next swap."""
+    """Show catalog budget, connections, vacuum age, bloat, slowest statements, and the date of the next swap.
+
+    A SET that is away has an error instead, and the exit status is 1; the others are shown all the same.
+    """
     if context.invoked_subcommand is not None:
         return
     found = asyncio.run(_look(find(data), set_name))
     report({"sets": msgspec.to_builtins(found)}, as_json=as_json, show=lambda console: _show(found, console))
+    sys.exit(1 if any(isinstance(one, Away) for one in found) else 0)
 
 
 @command.command("hot")
@@ -95,17 +101,35 @@ def _change(access: Access, as_json: bool, how: Callable[[Topology], Topology], 
     report({"version": new.version, "done": done}, as_json=as_json, show=done)
 
 
-async def _look(access: Access, only: str | None) -> list[Look]:
+class Away(msgspec.Struct, frozen=True):
+    """A SET that could not be looked at; `code` is stable."""
+
+    set: str
+    code: str
+    error: str
+
+
+async def _look(access: Access, only: str | None) -> list[Look | Away]:
     names = [one.name for one in access.topology().sets]
     chosen = names if only is None else [only]
     # With a role that the SET's own record has: an unknown name is refused there, in a sentence.
-    return [await look(name, access.set_dsn(name)) for name in chosen]
+    return await asyncio.gather(*(_look_at(name, access.set_dsn(name)) for name in chosen))
 
 
-def _show(found: list[Look], console: Console) -> None:
+async def _look_at(name: str, dsn: str) -> Look | Away:
+    try:
+        return await look(name, dsn)
+    except Unavailable as away:
+        return Away(name, away.code, away.detail)
+
+
+def _show(found: list[Look | Away], console: Console) -> None:
     for one in found:
-        catalog = one.catalog
         console.rule(f"[bold]{one.set}")
+        if isinstance(one, Away):
+            console.print(f"away: {one.error}")
+            continue
+        catalog = one.catalog
         console.print(
             f"{catalog.leaves:,} day tables, {catalog.relations:,} relations in {catalog.files:,} files; catalog"
             f" {catalog.catalog_bytes / _MB:.1f} MB of {catalog.database_bytes / _MB:,.0f} MB in all"

@@ -17,7 +17,7 @@ from schema import names
 from schema.day_tables import DayTables
 from schema.names import Kind
 from sharding.ids import make_id
-from sharding.slots import SERIALS, TABLES_PER_DATABASE
+from sharding.slots import SERIALS, slots_of
 
 SHARES, FEN = 20, 100
 SENDERS, USERS = 50, 100_000
@@ -105,7 +105,7 @@ async def make_past(set_dsn: str, wallet_dsn: str, databases: Sequence[int], day
 
 def _draft(day: date, databases: Sequence[int], envelopes: int) -> list[tuple[Any, ...]]:
     """Return a row of `made` for each envelope."""
-    slots = [xx * TABLES_PER_DATABASE + table for xx in databases for table in range(TABLES_PER_DATABASE)]
+    slots = [slot for xx in databases for slot in slots_of(xx)]
     rows = []
     for n in range(envelopes):
         slot, seed = slots[n % len(slots)], secrets.token_bytes(32)

@@ -20,7 +20,7 @@ import msgspec
 from envelope.errors import Unavailable
 from sharding.ids import LAST_YEAR, end_id, first_id, slot_of
 from sharding.ring import Ring
-from sharding.slots import TABLES_PER_DATABASE, Layout, database_name, database_of
+from sharding.slots import Layout, database_name, database_of, slots_of
 
 
 class ServerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -160,7 +160,7 @@ class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
                 range(first, end) for (first, home), end in zip(stays, ends, strict=True) if home.name == set_name
             )
             if spans:
-                held.update((xx * TABLES_PER_DATABASE + table, spans) for table in range(TABLES_PER_DATABASE))
+                held.update((slot, spans) for slot in slots_of(xx))
         return held
 
     def base_of(self, database: int) -> str:

@@ -13,8 +13,10 @@ from click.testing import CliRunner
 
 from audit.report import Report
 from cluster import roles
-from cluster.backups import Backups, Source
+from cluster.backups import Backups
 from cluster.cli import main
+from cluster.logkeeper import LogKeeper
+from cluster.pgprograms import Source
 from envelope.errors import Refused
 from tests.faults.stack_fixtures import Crowd, Running, running_stack
 
@@ -23,13 +25,18 @@ SET = "set-1"
 
 
 def backups(running: Running, folder: Path, name: str = SET) -> Backups:
-    return Backups(Source(name, running.access.superuser_dsn(name), running.access.passwords(name)), folder)
+    return Backups(source(running, name), folder)
+
+
+def source(running: Running, name: str = SET) -> Source:
+    return Source(name, running.access.superuser_dsn(name), running.access.passwords(name))
 
 
 @asynccontextmanager
-async def log_kept(kept: Backups) -> AsyncIterator[None]:
+async def log_kept(running: Running, kept: Backups) -> AsyncIterator[None]:
     stop = asyncio.Event()
-    receiving = asyncio.ensure_future(kept.receive(stop))
+    keeper = LogKeeper(lambda: source(running), kept.folder, print)
+    receiving = asyncio.ensure_future(keeper.receive(stop))
     try:
         yield
     finally:
@@ -70,11 +77,12 @@ async def test_a_set_comes_back_to_the_fen_and_to_an_instant(server_folder: Path
         with pytest.raises(Refused, match="take one first"):
             await kept.restore(server_folder / "early", None)
         crowd = Crowd(running, seed=7)
-        async with log_kept(kept), crowd.busy():
+        async with log_kept(running, kept), crowd.busy():
             await crowd.until(150)
             base = await kept.take()
             await crowd.until(150)
-            middle = datetime.now(UTC)
+            while (middle := datetime.now(UTC)) <= base.taken_at:
+                await crowd.until(20)
             await crowd.until(300)
             crowd._stop = True
             report = await running.settled_audit()
@@ -90,11 +98,13 @@ async def test_a_set_comes_back_to_the_fen_and_to_an_instant(server_folder: Path
             await kept.restore(server_folder / "before", base.taken_at - timedelta(seconds=1))
         with pytest.raises(Refused, match="ends before"):
             await kept.restore(server_folder / "after", datetime.now(UTC) + timedelta(days=1))
-        with pytest.raises(Refused, match="is there already"):
+        with pytest.raises(Refused, match="not empty"):
             await kept.restore(server_folder / "whole", None)
         _lose_a_segment(kept)
         with pytest.raises(Refused, match="lacks"):
             await kept.restore(server_folder / "hole", None)
+        again = await audited(running, kept, server_folder / "before-the-hole", middle)
+        assert again.sums == behind.sums
         assert (await running.settled_audit()).holds
 
 
@@ -125,6 +135,13 @@ async def test_the_commands_tell_it_in_words_and_json(server_folder: Path) -> No
         taken = await _hongbao("backup", "take", SET, "--folder", folder, "--json", data=running.data)
         listed = await _hongbao("backup", "list", SET, "--folder", folder, "--json", data=running.data)
         assert [base["path"] for base in listed["bases"]] == [taken["path"]]
+        assert (listed["log"], listed["behind_bytes"]) == ("none", None)
+        # Once a log was kept, one that nobody keeps is told.
+        (server_folder / "backups" / SET / "wal" / "000000010000000000000001").touch()
+        words = ["backup", "list", SET, "--folder", folder, "--data", str(running.data)]
+        lost = await asyncio.to_thread(CliRunner().invoke, main, words)
+        assert lost.exit_code == 1
+        assert "--anew" in lost.output
         for words in (
             ["backup", "take", "set-9", "--folder", folder],
             ["backup", "restore", SET, "--folder", folder, "--into", folder, "--until", "yesterday"],
@@ -138,6 +155,22 @@ async def test_the_commands_tell_it_in_words_and_json(server_folder: Path) -> No
         shown = await asyncio.to_thread(CliRunner().invoke, main, ["dba", "--data", str(running.data)])
         assert shown.exit_code == 0
         assert "lock slots" in shown.output
+
+
+async def test_a_set_that_is_away_is_told_beside_the_others(server_folder: Path) -> None:
+    """One SET's Postgres is away: the others are looked at, the one has its error, and the exit status is 1."""
+    async with running_stack(server_folder / "data", sets=2, servers=1) as running:
+        running.stack.kill("postgres-set-2", stay_dead=True)
+        words = ["dba", "--data", str(running.data)]
+        done = await asyncio.to_thread(CliRunner().invoke, main, [*words, "--json"])
+        assert done.exit_code == 1
+        one, other = json.loads(done.stdout.splitlines()[-1])["sets"]
+        assert one["catalog"]["leaves"] > 0
+        assert (other["set"], other["code"]) == ("set-2", "database_unavailable")
+        shown = await asyncio.to_thread(CliRunner().invoke, main, words)
+        assert shown.exit_code == 1
+        assert "lock slots" in shown.output
+        assert "away: " in shown.output
 
 
 async def _hongbao(*words: str, data: Path) -> dict[str, object]:

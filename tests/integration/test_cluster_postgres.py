@@ -1,7 +1,12 @@
 import asyncio
+import base64
+import hashlib
+import hmac
+import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +14,11 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from cluster import roles
 from cluster.account import Account
+from cluster.logfile import LogFile
 from cluster.postgres import Postgres, PostgresSpec
+from cluster.scram import proves, verifier
 from envelope.errors import Refused
 
 pytestmark = pytest.mark.faults
@@ -68,6 +76,7 @@ PARENT = """
 import asyncio, sys
 from pathlib import Path
 from cluster.postgres import Postgres, PostgresSpec
+from cluster.scram import proves, verifier
 from cluster.memcached import Memcached, MemcachedSpec
 
 async def main():
@@ -194,8 +203,6 @@ async def test_a_bad_setting_is_told_in_one_line(server_folder: Path, account: A
 
 async def test_a_start_waits_for_orphaned_backends(server_folder: Path, account: Account) -> None:
     """While a backend of a killed postmaster still works in the folder, no second server touches its data."""
-    import os
-
     server = Postgres(spec(server_folder), account=account)
     await server.start()
     orphan = await asyncpg.connect(server.dsn(), timeout=10)
@@ -213,3 +220,76 @@ async def test_a_start_waits_for_orphaned_backends(server_folder: Path, account:
     await starting
     orphan.terminate()
     await server.stop()
+
+
+async def test_no_password_is_in_a_statement(server_folder: Path, account: Account) -> None:
+    """Statistics show no password after a start or a subscription; one that did not change is not set again."""
+    passwords = {role: f"secret_of_{role}" for role in roles.roles_of("set")}
+    folder = server_folder / "postgres" / "one"
+    server = Postgres(PostgresSpec("one", folder, server_folder / "one.log", passwords), account=account)
+    await server.start()
+    rows = "SELECT array_agg((rolname, rolpassword)::text ORDER BY rolname) FROM pg_authid WHERE rolcanlogin"
+    try:
+        # As an earlier version left it: the counters outlive a restart.
+        await run(server, "CREATE DATABASE hongbao", "SELECT 1")
+        connection = await asyncpg.connect(server.dsn(database=roles.DATABASE), timeout=10)
+        await connection.execute("CREATE EXTENSION pg_stat_statements; SET pg_stat_statements.track_utility = on")
+        await connection.execute("CREATE ROLE hongbao_audit LOGIN PASSWORD 'secret_of_old'")
+        await connection.close()
+        await roles.ensure_roles(server)
+        before = await run(server, rows)
+        await server.restart()
+        await roles.ensure_roles(server)
+        assert await run(server, rows) == before
+        await run(
+            server,
+            "CREATE SUBSCRIPTION s CONNECTION 'password=secret_of_another' PUBLICATION p WITH (connect = false)",
+            "ALTER SUBSCRIPTION s SET (slot_name = NONE)",
+            "DROP SUBSCRIPTION s",
+        )
+        audit = await asyncpg.connect(server.dsn(roles.AUDIT, roles.DATABASE), timeout=10)
+        try:
+            told = await audit.fetch("SELECT query FROM pg_stat_statements WHERE query IS NOT NULL")
+            assert told
+            assert not [row["query"] for row in told if "secret_of" in row["query"]]
+        finally:
+            await audit.close()
+        await run(server, "ALTER ROLE hongbao_audit NOLOGIN", "SELECT 1")
+        await roles.ensure_roles(server)
+        await (await asyncpg.connect(server.dsn(roles.AUDIT, roles.DATABASE), timeout=10)).close()
+    finally:
+        await server.stop()
+
+
+def test_a_verifier_is_that_of_the_standard() -> None:
+    """The exchange of RFC 7677, section 3, gives the keys that its proof and signature were made with."""
+    salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+    kept = verifier("pencil", salt, 4096)
+    stored, server_key = (base64.b64decode(one) for one in kept.split("$")[2].split(":"))
+    said = (
+        b"n=user,r=rOprNGfwEbeRWgbNEkqO,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,"
+        b"s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+    )
+    signature = base64.b64encode(hmac.digest(server_key, said, "sha256"))
+    assert signature == b"6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+    proof = base64.b64decode("dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=")
+    client_key = bytes(a ^ b for a, b in zip(proof, hmac.digest(stored, said, "sha256"), strict=True))
+    assert hashlib.sha256(client_key).digest() == stored
+    assert proves(kept, "pencil")
+    assert not proves(kept, "pencils")
+    assert not proves(None, "pencil")
+    assert not proves("md5c6c6", "pencil")
+
+
+def test_the_older_half_of_a_log_is_private(tmp_path: Path) -> None:
+    """Both files of a log can be read by their owner alone, also where an earlier version left the older one open."""
+    log = LogFile(tmp_path / "one.log")
+    os.close(log.open())
+    log.path.write_text("a statement")
+    older = tmp_path / "one.log.1"
+    for _ in range(2):
+        log.path.write_text("a statement")
+        assert log.bound(1)
+        assert older.read_text() == "a statement"
+        assert {stat.S_IMODE(one.stat().st_mode) for one in (log.path, older)} == {0o600}
+        older.chmod(0o644)

@@ -3,10 +3,13 @@
 import asyncio
 
 import pytest
+from aiohttp import web
 
 from envelope.errors import Unavailable
 from envelope.outcomes import Outcome
 from gateway import servers as servers_module
+from gateway.connection import Connection
+from gateway.turnstile import Turnstile
 from tests.integration.gateway_fixtures import INDEX, Door, FakePeer, door, silent, some_id
 
 __all__ = ["door"]
@@ -104,9 +107,17 @@ async def test_a_deadline_is_an_unknown_outcome(door: Door, monkeypatch: pytest.
     assert (status, answer["code"]) == (504, "outcome_unknown")
 
 
+def complaints() -> list[dict]:
+    """Return what the loop's exception handler will have heard."""
+    heard: list[dict] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context))
+    return heard
+
+
 async def test_a_client_that_hangs_up_cancels_nothing(door: Door) -> None:
     """The call of a client that is gone runs on: its answer is taken, and the next client is served."""
     waiting: list[tuple] = []
+    heard = complaints()
     for peer in door.servers.values():
         peer.answer = lambda peer, number, *_: waiting.append((peer, number))
     asking = asyncio.ensure_future(door.call("POST", f"/v1/envelopes/{some_id()}/open", "bob"))
@@ -119,6 +130,52 @@ async def test_a_client_that_hangs_up_cancels_nothing(door: Door) -> None:
     for one in door.servers.values():
         one.answer = FakePeer().answer
     assert (await open_one(door, some_id()))[0] == 200
+    assert heard == []
+
+
+async def test_a_client_that_hangs_up_in_its_body_is_not_waited_for(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for the rest of a body is woken when the client goes, and nothing complains."""
+    monkeypatch.setattr("gateway.body.BODY_S", 3600.0)
+    heard = complaints()
+    _, writer = await asyncio.open_connection("127.0.0.1", door.gateway.port)
+    writer.write(
+        f"POST /v1/envelopes/{some_id()}/open HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {door.token('bob')}\r\n"
+        'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"share'.encode()
+    )
+    await door.until(lambda: door.gateway.traffic.in_flight == 1)
+    writer.close()
+    await writer.wait_closed()
+    await door.until(lambda: door.gateway.traffic.in_flight == 0)
+    assert heard == []
+    assert all(peer.asked == [] for peer in door.servers.values())
+
+
+async def test_a_client_that_hangs_up_in_the_queue_is_not_served(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request whose client left before its turn came begins nothing."""
+    turns: list[asyncio.Future[None]] = []
+    gone = asyncio.Event()
+
+    def enter(_: object) -> asyncio.Future[None]:
+        turns.append(asyncio.get_running_loop().create_future())
+        return turns[-1]
+
+    def lost(connection: Connection, error: Exception | None) -> None:
+        web.RequestHandler.connection_lost(connection, error)
+        gone.set()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Turnstile, "enter", enter)
+        patched.setattr(Connection, "connection_lost", lost)
+        asking = asyncio.ensure_future(open_one(door, some_id()))
+        await door.until(lambda: bool(turns))
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        await gone.wait()
+    turns[0].set_result(None)
+    assert (await open_one(door, some_id()))[0] == 200
+    assert sum(len(peer.asked) for peer in door.servers.values()) == 1
 
 
 async def test_busy_and_not_found_keep_their_result(door: Door) -> None:

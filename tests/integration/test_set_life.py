@@ -1,11 +1,17 @@
 """One envelope's life inside a SET, on real Postgres, memcached and wallet."""
 
 import asyncio
+import subprocess
+import sys
 from collections import Counter
+from datetime import timedelta
 
+import aiohttp
 import pytest
 
 from envelope.errors import Refused
+from setnode.service import Setnode
+from sharding.ids import business_date
 from tests.integration.set_fixtures import Town, town
 
 __all__ = ["town"]
@@ -150,3 +156,27 @@ async def test_unknown_envelopes_are_not_found(town: Town) -> None:
     unknown = envelope_id + 1000
     assert (await town.open(unknown, "a"))["result"] == "not_found"
     assert len(town.owner(unknown).registry) <= 1
+
+
+async def test_a_server_tells_how_far_its_tables_go(town: Town) -> None:
+    """The alarm is on each server's own metrics, goes by what its SET has, and follows it; -1 when today has none."""
+    node, today = town.nodes[0], business_date(town.clock.now())
+    assert await _days_ahead(node) == 2
+    for offset, left in ((2, 1), (0, -1)):
+        await town.rows(f"ALTER TABLE envelope DETACH PARTITION envelope_{today + timedelta(days=offset):%Y%m%d}")
+        await node._look_at_days()
+        assert await _days_ahead(node) == left
+
+
+async def _days_ahead(node: Setnode) -> float:
+    async with aiohttp.ClientSession() as session, session.get(f"http://{node.settings.listen}/metrics") as answer:
+        lines = (await answer.text()).splitlines()
+    return float(next(line for line in lines if line.startswith("hongbao_day_tables_ahead ")).split()[1])
+
+
+def test_whoever_makes_tables_claims_nothing_of_them() -> None:
+    """A process that only knows the module exports no number; a server that has not looked yet exports none either."""
+    show = "from runtime import metrics; print(metrics.render().decode())"
+    for module, told in (("schema.day_tables", []), ("setnode.service", ["hongbao_day_tables_ahead NaN"])):
+        done = subprocess.run([sys.executable, "-c", f"import {module}; {show}"], capture_output=True, check=True)
+        assert [line for line in done.stdout.decode().splitlines() if line.startswith("hongbao_day_tables_a")] == told

@@ -32,7 +32,7 @@ from loadtest.quiet import quiet_stack
 from loadtest.settled import paid_out
 from runtime.clock import SystemClock
 from sharding.ids import business_date, make_id
-from sharding.slots import TABLES_PER_DATABASE
+from sharding.slots import slots_of
 from wire.link import Link
 from wire.messages import Op
 from wire.orders import create_key
@@ -108,7 +108,7 @@ async def _slices(stack: Stack) -> AsyncIterator[list[Slice]]:
         for one in topology.sets:
             server = one.servers[0]
             link = await links.enter_async_context(_connected(server.name, server.url, key))
-            slots = [xx * TABLES_PER_DATABASE + y for xx in topology.databases_of(one.name) for y in range(10)]
+            slots = [slot for xx in topology.databases_of(one.name) for slot in slots_of(xx)]
             mine = (pids[server.name], pids[f"postgres-{one.name}"])
             found.append(Slice(one.name, link, slots, access.set_dsn(one.name), mine))
         yield found

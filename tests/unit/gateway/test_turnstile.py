@@ -23,7 +23,7 @@ async def test_a_turn_takes_its_number_and_the_rest_follow_in_order() -> None:
     assert max(steps) <= 3
 
 
-async def test_whoever_hung_up_takes_no_place() -> None:
+async def test_whoever_was_cancelled_takes_no_place() -> None:
     """A place that was given up goes to the next; nobody is forgotten behind it."""
     turnstile, passed = Turnstile(1, asyncio.get_running_loop()), list[int]()
     tasks = [asyncio.ensure_future(_pass(turnstile, name, passed)) for name in range(4)]

@@ -14,6 +14,7 @@ from sharding.slots import (
     database_name,
     database_of,
     place_for,
+    slots_of,
     table_of,
 )
 
@@ -63,6 +64,8 @@ def test_layouts_fill_whole_databases(slots):
 def test_slots_name_database_and_table():
     """The first two digits of a slot are its database, the last its table."""
     assert [(database_of(slot), table_of(slot)) for slot in (0, 73, 999)] == [(0, 0), (7, 3), (99, 9)]
+    assert [[*slots_of(xx)][::9] for xx in (0, 7, 99)] == [[0, 9], [70, 79], [990, 999]]
+    assert {xx for xx in range(100) for slot in slots_of(xx) if database_of(slot) != xx} == set()
     assert (PRODUCTION.databases, EMBEDDED.databases) == (100, 10)
     assert (database_name(7), database_name(99)) == ("db_07", "db_99")
 
