@@ -70,7 +70,7 @@ class DayTablesAhead:
         today = business_date(datetime.now(UTC), topology.zone)
         made = await asyncio.gather(
             *(
-                DayTables(dsn, partial(topology.databases_of, name)).ensure(today, ahead_days=ahead_days)
+                DayTables(dsn, partial(topology.databases_of, name)).ensure(today, ahead_days=ahead_days, by_clock=True)
                 for name, dsn in self._dsns.items()
             )
         )

@@ -13,6 +13,7 @@ from rotation.sessions import sessions
 from rotation.states import State
 from rotation.steps import Result, Rotation
 from schema import names
+from schema.day_tables import check_clock
 from schema.names import Kind
 
 _LEAVES_LEFT = "SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass($1)"
@@ -26,13 +27,15 @@ def first_day_to_drop(day: date, retention_days: int) -> date:
 async def drop_day(rotation: Rotation, day: date, today: date, by: Operator, *, retention_days: int) -> Result:
     """Drop the cold tables of every database of the day; each in a transaction with its entry and its log line.
 
-    Each archive is read back and compared once more just before. Refused: `day_unknown`, `day_not_verified`,
-    `retention_not_over`, `rotation_busy`, `no_archive`, and what the archive refuses; Unavailable: `rotation_waits`.
+    Each archive is read back and compared once more just before. Refused: `clock_wrong`, `day_unknown`,
+    `day_not_verified`, `retention_not_over`, `rotation_busy`, `no_archive`, and what the archive refuses; Unavailable:
+    `rotation_waits`, `database_unavailable`.
     Repeatable: what was dropped stays dropped, the rest follows.
     """
     may = first_day_to_drop(day, retention_days)
     async with sessions(rotation.target) as of:
         connection = of.work
+        await check_clock(connection, today)
         entries = await register.entries(connection, day)
         if not entries:
             raise Refused("day_unknown", f"{rotation.target.name} has no entry of {day} in its register")

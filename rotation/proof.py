@@ -13,7 +13,7 @@ from audit.matching import InFlight
 from audit.report import Report
 from envelope.claim_log import ClaimLog
 from rotation.limits import PROOF_CHARS, SHOWN
-from rotation.obstacles import Obstacle, escrows, misplaced, waiting_rows
+from rotation.obstacles import Obstacle, escrows, misplaced, slots_of, waiting_rows
 from sharding.slots import TABLES_PER_DATABASE, database_of
 
 TICK = 500
@@ -90,7 +90,7 @@ async def prove(
     Holds when every envelope is closed or sold out and replays from its seed; nothing is due, unpaid or stuck; funds,
     claims, refunds and the wallet's transfers agree one by one; and each escrow account (day, slot) is zero.
     """
-    slots = [slot for xx in databases for slot in range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)]
+    slots = slots_of(databases)
     proof = Proof(day, at, {xx: DaySums() for xx in databases}, escrows=len(slots))
     report, later = Report(), InFlight()
     seen = 0
@@ -107,7 +107,7 @@ async def prove(
         # As in the audit: the wallet's snapshot is the older one, or a credit of this moment would have no claim.
         await freeze(stack, wallet)
         await freeze(stack, connection)
-        for obstacle in [*await misplaced(connection, day, strangers), *await waiting_rows(connection, day)]:
+        for obstacle in [*await misplaced(connection, day, strangers), *await waiting_rows(connection, day, slots)]:
             proof.add(obstacle)
         await prove_day(connection, wallet, day, slots, defaultdict(set), report, later, take)
         for obstacle in await escrows(wallet, day, slots):

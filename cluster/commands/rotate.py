@@ -34,8 +34,8 @@ from runtime.periodic import Periodic
 from runtime.settings import host_and_port, load
 
 T = TypeVar("T")
-ROUND_S = 6 * 3600.0
-"""A round of the daemon, over all SETs and days, is given up after this long and begun anew."""
+ROUND_S = 24 * 3600.0
+"""A round of the daemon over all SETs, each of which has its own limits in it (rotation/limits.py)."""
 
 _sets = click.option("--set", "only", multiple=True, help="Only this SET (may be repeated).  [default: all]")
 _dates = click.option("--date", "dates", multiple=True, help="This business date, as 2026-11-21 (may be repeated).")
@@ -207,13 +207,15 @@ async def _each(
 
 async def _serve(data: Path | None) -> None:
     """Run the daemon until SIGINT or SIGTERM; what is in flight is rolled back, and the next run goes on."""
-    settings, access = load(DaemonSettings), find(data)
+    settings = load(DaemonSettings)
+    find(data)  # nothing runs there: say so now, not in the log of every round
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    # Looked up at every round: a stack that was started again has other ports, and perhaps other SETs.
     daemon = Daemon(
-        rotations=lambda: rotations(access),
-        zone=lambda: access.topology().zone,
+        rotations=lambda: rotations(find(data)),
+        zone=lambda: find(data).topology().zone,
         settings=settings,
     )
     app = web.Application()
