@@ -7,11 +7,12 @@ from datetime import date
 from functools import partial
 from typing import Any
 
+from archive.states import State
 from envelope.errors import Refused
 from rotation import archiving, crash, facts, register
 from rotation.archive_seam import Archive
 from rotation.crash import Point
-from rotation.detach import detach, drop_strangers, move_leaves
+from rotation.detach import detach, drop_leafless, drop_strangers, move_leaves
 from rotation.fence import fence, is_fenced, unfence
 from rotation.limits import MIN_AGE_DAYS
 from rotation.obstacles import Obstacle, quick_look, slots_of
@@ -19,7 +20,6 @@ from rotation.patience import insist
 from rotation.proof import Proof, prove
 from rotation.register import Entry, Operator
 from rotation.sessions import Sessions, sessions
-from rotation.states import State
 from rotation.target import RotationTarget
 from runtime import logs
 from runtime.clock import Clock
@@ -64,6 +64,9 @@ class Rotation:
     async def run(self, day: date, today: date, by: Operator, *, until: State = State.VERIFIED) -> Result:
         """Take the day as far as it goes, or `until` a state; every step done stays done, whatever becomes of the next.
 
+        A day that is verified is read back once more, and its archive written anew from the tables if it was spoilt.
+        One in which no database has a part loses its tables at once: its result has no states.
+
         Refused: `rotation_busy`, `clock_wrong`, `day_too_young`, `day_unknown`, `day_unproven` (a DayUnproven),
         `step_refused`, and what the archive refuses. Unavailable: `rotation_waits`, `database_unavailable`; the same
         call goes on later.
@@ -73,6 +76,9 @@ class Rotation:
             found = await facts.of_day(of.work, day, self.target.databases)
             _check(self.target.name, found, today)
             result = Result(day)
+            if found.leafless:
+                await self._clear(of.work, day, by)
+                return result
             for state, name, work in (
                 (State.CLOSED, "close", partial(self._close, of, found, by)),
                 (State.DETACHED, "detach", partial(self._detach, of.work, day, by)),
@@ -86,6 +92,12 @@ class Rotation:
                 result.seconds[name] = round(time.perf_counter() - started, 3)
             result.states = {one.xx: one.state for one in await register.entries(of.work, day)}
             return result
+
+    async def _clear(self, connection: Any, day: date, by: Operator) -> None:
+        """Detach and drop the tables of a day in which no database has a part; a leaf come meanwhile keeps them."""
+        await detach(connection, day)
+        on = f"public.{names.day_table(names.Kind.CLAIM, day)}"
+        await insist(connection, partial(_drop_leafless, connection, day, by), on=on)
 
     async def _close(self, of: Sessions, found: facts.DayFacts, by: Operator) -> None:
         """Prove, fence, prove again behind the fence, and write it into the register; or leave everything as it was."""
@@ -157,7 +169,10 @@ class Rotation:
             self.progress("exporting", number, len(waiting))
 
     async def _verify(self, of: Sessions, day: date, by: Operator) -> None:
+        """Read back what is exported; where all is verified, that once more: spoilt since, it is exported anew."""
         waiting = await _in_state(of.work, day, State.EXPORTED) if self.archive else []
+        if self.archive and not waiting:
+            waiting = await _in_state(of.work, day, State.VERIFIED)
         for number, entry in enumerate(waiting, 1):
             await archiving.verify(of, self.its_archive, entry, by)
             crash.reach(Point.VERIFIED_ONE)
@@ -169,6 +184,12 @@ class Rotation:
         if self.archive is None:
             raise Refused("no_archive", "no archive is set up; set HONGBAO_ARCHIVE and HONGBAO_ARCHIVE_KEY")
         return self.archive
+
+
+async def _drop_leafless(connection: Any, day: date, by: Operator) -> None:
+    async with register.step(connection):
+        gone = await drop_leafless(connection, day)
+        await register.note(connection, by, "leafless_dropped", day, None, {"tables": gone})
 
 
 async def _drop_strangers(connection: Any, xx: int, day: date, by: Operator) -> None:
@@ -186,7 +207,7 @@ async def _move(connection: Any, entry: Entry, by: Operator) -> None:
 
 
 def _check(set_name: str, found: facts.DayFacts, today: date) -> None:
-    if not found.states:
+    if not found.states and not found.leafless:
         raise Refused("day_unknown", f"{set_name} has no tables of {found.day} and its register does not know that day")
     age = (today - found.day).days
     if age < MIN_AGE_DAYS:

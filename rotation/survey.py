@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from archive.states import State
 from rotation import facts, faults
 from rotation.obstacles import quick_look, slots_of
 from rotation.plan import Action, AheadPlan, Alarm, DayPlan, Rules, alarm, plan_ahead, plan_day
-from rotation.states import State
 from rotation.target import RotationTarget
 from runtime import postgres
 

@@ -17,6 +17,7 @@ import aiohttp
 from archive.keeper import Keeper
 from archive.place import folder_of
 from archive.restore import remove, restore
+from archive.states import State
 from cluster import roles
 from cluster.access import Access
 from cluster.commands.topology import ground_of
@@ -31,7 +32,6 @@ from loadtest.proof import settled
 from moving.moves import move_by_time, move_live
 from rotation.drop import drop_day
 from rotation.register import Operator
-from rotation.states import State
 from rotation.steps import Rotation
 from rotation.target import RotationTarget
 from runtime import postgres

@@ -22,13 +22,13 @@ import pytest_asyncio
 
 from archive.keeper import Keeper
 from archive.place import Archive  # noqa: TC001 - plain imports everywhere
+from archive.states import State
 from audit.proof import AuditTarget, audit
 from audit.report import Violation
 from cluster import roles
 from envelope.errors import Refused
 from envelope.split import Split, amounts
 from rotation.register import Operator
-from rotation.states import State
 from rotation.steps import Rotation
 from rotation.target import RotationTarget
 from runtime.clock import ManualClock

@@ -1,6 +1,7 @@
 # ruff: noqa: E501 - one property a line
 """Dropping, and the daemon: what destroys and what works alone, and what neither of them does."""
 
+import shutil
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 import asyncpg
 import pytest
 
+from archive import place
+from archive.place import Archive
 from cluster import roles
 from cluster.rotating import Rotating
 from envelope.errors import InvariantBroken, Refused
@@ -20,11 +23,14 @@ from rotation.steps import DayUnproven, Rotation
 from rotation.survey import survey
 from runtime import metrics
 from runtime.clock import ManualClock
+from schema import names
 from schema.day_tables import AHEAD_DAYS, DayTables, known_days
 from schema.migrate import migrate_set, migrate_wallet
-from sharding.ids import BUSINESS_ZONE, business_date
+from schema.names import Kind
+from sharding.ids import BUSINESS_ZONE, business_date, make_id
 from tests.conftest import Databases
 from tests.integration.rotation_fixtures import (
+    ARCHIVE_KEY,
     BY,
     DAY,
     NEXT,
@@ -78,6 +84,36 @@ async def test_what_cannot_be_read_back_is_not_dropped(old_days: OldDays, spoil:
     states = await old_days.states()
     assert states[1] == "verified"
     assert await old_days.scalar(f"SELECT count(*) FROM claim_{DAY:%Y%m%d} WHERE slot BETWEEN 10 AND 19") > 0
+
+
+@pytest.mark.parametrize("spoil", ["lost", "cut", "a file lost", "a byte changed", "its manifest another's"])
+async def test_a_verified_day_whose_archive_is_spoilt_is_exported_anew(
+    old_days: OldDays, tmp_path: Path, spoil: str
+) -> None:
+    """It is not dropped; asked for by its date it goes back to `exported`, is written again, verified, and may go."""
+    old_days.real = Archive(tmp_path / "archive", ARCHIVE_KEY)
+    await old_days.run()
+    where = place.folder_of(old_days.real.folder, xx=1, day=DAY)
+    claims = where / "claim.parquet"
+    content = claims.read_bytes()
+    if spoil == "lost":
+        shutil.rmtree(where)
+    elif spoil == "a file lost":
+        claims.unlink()
+    elif spoil == "its manifest another's":
+        (where / "manifest.json").write_bytes((where.parent / "db_00" / "manifest.json").read_bytes())
+    else:
+        claims.write_bytes(
+            content[:100] if spoil == "cut" else bytes([*content[:100], content[100] ^ 1, *content[101:]])
+        )
+    with pytest.raises(Refused, match="archive_"):
+        await drop(old_days)
+    assert (await old_days.states())[1] == "verified"
+    assert await old_days.run() == {0: "dropped", 1: "verified"}
+    assert (await old_days.lines()).count("exported") == 3
+    await drop(old_days)
+    assert await old_days.states() == {0: "dropped", 1: "dropped"}
+    assert await old_days.violations() == []
 
 
 async def test_an_archive_spoilt_before_it_was_verified_is_written_anew(old_days: OldDays) -> None:
@@ -222,6 +258,28 @@ async def test_empty_tables_that_somebody_reads_are_dropped_when_he_has_left(
     assert (await old_days.lines()).count("strangers_dropped") == 1
 
 
+async def test_days_of_a_set_without_databases_go(old_days: OldDays) -> None:
+    """Its tables have no leaves: past their grace they are detached and dropped, and younger ones stay."""
+    none = replace(old_days.target, name="empty", databases=lambda _: ())
+    for kind in Kind:
+        leaves = await old_days.rows(
+            "SELECT inhrelid::regclass::text AS leaf FROM pg_inherits WHERE inhparent = to_regclass($1)",
+            names.day_table(kind, DAY),
+        )
+        await old_days.rows(f"DROP TABLE {', '.join(row['leaf'] for row in leaves)}")
+    await DayTables(none.dsn, ()).ensure(TODAY, ahead_days=0)
+    empty = replace(old_days.rotation, target=none)
+    done = await replace(daemon(old_days), rotations=lambda: [empty]).run_once()
+    assert (done.failed, done.rotated) == ([], [("empty", DAY)])
+    for kind in Kind:
+        assert await old_days.scalar("SELECT to_regclass($1) IS NULL", names.day_table(kind, DAY))
+        assert await old_days.scalar("SELECT to_regclass($1) IS NOT NULL", names.day_table(kind, TODAY))
+        assert await old_days.scalar("SELECT to_regclass($1) IS NOT NULL", names.day_table(kind, NEXT))
+    assert await old_days.lines() == ["leafless_dropped"]
+    with pytest.raises(Refused, match="day_unknown"):
+        await empty.run(DAY, TODAY, BY)
+
+
 async def test_a_failure_is_told_when_it_begins_and_when_it_comes_back() -> None:
     """Not at every round, and nothing is remembered of what is over; what was dropped is told as well."""
     said: list[str] = []
@@ -286,11 +344,21 @@ async def test_a_database_on_its_way_to_another_set_keeps_the_day(old_days: OldD
 
 
 async def test_a_day_some_of_whose_databases_came_dropped_is_hot_in_the_others(old_days: OldDays) -> None:
-    """A move brings along what its register says of archived days: that neither hides the other databases' day nor hinders it."""
+    """A move brings along what its register says of archived days: that neither hides the other databases' day nor hinders it.
+
+    The audit replays the others' rows all the same: nothing of theirs is a stray, and a row that was edited is found.
+    """
     await old_days.rows(
         "INSERT INTO day_register (day, xx, state, envelopes, claims, paid_in_fen, claimed_fen, refunded_fen, manifest_sha256) "
         "VALUES ($1, 7, 'dropped', 0, 0, 0, 0, 0, repeat('a', 64))", DAY,
     )  # fmt: skip
     seen = {one.facts.day: one for one in (await survey(old_days.target, TODAY, Rules())).days}
     assert seen[DAY].action is Action.ROTATE
+    assert await old_days.violations() == []
+    edit = "UPDATE claim SET amount_fen = amount_fen + $2 WHERE seq = 0 AND envelope_id = $1"
+    row = await old_days.rows("SELECT min(envelope_id) AS id FROM claim WHERE envelope_id < $1", make_id(NEXT, 0, 0))
+    await old_days.rows(edit, row[0]["id"], 1)
+    assert {one.subject for one in await old_days.violations()} == {str(row[0]["id"])}
+    await old_days.rows(edit, row[0]["id"], -1)
     assert await old_days.run() == {0: "verified", 1: "verified", 7: "dropped"}
+    assert await old_days.violations() == []
