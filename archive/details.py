@@ -8,6 +8,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from archive import engine, manifest, place
@@ -20,8 +21,8 @@ from sharding.slots import database_of
 if TYPE_CHECKING:
     import duckdb
 
-BELIEVED = 4_096
-"""Archives whose truth is remembered; an entry has 300 bytes."""
+BELIEVED = 65_536
+"""Archives whose truth is remembered, those asked for last: three years of 60 databases. An entry has 300 bytes."""
 MEMORY_MB = 96
 """A row group of claims decodes to 2 MB; the rest keeps what was read lately."""
 
@@ -43,6 +44,10 @@ SELECT seq, kind, user_id, amount_fen, {in_ms("claimed_at")} FROM read_parquet(?
 _GUESTS = "SELECT user_id, wrong_tries, invited FROM read_parquet(?) WHERE envelope_id = ?"
 
 
+class Doubted(Exception):
+    """The archive has not been believed yet, or has changed: all of it would have to be read first."""
+
+
 class Details:
     """Reads envelopes; may be used by several threads at once."""
 
@@ -51,13 +56,15 @@ class Details:
         self._key = key
         self._duck: duckdb.DuckDBPyConnection | None = None
         self._believed: OrderedDict[Path, tuple[object, ...]] = OrderedDict()
+        self._one = Lock()
 
-    def read(self, envelope_id: int, digest: str | None) -> Mapping[str, Any] | None:
+    def read(self, envelope_id: int, digest: str | None, *, believe: bool = True) -> Mapping[str, Any] | None:
         """Return an envelope with its log and guests, in the form of `load_envelopes`; None when there is none.
 
-        `digest` is what the register names. Raises Refused `archive_missing`, `archive_forged`, `archive_corrupt`.
+        `digest` is what the register names. Raises Refused `archive_missing`, `archive_forged`, `archive_corrupt`;
+        Doubted, unless it may `believe`, where a whole archive would have to be read before.
         """
-        where = self._trusted(envelope_id, digest)
+        where = self._trusted(envelope_id, digest, believe=believe)
         with engine.reading(where):
             duck = self._engine().cursor()
             try:
@@ -65,16 +72,23 @@ class Details:
             finally:
                 duck.close()
 
-    def _trusted(self, envelope_id: int, digest: str | None) -> Path:
+    def _trusted(self, envelope_id: int, digest: str | None, *, believe: bool) -> Path:
         day, xx = day_of(envelope_id), database_of(slot_of(envelope_id))
         where = place.folder_of(self._archive, xx=xx, day=day)
         try:
             seen = (digest, *(_stamp(where / name) for name in (manifest.NAME, *FILES.values())))
         except OSError as error:
             raise Refused("archive_missing", f"{error.filename} is missing or cannot be read") from error
-        if self._believed.get(where) != seen:
-            place.believed(place.Archive(self._archive, self._key), xx=xx, day=day, digest=digest)
+        with self._one:
+            if self._believed.get(where) == seen:
+                self._believed.move_to_end(where)
+                return where
+        if not believe:
+            raise Doubted
+        place.believed(place.Archive(self._archive, self._key), xx=xx, day=day, digest=digest)
+        with self._one:
             self._believed[where] = seen
+            self._believed.move_to_end(where)
             while len(self._believed) > BELIEVED:
                 self._believed.popitem(last=False)
         return where

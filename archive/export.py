@@ -4,7 +4,6 @@ Bounded in memory whatever the number of rows; a kill or a full disk at any poin
 reads in Postgres, in one repeatable-read transaction, and takes no lock that anybody's writes could meet.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import date
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from archive import engine, pipes, place
 from archive.manifest import File, Manifest, check_key, plain, sign
 from archive.tables import TABLES, Table, canonical_in_postgres, check_day, of_database
+from archive.threads import whole
 from envelope.errors import InvariantBroken, Refused, Unavailable
 from runtime import postgres
 from schema import names
@@ -52,7 +52,7 @@ async def export_database(
             return standing
         with place.aside(folder, xx=xx, day=day) as new:
             manifest = await _write(connection, new, xx=xx, day=day, proof=plain(proof), progress=progress)
-            await asyncio.to_thread(place.settle, new, sign(manifest, key), folder, xx=xx, day=day)
+            await whole(place.settle, new, sign(manifest, key), folder, xx=xx, day=day)
             return manifest
 
 
@@ -82,7 +82,7 @@ async def _standing(connection: Any, folder: Path, key: bytes, *, xx: int, day: 
     if named is None:
         return None
     try:
-        return await asyncio.to_thread(place.believed, place.Archive(folder, key), xx=xx, day=day, digest=named)
+        return await whole(place.believed, place.Archive(folder, key), xx=xx, day=day, digest=named)
     except Refused:
         return None  # lost or spoilt, and the tables are still here: this export is the cure
 
@@ -90,7 +90,7 @@ async def _standing(connection: Any, folder: Path, key: bytes, *, xx: int, day: 
 async def _write(
     connection: Any, new: Path, *, xx: int, day: date, proof: dict[str, Any] | None, progress: Progress
 ) -> Manifest:
-    duck = await asyncio.to_thread(engine.connect, spill=new / place.SPILL)
+    duck = await whole(engine.connect, spill=new / place.SPILL)
     try:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             version = await connection.fetchval("SELECT max(name) FROM migration")
@@ -100,7 +100,7 @@ async def _write(
                 path = new / table.file
                 query = canonical_in_postgres(table, names.day_table(table.kind, day), of_database(xx))
                 rows = await pipes.to_parquet(connection, query, table, duck, path, partial(progress, table.kind.value))
-                files[table.file] = await asyncio.to_thread(_described, duck, table, path, rows, sums)
+                files[table.file] = await whole(_described, duck, table, path, rows, sums)
         return Manifest(day=day, xx=xx, schema_version=version, files=files, proof=proof, **dict(sums))
     finally:
         duck.close()

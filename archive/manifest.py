@@ -68,6 +68,8 @@ class _Signed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hmac_sha256: str
 
 
+_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What JSON raises for bytes that are none, for digits that are none, and for a nesting that is an attack."""
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
@@ -82,10 +84,15 @@ def check_key(key: bytes) -> None:
         raise Refused("archive_key_weak", f"HONGBAO_ARCHIVE_KEY must have at least {KEY_BYTES} characters")
 
 
+def fingerprint(key: bytes) -> str:
+    """Return what tells two keys apart and neither of them: 16 hex digits."""
+    return hmac.new(key, b"hongbao archive key", hashlib.sha256).hexdigest()[:16]
+
+
 def sign(manifest: Manifest, key: bytes) -> bytes:
     """Return the content of `manifest.json`."""
     inner = manifest.encode()
-    return b'{"manifest": %b,\n"hmac_sha256": "%b"}\n' % (inner, _mac(inner, key).encode())
+    return b'{"manifest": %b,\n"hmac_sha256": "%b"}\n' % (inner, _mac(inner, key).hex().encode())
 
 
 def read(folder: Path, key: bytes, *, xx: int, day: date) -> Manifest:
@@ -104,19 +111,20 @@ def read(folder: Path, key: bytes, *, xx: int, day: date) -> Manifest:
         raise Refused("archive_corrupt", f"cannot read {path}: {error.strerror}") from error
     try:
         signed = msgspec.json.decode(content, type=_Signed)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        said = bytes.fromhex(signed.hmac_sha256)
+    except _UNREADABLE as error:
         raise Refused("archive_corrupt", f"{path} is no manifest: {error}") from error
     inner = bytes(signed.manifest)
-    if not hmac.compare_digest(_mac(inner, key), signed.hmac_sha256):
+    if not hmac.compare_digest(_mac(inner, key), said):
         raise Refused("archive_forged", f"{path} was changed, or signed with another HONGBAO_ARCHIVE_KEY")
     try:
         found = msgspec.json.decode(inner, type=Manifest)
-    except msgspec.MsgspecError as error:
+    except _UNREADABLE as error:
         raise Refused("archive_corrupt", f"{path} is of a form not known here: {error}") from error
     if (found.xx, found.day) != (xx, day) or found.encode() != inner:
         raise Refused("archive_forged", f"{path} is the manifest of db_{found.xx:02d} and {found.day}")
     return found
 
 
-def _mac(inner: bytes, key: bytes) -> str:
-    return hmac.new(key, b"hongbao archive\n" + inner, hashlib.sha256).hexdigest()
+def _mac(inner: bytes, key: bytes) -> bytes:
+    return hmac.new(key, b"hongbao archive\n" + inner, hashlib.sha256).digest()

@@ -1,7 +1,8 @@
 """Rows between Postgres and Parquet: a pipe, asyncpg's COPY at one end and DuckDB in a thread at the other.
 
 Canonical rows go through (`archive.tables`) and are hashed on the way, so what is hashed is what is written. Nothing is
-held but what the pipe and the two ends buffer. Whichever end fails, the other hears of it by its end of the pipe.
+held but what the pipe and the two ends buffer. Whichever end fails, the other hears of it by its end of the pipe; an
+end is closed when no thread works at it any more.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from archive import engine
 from archive.place import not_written
 from archive.tables import Table, canonical_in_duckdb
+from archive.threads import to_its_end, whole_in
 from envelope.errors import Refused
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ async def to_parquet(
         job = loop.run_in_executor(pool, _write_parquet, duck, table, out, path)
 
         async def take(chunk: bytes) -> None:
-            await loop.run_in_executor(pool, _push, into, digest, chunk)
+            await whole_in(pool, _push, into, digest, chunk)
             told(len(chunk))
 
         try:
@@ -51,7 +53,7 @@ async def to_parquet(
                 await connection.copy_from_query(query, output=take, format="csv", force_quote=table.texts)
             finally:
                 os.close(into)
-                await asyncio.wait({job})
+                await to_its_end(asyncio.wait({job}))
         except BrokenPipeError:
             pass  # the job ended first, and says why
         try:
@@ -81,7 +83,7 @@ async def from_parquet(
         job = loop.run_in_executor(pool, _read_parquet, duck, table, into, path)
 
         async def rows() -> AsyncIterator[bytes]:
-            while chunk := await loop.run_in_executor(pool, _pull, out, digest):
+            while chunk := await whole_in(pool, _pull, out, digest):
                 told(len(chunk))
                 yield chunk
 
@@ -93,7 +95,7 @@ async def from_parquet(
                 )
             finally:
                 os.close(out)
-                await asyncio.wait({job})
+                await to_its_end(asyncio.wait({job}))
         except Exception as error:
             if str(getattr(error, "sqlstate", "")).startswith(_NOT_OUR_ROWS):
                 raise Refused("archive_corrupt", f"Postgres does not take what {path} holds: {error}") from error
@@ -110,11 +112,11 @@ async def digest_of(path: Path, table: Table, duck: "duckdb.DuckDBPyConnection",
     with ThreadPoolExecutor(2, "archive") as pool:
         job = loop.run_in_executor(pool, _read_parquet, duck, table, into, path)
         try:
-            while chunk := await loop.run_in_executor(pool, _pull, out, digest):
+            while chunk := await whole_in(pool, _pull, out, digest):
                 told(len(chunk))
         finally:
             os.close(out)
-            await asyncio.wait({job})
+            await to_its_end(asyncio.wait({job}))
         with engine.reading(path):
             job.result()
     return digest.hexdigest()

@@ -65,7 +65,10 @@ def aside(archive: Path, *, xx: int, day: date) -> Iterator[Path]:
         if not final.exists() and (old := _old(final)).exists():
             old.rename(final)  # killed between the two steps of `settle`
         shutil.rmtree(new, ignore_errors=True)
-        new.mkdir(mode=0o700, parents=True)
+        _ensure(archive)
+        for folder in (final.parent, new):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            _like(archive, folder)
     except OSError as error:
         raise not_written(final, error) from error
     try:
@@ -75,13 +78,17 @@ def aside(archive: Path, *, xx: int, day: date) -> Iterator[Path]:
 
 
 def settle(new: Path, manifest: bytes, archive: Path, *, xx: int, day: date) -> None:
-    """Make what stands in `new` durable, with its manifest, and put it in its place, over an older export."""
+    """Make what stands in `new` durable, with its manifest, and put it in its place, over an older export.
+
+    Its owner and its mode are the archive's own: who can read that folder can read this, whoever exported it.
+    """
     final = folder_of(archive, xx=xx, day=day)
     old = _old(final)
     try:
         shutil.rmtree(new / SPILL, ignore_errors=True)
         (new / NAME).write_bytes(manifest)
         for path in new.iterdir():
+            _like(archive, path)
             _fsync(path)
         _fsync(new)
         shutil.rmtree(old, ignore_errors=True)
@@ -93,6 +100,24 @@ def settle(new: Path, manifest: bytes, archive: Path, *, xx: int, day: date) -> 
     except OSError as error:
         raise not_written(final, error) from error
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _ensure(archive: Path) -> None:
+    """Make the archive's own folder if need be: it belongs to whoever has the folder in which it stands."""
+    if archive.exists():
+        return
+    archive.mkdir(parents=True)
+    if os.geteuid() == 0:
+        above = archive.parent.stat()
+        os.chown(archive, above.st_uid, above.st_gid)
+
+
+def _like(archive: Path, path: Path) -> None:
+    """Give a folder or a file under the archive the archive's own mode, and its owner where we may (as root)."""
+    root = archive.stat()
+    if os.geteuid() == 0:
+        os.chown(path, root.st_uid, root.st_gid)
+    path.chmod(root.st_mode & (0o7777 if path.is_dir() else 0o666))
 
 
 def _old(final: Path) -> Path:

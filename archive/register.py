@@ -6,18 +6,9 @@ Nothing else decides where a cold row is looked for; no clock does.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
-from enum import StrEnum
 from typing import Any
 
-
-class State(StrEnum):
-    """The states of `day_register`; no row is hot."""
-
-    CLOSED = "closed"
-    DETACHED = "detached"
-    EXPORTED = "exported"
-    VERIFIED = "verified"
-    DROPPED = "dropped"
+from archive.states import State
 
 
 @dataclass(frozen=True)
@@ -61,14 +52,29 @@ LEFT JOIN (
         AND NOT i.inhdetachpending
     GROUP BY 1
 ) a ON a.digits = to_char(r.day, 'YYYYMMDD')
-WHERE $1::date[] IS NULL OR r.day = ANY($1::date[])
+WHERE ($1::date[] IS NULL OR r.day = ANY($1::date[]))
+    -- A row is older than every transaction that had not ended at $2 when its own is, and then it was seen there.
+    AND ($2::text IS NULL OR r.state <> 'dropped' OR age($2::xid) < 0 OR age(r.xmin) <= age($2::xid))
 """
+_NOW = "SELECT pg_snapshot_xmin(pg_current_snapshot())::xid::text"
 
 
-async def read_register(connection: Any, days: Collection[date] | None = None) -> dict[tuple[date, int], Standing]:
-    """Return what is said of `days`, or of all days. Index: the register's primary key. Lock: none."""
-    rows = await connection.fetch(_READ, None if days is None else list(days))
+async def read_register(
+    connection: Any, days: Collection[date] | None = None, *, since: str | None = None
+) -> dict[tuple[date, int], Standing]:
+    """Return what is said of `days`, or of all days. Index: the register's primary key. Lock: none.
+
+    With `since` (see `mark`) all that is not dropped, and of the dropped what was written since then: a register grows
+    for ever, and nearly all of it is dropped and never changes.
+    """
+    rows = await connection.fetch(_READ, None if days is None else list(days), since)
     return {(row["day"], row["xx"]): _standing(row) for row in rows}
+
+
+async def mark(connection: Any) -> str:
+    """Return a mark before which all transactions have ended: taken before a look, it is where the next one begins."""
+    found: str = await connection.fetchval(_NOW)
+    return found
 
 
 def _standing(row: Any) -> Standing:

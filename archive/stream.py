@@ -1,6 +1,5 @@
 """All rows of an archive in order, in bounded memory, as the audit reads them. DuckDB works in a thread."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from archive import engine
 from archive.details import in_ms
 from archive.tables import FILES
+from archive.threads import whole
 from schema.names import Kind
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ async def _rows(duck: "duckdb.DuckDBPyConnection", query: str, path: Path) -> As
     cursor = duck.cursor()
     try:
         with engine.reading(path):
-            await asyncio.to_thread(cursor.execute, query, [str(path)])
+            await whole(cursor.execute, query, [str(path)])
             names = [column[0] for column in cursor.description or ()]
-            while rows := await asyncio.to_thread(cursor.fetchmany, ROWS):
+            while rows := await whole(cursor.fetchmany, ROWS):
                 for row in rows:
                     yield dict(zip(names, row, strict=True))
     finally:

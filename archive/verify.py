@@ -4,7 +4,6 @@ What is compared are the rows themselves, both ways, as Postgres compares them, 
 scratch has no trigger and no index, and is dropped whatever comes of it; what a kill left is dropped by the next run.
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from archive import engine, pipes, place
 from archive.export import Progress, alone
 from archive.manifest import Manifest
 from archive.tables import TABLES, Table, check_day, of_database
+from archive.threads import whole
 from envelope.errors import Refused
 from schema import names
 
@@ -56,7 +56,7 @@ async def verify_database(
 
 async def trusted(folder: Path, key: bytes, *, xx: int, day: date, digest: str | None = None) -> Manifest:
     """Return the manifest of an archive whose signature and files are right; raises Refused as `verify_database`."""
-    return await asyncio.to_thread(place.believed, place.Archive(folder, key), xx=xx, day=day, digest=digest)
+    return await whole(place.believed, place.Archive(folder, key), xx=xx, day=day, digest=digest)
 
 
 @asynccontextmanager
@@ -79,7 +79,7 @@ async def reread(
     `digest` is what the register names, None where nobody can be asked. Raises Refused as `verify_database`.
     """
     found = await trusted(folder, key, xx=xx, day=day, digest=digest)
-    duck = await asyncio.to_thread(engine.connect, threads=engine.IN_ORDER)
+    duck = await whole(engine.connect, threads=engine.IN_ORDER)
     try:
         for table in TABLES:
             path = place.folder_of(folder, xx=xx, day=day) / table.file
@@ -97,7 +97,7 @@ async def load(
 
     Raises Refused `archive_corrupt` when the rows are not those that were exported.
     """
-    duck = await asyncio.to_thread(engine.connect, threads=engine.IN_ORDER)
+    duck = await whole(engine.connect, threads=engine.IN_ORDER)
     try:
         for table in TABLES:
             name = table.kind.value

@@ -12,6 +12,7 @@ from archive import engine, place, stream
 from archive.place import Archive
 from audit.cut import Piece, Rows, from_postgres
 from audit.report import Report
+from audit.sums import DaySums
 from envelope.claim_log import ClaimLog
 from envelope.errors import Refused
 from schema import names
@@ -58,29 +59,20 @@ class Registered:
 
     def __init__(self, piece: Piece) -> None:
         self._piece = piece
-        self._sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0, 0])
+        self._sums: dict[int, DaySums] = defaultdict(DaySums)
 
     def add(self, log: ClaimLog) -> None:
-        """Count an envelope: rows of its log, fen paid in, claimed and refunded."""
+        """Count an envelope, where the register says something of its database."""
         xx = database_of(log.terms.slot)
-        if xx not in self._piece.standings:
-            return
-        refunded = 0 if log.closing is None else log.closing.amount_fen
-        entries = len(log.winners) + (log.closing is not None)
-        total = log.terms.total_fen
-        for at, number in enumerate((1, entries, total, total - refunded - log.left_fen, refunded)):
-            self._sums[xx][at] += number
+        if xx in self._piece.standings:
+            self._sums[xx].add(log)
 
     def compare(self, report: Report) -> None:
         """Note where the two differ."""
         for xx, one in self._piece.standings.items():
-            said = [one.envelopes, one.claims, one.paid_in_fen, one.claimed_fen, one.refunded_fen]
+            said = DaySums(one.envelopes, one.claims, one.paid_in_fen, one.claimed_fen, one.refunded_fen)
             found = self._sums[xx]
             if said != found:
-                sentence = f"the register says {_told(said)}, its rows say {_told(found)}"
+                sentence = f"the register says {said}, its rows say {found}"
                 subject = f"{database_name(xx)} {self._piece.day}"
-                report.add("register_matches_rows", subject, sentence, said[2] - found[2])
-
-
-def _told(sums: list[int]) -> str:
-    return "{} envelopes, {} claims, {} fen = {} + {}".format(*sums)
+                report.add("register_matches_rows", subject, sentence, said.paid_in_fen - found.paid_in_fen)

@@ -83,11 +83,18 @@ async def pieces_of(connection: Any, slots_on: Callable[[date], Collection[int]]
     for (day, xx), one in cold.items():
         if not one.dropped:
             by_day[day].add(xx)
-    gone = {day for day, _ in cold}
+    away: dict[date, set[int]] = defaultdict(set)
+    for day, xx in cold:
+        away[day].add(xx)
+    # A day may be hot in some databases and cold in others: one that moved here brings its archived days along.
     pieces = [
-        Piece(day, sorted(slots_on(day)), {xx: one for (its, xx), one in register.items() if its == day}, hot=True)
+        Piece(
+            day,
+            [slot for slot in sorted(slots_on(day)) if database_of(slot) not in away[day]],
+            {xx: one for (its, xx), one in register.items() if its == day and not one.cold},
+            hot=True,
+        )
         for day in await known_days(connection)
-        if day not in gone
     ]
     pieces += [
         Piece(day, _of(slots_on(day), some), {xx: cold[day, xx] for xx in some})

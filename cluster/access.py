@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from archive.manifest import fingerprint
 from archive.place import Archive
 from audit.proof import AuditTarget, audit
 from audit.report import Report
@@ -122,8 +123,19 @@ class Access:
                 return found
 
     def archive(self) -> Archive:
-        """Return where archives lie, and their key."""
-        return Archive(Path(self._running.archive), self._secrets.key("ARCHIVE_KEY").encode())
+        """Return where archives lie, and their key.
+
+        Raises Refused `archive_key_differs` where ours is not the one by which the running servers read them: what we
+        wrote they could not believe, and what they can read would be forged to us.
+        """
+        key = self._secrets.key("ARCHIVE_KEY").encode()
+        if self._running.archive_key not in ("", fingerprint(key)):
+            raise Refused(
+                "archive_key_differs",
+                "what runs here reads the archive with another key; set HONGBAO_ARCHIVE_KEY as it was when that was "
+                "started (or unset it), then try again",
+            )
+        return Archive(Path(self._running.archive), key)
 
 
 def find(data: Path | None) -> Access:

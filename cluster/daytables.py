@@ -78,7 +78,7 @@ class DayTablesAhead:
         today = business_date(datetime.now(UTC), topology.zone)
         done = await asyncio.gather(
             *(
-                DayTables(dsn, partial(topology.databases_of, name)).ensure(today, ahead_days=ahead_days)
+                DayTables(dsn, partial(topology.databases_of, name)).ensure(today, ahead_days=ahead_days, by_clock=True)
                 for name, dsn in self._dsns.items()
             ),
             return_exceptions=True,

@@ -67,6 +67,10 @@ class Plan:
         """Return where the wallet or a setnode server listens."""
         return f"http://{ports.LOOPBACK}:{self._ports[name]}"
 
+    def archive_key(self) -> str:
+        """Return the key with which the setnodes read the archive."""
+        return {**self._keys, **self._config.env}["HONGBAO_ARCHIVE_KEY"]
+
     def wallet(self, servers: Servers) -> Service:
         """Return the wallet's process."""
         dsn = servers.postgres[WALLET].dsn(roles.WALLET, roles.DATABASE)

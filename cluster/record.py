@@ -21,7 +21,10 @@ class PartRecord(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A running stack. `postgres` gives for each database server a DSN by role, without the superuser's."""
+    """A running stack. `postgres` gives for each database server a DSN by role, without the superuser's.
+
+    `archive_key` is the fingerprint of the key under which its servers read the archive ("": it does not say).
+    """
 
     pid: int
     gateway_urls: list[str]
@@ -31,6 +34,7 @@ class Record(msgspec.Struct, frozen=True):
     parts: list[PartRecord]
     postgres: dict[str, dict[str, str]]
     archive: str
+    archive_key: str = ""
 
     @property
     def gateway_url(self) -> str:

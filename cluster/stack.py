@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
+from archive.manifest import fingerprint
 from cluster import datafolder, migrations, roles
 from cluster.account import server_account
 from cluster.config import StackConfig
@@ -178,8 +179,8 @@ class Stack:
         return [part for tier in self._tiers_down() for part in tier]
 
     def _record(self) -> None:
-        servers, wallet = self._servers, self._wallet
-        if servers is None or wallet is None:
+        servers, wallet, plan = self._servers, self._wallet, self._plan
+        if servers is None or wallet is None or plan is None:
             return
         Record(
             pid=os.getpid(),
@@ -193,6 +194,7 @@ class Stack:
                 for name, one in servers.postgres.items()
             },
             archive=str(self.folder.archive),
+            archive_key=fingerprint(plan.archive_key().encode()),
         ).save(self.folder.record)
 
 

@@ -2,14 +2,14 @@
 
 import json
 
+from archive.states import State
+from audit.sums import DaySums
 from envelope.errors import InvariantBroken, Refused
 from rotation import crash, register
 from rotation.archive_seam import Archive, Written
 from rotation.crash import Point
-from rotation.proof import DaySums
 from rotation.register import Entry, Operator
 from rotation.sessions import Sessions
-from rotation.states import State
 from runtime import logs
 
 _SPOILT = ("archive_missing", "archive_corrupt", "archive_forged")
@@ -39,17 +39,22 @@ async def export(of: Sessions, archive: Archive, entry: Entry, by: Operator) -> 
 
 
 async def verify(of: Sessions, archive: Archive, entry: Entry, by: Operator) -> None:
-    """Read one database's archive back, write it anew where it was spoilt, and say in the register that it holds."""
-    digest = entry.manifest_sha256
+    """Read one database's archive back, write it anew where it was spoilt, and say in the register that it holds.
+
+    Of one that is `verified` already nothing is said unless it had to be written anew.
+    """
+    digest, anew = entry.manifest_sha256, False
     try:
         await check(of, archive, entry, digest)
     except Refused as refusal:
         if refusal.code not in _SPOILT:
             raise
         _log.warning("archive spoilt, exported anew", day=str(entry.day), xx=entry.xx, reason=refusal.detail)
-        digest = await export(of, archive, entry, by)
+        digest, anew = await export(of, archive, entry, by), True
         await check(of, archive, entry, digest)
     crash.reach(Point.VERIFY_READ)
+    if entry.state is State.VERIFIED and not anew:
+        return
     async with register.step(of.work):
         await register.advance(of.work, entry.day, entry.xx, State.VERIFIED)
         await register.note(of.work, by, "verified", entry.day, entry.xx, {"manifest": digest})

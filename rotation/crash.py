@@ -43,8 +43,3 @@ def reach(point: Point) -> None:
 def arm(hook: Callable[[Point], None]) -> None:
     """Call `hook` at every point from now on."""
     _armed.append(hook)
-
-
-def disarm() -> None:
-    """Call nobody any more."""
-    _armed.clear()

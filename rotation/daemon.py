@@ -4,22 +4,25 @@ It never drops unless its settings say so. A round that fails leaves everything 
 register and the catalog.
 """
 
-from collections.abc import Callable, Collection, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
 
-from envelope.errors import HongbaoError
+from envelope.errors import HongbaoError, InvariantBroken, Unavailable
+from rotation import faults
 from rotation.drop import drop_day
-from rotation.limits import GRACE_DAYS, RETENTION_DAYS
+from rotation.limits import AHEAD_S, GRACE_DAYS, ORDINARY_S, RETENTION_DAYS
 from rotation.plan import Action, Alarm, Rules, judge, ready
 from rotation.register import Operator
 from rotation.steps import Rotation
 from rotation.survey import survey
 from runtime import logs, metrics, postgres
-from schema.day_tables import AHEAD_DAYS, DayTables, days_ahead, known_days
+from schema.day_tables import DayTables, days_ahead, known_days
 from sharding.ids import business_date
 
 BY = Operator("daemon", "an ordinary day")
@@ -67,67 +70,82 @@ class Daemon:
     settings: DaemonSettings
 
     async def run_once(self) -> Round:
-        """Do all that is ordinary; one SET's fault does not keep the others from theirs."""
+        """Do all that is ordinary, SET by SET, day by day; whatever one of them raises is noted, and the next follows.
+
+        Tables are made ahead after the days have gone, which is what sets their names free, and whatever became of
+        those. Bounded: ORDINARY_S and AHEAD_S for each SET.
+        """
         done = Round()
         for rotation in self.rotations():
             name = rotation.target.name
             today = business_date(rotation.clock.now(), self.zone())
-            try:
-                await self._one_set(rotation, today, done)
-            except HongbaoError as error:
-                self._note(done, name, None, error)
+            await self._part(done, name, None, self._ordinary(rotation, today, done), ORDINARY_S)
+            await self._part(done, name, None, self._make_ahead(rotation, today, done), AHEAD_S)
+            await self._part(done, name, None, self._measure(rotation, today), AHEAD_S)
         return done
 
-    async def _one_set(self, rotation: Rotation, today: date, done: Round) -> None:
+    async def _ordinary(self, rotation: Rotation, today: date, done: Round) -> None:
         name = rotation.target.name
         seen = await survey(rotation.target, today, self.settings.rules, look=False)
         unproven = 0
         for day in ready(seen.days, archives=rotation.archive is not None):
-            try:
-                await rotation.run(day, today, BY)
-            except HongbaoError as error:
-                unproven += error.code == "day_unproven"
-                self._note(done, name, day, error)
-            else:
+            error = await self._part(done, name, day, rotation.run(day, today, BY))
+            if error is None:
                 _rotated.labels(name).inc()
                 done.rotated.append((name, day))
+            else:
+                unproven += error.code == "day_unproven"
         _unproven.labels(name).set(unproven)
         if self.settings.rotate_drop:
             await self._drop(rotation, [one.facts.day for one in seen.days if one.action is Action.DROP], today, done)
-        await self._make_ahead(rotation, today, done)
 
     async def _drop(self, rotation: Rotation, days: Collection[date], today: date, done: Round) -> None:
-        name = rotation.target.name
+        name, retention = rotation.target.name, self.settings.rotate_retention_days
         by = Operator("daemon", "past its retention, and the settings say to drop")
         for day in days:
-            try:
-                await drop_day(rotation, day, today, by, retention_days=self.settings.rotate_retention_days)
-            except HongbaoError as error:
-                self._note(done, name, day, error)
-            else:
+            if await self._part(done, name, day, drop_day(rotation, day, today, by, retention_days=retention)) is None:
                 done.dropped.append((name, day))
 
-    async def _make_ahead(self, rotation: Rotation, today: date, done: Round) -> None:
-        """Make the tables of the coming days: after rotating, which is what sets their names free."""
+    @staticmethod
+    async def _make_ahead(rotation: Rotation, today: date, done: Round) -> None:
+        with faults.of_set(rotation.target.name):
+            made = await DayTables(rotation.target.dsn, rotation.target.databases).ensure(today, by_clock=True)
+        done.made.extend((rotation.target.name, day) for day in made)
+
+    @staticmethod
+    async def _measure(rotation: Rotation, today: date) -> None:
+        """Publish how many days ahead have tables, as the catalog says; nothing where it could not be read."""
         name = rotation.target.name
-        ahead = AHEAD_DAYS
-        try:
-            made = await DayTables(rotation.target.dsn, rotation.target.databases).ensure(today)
-            done.made.extend((name, day) for day in made)
-        except HongbaoError:
-            connection = await postgres.connect(rotation.target.dsn)
+        with faults.of_set(name):
+            connection = await postgres.connect(rotation.target.dsn, application_name="hongbao:rotate")
             try:
                 ahead = days_ahead(await known_days(connection), today)
             finally:
                 await connection.close(timeout=2.0)
-            raise
-        finally:
-            _ahead.labels(name).set(ahead)
-            if (urgent := judge(ahead)[1]) is not Alarm.OK:
-                _log.error("tables run out", set=name, days_ahead=ahead, urgency=urgent.value)
+        _ahead.labels(name).set(ahead)
+        if (urgent := judge(ahead)[1]) is not Alarm.OK:
+            _log.error("tables run out", set=name, days_ahead=ahead, urgency=urgent.value)
 
     @staticmethod
-    def _note(done: Round, name: str, day: date | None, error: HongbaoError) -> None:
+    async def _part(
+        done: Round, name: str, day: date | None, work: Coroutine[Any, Any, object], limit_s: float | None = None
+    ) -> HongbaoError | None:
+        """Await one part of the round; note what it raises, and return it."""
+        try:
+            async with asyncio.timeout(limit_s):
+                await work
+        except HongbaoError as raised:
+            error = raised
+        except TimeoutError:
+            error = Unavailable(
+                "rotation_late", f"{name} was given up after {limit_s or 0:g} s; the next round goes on"
+            )
+        except Exception as raised:  # noqa: BLE001 - a fault of ours in one SET must not leave the others without tables
+            error = InvariantBroken("rotation_round", f"{name}: {type(raised).__name__}: {raised}")
+            _log.exception("a part of a round failed", set=name, day=str(day))
+        else:
+            return None
         done.failed.append((name, day, error))
         _failed.labels(name, error.code).inc()
         _log.warning("not done", set=name, day=str(day), code=error.code, reason=error.detail)
+        return error

@@ -24,6 +24,8 @@ WHERE i.inhparent = to_regclass($1) AND (i.inhdetachpending OR c.relname = $2)
 """
 _STANDING = "SELECT leaf FROM unnest($1::text[]) AS leaf WHERE to_regclass(leaf) IS NOT NULL ORDER BY leaf"
 
+_LEAVES = "SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass($1)"
+
 
 async def detach(connection: Any, day: date) -> None:
     """Detach what is still attached, and finalize what is pending; `connection` is outside a transaction. Repeatable.
@@ -78,6 +80,21 @@ async def drop_strangers(connection: Any, xx: int, day: date) -> int:
     if leaves:
         await connection.execute(f"DROP TABLE {', '.join(leaves)}")
     return len(leaves)
+
+
+async def drop_leafless(connection: Any, day: date) -> int:
+    """Drop those of a day's three tables under which no leaf is, inside the caller's transaction; returns how many."""
+    gone = 0
+    for kind in Kind:
+        table = f"public.{names.day_table(kind, day)}"
+        if await connection.fetchval("SELECT to_regclass($1) IS NULL", table):
+            continue
+        # Locked first: who is making leaves under it is waited for, and seen.
+        await connection.execute(f"LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE")
+        if await connection.fetchval(_LEAVES, table) == 0:
+            await connection.execute(f"DROP TABLE {table}")
+            gone += 1
+    return gone
 
 
 async def _standing(connection: Any, xx: int, day: date) -> list[str]:

@@ -4,35 +4,33 @@ from datetime import date, timedelta
 from functools import partial
 from typing import Any
 
+from archive.states import State
 from envelope.errors import Refused
 from rotation import archiving, crash, register
 from rotation.crash import Point
+from rotation.detach import drop_leafless
 from rotation.patience import insist
+from rotation.plan import first_day_to_drop
 from rotation.register import Entry, Operator
 from rotation.sessions import sessions
-from rotation.states import State
 from rotation.steps import Result, Rotation
 from schema import names
+from schema.day_tables import check_clock
 from schema.names import Kind
-
-_LEAVES_LEFT = "SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass($1)"
-
-
-def first_day_to_drop(day: date, retention_days: int) -> date:
-    """Return the first business day on which `day` may be dropped."""
-    return day + timedelta(days=retention_days + 1)
 
 
 async def drop_day(rotation: Rotation, day: date, today: date, by: Operator, *, retention_days: int) -> Result:
     """Drop the cold tables of every database of the day; each in a transaction with its entry and its log line.
 
-    Each archive is read back and compared once more just before. Refused: `day_unknown`, `day_not_verified`,
-    `retention_not_over`, `rotation_busy`, `no_archive`, and what the archive refuses; Unavailable: `rotation_waits`.
+    Each archive is read back and compared once more just before. Refused: `clock_wrong`, `day_unknown`,
+    `day_not_verified`, `retention_not_over`, `rotation_busy`, `no_archive`, and what the archive refuses; Unavailable:
+    `rotation_waits`, `database_unavailable`.
     Repeatable: what was dropped stays dropped, the rest follows.
     """
     may = first_day_to_drop(day, retention_days)
     async with sessions(rotation.target) as of:
         connection = of.work
+        await check_clock(connection, today)
         entries = await register.entries(connection, day)
         if not entries:
             raise Refused("day_unknown", f"{rotation.target.name} has no entry of {day} in its register")
@@ -60,9 +58,6 @@ async def _drop(connection: Any, entry: Entry, by: Operator) -> None:
     async with register.step(connection):
         await connection.execute(f"DROP SCHEMA {names.cold(entry.xx, entry.day)} CASCADE")
         crash.reach(Point.DROPPING)
-        for kind in Kind:
-            table = f"public.{names.day_table(kind, entry.day)}"
-            if await connection.fetchval(_LEAVES_LEFT, table) == 0:
-                await connection.execute(f"DROP TABLE {table}")
+        await drop_leafless(connection, entry.day)
         await register.advance(connection, entry.day, entry.xx, State.DROPPED)
         await register.note(connection, by, "dropped", entry.day, entry.xx, {"manifest": entry.manifest_sha256})

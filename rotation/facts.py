@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
+from archive.states import State
 from rotation import queries, register
-from rotation.states import State
 from schema.names import Kind
 
 _LEAVES = queries.read("leaves")
@@ -30,11 +30,17 @@ class DayFacts:
     strangers: list[int] = field(default_factory=list)
     bytes: int = 0
     rows: int = 0
+    tables: set[Kind] = field(default_factory=set)
 
     @property
     def state(self) -> State:
         """The state of the database that has come least far."""
         return min(self.states.values(), key=lambda one: one.rank, default=State.HOT)
+
+    @property
+    def leafless(self) -> bool:
+        """Whether its tables stand and no database has a part in them: the SET had none on that day."""
+        return bool(self.tables) and not self.states and not self.hot_leaves
 
 
 Databases = Callable[[date], Collection[int]]
@@ -58,6 +64,7 @@ async def _facts(connection: Any, databases: Databases, only: date | None) -> li
     for row in await connection.fetch(_DAY_TABLES, only):
         facts = days.setdefault(row["day"], DayFacts(row["day"]))
         kind = Kind(row["kind"])
+        facts.tables.add(kind)
         if row["attached"]:
             facts.attached.add(kind)
         if row["pending"]:

@@ -18,6 +18,10 @@ GRACE_DAYS = 8
 """Age in business days from which a day is ordinary to rotate: envelopes live six days at most, payouts hours more."""
 RETENTION_DAYS = 30
 """Days after its business date for which a verified day is kept in the database before it may be dropped."""
+ORDINARY_S = 3 * 3600.0
+"""What the daemon gives one SET's ordinary days in a round (10^6 claims take minutes); then the others have a turn."""
+AHEAD_S = 600.0
+"""And for making the tables ahead: 1,000 slots of eleven days take half of it, with another maker before us."""
 SHOWN = 100
 """Obstacles named one by one; the others are counted."""
 REASON_CHARS = 200

@@ -30,13 +30,20 @@ class Obstacle:
     fen: int = 0
 
 
+def slots_of(databases: Collection[int]) -> list[int]:
+    """Return all slots of some databases."""
+    return [slot for xx in databases for slot in range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)]
+
+
 async def quick_look(
     connection: Any, wallet: Any, day: date, slots: Collection[int], strangers: Collection[int]
 ) -> list[Obstacle]:
     """Look at a hot day without matching it with the wallet: quicker than the proof. At most SHOWN of each kind."""
     still_open = await open_envelopes(connection, day)
     known = {one.subject for one in still_open}
-    waiting = [one for one in await waiting_rows(connection, day) if one.check != "due" or one.subject not in known]
+    waiting = [
+        one for one in await waiting_rows(connection, day, slots) if one.check != "due" or one.subject not in known
+    ]
     return [*await misplaced(connection, day, strangers), *still_open, *waiting, *await escrows(wallet, day, slots)]
 
 
@@ -44,7 +51,7 @@ async def misplaced(connection: Any, day: date, strangers: Collection[int]) -> l
     """Return the databases that a move is at work on, and those of other SETs that have rows here."""
     tables = [names.day_table(kind, day) for kind in Kind]
     moving = [row["stands_in"] for row in await connection.fetch(_MOVING, tables)]
-    slots = [slot for xx in strangers for slot in range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)]
+    slots = slots_of(strangers)
     rows = await connection.fetch(_FOREIGN, first_id(day), end_id(day), slots) if slots else []
     return [
         *(Obstacle("database_moves", name, f"{name} is on its way to another SET; let that finish") for name in moving),
@@ -71,9 +78,12 @@ async def open_envelopes(connection: Any, day: date) -> list[Obstacle]:
     ]  # fmt: skip
 
 
-async def waiting_rows(connection: Any, day: date) -> list[Obstacle]:
-    """Return what waits: envelopes that nobody has looked at since they ended, payouts on their way or stuck."""
-    return [_waiting(row) for row in await connection.fetch(_WAITING, first_id(day), end_id(day), SHOWN)]
+async def waiting_rows(connection: Any, day: date, slots: Collection[int]) -> list[Obstacle]:
+    """Return what waits: envelopes that nobody has looked at since they ended, payouts on their way or stuck.
+
+    Only of `slots`: a payout left behind by a database that is another SET's by now keeps no other day here.
+    """
+    return [_waiting(row) for row in await connection.fetch(_WAITING, first_id(day), end_id(day), slots, SHOWN)]
 
 
 async def escrows(wallet: Any, day: date, slots: Collection[int]) -> list[Obstacle]:

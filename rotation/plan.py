@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from enum import StrEnum
 
-from rotation.drop import first_day_to_drop
+from archive.states import State
 from rotation.facts import DayFacts
 from rotation.limits import GRACE_DAYS, MIN_AGE_DAYS, RETENTION_DAYS
 from rotation.obstacles import Obstacle
-from rotation.states import State
 from schema.day_tables import AHEAD_DAYS, ALARM_DAYS, PAGE_DAYS, days_ahead
 
 
@@ -85,6 +84,11 @@ def due_by(day: date) -> date:
     return comes_round(day) - timedelta(days=AHEAD_DAYS + 1)
 
 
+def first_day_to_drop(day: date, retention_days: int) -> date:
+    """Return the first business day on which `day` may be dropped."""
+    return day + timedelta(days=retention_days + 1)
+
+
 def plan_day(facts: DayFacts, today: date, rules: Rules, obstacles: Sequence[Obstacle] = ()) -> DayPlan:
     """Decide what would happen to one day on `today`."""
     action, why = _decide(facts, today, rules)
@@ -93,8 +97,8 @@ def plan_day(facts: DayFacts, today: date, rules: Rules, obstacles: Sequence[Obs
 
 def _decide(facts: DayFacts, today: date, rules: Rules) -> tuple[Action, str]:
     age, state = (today - facts.day).days, facts.state
-    if not facts.states:
-        return Action.NOTHING, "it has no tables here"
+    if not facts.states and not facts.leafless:
+        return Action.NOTHING, "it has no tables of ours"
     if state is State.HOT:
         if age < 0:
             return Action.WAIT, "it is still to come"
@@ -103,6 +107,8 @@ def _decide(facts: DayFacts, today: date, rules: Rules) -> tuple[Action, str]:
             return Action.WAIT, f"{_days(age)} old; ordinary from {first} on"
         if facts.fenced:
             return Action.RESUME, "it is fenced and not closed: an earlier run was interrupted"
+        if facts.leafless:
+            return Action.ROTATE, f"{_days(age)} old, and no database has anything in its tables: they go"
         return Action.ROTATE, f"{_days(age)} old"
     if state is State.DROPPED:
         return Action.NOTHING, "it lives in the archive alone"

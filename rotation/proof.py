@@ -11,9 +11,10 @@ from typing import Any
 from audit.day import freeze, prove_day
 from audit.matching import InFlight
 from audit.report import Report
+from audit.sums import DaySums
 from envelope.claim_log import ClaimLog
 from rotation.limits import PROOF_CHARS, SHOWN
-from rotation.obstacles import Obstacle, escrows, misplaced, waiting_rows
+from rotation.obstacles import Obstacle, escrows, misplaced, slots_of, waiting_rows
 from sharding.slots import TABLES_PER_DATABASE, database_of
 
 TICK = 500
@@ -21,17 +22,6 @@ TICK = 500
 
 Progress = Callable[[int], None]
 """Hears how many envelopes have been proven so far."""
-
-
-@dataclass
-class DaySums:
-    """One database's day, in rows and fen; `claims` counts the closing entries too, as the register does."""
-
-    envelopes: int = 0
-    claims: int = 0
-    paid_in_fen: int = 0
-    claimed_fen: int = 0
-    refunded_fen: int = 0
 
 
 @dataclass
@@ -90,7 +80,7 @@ async def prove(
     Holds when every envelope is closed or sold out and replays from its seed; nothing is due, unpaid or stuck; funds,
     claims, refunds and the wallet's transfers agree one by one; and each escrow account (day, slot) is zero.
     """
-    slots = [slot for xx in databases for slot in range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)]
+    slots = slots_of(databases)
     proof = Proof(day, at, {xx: DaySums() for xx in databases}, escrows=len(slots))
     report, later = Report(), InFlight()
     seen = 0
@@ -107,7 +97,7 @@ async def prove(
         # As in the audit: the wallet's snapshot is the older one, or a credit of this moment would have no claim.
         await freeze(stack, wallet)
         await freeze(stack, connection)
-        for obstacle in [*await misplaced(connection, day, strangers), *await waiting_rows(connection, day)]:
+        for obstacle in [*await misplaced(connection, day, strangers), *await waiting_rows(connection, day, slots)]:
             proof.add(obstacle)
         await prove_day(connection, wallet, day, slots, defaultdict(set), report, later, take)
         for obstacle in await escrows(wallet, day, slots):
@@ -118,14 +108,8 @@ async def prove(
 
 
 def _take(log: ClaimLog, proof: Proof) -> None:
-    terms, closing = log.terms, log.closing
-    sums = proof.databases[database_of(terms.slot)]
-    refunded = 0 if closing is None else closing.amount_fen
-    sums.envelopes += 1
-    sums.claims += len(log.winners) + (closing is not None)
-    sums.paid_in_fen += terms.total_fen
-    sums.refunded_fen += refunded
-    sums.claimed_fen += terms.total_fen - refunded - log.left_fen
+    terms = log.terms
+    proof.databases[database_of(terms.slot)].add(log)
     if not log.final:
         sentence = f"envelope {terms.envelope_id} is open with {log.left_fen} fen"
         proof.add(Obstacle("envelope_open", str(terms.envelope_id), sentence, log.left_fen))

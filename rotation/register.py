@@ -11,10 +11,11 @@ from typing import Any
 
 import asyncpg
 
+from archive.states import State
+from audit.sums import DaySums
 from envelope.errors import Refused
 from rotation.limits import REASON_CHARS
-from rotation.proof import DaySums, as_text
-from rotation.states import State
+from rotation.proof import as_text
 
 _GUARD = ("HB003", "HB004")
 _INSERT = """

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from rotation import faults
 from rotation.exclusive import alone
 from rotation.target import RotationTarget
 from runtime import postgres
@@ -38,6 +39,10 @@ class Sessions:
 
 @asynccontextmanager
 async def sessions(target: RotationTarget) -> AsyncIterator[Sessions]:
-    """Be the one who rotates this SET, and have its connections; raises Refused `rotation_busy`, Unavailable."""
-    async with alone(target.dsn) as work, AsyncExitStack() as stack:
-        yield Sessions(target, work, stack)
+    """Be the one who rotates this SET, and have its connections; raises Refused `rotation_busy`, Unavailable.
+
+    What the drivers raise inside becomes an error of ours (`faults`).
+    """
+    with faults.of_set(target.name):
+        async with alone(target.dsn) as work, AsyncExitStack() as stack:
+            yield Sessions(target, work, stack)

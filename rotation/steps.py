@@ -7,23 +7,24 @@ from datetime import date
 from functools import partial
 from typing import Any
 
+from archive.states import State
 from envelope.errors import Refused
 from rotation import archiving, crash, facts, register
 from rotation.archive_seam import Archive
 from rotation.crash import Point
-from rotation.detach import detach, drop_strangers, move_leaves
+from rotation.detach import detach, drop_leafless, drop_strangers, move_leaves
 from rotation.fence import fence, is_fenced, unfence
 from rotation.limits import MIN_AGE_DAYS
-from rotation.obstacles import Obstacle  # noqa: TC001 - plain imports everywhere
+from rotation.obstacles import Obstacle, quick_look, slots_of
 from rotation.patience import insist
 from rotation.proof import Proof, prove
 from rotation.register import Entry, Operator
 from rotation.sessions import Sessions, sessions
-from rotation.states import State
 from rotation.target import RotationTarget
 from runtime import logs
 from runtime.clock import Clock
 from schema import names
+from schema.day_tables import check_clock
 
 Progress = Callable[[str, int, int], None]
 """Hears (what is being done, how much of it so far, of how much; 0: nobody knows)."""
@@ -63,13 +64,21 @@ class Rotation:
     async def run(self, day: date, today: date, by: Operator, *, until: State = State.VERIFIED) -> Result:
         """Take the day as far as it goes, or `until` a state; every step done stays done, whatever becomes of the next.
 
-        Refused: `rotation_busy`, `day_too_young`, `day_unknown`, `day_unproven` (a DayUnproven), `step_refused`, and
-        what the archive refuses. Unavailable: `rotation_waits`, `database_unavailable`; the same call goes on later.
+        A day that is verified is read back once more, and its archive written anew from the tables if it was spoilt.
+        One in which no database has a part loses its tables at once: its result has no states.
+
+        Refused: `rotation_busy`, `clock_wrong`, `day_too_young`, `day_unknown`, `day_unproven` (a DayUnproven),
+        `step_refused`, and what the archive refuses. Unavailable: `rotation_waits`, `database_unavailable`; the same
+        call goes on later.
         """
         async with sessions(self.target) as of:
+            await check_clock(of.work, today)
             found = await facts.of_day(of.work, day, self.target.databases)
             _check(self.target.name, found, today)
             result = Result(day)
+            if found.leafless:
+                await self._clear(of.work, day, by)
+                return result
             for state, name, work in (
                 (State.CLOSED, "close", partial(self._close, of, found, by)),
                 (State.DETACHED, "detach", partial(self._detach, of.work, day, by)),
@@ -84,13 +93,19 @@ class Rotation:
             result.states = {one.xx: one.state for one in await register.entries(of.work, day)}
             return result
 
+    async def _clear(self, connection: Any, day: date, by: Operator) -> None:
+        """Detach and drop the tables of a day in which no database has a part; a leaf come meanwhile keeps them."""
+        await detach(connection, day)
+        on = f"public.{names.day_table(names.Kind.CLAIM, day)}"
+        await insist(connection, partial(_drop_leafless, connection, day, by), on=on)
+
     async def _close(self, of: Sessions, found: facts.DayFacts, by: Operator) -> None:
         """Prove, fence, prove again behind the fence, and write it into the register; or leave everything as it was."""
         day, ours = found.day, sorted(xx for xx, state in found.states.items() if state is State.HOT)
         if not ours:
             return
         if not await is_fenced(of.work, day):
-            await self._must_hold(of, found, ours)
+            await self._must_hold(of, found, ours, look_first=True)
             crash.reach(Point.PROVEN)
             await fence(of.work, day)
         crash.reach(Point.FENCED)
@@ -103,12 +118,22 @@ class Rotation:
             crash.reach(Point.CLOSING)
         crash.reach(Point.CLOSED)
 
-    async def _must_hold(self, of: Sessions, found: facts.DayFacts, ours: Collection[int]) -> Proof:
-        """Prove the day, or leave no fence round it, not even half of one that an interrupted run left, and say why."""
+    async def _must_hold(
+        self, of: Sessions, found: facts.DayFacts, ours: Collection[int], *, look_first: bool = False
+    ) -> Proof:
+        """Prove the day, or leave no fence round it, not even half of one that an interrupted run left, and say why.
+
+        `look_first`: what a second's look finds in the way spares the proof, which replays every envelope.
+        """
         day, wallet, now = found.day, await of.wallet(), self.clock.now()
-        proof = await prove(
-            of.work, wallet, day, ours, found.strangers, now, lambda seen: self.progress("proving", seen, 0)
-        )
+        proof = Proof(day, now, {})
+        if look_first:
+            for obstacle in await quick_look(of.work, wallet, day, slots_of(ours), found.strangers):
+                proof.add(obstacle)
+        if proof.holds:
+            proof = await prove(
+                of.work, wallet, day, ours, found.strangers, now, lambda seen: self.progress("proving", seen, 0)
+            )
         if proof.holds:
             return proof
         if set(found.states.values()) <= {State.HOT, State.DROPPED} and await is_fenced(of.work, day, least=1):
@@ -133,9 +158,8 @@ class Rotation:
     async def _drop_strangers(self, connection: Any, day: date, by: Operator) -> None:
         """Drop what another SET's databases have here, which is empty: before the last of our own is moved on."""
         for xx in (await facts.of_day(connection, day, self.target.databases)).strangers:
-            async with register.step(connection):
-                dropped = await drop_strangers(connection, xx, day)
-                await register.note(connection, by, "strangers_dropped", day, xx, {"empty_leaves": dropped})
+            table = f"public.{names.day_table(names.Kind.CLAIM, day)}"
+            await insist(connection, partial(_drop_strangers, connection, xx, day, by), on=table)
 
     async def _export(self, of: Sessions, day: date, by: Operator) -> None:
         waiting = await _in_state(of.work, day, State.DETACHED) if self.archive else []
@@ -145,7 +169,10 @@ class Rotation:
             self.progress("exporting", number, len(waiting))
 
     async def _verify(self, of: Sessions, day: date, by: Operator) -> None:
+        """Read back what is exported; where all is verified, that once more: spoilt since, it is exported anew."""
         waiting = await _in_state(of.work, day, State.EXPORTED) if self.archive else []
+        if self.archive and not waiting:
+            waiting = await _in_state(of.work, day, State.VERIFIED)
         for number, entry in enumerate(waiting, 1):
             await archiving.verify(of, self.its_archive, entry, by)
             crash.reach(Point.VERIFIED_ONE)
@@ -159,6 +186,18 @@ class Rotation:
         return self.archive
 
 
+async def _drop_leafless(connection: Any, day: date, by: Operator) -> None:
+    async with register.step(connection):
+        gone = await drop_leafless(connection, day)
+        await register.note(connection, by, "leafless_dropped", day, None, {"tables": gone})
+
+
+async def _drop_strangers(connection: Any, xx: int, day: date, by: Operator) -> None:
+    async with register.step(connection):
+        dropped = await drop_strangers(connection, xx, day)
+        await register.note(connection, by, "strangers_dropped", day, xx, {"empty_leaves": dropped})
+
+
 async def _move(connection: Any, entry: Entry, by: Operator) -> None:
     async with register.step(connection):
         moved = await move_leaves(connection, entry.xx, entry.day)
@@ -168,7 +207,7 @@ async def _move(connection: Any, entry: Entry, by: Operator) -> None:
 
 
 def _check(set_name: str, found: facts.DayFacts, today: date) -> None:
-    if not found.states:
+    if not found.states and not found.leafless:
         raise Refused("day_unknown", f"{set_name} has no tables of {found.day} and its register does not know that day")
     age = (today - found.day).days
     if age < MIN_AGE_DAYS:

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from rotation import facts
-from rotation.obstacles import quick_look
+from archive.states import State
+from rotation import facts, faults
+from rotation.obstacles import quick_look, slots_of
 from rotation.plan import Action, AheadPlan, Alarm, DayPlan, Rules, alarm, plan_ahead, plan_day
-from rotation.states import State
 from rotation.target import RotationTarget
 from runtime import postgres
-from sharding.slots import TABLES_PER_DATABASE
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,15 @@ class Survey:
 
 
 async def survey(target: RotationTarget, today: date, rules: Rules, *, look: bool = True) -> Survey:
-    """Read the catalog, the register and (`look`) what stands in the way of days that are to go. Changes nothing."""
+    """Read the catalog, the register and (`look`) what stands in the way of days that are to go. Changes nothing.
+
+    Raises Unavailable `database_unavailable`.
+    """
+    with faults.of_set(target.name):
+        return await _survey(target, today, rules, look=look)
+
+
+async def _survey(target: RotationTarget, today: date, rules: Rules, *, look: bool) -> Survey:
     async with AsyncExitStack() as stack:
         connection = await _reading(stack, target.dsn)
         days = await facts.all_days(connection, target.databases)
@@ -42,8 +49,7 @@ async def _looked_at(connection: Any, wallet: Any, plan: DayPlan, today: date, r
     if plan.action not in (Action.ROTATE, Action.RESUME) or plan.facts.state is not State.HOT:
         return plan
     ours = sorted(xx for xx, state in plan.facts.states.items() if state is State.HOT)
-    slots = [slot for xx in ours for slot in range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)]
-    found = await quick_look(connection, wallet, plan.facts.day, slots, plan.facts.strangers)
+    found = await quick_look(connection, wallet, plan.facts.day, slots_of(ours), plan.facts.strangers)
     return plan_day(plan.facts, today, rules, found)
 
 

@@ -27,6 +27,8 @@ LOCK_TIMEOUT = "2s"
 """For locks that opens may hold: behind a DDL that waits, everybody waits."""
 MAKER_TIMEOUT = "60s"
 """For another maker, who may be making 1,000 slots of three days."""
+CLOCKS_APART_DAYS = 1
+"""Round midnight, and in another business zone than the database counts in, two right clocks may be a date apart."""
 _LOCKED = "55P03"
 _GRANT = "GRANT SELECT ON {} TO hongbao_setnode, hongbao_audit"
 
@@ -54,14 +56,18 @@ class DayTables:
     dsn: str
     databases: Collection[int] | Callable[[date], Collection[int]]
 
-    async def ensure(self, today: date, *, ahead_days: int = AHEAD_DAYS) -> list[date]:
+    async def ensure(self, today: date, *, ahead_days: int = AHEAD_DAYS, by_clock: bool = False) -> list[date]:
         """Make what is missing for today and the days ahead; returns the days made. Safe to run twice and by two.
 
         Raises Refused(`day_table_occupied`) when a name still belongs to an older date and
         Unavailable(`day_tables_locked`) when traffic does not give way, both after having made the other days.
+        `by_clock`: today is the word of this machine's clock; Refused(`clock_wrong`) and nothing made when the
+        database's differs (see `check_clock`).
         """
         connection = await postgres.connect(self.dsn, lock_timeout=MAKER_TIMEOUT)
         try:
+            if by_clock:
+                await check_clock(connection, today)
             await _be_the_one(connection)
             closed = await registered_days(connection)
             made: list[date] = []
@@ -85,6 +91,19 @@ class DayTables:
 
     def _on(self, day: date) -> list[int]:
         return sorted(self.databases(day) if callable(self.databases) else self.databases)
+
+
+async def check_clock(connection: Any, today: date) -> None:
+    """Raise Refused `clock_wrong` when the database's own business date is more than a day from `today`.
+
+    One of two clocks is wrong then, and what would be done by it (days closed, names taken) cannot be undone.
+    """
+    there = await connection.fetchval("SELECT business_today()")
+    if there is not None and abs((there - today).days) > CLOCKS_APART_DAYS:
+        raise Refused(
+            "clock_wrong",
+            f"it is {today} here and {there} in the database; nothing was done: set the wrong clock right",
+        )
 
 
 async def known_days(connection: Any) -> set[date]:

@@ -10,16 +10,17 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from functools import partial
 from typing import Any, NamedTuple
 
-from archive.details import Details
-from archive.register import Register, Standing, read_register
+from archive.details import Details, Doubted
+from archive.register import Register, Standing, mark, read_register
 from envelope.claim_log import ClaimLog
 from envelope.decide import EXPIRED, may_see
 from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from runtime import logs, metrics, postgres
 from setnode.doubt import unknown
-from setnode.limits import COLD_QUEUE, COLD_SHARES, COLD_THREADS, LOAD_PATIENCE_S, STALE_S
+from setnode.limits import COLD_DOUBTED, COLD_QUEUE, COLD_SHARES, COLD_THREADS, LOAD_PATIENCE_S, STALE_S
 from setnode.reading import query_of, restore
 from setnode.request import Ask, Request
 from setnode.shown import ShownClaims
@@ -52,12 +53,14 @@ class Cold:
         self._details = details
         self._stage = stage
         self._cold: dict[int, Standing] = {}
+        self._seen: str | None = None
         self._kept: OrderedDict[int, _Kept] = OrderedDict()
         self._weight = 0
         self._waiting: dict[int, list[Request]] = {}
         self._line: asyncio.Queue[int] = asyncio.Queue()
+        self._doubted: asyncio.Queue[int] = asyncio.Queue(COLD_DOUBTED)
         self._reading = asyncio.Lock()
-        self._pool = ThreadPoolExecutor(COLD_THREADS, "archive")
+        self._pool = ThreadPoolExecutor(COLD_THREADS + 1, "archive")
 
     @property
     def idle(self) -> bool:
@@ -69,8 +72,16 @@ class Cold:
         return envelope_id // _DAY * 100 + envelope_id % 1000 // 10 in self._cold
 
     async def look(self, connection: Any, days: Collection[date] | None = None) -> bool:
-        """Learn what the register says of `days`, or of all; returns whether a day was not known to be cold before."""
-        found: Register = await read_register(connection, days)
+        """Learn what the register says of `days`, or of all; returns whether a day was not known to be cold before.
+
+        Of all days only what may have changed since the last such look is read.
+        """
+        if days is None:
+            seen = await mark(connection)
+            found: Register = await read_register(connection, since=self._seen)
+            self._seen = seen
+        else:
+            found = await read_register(connection, days)
         cold = {first_id(day) // _DAY * 100 + xx: one for (day, xx), one in found.items() if one.cold}
         news = not cold.keys() <= self._cold.keys()
         self._cold.update(cold)
@@ -97,13 +108,15 @@ class Cold:
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(COLD_THREADS):
                     tasks.create_task(self._work())
+                tasks.create_task(self._work_on_doubted())
         finally:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def find(self, envelope_id: int) -> ClaimLog | None:
+    async def find(self, envelope_id: int, *, believe: bool = True) -> ClaimLog | None:
         """Return the log of an envelope whose day is cold; None when the day is not, or has no such envelope.
 
-        Raises Unavailable `archive_unavailable` or `database_unavailable`, InvariantBroken.
+        Raises Doubted, unless it may `believe`, where a whole archive would have to be read first; Unavailable
+        `archive_unavailable` or `database_unavailable`, InvariantBroken.
         """
         before: Standing | None = None
         for _ in range(_TURNS):
@@ -113,7 +126,7 @@ class Cold:
                 standing = self._standing(envelope_id)
             if standing is None or standing == before:
                 return None
-            row = await self._read(envelope_id, standing)
+            row = await self._read(envelope_id, standing, believe=believe)
             if row is not None:
                 return self._restored(row)
             if standing.dropped:
@@ -130,36 +143,53 @@ class Cold:
         if waiting is not None:
             waiting.append(request)
         elif len(self._waiting) >= COLD_QUEUE:
-            request.fail(Unavailable("busy", "too many old envelopes are being looked up; try again"))
+            request.fail(_busy())
         else:
             self._waiting[envelope_id] = [request]
             self._line.put_nowait(envelope_id)
 
     async def _work(self) -> None:
+        """Answer what can be answered at once; what needs a whole archive to be read first goes to a line of its own.
+
+        Anybody may ask for made-up IDs of any day: that keeps nobody waiting whose archives are believed.
+        """
         while True:
             envelope_id = await self._line.get()
-            stale = self._stage.loop_time() - STALE_S
-            found: _Kept | HongbaoError
-            if all(request.arrived < stale for request in self._waiting[envelope_id]):
-                found = Unavailable("busy", "too many old envelopes are being looked up; try again")
-            else:
-                found = await self._found(envelope_id)
-            for request in self._waiting.pop(envelope_id):
-                self._tell(request, found)
+            try:
+                self._answer(envelope_id, await self._found(envelope_id, believe=False))
+            except Doubted:
+                try:
+                    self._doubted.put_nowait(envelope_id)
+                except asyncio.QueueFull:
+                    self._answer(envelope_id, _busy())
 
-    async def _found(self, envelope_id: int) -> _Kept | HongbaoError:
+    async def _work_on_doubted(self) -> None:
+        while True:
+            envelope_id = await self._doubted.get()
+            self._answer(envelope_id, await self._found(envelope_id, believe=True))
+
+    def _answer(self, envelope_id: int, found: _Kept | HongbaoError) -> None:
+        for request in self._waiting.pop(envelope_id):
+            self._tell(request, found)
+
+    async def _found(self, envelope_id: int, *, believe: bool) -> _Kept | HongbaoError:
+        stale = self._stage.loop_time() - STALE_S
+        if all(request.arrived < stale for request in self._waiting[envelope_id]):
+            return _busy()
         try:
-            log = await self.find(envelope_id)
+            log = await self.find(envelope_id, believe=believe)
+        except Doubted:
+            raise
         except HongbaoError as error:
             return error
         except Exception as error:  # noqa: BLE001 - whoever waits must hear something, and the worker goes on
             return _away(f"{type(error).__name__}: {error}")
         return _not_found() if log is None else self._keep(log)
 
-    async def _read(self, envelope_id: int, standing: Standing) -> Any:
+    async def _read(self, envelope_id: int, standing: Standing, *, believe: bool) -> Any:
         """Return the row of an envelope, None where there is none."""
         if standing.dropped:
-            return await self._from_archive(envelope_id, standing)
+            return await self._from_archive(envelope_id, standing, believe=believe)
         day = day_of(envelope_id)
         args = [envelope_id], [slot_of(envelope_id)], first_id(day), end_id(day)
         try:
@@ -171,12 +201,13 @@ class Cold:
         _reads.labels("tables").inc()
         return rows[0] if rows else None
 
-    async def _from_archive(self, envelope_id: int, standing: Standing) -> Any:
+    async def _from_archive(self, envelope_id: int, standing: Standing, *, believe: bool) -> Any:
         if self._details is None:
             raise _away("HONGBAO_ARCHIVE and HONGBAO_ARCHIVE_KEY are not set")
         loop = asyncio.get_running_loop()
+        read = partial(self._details.read, envelope_id, standing.manifest_sha256, believe=believe)
         try:
-            row = await loop.run_in_executor(self._pool, self._details.read, envelope_id, standing.manifest_sha256)
+            row = await loop.run_in_executor(self._pool, read)
         except Refused as refused:
             raise _away(refused.detail) from refused
         _reads.labels("archive").inc()
@@ -225,6 +256,10 @@ class Cold:
 
 def _not_found() -> Refused:
     return Refused("not_found", "there is no such envelope")
+
+
+def _busy() -> Unavailable:
+    return Unavailable("busy", "too many old envelopes are being looked up; try again")
 
 
 def _away(reason: str) -> Unavailable:

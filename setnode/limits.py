@@ -57,6 +57,8 @@ COLD_THREADS = 2
 """Envelopes of cold days read at once: the archive's threads share the cores with the event loop."""
 COLD_QUEUE = 500
 """Envelopes of cold days waiting to be read; above it `busy`. At 20 ms each they are done before STALE_S."""
+COLD_DOUBTED = 50
+"""Of them, those whose archive must be read as a whole before it is believed: one at a time, beside the others."""
 COLD_SHARES = 100_000
 """Shares of cold envelopes kept in memory, each about 250 bytes as it is shown; the least asked for go first."""
 FROZEN_S = 10.0

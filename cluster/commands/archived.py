@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Collection
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from archive.restore import remove, restore
 from archive.verify import Verified, reread, verify_database
 from cluster import roles
 from cluster.access import Access
-from cluster.archives import archive_of, chosen, read_database, read_day, running
+from cluster.archives import archive_of, chosen, read_database, read_day, registered, running
 from cluster.reporting import data_option, json_option, report
 from envelope.errors import HongbaoError, Refused
 from envelope.money import yuan
@@ -56,14 +57,14 @@ def list_(*, day: str | None, database: str | None, data: Path | None, as_json: 
 @data_option
 @json_option
 def verify(*, day: str | None, database: str | None, data: Path | None, as_json: bool) -> None:
-    """Prove that archives are what was exported.
+    """Prove that archives are what was exported, and that those the registers name are there.
 
     While the tables of a date still stand its archive is read back into Postgres and compared row by row. Of a date
     that is dropped, or when nothing runs, signature, files and the digests of all rows are checked anew. Exit status
     1 where one does not hold.
     """
     archive = archive_of(data)
-    found = asyncio.run(_verify(archive, _meant(archive, day, database), running(data)))
+    found = asyncio.run(_verify(archive, day, database, running(data)))
     holds = all(one["code"] is None for one in found)
     report({"holds": holds, "archives": found}, as_json=as_json, show=lambda console: _show_verified(found, console))
     sys.exit(0 if holds else 1)
@@ -85,8 +86,10 @@ def restore_(*, day: str, database: str, away: bool, data: Path | None, as_json:
     report(told, as_json=as_json, show=lambda console: console.print(told["sentence"]))
 
 
-def _meant(archive: Archive, day: str | None, database: str | None) -> list[tuple[date, int]]:
-    return chosen(archive, read_day(day) if day else None, read_database(database) if database else None)
+def _meant(
+    archive: Archive, day: str | None, database: str | None, known: Collection[tuple[date, int]] = ()
+) -> list[tuple[date, int]]:
+    return chosen(archive, read_day(day) if day else None, read_database(database) if database else None, known)
 
 
 def _listed(archive: Archive, day: date, xx: int) -> Result:
@@ -107,13 +110,15 @@ def _listed(archive: Archive, day: date, xx: int) -> Result:
     }
 
 
-async def _verify(archive: Archive, meant: list[tuple[date, int]], access: Access | None) -> list[Result]:
+async def _verify(archive: Archive, day: str | None, database: str | None, access: Access | None) -> list[Result]:
+    # Asked of the registers, too: a folder that is not mounted has nothing in it that does not hold.
+    meant = _meant(archive, day, database, await registered(access) if access else ())
     with _progress() as bar:
         task = bar.add_task("verifying", total=len(meant))
         found = []
-        for day, xx in meant:
-            bar.update(task, description=f"verifying {day} {database_name(xx)}")
-            found.append(await _verified(archive, xx, day, access, partial(_tell, bar, task, day, xx)))
+        for its, xx in meant:
+            bar.update(task, description=f"verifying {its} {database_name(xx)}")
+            found.append(await _verified(archive, xx, its, access, partial(_tell, bar, task, its, xx)))
             bar.advance(task)
     return found
 
@@ -144,7 +149,7 @@ async def _ask(access: Access | None, xx: int, day: date) -> tuple[Standing | No
     """Return what the register says of a date, and the owner's connection to its SET; None when nothing runs."""
     if access is None:
         return None, None
-    connection = await postgres.connect(_owner(access, xx))
+    connection = await postgres.connect(_owner(access, xx, day))
     try:
         register = await read_register(connection, [day])
     except BaseException:
@@ -153,9 +158,9 @@ async def _ask(access: Access | None, xx: int, day: date) -> tuple[Standing | No
     return register.get((day, xx)), connection
 
 
-def _owner(access: Access, xx: int) -> str:
+def _owner(access: Access, xx: int, day: date) -> str:
     topology = access.topology()
-    held = next((one.name for one in topology.sets if xx in topology.databases_of(one.name)), None)
+    held = next((one.name for one in topology.sets if xx in topology.databases_of(one.name, day)), None)
     if held is None:
         raise Refused("unknown_database", f"no SET here holds {database_name(xx)}")
     return access.set_dsn(held, roles.OWNER)
@@ -164,7 +169,7 @@ def _owner(access: Access, xx: int) -> str:
 async def _restore(archive: Archive, xx: int, day: date, access: Access | None, *, away: bool) -> Result:
     if access is None:
         raise Refused("not_up", "a date is restored into a running SET; start it with ./run")
-    connection = await postgres.connect(_owner(access, xx))
+    connection = await postgres.connect(_owner(access, xx, day))
     try:
         if away:
             schema = await remove(connection, xx=xx, day=day)

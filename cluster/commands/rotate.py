@@ -5,7 +5,7 @@ import getpass
 import signal
 import sys
 from collections.abc import Callable, Coroutine
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,18 +15,19 @@ from aiohttp import web
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from archive.states import State
 from cluster.access import find
+from cluster.archives import read_day
 from cluster.commands import archived
 from cluster.commands.rotate_show import show_plan, show_run, show_status
-from cluster.commands.rotate_told import told_of, told_of_survey
+from cluster.commands.rotate_told import told_of, told_of_failure, told_of_survey, without_strangers
 from cluster.reporting import data_option, json_option, report, tell
 from cluster.rotations import rotations, today_of
-from envelope.errors import Refused
+from envelope.errors import HongbaoError, Refused
 from rotation.daemon import Daemon, DaemonSettings
 from rotation.drop import drop_day
 from rotation.plan import Alarm, ready
 from rotation.register import Operator
-from rotation.states import State
 from rotation.steps import Result, Rotation
 from rotation.survey import Survey, survey
 from runtime.http import HttpServer, Readiness, add_probes
@@ -34,8 +35,8 @@ from runtime.periodic import Periodic
 from runtime.settings import host_and_port, load
 
 T = TypeVar("T")
-ROUND_S = 6 * 3600.0
-"""A round of the daemon, over all SETs and days, is given up after this long and begun anew."""
+ROUND_S = 24 * 3600.0
+"""A round of the daemon over all SETs, each of which has its own limits in it (rotation/limits.py)."""
 
 _sets = click.option("--set", "only", multiple=True, help="Only this SET (may be repeated).  [default: all]")
 _dates = click.option("--date", "dates", multiple=True, help="This business date, as 2026-11-21 (may be repeated).")
@@ -90,12 +91,16 @@ def drill(*, quick: bool, as_json: bool) -> None:
 def plan(*, only: tuple[str, ...], dates: tuple[str, ...], data: Path | None, as_json: bool) -> None:
     """Show what would happen to each day, why, and what stands in the way. Changes nothing.
 
-    Exit status 1 when a day that should go cannot, or when the tables made ahead run out.
+    Exit status 1 when a day that should go cannot, when a SET cannot be asked, or when the tables made ahead run out.
+    With --date only the dates given count.
     """
-    found = asyncio.run(_survey(data, only, look=True))
-    days = [_day(text) for text in dates]
-    holds = all(one.alarm is Alarm.OK and not any(day.in_the_way for day in one.days) for one in found)
-    sets = [told_of_survey(one, days) for one in found]
+    days = [read_day(text) for text in dates]
+
+    def stands(one: Survey) -> bool:
+        asked = [day for day in one.days if not days or day.facts.day in days]
+        return (bool(days) or one.alarm is Alarm.OK) and not any(day.in_the_way for day in asked)
+
+    holds, sets = asyncio.run(_survey(data, only, days, stands, look=True))
     report({"holds": holds, "sets": sets}, as_json=as_json, show=lambda console: show_plan(sets, console))
     sys.exit(0 if holds else 1)
 
@@ -105,10 +110,11 @@ def plan(*, only: tuple[str, ...], dates: tuple[str, ...], data: Path | None, as
 @data_option
 @json_option
 def status(*, only: tuple[str, ...], data: Path | None, as_json: bool) -> None:
-    """Show where each day is on its way, and how many days ahead have tables. Exit status 1 on an alarm."""
-    found = asyncio.run(_survey(data, only, look=False))
-    holds = all(one.alarm is Alarm.OK for one in found)
-    sets = [told_of_survey(one, []) for one in found]
+    """Show where each day is on its way, and how many days ahead have tables.
+
+    Exit status 1 on an alarm, and when a SET cannot be asked.
+    """
+    holds, sets = asyncio.run(_survey(data, only, [], lambda one: one.alarm is Alarm.OK, look=False))
     report({"holds": holds, "sets": sets}, as_json=as_json, show=lambda console: show_status(sets, console))
     sys.exit(0 if holds else 1)
 
@@ -131,7 +137,7 @@ def run(
     Safe to repeat and to interrupt: the next run goes on. Exit status 1 when a day did not go as far as it should.
     """
     by = Operator(getpass.getuser(), reason)
-    days = [_day(text) for text in dates]
+    days = [read_day(text) for text in dates]
 
     async def one(rotation: Rotation, day: date, today: date) -> Result:
         return await rotation.run(day, today, by, until=State(until))
@@ -153,7 +159,7 @@ def drop(
     if not yes:
         raise Refused("not_confirmed", "nothing was dropped; say --yes if the tables of that date are really to go")
     by, retention = Operator(getpass.getuser(), reason), load(DaemonSettings).rotate_retention_days
-    days = [_day(text) for text in dates]
+    days = [read_day(text) for text in dates]
 
     async def one(rotation: Rotation, day: date, today: date) -> Result:
         return await drop_day(rotation, day, today, by, retention_days=retention)
@@ -167,16 +173,22 @@ def _finish(done: list[dict[str, Any]], *, as_json: bool) -> None:
     sys.exit(0 if holds else 1)
 
 
-def _day(text: str) -> date:
-    try:
-        return datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007 - a date has no zone
-    except ValueError:
-        raise Refused("malformed_date", f"{text[:50]!r} is no date; write it as 2026-11-21") from None
-
-
-async def _survey(data: Path | None, only: tuple[str, ...], *, look: bool) -> list[Survey]:
+async def _survey(
+    data: Path | None, only: tuple[str, ...], days: list[date], stands: Callable[[Survey], bool], *, look: bool
+) -> tuple[bool, list[dict[str, Any]]]:
+    """Tell of each SET, or why it could not be asked; one that is away hides none of the others."""
     access, rules = find(data), load(DaemonSettings).rules
-    return [await survey(one.target, today_of(access), rules, look=look) for one in rotations(access, only)]
+    today, holds, sets = today_of(access), True, list[dict[str, Any]]()
+    for one in rotations(access, only):
+        try:
+            found = await survey(one.target, today, rules, look=look)
+        except HongbaoError as error:
+            holds = False
+            sets.append(told_of_failure(one.target.name, error))
+        else:
+            holds = holds and stands(found)
+            sets.append(told_of_survey(found, days))
+    return holds, sets
 
 
 async def _each(
@@ -199,21 +211,27 @@ async def _each(
         for rotation in rotations(access, only, progress):
             chosen = days
             if not chosen:
-                seen = await survey(rotation.target, today, load(DaemonSettings).rules, look=False)
+                try:
+                    seen = await survey(rotation.target, today, load(DaemonSettings).rules, look=False)
+                except HongbaoError as error:
+                    done.append(told_of_failure(rotation.target.name, error))
+                    continue
                 chosen = ready(seen.days, archives=rotation.archive is not None)
             done += [await told_of(rotation.target.name, day, work(rotation, day, today)) for day in chosen]
-    return done
+    return without_strangers(done)
 
 
 async def _serve(data: Path | None) -> None:
     """Run the daemon until SIGINT or SIGTERM; what is in flight is rolled back, and the next run goes on."""
-    settings, access = load(DaemonSettings), find(data)
+    settings = load(DaemonSettings)
+    find(data)  # nothing runs there: say so now, not in the log of every round
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    # Looked up at every round: a stack that was started again has other ports, and perhaps other SETs.
     daemon = Daemon(
-        rotations=lambda: rotations(access),
-        zone=lambda: access.topology().zone,
+        rotations=lambda: rotations(find(data)),
+        zone=lambda: find(data).topology().zone,
         settings=settings,
     )
     app = web.Application()

@@ -14,7 +14,8 @@ _COLORS = {"ok": "green", "alarm": "yellow", "page": "red"}
 def show_plan(sets: Sequence[dict[str, Any]], console: Console) -> None:
     """Print each SET's days with what would be done, then the obstacles, then the days to come that have no tables."""
     for one in sets:
-        _head(one, console)
+        if not _head(one, console):
+            continue
         table = Table("date", "state", "would", "why", "claims about", "MB", "names needed from")
         for day in one["days"]:
             table.add_row(
@@ -32,7 +33,8 @@ def show_plan(sets: Sequence[dict[str, Any]], console: Console) -> None:
 def show_status(sets: Sequence[dict[str, Any]], console: Console) -> None:
     """Print where each day of each SET is on its way."""
     for one in sets:
-        _head(one, console)
+        if not _head(one, console):
+            continue
         table = Table("date", "state", "databases", "MB")
         for day in one["days"]:
             apart = sorted(set(day["databases"].values()))
@@ -48,9 +50,9 @@ def show_run(days: Sequence[dict[str, Any]], console: Console) -> None:
     if not days:
         console.print("no day is to go yet")
     for one in days:
-        where = f"{one['set']} {one['date']}"
+        where = f"{one['set']} {one['date'] or ''}".strip()
         if one["error"] is None:
-            states = ", ".join(sorted(set(one["states"].values())))
+            states = ", ".join(sorted(set(one["states"].values()))) or "without databases: its tables are gone"
             took = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in one["seconds"].items())
             console.print(f"[green]{where}[/green] {states} {took}")
         else:
@@ -58,9 +60,14 @@ def show_run(days: Sequence[dict[str, Any]], console: Console) -> None:
             _obstacles(where, one["error"].get("obstacles", ()), one["error"].get("in_the_way", 0), console)
 
 
-def _head(one: dict[str, Any], console: Console) -> None:
+def _head(one: dict[str, Any], console: Console) -> bool:
+    """Print a SET's first line; returns whether there is more to print of it."""
+    if one["error"] is not None:
+        console.print(f"[red]{one['set']}[/red] {one['error']['detail']}")
+        return False
     color = _COLORS[one["alarm"]]
     console.print(f"{one['set']}: tables [{color}]{one['days_ahead']} days ahead ({one['alarm']})[/{color}]")
+    return True
 
 
 def _obstacles(of: str, obstacles: Sequence[dict[str, Any]], count: int, console: Console) -> None:

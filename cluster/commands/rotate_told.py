@@ -26,10 +26,27 @@ async def told_of(name: str, day: date, work: Coroutine[Any, Any, Result]) -> di
     return told
 
 
+def told_of_failure(name: str, error: HongbaoError) -> dict[str, Any]:
+    """Tell that a SET as a whole could not be asked."""
+    failed = {"code": error.code, "detail": error.detail}
+    return {"set": name, "date": None, "states": {}, "seconds": {}, "error": failed}
+
+
+def without_strangers(done: Collection[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out the SETs that had no part in a date of which another SET knows: nothing was to be done there."""
+    known = {one["date"] for one in done if _code(one) != "day_unknown"}
+    return [one for one in done if _code(one) != "day_unknown" or one["date"] not in known]
+
+
+def _code(told: dict[str, Any]) -> str:
+    return str(told["error"]["code"]) if told["error"] else ""
+
+
 def told_of_survey(found: Survey, days: Collection[date]) -> dict[str, Any]:
     """Tell what stands in one SET: all days, or those given."""
     return {
         "set": found.name,
+        "error": None,
         "days_ahead": found.ahead,
         "alarm": found.alarm.value,
         "days": [

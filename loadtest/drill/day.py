@@ -9,12 +9,12 @@ from datetime import date, timedelta
 
 from archive.place import folder_of
 from archive.restore import remove, restore
+from archive.states import State
 from cluster import roles
 from loadtest.bench.live import resident_bytes
 from loadtest.drill.ground import BY, SET, Drill
 from loadtest.drill.past import Past, make_past
 from rotation.drop import drop_day
-from rotation.states import State
 from runtime import postgres
 from schema import names
 from schema.day_tables import DayTables

@@ -1,6 +1,6 @@
 """A process of its own that rotates (or drops) a day and ends, without a goodbye, at a crash point.
 
-Arguments as JSON: target DSNs, folder, day, today, the point, whether to drop, and how often to pass it first.
+Arguments as JSON: target DSNs, databases, folder, day, today, the point ("": go to the end), whether to drop.
 """
 
 import asyncio

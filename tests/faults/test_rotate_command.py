@@ -93,6 +93,12 @@ async def test_the_command_on_a_running_stack(server_folder: Path) -> None:
         await connection.execute(f"UPDATE account SET balance_fen = 0 WHERE name = 'escrow:{day:%y%m%d}:001'")
         await connection.close()
 
+        other = {"HONGBAO_ARCHIVE_KEY": "not the key that this stack was started with"}
+        for words in (("run",), ("drop", "--date", f"{day}", "--yes", "--reason", "why")):
+            status, told, said = hongbao(running, *words, env=other)
+            assert (status, told) == (1, None), words
+            assert "with another key" in said
+
         status, told, said = hongbao(running, "run", "--until", "detached", "--reason", "a test")
         assert status == 0, said
         assert set(told["days"][0]["states"].values()) == {"detached"}

@@ -128,7 +128,7 @@ class Land:
                 "manifest_sha256) VALUES ($1, $2, $3, 0, 0, 0, 0, 0, $4)",
                 day, xx, state, "00" * 32,
             )  # fmt: skip
-            for guard in ("stays", "insert", "update"):
+            for guard in ("stays", "insert", "update", "whole"):
                 await connection.execute(f"ALTER TABLE day_register ENABLE ALWAYS TRIGGER day_register_{guard}")
         finally:
             await connection.close()

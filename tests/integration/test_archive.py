@@ -4,9 +4,11 @@
 import asyncio
 import hashlib
 import json
+import os
 import random
 import subprocess
 import sys
+import threading
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import duckdb
 import msgspec
 import pytest
 
-from archive import manifest, place
+from archive import manifest, pipes, place
 from archive.export import export_database
 from archive.tables import TABLES
 from archive.verify import verify_database
@@ -352,10 +354,66 @@ SPOILS: dict[str, tuple[str, Any]] = {
     "a manifest of another date": ("archive_forged", lambda where: resign(where, KEY, day=date(2026, 12, 3))),
     "half a manifest": ("archive_corrupt", lambda where: (where / "manifest.json").write_text("{")),
     "a manifest that is a list": ("archive_corrupt", lambda where: (where / "manifest.json").write_text("[]")),
+    "a signature in other letters": ("archive_corrupt", lambda where: (where / "manifest.json").write_text(
+        json.dumps({"manifest": {}, "hmac_sha256": "红包"}, ensure_ascii=False), encoding="utf-8")),
+    "a manifest nested as deep as an attack": ("archive_corrupt", lambda where: (where / "manifest.json").write_text(
+        '{"manifest": ' + "[" * 100_000 + "]" * 100_000 + ', "hmac_sha256": "00"}')),
     "an unsigned manifest": ("archive_corrupt", lambda where: (where / "manifest.json").write_text(json.dumps({"manifest": {}}))),
     "an amount changed, all hashes of files right": ("archive_corrupt", lambda where: rewrite(where, "amount_fen + 1 AS amount_fen")),
     "a column lost, all hashes of files right": ("archive_corrupt", lambda where: rewrite(where, "NULL::VARCHAR AS user_id")),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("at", ["pipes._push", "place.settle"])
+async def test_who_is_cancelled_takes_nothing_from_under_a_thread(
+    databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """The export ends when the thread has: its end of the pipe is open until then, and its folder there."""
+    dsn = await past(databases)
+    await odd_rows(dsn)
+    begun, go, seen = threading.Event(), threading.Event(), []
+    room, name = {"pipes": pipes, "place": place}[at.split(".", maxsplit=1)[0]], at.split(".")[1]
+    real = getattr(room, name)
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        begun.set()
+        assert go.wait(10)
+        try:
+            return real(*args, **kwargs)
+        except BaseException as error:
+            seen.append(error)
+            raise
+
+    monkeypatch.setattr(room, name, slow)
+    async with owner(databases, dsn) as connection:
+        await detach(connection)
+        exporting = asyncio.ensure_future(export(connection, tmp_path))
+        assert await asyncio.to_thread(begun.wait, 10)
+        exporting.cancel()
+        await asyncio.wait({exporting}, timeout=0.05)
+        assert not exporting.done()
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await exporting
+    assert seen == []
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o750, 0o755])
+async def test_an_archive_belongs_to_whom_its_folder_belongs(databases: Databases, tmp_path: Path, mode: int) -> None:
+    """Whoever exports, root above all: who could read the folder before can read what is in it now."""
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    folder.chmod(mode)
+    if os.geteuid() == 0:
+        os.chown(folder, 65_534, 65_534)
+    dsn = await past(databases)
+    async with owner(databases, dsn) as connection:
+        await detach(connection)
+        await export(connection, folder)
+    for path in folder.rglob("*"):
+        told = path.stat()
+        assert (told.st_uid, told.st_gid) == (folder.stat().st_uid, folder.stat().st_gid), path
+        assert told.st_mode & 0o777 == (mode if path.is_dir() else mode & 0o666), path
 
 
 async def test_whatever_is_spoilt_is_refused_by_name(databases: Databases, tmp_path: Path) -> None:

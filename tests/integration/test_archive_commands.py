@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from archive import place
+from archive import manifest, place
 from archive.export import export_database
 from archive.restore import remove, restore
 from archive.view import query
@@ -26,7 +27,8 @@ from cluster.record import Record
 from envelope.errors import Refused
 from schema.day_tables import DayTables
 from sharding.ids import make_id
-from sharding.topology import ServerSpec, SetSpec, Topology, dump
+from sharding.topology import ServerSpec, SetSpec, Topology, dump, load
+from sharding.topology.changes import move_from
 from tests.conftest import ROLES, Databases
 from tests.integration.cold_fixtures import (
     DAY,
@@ -109,6 +111,80 @@ async def test_list_says_what_lies_there(kept: Kept) -> None:
     (kept.archive.folder / str(NEXT) / "db_00" / "manifest.json").write_text("{}")
     found = (await kept.json("archive", "list", "--day", str(NEXT), code=1))["archives"]
     assert [one["code"] for one in found] == ["archive_corrupt", None]
+
+
+async def test_a_set_that_is_away_hides_none_of_the_others(kept: Kept) -> None:
+    """Status, plan and run tell of each SET or why they cannot, and the exit status is 1."""
+    path = kept.data / "cluster.json"
+    record = msgspec.json.decode(path.read_bytes(), type=Record)
+    mine = record.postgres["set-1"]
+    away = dict.fromkeys(mine, "postgresql://nobody@127.0.0.1:1/nothing")
+    msgspec.structs.replace(record, postgres={"set-1": mine, "set-2": away, "wallet": mine}).save(path)
+    (home,) = load(kept.data / "topology.json").sets
+    other = SetSpec("set-2", (ServerSpec("b", "http://127.0.0.1:5"),))
+    dump(Topology(1, 100, (other, home), "http://127.0.0.1:2"), kept.data / "topology.json")
+    for words in (("rotate", "status"), ("rotate", "plan", "--date", str(DAY))):
+        told = await kept.json(*words, code=1)
+        codes = {one["set"]: one["error"] and one["error"]["code"] for one in told["sets"]}
+        assert codes == {"set-1": None, "set-2": "database_unavailable"}, words
+    told = await kept.json("rotate", "run", code=1)
+    assert [(one["set"], one["error"]["code"]) for one in told["days"] if one["error"]] == [
+        ("set-2", "database_unavailable")
+    ]
+    assert "set-2" in (await kept.run("rotate", "status")).output
+
+
+async def test_with_dates_only_these_decide(kept: Kept) -> None:
+    """Tables that run out, and other days, are not what was asked."""
+    path = kept.data / "cluster.json"
+    record = msgspec.json.decode(path.read_bytes(), type=Record)
+    msgspec.structs.replace(record, postgres={**record.postgres, "wallet": record.postgres["set-1"]}).save(path)
+    assert not (await kept.json("rotate", "plan", code=1))["holds"]
+    assert (await kept.json("rotate", "plan", "--date", str(DAY)))["holds"]
+
+
+async def test_an_archive_that_is_not_there_does_not_hold(kept: Kept) -> None:
+    """The folder is not mounted: every archive that a register names is missing, and verify says so."""
+    kept.archive.folder.rename(kept.data / "elsewhere")
+    kept.archive.folder.mkdir()
+    told = await kept.json("archive", "verify", code=1)
+    assert [(one["day"], one["database"], one["code"]) for one in told["archives"]] == [
+        (str(day), f"db_{xx:02d}", "archive_missing") for day in (DAY, NEXT) for xx in range(2)
+    ]
+    told = await kept.json("archive", "verify", "--database", "1", code=1)
+    assert len(told["archives"]) == 2
+
+
+async def test_a_date_is_looked_for_where_it_is_not_where_its_database_is_now(kept: Kept) -> None:
+    """A database that moved by time has its old days where it was; verify asks that SET, and finds the tables."""
+    path = kept.data / "cluster.json"
+    record = msgspec.json.decode(path.read_bytes(), type=Record)
+    there = await kept.databases.clone("past", build_past)
+    dsns = {role: kept.databases.dsn_as(there, role) for role in ROLES if role != "postgres"}
+    msgspec.structs.replace(record, postgres={**record.postgres, "set-2": dsns}).save(path)
+    (home,) = load(kept.data / "topology.json").sets
+    other = SetSpec("set-2", (ServerSpec("b", "http://127.0.0.1:5"),))
+    pins = {f"db_{xx:02d}": "set-1" for xx in range(10)}
+    before = Topology(1, 100, (other, home), "http://127.0.0.1:2", pins=pins)
+    dump(move_from(before, 0, "set-2", NEXT + timedelta(days=1)), kept.data / "topology.json")
+    told = await kept.json("archive", "verify", "--day", str(DAY), "--database", "0")
+    assert [(one["how"], one["code"]) for one in told["archives"]] == [("compared", None)]
+
+
+async def test_another_key_than_the_running_servers_is_refused(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they could not read, and what would be forged to us, is neither written nor judged; a stopped stack says nothing."""
+    path = kept.data / "cluster.json"
+    record = msgspec.json.decode(path.read_bytes(), type=Record)
+    dsns = {**record.postgres, "wallet": record.postgres["set-1"]}
+    msgspec.structs.replace(record, archive_key=manifest.fingerprint(KEY), postgres=dsns).save(path)
+    assert (await kept.json("archive", "verify"))["holds"]
+    monkeypatch.setenv("HONGBAO_ARCHIVE_KEY", "another key than that of the servers")
+    for words in (("archive", "list"), ("archive", "verify"), ("rotate", "run"), ("audit",)):
+        ran = await kept.run(*words)
+        assert ran.exit_code == 1, words
+        assert "with another key" in ran.output, words
+    kept.stop()
+    assert not (await kept.json("archive", "verify", code=1))["holds"]
 
 
 async def test_verify_compares_while_tables_stand_and_rereads_afterwards(kept: Kept) -> None:

@@ -1,16 +1,20 @@
 """Reading what has gone cold: the same answers as before, from the day's own tables and then from the archive."""
 
+import asyncio
 import shutil
+import threading
 from datetime import date
 from typing import Any
 
 import asyncpg
 import pytest
 
+from archive import details, place
+from archive.register import read_register
 from cluster import roles
 from envelope.errors import Unavailable
 from sharding.ids import day_of, make_id, slot_of
-from tests.integration.cold_fixtures import detach, move_on
+from tests.integration.cold_fixtures import KEY, detach, move_on
 from tests.integration.past_fixtures import Past, past
 from wire.messages import Op
 
@@ -176,7 +180,13 @@ async def test_many_at_once_read_it_once(past: Past) -> None:
     await past.look()
     reads: list[int] = []
     read = node.cold._details.read
-    node.cold._details.read = lambda envelope_id, digest: reads.append(envelope_id) or read(envelope_id, digest)
+
+    def counted(one: int, digest: str | None, **how: bool) -> Any:
+        row = read(one, digest, **how)  # Doubted, the first time: nothing was read
+        reads.append(one)
+        return row
+
+    node.cold._details.read = counted
     asks = [past.town.caller.ask(node, Op.DETAIL, [one, "sender", True]) for one in (large, half) for _ in range(50)]
     told = [(await ask)[0] for ask in asks]
     assert {(one["envelope_id"], one["claimed_count"]) for one in told} == {(str(large), 150), (str(half), 4)}
@@ -209,3 +219,96 @@ async def test_the_sweeper_passes_the_funds_of_cold_days(past: Past) -> None:
     while (await node.sweeper.run_once()).funds:
         pass
     assert await town.scalar("SELECT after FROM fund_cursor") == funds
+
+
+async def test_archives_not_yet_believed_keep_nobody_else_waiting(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made-up IDs of many archives are read through one at a time; who asks for a believed one is answered."""
+    half = past.envelopes["half"]
+    node = past.town.owner(half)
+    async with past.owner as connection:
+        await detach(connection, past.day, range(10))
+    await past.archive()
+    await past.drop()
+    await past.look()
+    assert (await past.hear(Op.DETAIL, half, "sender", True, node))["archived"]
+    go, at_work, most = threading.Event(), [], []
+
+    def slowly(archive: Any, *, xx: int, **told: Any) -> Any:
+        at_work.append(xx)
+        most.append(len(at_work))
+        assert go.wait(20)
+        at_work.remove(xx)
+        return believed(archive, xx=xx, **told)
+
+    believed = place.believed
+    monkeypatch.setattr(place, "believed", slowly)
+    others = [make_id(past.day, 1, xx * 10) for xx in range(10) if xx != slot_of(half) // 10]
+    asked = [asyncio.ensure_future(past.hear(Op.DETAIL, one, "eve", True, node)) for one in others]
+    while not at_work:
+        await asyncio.sleep(0.01)
+    await forget(past)
+    async with asyncio.timeout(5):
+        assert (await past.hear(Op.DETAIL, half, "sender", True, node))["archived"]
+    go.set()
+    assert set(await asyncio.gather(*asked)) == {"not_found"}
+    assert set(most) == {1}
+
+
+async def test_the_archives_asked_for_last_stay_believed(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for two, who is asked for again and again is not read through again when a third and a fourth come."""
+    async with past.owner as connection:
+        await detach(connection, past.day, range(10))
+    await past.archive()
+    seen: list[int] = []
+    believed = place.believed
+    monkeypatch.setattr(place, "believed", lambda *told, xx, **more: (seen.append(xx), believed(*told, xx=xx, **more)))
+    monkeypatch.setattr(details, "BELIEVED", 2)
+    reading = details.Details(past.folder, KEY)
+    for xx in (0, 1, 0, 2, 0, 3, 0):
+        await asyncio.to_thread(reading.read, make_id(past.day, 1, xx * 10), None)
+    assert seen == [0, 1, 2, 3]
+
+
+DROPPED = 40_000
+
+
+async def test_what_is_dropped_is_read_once_from_the_register(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A register of years: a look reads what may have changed, and never misses a change."""
+    cold = past.town.nodes[0].cold
+    found: list[int] = []
+
+    async def counted(*args: Any, **kwargs: Any) -> Any:
+        rows = await read_register(*args, **kwargs)
+        found.append(len(rows))
+        return rows
+
+    monkeypatch.setattr("setnode.cold.read_register", counted)
+    long_ago = date(2020, 1, 1)
+    async with past.owner as connection:
+        await detach(connection, past.day, range(10))
+        await connection.execute(
+            "INSERT INTO day_register (day, xx, state, envelopes, claims, paid_in_fen, claimed_fen, refunded_fen, "
+            "manifest_sha256) SELECT $1::date - n / 100, n % 100, 'dropped', 0, 0, 0, 0, 0, repeat('a', 64) "
+            "FROM generate_series(0, $2::int - 1) n", long_ago, DROPPED,
+        )  # fmt: skip
+        for node in past.town.nodes:
+            await node.cold.look(connection)
+        for _ in range(3):
+            await cold.look(connection)
+        writing = connection.transaction()
+        await writing.start()
+        await connection.execute(
+            "UPDATE day_register SET manifest_sha256 = repeat('b', 64) WHERE day = $1 AND xx = 7", long_ago
+        )
+        other = await asyncpg.connect(past.town.set_dsn)
+        for _ in range(2):
+            await other.execute("INSERT INTO operation_log (who, what, reason) VALUES ('t', 't', 't')")
+            await cold.look(other)
+        await writing.commit()
+        await cold.look(other)
+        await other.close()
+        await connection.execute("DELETE FROM day_register WHERE day <= $1", long_ago)
+    first_looks = [rows for rows in found if rows >= DROPPED]
+    assert len(first_looks) == len(past.town.nodes), "each server reads all of it once"
+    assert max(rows for rows in found if rows < DROPPED) < 100
+    assert cold._cold[200101 * 100 + 7].manifest_sha256 == "b" * 64

@@ -76,7 +76,9 @@ IN_THE_WAY = [
      "DELETE FROM envelope WHERE envelope_id = {id}"], ["DELETE FROM transfer WHERE envelope_id = {id} AND kind IN (2, 3)",
      "UPDATE fund SET created_at = now() WHERE envelope_id = {id}"]),
     ("three fen in escrow", "escrow_not_zero", [], ["UPDATE account SET balance_fen = 3 WHERE name = '{escrow}'"]),
-    ("an edited claim", "amount_follows_seed", ["UPDATE claim SET amount_fen = amount_fen + 1 WHERE envelope_id = {id} AND seq = 0"], []),
+    ("an edited claim", "amount_follows_seed",
+     ["UPDATE claim SET amount_fen = amount_fen + CASE seq WHEN 0 THEN 1 ELSE -1 END WHERE envelope_id = {id} AND "
+     "(seq = 0 OR kind = 'expired')"], []),
 ]  # fmt: skip
 
 
@@ -105,6 +107,26 @@ async def test_what_stands_in_the_way_is_named_and_nothing_changes(
     connection = await asyncpg.connect(hot_days.set_dsn)
     assert DAY in await known_days(connection)
     await connection.close()
+
+
+async def test_what_a_look_finds_spares_the_proof(old_days: OldDays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day with one stuck payout is not replayed, envelope by envelope, at every round until somebody pays it."""
+
+    async def never(*_: object) -> None:
+        raise AssertionError("the day was proven")
+
+    monkeypatch.setattr("rotation.steps.prove", never)
+    await old_days.rows("INSERT INTO payout_stuck VALUES ($1, 0, 50, now(), 'refused')", make_id(DAY, 5, 3))
+    with pytest.raises(DayUnproven) as unproven:
+        await old_days.run()
+    assert {one.check for one in unproven.value.obstacles} == {"payout_stuck"}
+
+
+async def test_what_waits_of_another_sets_database_keeps_no_day_here(old_days: OldDays) -> None:
+    """A stuck payout that a database left behind when it moved away is not this SET's to pay."""
+    foreign = make_id(DAY, 5, 75)
+    await old_days.rows("INSERT INTO payout_stuck VALUES ($1, 0, 50, now(), 'refused')", foreign)
+    assert await old_days.run() == {0: "verified", 1: "verified"}
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -210,6 +232,10 @@ GUARDED_CLOSES = [
     ("with an open envelope", "still open",
      [f"DELETE FROM claim WHERE kind = 'expired' AND envelope_id < {make_id(NEXT, 0, 0)} AND slot = 3", *FENCES, *ALWAYS, AS_CLOSED]),
     ("with other sums", "sums", [*FENCES, *ALWAYS, CLOSE(day=DAY, state="closed", tag=TAG, more=1)]),
+    ("while a move is at work on one leaf", "a move is at work",
+     [*FENCES, *ALWAYS, f"CREATE TRIGGER moved_away BEFORE INSERT ON db_00.claim_3_{DAY:%d} FOR EACH ROW "
+      "EXECUTE FUNCTION moved_away('00')", AS_CLOSED]),
+    ("without another database that has rows", "not closed with it", [*FENCES, *ALWAYS, AS_CLOSED]),
     ("as detached at once", "one step", [*FENCES, *ALWAYS, CLOSE(day=DAY, state="detached", tag=TAG, more=0)]),
 ]  # fmt: skip
 

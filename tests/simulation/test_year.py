@@ -35,7 +35,7 @@ from sharding.ids import BUSINESS_ZONE, business_date, make_id
 from sharding.slots import Layout, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
 from tests.conftest import Databases
-from tests.integration.rotation_fixtures import FileArchive, OldDays
+from tests.integration.rotation_fixtures import FileArchive, OldDays, believe_every_clock
 from tests.integration.set_fixtures import KEY, LINK_KEY, Town, wallet_process
 from wire.link import Link
 from wire.orders import create_key
@@ -118,6 +118,7 @@ class Year(Town):
 @contextlib.asynccontextmanager
 async def small_town(databases: Databases, memcached: str, folder: Path, clock: ManualClock) -> AsyncIterator[Year]:
     set_dsn = await databases.clone("year", migrate_set)
+    await believe_every_clock(databases.dsn_as(set_dsn, roles.OWNER))
     wallet_dsn = await databases.clone("wallet", migrate_wallet)
     await DayTables(databases.dsn_as(set_dsn, roles.OWNER), [0]).ensure(business_date(clock.now()))
     for dsn in (set_dsn, wallet_dsn):

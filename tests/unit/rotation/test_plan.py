@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rotation.drop import first_day_to_drop
+from archive.states import State
 from rotation.facts import DayFacts
 from rotation.limits import GRACE_DAYS, RETENTION_DAYS
 from rotation.obstacles import Obstacle
@@ -18,12 +18,12 @@ from rotation.plan import (
     alarm,
     comes_round,
     due_by,
+    first_day_to_drop,
     judge,
     plan_ahead,
     plan_day,
     ready,
 )
-from rotation.states import State
 from schema.day_tables import AHEAD_DAYS
 from schema.names import Kind
 from sharding.ids import business_date
