@@ -17,10 +17,14 @@ _SUBSCRIPTION = """SELECT oid FROM pg_subscription
 WHERE subname = $1 AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())"""
 _UNSYNCED = """SELECT count(*) FILTER (WHERE srsubstate <> 'r') AS waiting, count(*) AS tables
 FROM pg_subscription_rel WHERE srsubid = $1"""
+_SLOTS = """SELECT slot_name, active_pid FROM pg_replication_slots
+WHERE database = current_database() AND starts_with(slot_name, $1)"""
 _PUBLISHED = "SELECT schemaname || '.' || tablename AS leaf FROM pg_publication_tables WHERE pubname = $1"
 SYNC_S = 3600.0
 """The first copy of all hot days: at 50,000 rows a second 180 million."""
 BEAT_S = 60.0
+SLOT_S = 10.0
+"""A reader that was sent away is gone within milliseconds."""
 _LOOK_S = 0.1
 _BEAT_LOOK_S = 0.005
 
@@ -55,14 +59,14 @@ class Replication:
         """Begin to copy and to follow; where that has begun already, look for new leaves. Idempotent."""
         name = await self._name()
         if await self._target.fetchval(_SUBSCRIPTION, name):
+            await self._find_again(name)
             await self._target.execute(f"ALTER SUBSCRIPTION {name} REFRESH PUBLICATION")
             return
         # Of an earlier move in the other direction; the copy brings the source's own.
         await self._target.execute("DELETE FROM move_beat WHERE xx = $1", self._xx)
-        conninfo = self._dsn.replace("'", "''")
         try:
             await self._target.execute(
-                f"CREATE SUBSCRIPTION {name} CONNECTION '{conninfo}' PUBLICATION {name} "
+                f"CREATE SUBSCRIPTION {name} CONNECTION {self._conninfo} PUBLICATION {name} "
                 f"WITH (create_slot = false, slot_name = '{name}', copy_data = true)"
             )
         except Exception as error:
@@ -101,13 +105,46 @@ class Replication:
         return loop.time() - began
 
     async def end(self) -> None:
-        """Take everything away at both ends; what is gone already is no error."""
+        """Take everything away at both ends; what is gone already is no error. Raises Unavailable `slot_in_use`.
+
+        The subscription goes without its slot, so that the target need not reach the source for it; the slots, its own
+        and those of first copies that were under way, are dropped here, where they keep the log.
+        """
         name = await self._name()
-        if await self._target.fetchval(_SUBSCRIPTION, name):
+        oid = await self._target.fetchval(_SUBSCRIPTION, name)
+        if oid is not None:
+            await self._find_again(name)
+            await self._target.execute(f"ALTER SUBSCRIPTION {name} DISABLE")
+            await self._target.execute(f"ALTER SUBSCRIPTION {name} SET (slot_name = NONE)")
             await self._target.execute(f"DROP SUBSCRIPTION {name}")
-        if await self._source.fetchval("SELECT 1 FROM pg_replication_slots WHERE slot_name = $1", name):
-            await self._source.execute("SELECT pg_drop_replication_slot($1)", name)
+            await self._drop_slots(f"pg_{oid:d}_sync_")
+        await self._drop_slots(name)
         await self._source.execute(f"DROP PUBLICATION IF EXISTS {name}")
+
+    @property
+    def _conninfo(self) -> str:
+        quoted = self._dsn.replace("'", "''")
+        return f"'{quoted}'"
+
+    async def _find_again(self, name: str) -> None:
+        """Say where the source is by now: a restart may have given it another port."""
+        await self._target.execute(f"ALTER SUBSCRIPTION {name} CONNECTION {self._conninfo}")
+
+    async def _drop_slots(self, beginning: str) -> None:
+        """Drop the source's slots of which nobody is to read any more; a reader that lingers is sent away."""
+        try:
+            async with asyncio.timeout(SLOT_S):
+                while rows := await self._source.fetch(_SLOTS, beginning):
+                    for row in rows:
+                        if row["active_pid"] is None:
+                            await self._source.execute("SELECT pg_drop_replication_slot($1)", row["slot_name"])
+                        else:
+                            # The server of a target that is gone may believe for a minute that somebody listens.
+                            await self._source.execute("SELECT pg_terminate_backend($1)", row["active_pid"])
+                            await asyncio.sleep(_LOOK_S)
+        except TimeoutError:
+            text = "a replication slot of the move is still being read at the old SET; run this again"
+            raise Unavailable("slot_in_use", text) from None
 
     async def _name(self) -> str:
         oid = await self._source.fetchval("SELECT oid FROM pg_database WHERE datname = current_database()")

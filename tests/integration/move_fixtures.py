@@ -35,9 +35,10 @@ from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
 from setnode.service import Setnode, SetnodeSettings, running
 from sharding.ids import business_date
-from sharding.slots import EMBEDDED, place_for
+from sharding.slots import EMBEDDED, database_name, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump, load
 from tests.conftest import Databases
+from tests.integration.hanging_proxy import HangingProxy, hanging_proxy
 from tests.integration.set_fixtures import wallet_process
 from wire.link import Link
 from wire.wallet import WalletClient
@@ -63,6 +64,8 @@ class Land:
     nodes: dict[str, Setnode]
     wallet: WalletClient
     gateway: Gateway
+    proxies: dict[str, HangingProxy] = field(default_factory=dict)
+    """Ways by which the tools reach a SET; the servers have their own."""
 
     @property
     def topology(self) -> Topology:
@@ -77,7 +80,18 @@ class Land:
 
     @property
     def owners(self) -> dict[str, str]:
-        return {name: self.databases.dsn_as(dsn, roles.OWNER) for name, dsn in self.dsns.items()}
+        dsns = {name: self.databases.dsn_as(dsn, roles.OWNER) for name, dsn in self.dsns.items()}
+        return {name: self.proxies[name].through(dsn) if name in self.proxies else dsn for name, dsn in dsns.items()}
+
+    @contextlib.asynccontextmanager
+    async def reached_by_proxy(self, *set_names: str) -> AsyncIterator[dict[str, HangingProxy]]:
+        """Let the tools of the block reach these SETs at other ports than before."""
+        async with contextlib.AsyncExitStack() as stack:
+            self.proxies = {name: await stack.enter_async_context(hanging_proxy(self.dsns[name])) for name in set_names}
+            yield self.proxies
+            for proxy in self.proxies.values():
+                proxy.vanish()
+        self.proxies = {}
 
     @property
     def auditor(self) -> str:
@@ -220,6 +234,27 @@ async def living_land(
 async def land(databases: Databases, memcached: str, tmp_path: Path) -> AsyncIterator[Land]:
     async with living_land(databases, memcached, tmp_path) as one:
         yield one
+
+
+async def nothing_left(land: Land, set_name: str, xx: int) -> None:
+    """No leaf, no side row, no slot and no subscription of the database is left on a SET."""
+    name, slots = database_name(xx), list(range(xx * 10, xx * 10 + 10))
+    assert await land.on(set_name, f"SELECT FROM pg_class WHERE relnamespace = to_regnamespace('{name}')::oid") == []
+    for table, ids in (("due", "envelope_id"), ("payout_stuck", "envelope_id")):
+        assert await land.on(set_name, f"SELECT FROM {table} WHERE {ids} % 1000 = ANY($1::bigint[])", slots) == []
+    intents = "SELECT FROM payout_batch, unnest(envelope_ids) AS e WHERE e % 1000 = ANY($1::bigint[])"
+    assert await land.on(set_name, intents, slots) == []
+
+
+async def no_stream(land: Land) -> None:
+    """Nothing follows anything: a slot that nobody reads would keep the log for ever."""
+    for name in land.dsns:
+        mine = "(SELECT oid FROM pg_database WHERE datname = current_database())"
+        assert await land.on(name, f"SELECT subname FROM pg_subscription WHERE subdbid = {mine}") == []
+        assert (
+            await land.on(name, "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()") == []
+        )
+        assert await land.on(name, "SELECT pubname FROM pg_publication") == []
 
 
 @dataclass
