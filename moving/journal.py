@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Self
 
-from envelope.errors import Refused
+from envelope.errors import Refused, Unavailable
 from moving.ground import Ground, Route
 from sharding.slots import database_name
 
@@ -28,6 +28,10 @@ class Entry:
     valid_from: date | None
     step: str
     note: dict[str, Any]
+
+    def days(self, name: str) -> list[date]:
+        """Return the days that the steps have noted under a name; none where they have not."""
+        return [date.fromisoformat(text) for text in self.note.get(name, ())]
 
 
 class Journal:
@@ -91,18 +95,36 @@ async def alone(ground: Ground, route: Route) -> AsyncIterator[Any]:
         yield connection
 
 
-async def open_moves(ground: Ground, xx: int | None = None) -> list[Entry]:
-    """Return the moves that are not over, of one database or all, from the journals of all SETs."""
-    found: list[Entry] = []
+@dataclass(frozen=True)
+class Open:
+    """The moves that are not over, from the journals of all SETs but those that are `away`: name → what it said."""
+
+    moves: list[Entry]
+    away: dict[str, Unavailable]
+
+
+async def open_moves(ground: Ground, xx: int | None = None) -> Open:
+    """Return the moves that are not over, of one database or all."""
+    found = Open([], {})
     for name in ground.owners:
-        async with ground.connect(name) as connection:
-            found += [_entry(name, row) for row in await connection.fetch(_OPEN, xx)]
+        try:
+            async with ground.connect(name) as connection:
+                found.moves.extend(_entry(name, row) for row in await connection.fetch(_OPEN, xx))
+        except Unavailable as error:
+            found.away[name] = error
     return found
 
 
 async def open_move(ground: Ground, xx: int) -> Entry | None:
-    """Return the move of a database that is not over; None where there is none."""
-    found = await open_moves(ground, xx)
+    """Return the move of a database that is not over; None where there is none.
+
+    A SET that is away keeps nobody from a move that another one's journal has; where none has, it may be there, and
+    Unavailable `database_unavailable` says so.
+    """
+    journals = await open_moves(ground, xx)
+    found = journals.moves
+    if not found and journals.away:
+        raise next(iter(journals.away.values()))
     if len(found) > 1:
         raise Refused(
             "two_moves", f"{database_name(xx)} has open moves in {len(found)} SETs; look at their tables `move`"
