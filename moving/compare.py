@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 
 from envelope.errors import InvariantBroken
 from moving.leaves import Leaf
+from moving.limits import SETTLED_S
 from schema.names import Kind
 
 _FEN = {Kind.ENVELOPE: "total_fen", Kind.CLAIM: "amount_fen", Kind.GUEST: "wrong_tries"}
 _TIME = {Kind.ENVELOPE: "created_at", Kind.CLAIM: "claimed_at"}
 """Guests have none, and their rows change: they are all young, always. They are few."""
 _MOST_NAMED = 5
-SETTLED_S = 20.0
-"""A row's instant is taken before its commit, which may last as long as a server has patience with its database."""
 _YOUNGEST = """SELECT greatest((SELECT max(claimed_at) FROM claim WHERE slot = ANY($1::smallint[])),
     (SELECT max(created_at) FROM envelope WHERE slot = ANY($1::smallint[])))"""
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Self
@@ -75,12 +75,20 @@ class Journal:
     async def becomes_by_time(self, valid_from: date) -> None:
         """Go on as a move by time whose first part is done: days before `valid_from` are still at the source."""
         self._ground.point("by_time?")
+        # The days noted so far have moved: they are no copies of a try of what begins here.
+        note = {**self.entry.note, "days": [], "left": []}
         await self._connection.execute(
-            "UPDATE move SET kind = 'by_time', valid_from = $2, step = 'given_up', since = now() WHERE move_id = $1",
-            self.entry.move_id, valid_from,
+            "UPDATE move SET kind = 'by_time', valid_from = $2, step = 'given_up', note = $3, since = now() "
+            "WHERE move_id = $1",
+            self.entry.move_id, valid_from, json.dumps(note),
         )  # fmt: skip
-        self.entry = replace(self.entry, kind="by_time", valid_from=valid_from, step="given_up")
+        self.entry = replace(self.entry, kind="by_time", valid_from=valid_from, step="given_up", note=note)
         self._ground.point("by_time")
+
+
+def texts(days: Iterable[date]) -> list[str]:
+    """Return days as a note holds them; `Entry.days` reads them."""
+    return [str(day) for day in days]
 
 
 @contextlib.asynccontextmanager

@@ -18,14 +18,15 @@ from envelope.errors import InvariantBroken, Refused, Unavailable
 from moving import leaves, stall
 from moving.compare import Settled, compare, settle_old, total
 from moving.ground import TOPOLOGY_CHANNEL, Ground, Route
-from moving.journal import ABORTED, DONE, Journal
+from moving.journal import ABORTED, DONE, Journal, texts
 from moving.leaves import Leaf, leaves_of
-from moving.register import all_days, take_register
+from moving.limits import CATCH_UP_ROUNDS, CLOSE_S, GRACE_S, STALL_S
+from moving.register import all_days, keep_rotation_away, take_register
 from moving.replication import Replication
-from moving.servers import GRACE_S, all_follow
-from moving.sides import copy_sides, forget_copies, forget_moved, turn_back_sweeper
+from moving.servers import all_follow
+from moving.sides import copy_sides, forget_copies, forget_moved, sweeper_at, turn_back_sweeper
 from schema.day_tables import DayTables
-from sharding.topology import change
+from sharding.topology import Topology, change
 from sharding.topology.changes import hold, settle
 
 KIND = "live"
@@ -42,11 +43,6 @@ STEPS = (
     "cleared",
     DONE,
 )
-STALL_S = 1.7
-"""From hold to switch; a gateway refuses after two seconds, and the news must reach it."""
-CLOSE_S = 0.25
-"""A copy that is not further behind may be cut over to."""
-_CATCH_UP_ROUNDS = 600
 
 
 @dataclass
@@ -95,8 +91,10 @@ class Live:
             if not days:
                 raise Refused("nothing_hot", f"{name} has no days that could be moved live")
             taken = leaves_of(self._route.xx, days)
+            # Taken by an earlier try or round, and rotation has begun with them since.
+            gone = sorted({*self._days("days"), *self._days("gone")} - {*days})
+            await self.journal.remember(days=texts(days), left=texts(left), gone=texts(gone))
             await leaves.make(self.target, taken)
-            await self.journal.remember(days=[str(day) for day in days], left=[str(day) for day in left])
             await self._once("made")
             await self._replication.publish(taken)
             await self._once("published")
@@ -105,6 +103,10 @@ class Live:
             await self._replication.synced(lambda done, of: self.ground.progress(f"copying {name}", done, of))
             await self._catch_up()
             await self._once("synced")
+            await self._forget_days(gone)
+            await keep_rotation_away(self._route, self.source, self.target)
+            if await all_days(self.ground, self.source, self._route) != (days, left):
+                continue
             for day in days:
                 await DayTables(self.ground.owners[self._route.target], []).ensure(day, ahead_days=0)
             await leaves.attach(self.target, taken)
@@ -114,13 +116,19 @@ class Live:
                 await self._once("attached")
                 return
 
+    async def _forget_days(self, gone: Sequence[date]) -> None:
+        """Drop the copies of days that stay; nothing is written to them any more once the stream has caught up."""
+        self.ground.must_hold(self._route.source, self._route.xx, gone)
+        await leaves.drop(self.target, leaves_of(self._route.xx, gone))
+        await self.journal.remember(gone=[])
+
     async def _once(self, step: str) -> None:
         """Write a step down, unless an earlier round or an earlier try has."""
         if not self._reached(step):
             await self.journal.done(step)
 
     async def _catch_up(self) -> None:
-        for _ in range(_CATCH_UP_ROUNDS):
+        for _ in range(CATCH_UP_ROUNDS):
             lag_s = await self._replication.beat()
             self.ground.progress(f"{self._route.name} is {lag_s:.2f} s behind", 0, 1)
             if lag_s <= CLOSE_S:
@@ -159,7 +167,7 @@ class Live:
         await self._tell_servers()
         await self.journal.done("held")
         await leaves.fence(self.source, taken)
-        await self.journal.done("fenced")
+        await self.journal.done("fenced", fund_cursor=await sweeper_at(self.source))
         if await all_days(self.ground, self.source, self._route) != (self._days("days"), self._days("left")):
             raise Unavailable("leaves_changed", f"a day of {self._route.name} came or went just now; run it again")
         await self._replication.beat()
@@ -183,7 +191,13 @@ class Live:
     def _switch(self) -> None:
         left, route = self._days("left"), self._route
         since = max(left) + timedelta(days=1) if left else None
-        change(self.ground.topology_path, lambda old: settle(old, route.xx, route.target, since))
+
+        def switch(old: Topology) -> Topology:
+            if old.set_for_database(route.xx).name == route.target:
+                return old
+            return settle(old, route.xx, route.target, since)
+
+        change(self.ground.topology_path, switch)
 
     async def _clear(self) -> list[date]:
         """End the replication, let the new SET look after what the old one had begun, drop the old copies."""
@@ -191,7 +205,8 @@ class Live:
         if not self._reached("settled"):
             await self._replication.end()
             await all_follow(self.ground.topology(), self._route.source, self._route.target)
-            await turn_back_sweeper(self.source, self.target)
+            # A note of an older tool lacks it: all funds are looked at again then.
+            await turn_back_sweeper(self.target, self.journal.entry.note.get("fund_cursor", 0))
             await self.journal.done("settled")
         if not self._reached("cleared"):
             await asyncio.sleep(GRACE_S)
@@ -213,7 +228,7 @@ class Live:
         route = self._route
         await forget_copies(self.target, route.slots)
         await self._replication.end()
-        days = sorted({*self._days("days"), *await leaves.hot_days(self.source, route.xx)})
+        days = sorted({*self._days("days"), *self._days("gone"), *await leaves.hot_days(self.source, route.xx)})
         self.ground.must_hold(route.source, route.xx, days)
         await leaves.drop(self.target, leaves_of(route.xx, days))
         await self.journal.done(ABORTED)

@@ -10,6 +10,7 @@ from typing import Any
 
 from envelope.errors import Refused, Unavailable
 from moving.leaves import Leaf
+from moving.limits import BEAT_S, SLOT_S, SYNC_S
 
 _BEAT = """INSERT INTO move_beat AS m (xx, beat) VALUES ($1, 1)
 ON CONFLICT (xx) DO UPDATE SET beat = m.beat + 1 RETURNING beat"""
@@ -19,12 +20,8 @@ _UNSYNCED = """SELECT count(*) FILTER (WHERE srsubstate <> 'r') AS waiting, coun
 FROM pg_subscription_rel WHERE srsubid = $1"""
 _SLOTS = """SELECT slot_name, active_pid FROM pg_replication_slots
 WHERE database = current_database() AND starts_with(slot_name, $1)"""
-_PUBLISHED = "SELECT schemaname || '.' || tablename AS leaf FROM pg_publication_tables WHERE pubname = $1"
-SYNC_S = 3600.0
-"""The first copy of all hot days: at 50,000 rows a second 180 million."""
-BEAT_S = 60.0
-SLOT_S = 10.0
-"""A reader that was sent away is gone within milliseconds."""
+_PUBLISHED = """SELECT schemaname || '.' || tablename AS leaf FROM pg_publication_tables
+WHERE pubname = $1 AND tablename <> 'move_beat'"""
 _LOOK_S = 0.1
 _BEAT_LOOK_S = 0.005
 
@@ -39,7 +36,7 @@ class Replication:
         self._dsn = dsn
 
     async def publish(self, leaves: Sequence[Leaf]) -> None:
-        """Publish the leaves and make the slot, or add what lacks; waits for running transactions. Idempotent."""
+        """Publish these leaves and no others, and make the slot; waits for running transactions. Idempotent."""
         name = await self._name()
         if not await self._source.fetchval("SELECT 1 FROM pg_publication WHERE pubname = $1", name):
             await self._source.execute("INSERT INTO move_beat VALUES ($1, 0) ON CONFLICT DO NOTHING", self._xx)
@@ -48,15 +45,18 @@ class Replication:
                 "WITH (publish_via_partition_root = false)"
             )
         published = {row["leaf"] for row in await self._source.fetch(_PUBLISHED, name)}
-        lacking = [leaf.name for leaf in leaves if leaf.name not in published]
-        if lacking:
+        wanted = {leaf.name for leaf in leaves}
+        if surplus := sorted(published - wanted):
+            # Their rows have no place there any more, or the day has even left the schema here.
+            await self._source.execute(f"ALTER PUBLICATION {name} DROP TABLE {', '.join(surplus)}")
+        if lacking := sorted(wanted - published):
             await self._source.execute(f"ALTER PUBLICATION {name} ADD TABLE {', '.join(lacking)}")
         if not await self._source.fetchval("SELECT 1 FROM pg_replication_slots WHERE slot_name = $1", name):
             # Apart from the subscription, which would wait for itself where both SETs are on one server.
             await self._source.execute("SELECT pg_create_logical_replication_slot($1, 'pgoutput')", name)
 
     async def subscribe(self) -> None:
-        """Begin to copy and to follow; where that has begun already, look for new leaves. Idempotent."""
+        """Begin to copy and to follow; where that has begun already, see which leaves came and went. Idempotent."""
         name = await self._name()
         if await self._target.fetchval(_SUBSCRIPTION, name):
             await self._find_again(name)

@@ -11,6 +11,7 @@ from moving import leaves
 from moving.ground import TOPOLOGY_CHANNEL, Ground, Route
 from moving.journal import Journal
 from moving.leaves import leaves_of
+from moving.limits import FORGET_S, LEAVE_S
 from moving.sides import forget_copies
 from runtime import logs, postgres
 from sharding.topology import change
@@ -19,9 +20,6 @@ from sharding.topology.changes import release
 STEPS = ("held", "fenced", "equal")
 BEFORE = "attached"
 """Where a move stands whose stall was ended."""
-LEAVE_S = 0.25
-"""What was told to stop and has not after this long hangs; its connections are dropped."""
-FORGET_S = 2.0
 
 _log = logs.get("moving")
 

@@ -35,7 +35,7 @@ from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
 from setnode.service import Setnode, SetnodeSettings, running
 from sharding.ids import business_date
-from sharding.slots import EMBEDDED, database_name, place_for
+from sharding.slots import EMBEDDED, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump, load
 from tests.conftest import Databases
 from tests.integration.hanging_proxy import HangingProxy, hanging_proxy
@@ -236,27 +236,6 @@ async def land(databases: Databases, memcached: str, tmp_path: Path) -> AsyncIte
         yield one
 
 
-async def nothing_left(land: Land, set_name: str, xx: int) -> None:
-    """No leaf, no side row, no slot and no subscription of the database is left on a SET."""
-    name, slots = database_name(xx), list(range(xx * 10, xx * 10 + 10))
-    assert await land.on(set_name, f"SELECT FROM pg_class WHERE relnamespace = to_regnamespace('{name}')::oid") == []
-    for table, ids in (("due", "envelope_id"), ("payout_stuck", "envelope_id")):
-        assert await land.on(set_name, f"SELECT FROM {table} WHERE {ids} % 1000 = ANY($1::bigint[])", slots) == []
-    intents = "SELECT FROM payout_batch, unnest(envelope_ids) AS e WHERE e % 1000 = ANY($1::bigint[])"
-    assert await land.on(set_name, intents, slots) == []
-
-
-async def no_stream(land: Land) -> None:
-    """Nothing follows anything: a slot that nobody reads would keep the log for ever."""
-    for name in land.dsns:
-        mine = "(SELECT oid FROM pg_database WHERE datname = current_database())"
-        assert await land.on(name, f"SELECT subname FROM pg_subscription WHERE subdbid = {mine}") == []
-        assert (
-            await land.on(name, "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()") == []
-        )
-        assert await land.on(name, "SELECT pubname FROM pg_publication") == []
-
-
 @dataclass
 class Traffic:
     """People at the gateway's HTTP door. `failures` are answers that say anything but what they should."""
@@ -275,6 +254,11 @@ class Traffic:
         self._luck = random.Random(self.seed)
         self._tokens: dict[str, str] = {}
         self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def slots(self) -> range:
+        """The slots of the database."""
+        return range(self.database * 10, self.database * 10 + 10)
 
     @contextlib.asynccontextmanager
     async def busy(self, *, senders: int = 3, people: int = 8) -> AsyncIterator["Traffic"]:

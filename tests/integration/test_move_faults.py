@@ -7,12 +7,13 @@ import pytest
 
 from envelope.errors import Refused, Unavailable
 from moving import compare
-from moving.journal import open_move
+from moving.journal import open_move, open_moves
 from moving.moves import abort, move_live
 from sharding.slots import database_name
 from sharding.topology import file
 from tests.integration.move_and_die import DIED
-from tests.integration.move_fixtures import Land, Traffic, land, no_stream, nothing_left
+from tests.integration.move_checks import no_stream, nothing_left
+from tests.integration.move_fixtures import Land, Traffic, land
 
 __all__ = ["land"]
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
@@ -80,6 +81,8 @@ async def test_a_stall_ends_without_the_target(land: Land, then: str) -> None:
     async with land.reached_by_proxy(*SETS) as proxies:
         assert (await land.tool("live", name, "set-2", "fenced"))[0] == DIED
         proxies["set-2"].vanish()
+        journals = await open_moves(land.ground())
+        assert ([one.route.xx for one in journals.moves], list(journals.away)) == ([xx], ["set-2"])
         with pytest.raises(Unavailable, match="set-2") as away:
             await (move_live(land.ground(), name, None) if then == "on" else abort(land.ground(), name))
         assert away.value.code == "database_unavailable"

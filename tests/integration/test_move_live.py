@@ -13,7 +13,8 @@ from moving.journal import open_move
 from moving.moves import abort, move_by_time, move_live
 from sharding.slots import database_name
 from tests.integration.move_and_die import DIED
-from tests.integration.move_fixtures import Land, Traffic, land, no_stream, nothing_left
+from tests.integration.move_checks import no_stream, nothing_left
+from tests.integration.move_fixtures import Land, Traffic, land
 
 __all__ = ["land"]
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(280)]
