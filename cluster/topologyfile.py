@@ -10,32 +10,38 @@ import msgspec
 
 from envelope.errors import Refused
 from sharding.slots import database_name
-from sharding.topology import ServerSpec, SetSpec, Topology, check_topology, dump, load
+from sharding.topology import ServerSpec, SetSpec, Topology, change, check_topology, dump
 
 Servers = Mapping[str, Sequence[tuple[str, str]]]
 """For each SET its servers: (name, URL)."""
 
 
 def write_topology(path: Path, servers: Servers, *, memcached: str, wallet_url: str, slots: int) -> None:
-    """Write the file with so many slots, or put the new addresses into the one that is there; durable on return."""
+    """Write the file with so many slots, or put the new addresses into the one that is there; durable on return.
+
+    A move that changes the file meanwhile waits, and is waited for: neither takes back what the other has written.
+    """
     sets = tuple(
         SetSpec(name=name, servers=tuple(ServerSpec(name=one, url=url) for one, url in some), memcached=memcached)
         for name, some in servers.items()
     )
-    if not path.exists():
-        topology = Topology(version=1, slots=slots, sets=sets, wallet_url=wallet_url)
+    if path.exists():
+        change(path, lambda old: _readdressed(old, sets, wallet_url))
     else:
-        old = load(path)
-        _check_leaving(old, [one.name for one in sets])
-        before = {one.name: one for one in old.sets}
-        # A SET that comes holds nothing until databases are moved to it.
-        sets = tuple(
-            _as_before(one, before[one.name]) if one.name in before else msgspec.structs.replace(one, weight=0)
-            for one in sets
-        )
-        topology = msgspec.structs.replace(old, version=old.version + 1, sets=sets, wallet_url=wallet_url)
-    check_topology(topology)
-    dump(topology, path)
+        dump(Topology(version=1, slots=slots, sets=sets, wallet_url=wallet_url), path)
+
+
+def _readdressed(old: Topology, sets: Sequence[SetSpec], wallet_url: str) -> Topology:
+    _check_leaving(old, [one.name for one in sets])
+    before = {one.name: one for one in old.sets}
+    # A SET that comes holds nothing until databases are moved to it.
+    known = tuple(
+        _as_before(one, before[one.name]) if one.name in before else msgspec.structs.replace(one, weight=0)
+        for one in sets
+    )
+    new = msgspec.structs.replace(old, version=old.version + 1, sets=known, wallet_url=wallet_url)
+    check_topology(new)
+    return new
 
 
 def _as_before(new: SetSpec, old: SetSpec) -> SetSpec:

@@ -4,8 +4,8 @@ What lives here: the two moves as lists of steps (`by_time`, `live`), each step 
 how far a move has come; leaves made, copied, compared, fenced and dropped. A move never forwards requests: who serves a
 database is the topology's word, and that changes in one step, once both copies are proven to be the same.
 
-May import: `wire`, `schema`, `sharding`, `runtime`, `envelope`. Promise: killed at any step and run again it finishes;
-until the topology has changed it can be undone; nothing is dropped that was not compared. How it fails: `Refused`
-before anything was changed, `Unavailable` where running it again is the answer, `InvariantBroken` where the copies
-differ.
+May import: `wire`, `schema`, `sharding`, `runtime`, `envelope`, and of `gateway` how long it holds a request. Promise:
+killed at any step and run again it finishes; until the topology has changed it can be undone; nothing is dropped that
+was not compared. No rotation is at work on either SET while days are taken over. How it fails: `Refused` before
+anything was changed, `Unavailable` where running it again is the answer, `InvariantBroken` where the copies differ.
 """

@@ -19,11 +19,13 @@ from moving.compare import compare, total
 from moving.copying import copy
 from moving.dates import check_notice, first_date
 from moving.ground import Ground, Route
-from moving.journal import ABORTED, DONE, Entry, Journal
+from moving.journal import ABORTED, DONE, Entry, Journal, texts
 from moving.leaves import leaves_of
+from moving.limits import GRACE_S
 from moving.proof import prove_final
-from moving.register import days_to_take, take_register
-from moving.servers import GRACE_S, all_follow
+from moving.register import days_to_take, keep_rotation_away, take_register
+from moving.servers import all_follow
+from moving.sides import sweeper_at, turn_back_sweeper
 from schema.day_tables import AHEAD_DAYS, DayTables
 from sharding.topology import Topology, change
 from sharding.topology.changes import move_from, reach_back
@@ -86,8 +88,9 @@ class ByTime:
         except Refused:
             # Begun, killed, and found again when its date has come: nobody has heard of it, and nobody shall.
             async with self.ground.connect(self._route.target) as target:
-                hot = await leaves.hot_days(target, self._route.xx)
-                await leaves.drop(target, leaves_of(self._route.xx, [day for day in hot if day >= self._from]))
+                ahead = [day for day in await leaves.hot_days(target, self._route.xx) if day >= self._from]
+                self.ground.must_hold(self._route.source, self._route.xx, ahead)
+                await leaves.drop(target, leaves_of(self._route.xx, ahead))
             await self.journal.done(ABORTED)
             raise
 
@@ -110,40 +113,93 @@ class ByTime:
         """Copy the old days, compare them, let reads switch, drop the old copies; returns days that stay for now.
 
         Those are days that rotation has taken out of the hot tables of either SET, and all before them: they stay where
-        they are until they are dropped into the archive, which all SETs read. Raises Refused `days_not_final`.
+        they are until they are dropped into the archive, which all SETs read. From the fence to the end no rotation is
+        at work on either SET; what one has done between two tries is found by the later one.
+
+        Raises Refused `days_not_final`, `days_not_past`, `days_being_rotated`, Unavailable `rotation_busy`.
         """
-        if not self._reached("fenced"):
-            days, left = await days_to_take(self.ground, self.connection, self._route, self._from)
-            await prove_final(self.ground, self.connection, self._route, days)
-            await leaves.fence(self.connection, leaves_of(self._route.xx, days))
-            await self._prove_behind_the_fence(days)
-            await self.journal.done("fenced", days=_texts(days), left=_texts(left))
-        days, left = (_dates(self.journal.entry.note[name]) for name in ("days", "left"))
         async with self.ground.connect(self._route.target) as target:
-            await self._take_over(target, days)
             if not self._reached("switched"):
-                await self._check_hot(days)
-                self._switch(left)
+                if not self._has_switched():
+                    await keep_rotation_away(self._route, self.connection, target)
+                    await self._take_over(target, await self._fenced(target))
+                    await self._check_hot(self._noted("days"))
+                self._switch(self._noted("left"))
                 await self.ground.announce(self._route.source, self._route.target)
                 await self.journal.done("switched")
-        if not self._reached("dropped"):
-            await all_follow(self.ground.topology(), self._route.source, self._route.target)
-            await asyncio.sleep(GRACE_S)
-            await leaves.drop(self.connection, leaves_of(self._route.xx, days))
-            await self.journal.done("dropped")
-        # What is left comes when its days are in the archive: the same steps once more, over what there is then.
-        await self.journal.done("given_up" if left else DONE, **self.figures)
+            days, left = self._noted("days"), self._noted("left")
+            if not self._reached("dropped"):
+                await all_follow(self.ground.topology(), self._route.source, self._route.target)
+                await turn_back_sweeper(target, self.journal.entry.note.get("fund_cursor", 0))
+                await asyncio.sleep(GRACE_S)
+                self.ground.must_hold(self._route.target, self._route.xx, days)
+                await leaves.drop(self.connection, leaves_of(self._route.xx, days))
+                await self.journal.done("dropped")
+        if not left:
+            await self.journal.done(DONE, **self.figures)
+        else:
+            # What is left comes when its days are in the archive: the same steps once more, over what there is then.
+            await self.journal.done("given_up", days=[], left=[], **self.figures)
         return left
 
-    async def _prove_behind_the_fence(self, days: Sequence[date]) -> None:
+    def _noted(self, name: str) -> list[date]:
+        return self.journal.entry.days(name)
+
+    def _has_switched(self) -> bool:
+        """Say whether a try that was killed just then has switched: what stands on the target is no copy any more."""
+        route, days = self._route, self._noted("days")
+        return self._reached("attached") and days != [] and self.ground.holds(route.target, route.xx, days[0])
+
+    async def _fenced(self, target: Any) -> list[date]:
+        """Return the days to take over, fenced and proven behind the fence."""
+        days, left = await self._split(target)
+        if self._reached("fenced"):
+            await self.journal.remember(left=texts(left))
+            return days
+        await prove_final(self.ground, self.connection, self._route, days)
+        await self.journal.remember(days=texts(days), left=texts(left))
+        await leaves.fence(self.connection, leaves_of(self._route.xx, days))
         try:
             await prove_final(self.ground, self.connection, self._route, days)
         except Refused:
-            await leaves.unfence(self.connection, leaves_of(self._route.xx, days))
+            await self._give_back(target)
             raise
+        await self.journal.done("fenced", fund_cursor=await sweeper_at(self.connection))
+        return days
+
+    async def _split(self, target: Any) -> tuple[list[date], list[date]]:
+        """Return the days that can be taken over as it is now, and those that stay.
+
+        Where those are other ones than an earlier try has taken, that try is taken back: rotation has begun with some.
+        """
+        try:
+            days, left = await days_to_take(self.ground, self.connection, self._route, self._from)
+        except Refused:
+            await self._give_back(target)
+            raise
+        if not self._reached("fenced") or days != self._noted("days"):
+            await self._give_back(target)
+        return days, left
+
+    async def _give_back(self, target: Any) -> None:
+        """Throw away the copies that a try has made, and lift its fence. Idempotent; killed anywhere it is done again.
+
+        Days that are on the target by the topology are no copies, whatever the note says.
+        """
+        if self._reached("fenced"):
+            # First: a journal that still says "copied" would send the next try after tables that are gone.
+            await self.journal.done("given_up")
+        route = self._route
+        taken = leaves_of(
+            route.xx, [day for day in self._noted("days") if self.ground.holds(route.source, route.xx, day)]
+        )
+        await leaves.unfence(self.connection, taken)
+        await leaves.drop(target, taken)
+        await self.journal.remember(days=[], left=[])
 
     async def _take_over(self, target: Any, days: Sequence[date]) -> None:
         taken = leaves_of(self._route.xx, days)
+        self.ground.must_hold(self._route.source, self._route.xx, days)
         if not self._reached("copied"):
             for number, leaf in enumerate(taken):
                 self.ground.progress(f"copying {self._route.name}", number, len(taken))
@@ -161,19 +217,20 @@ class ByTime:
             await self.journal.done("attached")
 
     async def _compare(self, target: Any, taken: Sequence[leaves.Leaf]) -> None:
-        """Compare both copies; where they differ the one there is thrown away and the move waits as before."""
+        """Compare both copies; where they differ the ones there are thrown away and the move waits as before."""
         self.ground.progress(f"comparing {self._route.name}", 0, 1)
         try:
             found = await compare(self.connection, target, taken)
         except InvariantBroken:
-            await leaves.drop(target, taken)
-            await leaves.unfence(self.connection, taken)
-            await self.journal.done("given_up")
+            await self._give_back(target)
             raise
         self.figures.update(total(found))
 
     async def _check_hot(self, days: Sequence[date]) -> None:
-        """Make sure that nobody has rotated a day away meanwhile: it would be in both SETs, or in none."""
+        """Make sure that nobody has rotated a day away meanwhile: it would be in both SETs, or in none.
+
+        Rotation is locked out, so this only ever finds whoever has gone round it.
+        """
         gone = sorted(set(days) - set(await leaves.hot_days(self.connection, self._route.xx)))
         if gone:
             text = f"rotation has taken {gone[0]} of {self._route.name} out of the hot tables while it was copied"
@@ -193,7 +250,8 @@ class ByTime:
 async def start(ground: Ground, connection: Any, route: Route, valid_from: date | None) -> ByTime:
     """Check that it may be, write it into the journal and do the first steps.
 
-    Refused, before anything is changed: `date_past`, `date_too_soon`, `date_written`, `day_table_occupied`.
+    Refused, before anything is changed: `date_past`, `date_too_soon`, `date_written`. Refused `day_table_occupied`
+    leaves the move begun: once the old day's tables are rotated away, running it again goes on.
     """
     day = await first_date(ground, connection, route, valid_from)
     move = ByTime(ground, connection, await Journal.begin(ground, connection, KIND, route, day))
@@ -204,11 +262,3 @@ async def start(ground: Ground, connection: Any, route: Route, valid_from: date 
 def resume(ground: Ground, connection: Any, entry: Entry) -> ByTime:
     """Return a move as the journal has it."""
     return ByTime(ground, connection, Journal(ground, connection, entry))
-
-
-def _texts(days: Sequence[date]) -> list[str]:
-    return [str(day) for day in days]
-
-
-def _dates(texts: Sequence[str]) -> list[date]:
-    return [date.fromisoformat(text) for text in texts]

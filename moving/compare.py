@@ -10,20 +10,19 @@ rows on both sides, and the hash is taken of the young ones.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from envelope.errors import InvariantBroken
 from moving.leaves import Leaf
+from moving.limits import SETTLED_S
 from schema.names import Kind
 
 _FEN = {Kind.ENVELOPE: "total_fen", Kind.CLAIM: "amount_fen", Kind.GUEST: "wrong_tries"}
 _TIME = {Kind.ENVELOPE: "created_at", Kind.CLAIM: "claimed_at"}
 """Guests have none, and their rows change: they are all young, always. They are few."""
 _MOST_NAMED = 5
-SETTLED_S = 20.0
-"""A row's instant is taken before its commit, which may last as long as a server has patience with its database."""
 _YOUNGEST = """SELECT greatest((SELECT max(claimed_at) FROM claim WHERE slot = ANY($1::smallint[])),
     (SELECT max(created_at) FROM envelope WHERE slot = ANY($1::smallint[])))"""
 
@@ -50,10 +49,10 @@ async def compare(source: Any, target: Any, leaves: Sequence[Leaf], settled: Set
     Of the rows that are `settled` it counts on the earlier comparison, unless there are more or fewer of them now.
     """
     after = settled.until if settled else None
-    ours, theirs = await asyncio.gather(sums(source, leaves, after=after), sums(target, leaves, after=after))
+    ours, theirs = await _both(sums(source, leaves, after=after), sums(target, leaves, after=after))
     if settled is not None:
         stirred = [leaf for leaf in leaves if not ours[leaf].old == theirs[leaf].old == settled.rows[leaf]]
-        whole = await asyncio.gather(sums(source, stirred), sums(target, stirred))
+        whole = await _both(sums(source, stirred), sums(target, stirred))
         ours.update(whole[0])
         theirs.update(whole[1])
     different = [leaf for leaf in leaves if ours[leaf] != theirs[leaf]]
@@ -68,7 +67,7 @@ async def settle_old(source: Any, target: Any, leaves: Sequence[Leaf], slots: Se
     youngest = await source.fetchval(_YOUNGEST, slots)
     until = (youngest or datetime(1970, 1, 2, tzinfo=UTC)) - timedelta(seconds=SETTLED_S)
     lasting = [leaf for leaf in leaves if leaf.kind in _TIME]
-    ours, theirs = await asyncio.gather(sums(source, lasting, until=until), sums(target, lasting, until=until))
+    ours, theirs = await _both(sums(source, lasting, until=until), sums(target, lasting, until=until))
     different = [leaf for leaf in lasting if ours[leaf] != theirs[leaf]]
     if different:
         names = ", ".join(leaf.name for leaf in different[:_MOST_NAMED])
@@ -89,6 +88,18 @@ async def sums(
     async with one_snapshot(connection):
         rows = await connection.fetch(query, *([] if instant is None else [instant]))
     return {leaves[row["number"]]: Sum(row["rows"], row["fen"], row["hash"], row["old"]) for row in rows}
+
+
+async def _both(
+    ours: Coroutine[Any, Any, dict[Leaf, Sum]], theirs: Coroutine[Any, Any, dict[Leaf, Sum]]
+) -> tuple[dict[Leaf, Sum], dict[Leaf, Sum]]:
+    """Await two sides at once; where one fails the other has ended, too, and its connection is free, on return."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            first, second = tasks.create_task(ours), tasks.create_task(theirs)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
+    return first.result(), second.result()
 
 
 def _sum(number: int, leaf: Leaf, *, until: bool, after: bool) -> str:

@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from moving.leaves import Leaf
+from moving.limits import CHUNKS
 
-_CHUNKS = 16
-"""Chunks of up to 64 KB between the two connections."""
 _END = b""
 
 
@@ -16,7 +15,7 @@ async def copy(source: Any, target: Any, leaf: Leaf) -> None:
 
     Straight into the leaf: no trigger of the hot table hears of it, so no payout intent is written a second time.
     """
-    pipe: asyncio.Queue[bytes] = asyncio.Queue(_CHUNKS)
+    pipe: asyncio.Queue[bytes] = asyncio.Queue(CHUNKS)
     schema, table = leaf.name.split(".")
 
     async def take() -> None:

@@ -5,12 +5,10 @@ from typing import Any
 
 from envelope.errors import Refused
 from moving.ground import Ground, Route
-from moving.servers import RELOAD_S
+from moving.limits import NOTICE_S
 from sharding.ids import end_id, first_id
 from sharding.topology import Topology
 
-NOTICE_S = 4 * RELOAD_S
-"""The date of a move begins at least this long after it was announced: every server has read of it by then."""
 _LATER = (
     "SELECT EXISTS (SELECT FROM envelope WHERE envelope_id >= $1 AND envelope_id < $2 AND slot = ANY($3::smallint[]))"
 )

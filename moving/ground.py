@@ -2,13 +2,13 @@
 
 import contextlib
 import getpass
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from envelope.errors import Refused
+from envelope.errors import InvariantBroken, Refused, Unavailable
 from runtime import postgres
 from runtime.clock import Clock, SystemClock
 from sharding.ids import business_date
@@ -44,16 +44,33 @@ class Ground:
         """Return the business day."""
         return business_date(self.clock.now(), self.topology().zone)
 
+    def holds(self, set_name: str, xx: int, day: date) -> bool:
+        """Say whether envelopes of this database and day are on this SET, by the topology as it is now."""
+        return self.topology().set_for_database(xx, day).name == set_name
+
+    def must_hold(self, set_name: str, xx: int, days: Iterable[date]) -> None:
+        """Raise InvariantBroken `owner_keeps_rows` unless this SET has all these days: others' rows of them may go."""
+        for day in days:
+            if not self.holds(set_name, xx, day):
+                text = f"{database_name(xx)} of {day} is not on {set_name}, and the other copy was to be dropped"
+                raise InvariantBroken("owner_keeps_rows", text)
+
     @contextlib.asynccontextmanager
     async def connect(self, set_name: str, **settings: str) -> AsyncIterator[Any]:
-        """Open a connection to a SET as its owner; raises Unavailable, or Refused `unknown_set`."""
+        """Open a connection to a SET as its owner, and close it within bounds.
+
+        Raises Unavailable `database_unavailable`, which names the SET, or Refused `unknown_set`.
+        """
         if set_name not in self.owners:
             raise Refused("unknown_set", f"there is no SET {set_name!r}; there are {', '.join(sorted(self.owners))}")
-        connection = await postgres.connect(self.owners[set_name], application_name="hongbao:move", **settings)
+        try:
+            connection = await postgres.connect(self.owners[set_name], application_name="hongbao:move", **settings)
+        except Unavailable as away:
+            raise Unavailable(away.code, f"{set_name}: {away.detail}") from away
         try:
             yield connection
         finally:
-            await connection.close(timeout=2.0)
+            await postgres.close(connection)
 
     async def announce(self, *set_names: str) -> None:
         """Let the servers of these SETs read the topology file now."""

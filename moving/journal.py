@@ -2,12 +2,12 @@
 
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Self
 
-from envelope.errors import Refused
+from envelope.errors import Refused, Unavailable
 from moving.ground import Ground, Route
 from sharding.slots import database_name
 
@@ -28,6 +28,10 @@ class Entry:
     valid_from: date | None
     step: str
     note: dict[str, Any]
+
+    def days(self, name: str) -> list[date]:
+        """Return the days that the steps have noted under a name; none where they have not."""
+        return [date.fromisoformat(text) for text in self.note.get(name, ())]
 
 
 class Journal:
@@ -71,12 +75,20 @@ class Journal:
     async def becomes_by_time(self, valid_from: date) -> None:
         """Go on as a move by time whose first part is done: days before `valid_from` are still at the source."""
         self._ground.point("by_time?")
+        # The days noted so far have moved: they are no copies of a try of what begins here.
+        note = {**self.entry.note, "days": [], "left": []}
         await self._connection.execute(
-            "UPDATE move SET kind = 'by_time', valid_from = $2, step = 'given_up', since = now() WHERE move_id = $1",
-            self.entry.move_id, valid_from,
+            "UPDATE move SET kind = 'by_time', valid_from = $2, step = 'given_up', note = $3, since = now() "
+            "WHERE move_id = $1",
+            self.entry.move_id, valid_from, json.dumps(note),
         )  # fmt: skip
-        self.entry = replace(self.entry, kind="by_time", valid_from=valid_from, step="given_up")
+        self.entry = replace(self.entry, kind="by_time", valid_from=valid_from, step="given_up", note=note)
         self._ground.point("by_time")
+
+
+def texts(days: Iterable[date]) -> list[str]:
+    """Return days as a note holds them; `Entry.days` reads them."""
+    return [str(day) for day in days]
 
 
 @contextlib.asynccontextmanager
@@ -91,18 +103,36 @@ async def alone(ground: Ground, route: Route) -> AsyncIterator[Any]:
         yield connection
 
 
-async def open_moves(ground: Ground, xx: int | None = None) -> list[Entry]:
-    """Return the moves that are not over, of one database or all, from the journals of all SETs."""
-    found: list[Entry] = []
+@dataclass(frozen=True)
+class Open:
+    """The moves that are not over, from the journals of all SETs but those that are `away`: name → what it said."""
+
+    moves: list[Entry]
+    away: dict[str, Unavailable]
+
+
+async def open_moves(ground: Ground, xx: int | None = None) -> Open:
+    """Return the moves that are not over, of one database or all."""
+    found = Open([], {})
     for name in ground.owners:
-        async with ground.connect(name) as connection:
-            found += [_entry(name, row) for row in await connection.fetch(_OPEN, xx)]
+        try:
+            async with ground.connect(name) as connection:
+                found.moves.extend(_entry(name, row) for row in await connection.fetch(_OPEN, xx))
+        except Unavailable as error:
+            found.away[name] = error
     return found
 
 
 async def open_move(ground: Ground, xx: int) -> Entry | None:
-    """Return the move of a database that is not over; None where there is none."""
-    found = await open_moves(ground, xx)
+    """Return the move of a database that is not over; None where there is none.
+
+    A SET that is away keeps nobody from a move that another one's journal has; where none has, it may be there, and
+    Unavailable `database_unavailable` says so.
+    """
+    journals = await open_moves(ground, xx)
+    found = journals.moves
+    if not found and journals.away:
+        raise next(iter(journals.away.values()))
     if len(found) > 1:
         raise Refused(
             "two_moves", f"{database_name(xx)} has open moves in {len(found)} SETs; look at their tables `move`"

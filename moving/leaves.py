@@ -4,22 +4,20 @@ A leaf that is being filled stands in its place under its name and belongs to no
 hot tables until it is attached whole. Locks are asked for briefly and again: behind a DDL that waits, everybody waits.
 """
 
-import asyncio
-import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
 from envelope.errors import Refused, Unavailable
 from moving import queries
+from moving.limits import LOCK_TIMEOUT_MS, PATIENCE_S
+from runtime import locks
 from schema import names
 from schema.names import Kind
 from sharding.slots import TABLES_PER_DATABASE, database_of
 
-LOCK_TIMEOUT_MS = 200
-TRIES = 60
-_PAUSE_S = 0.05
-_LOCKED = ("55P03", "40P01")
+_PAUSE_MOST_S = 0.5
+"""A fence is set within a stall: it must find the moment when nobody holds a lock."""
 _LEAVES = queries.read("leaves")
 
 
@@ -144,9 +142,14 @@ async def unfence(connection: Any, leaves: Sequence[Leaf]) -> None:
 
 
 async def drop(connection: Any, leaves: Sequence[Leaf]) -> None:
-    """Drop these leaves, a day at a time; those that are gone are no error."""
+    """Drop these leaves, a day at a time; those that are gone, or whose names hold another date, are no error."""
     for day, of_day in _by_day(leaves).items():
-        await briefly(connection, [f"DROP TABLE IF EXISTS {leaf.name}" for leaf in of_day], f"the tables of {day}")
+        found = await look(connection, database_of(of_day[0].slot))
+        standing = [leaf for leaf in of_day if leaf.name in found and found[leaf.name].day in (None, day)]
+        if standing:
+            await briefly(
+                connection, [f"DROP TABLE IF EXISTS {leaf.name}" for leaf in standing], f"the tables of {day}"
+            )
 
 
 async def briefly(connection: Any, statements: Sequence[str], what: str) -> None:
@@ -163,17 +166,19 @@ async def briefly(connection: Any, statements: Sequence[str], what: str) -> None
 
 async def patiently(connection: Any, work: Callable[[], Awaitable[None]], what: str) -> None:
     """Run `work` in a transaction that waits shortly for each lock; see `briefly`."""
-    for attempt in range(TRIES):
-        try:
-            async with connection.transaction():
-                await connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_MS}ms'")
-                await work()
-                return
-        except Exception as error:
-            if getattr(error, "sqlstate", "") not in _LOCKED:
-                raise
-        await asyncio.sleep(random.uniform(0, _PAUSE_S * min(attempt + 1, 10)))  # noqa: S311 - jitter, no secret
-    raise Unavailable("tables_locked", f"{what}: others hold locks and do not let go; run it again in a while")
+
+    async def whole() -> None:
+        async with connection.transaction():
+            await connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_MS}ms'")
+            await work()
+
+    try:
+        await locks.insist(whole, patience_s=PATIENCE_S, pause_most_s=_PAUSE_MOST_S)
+    except Exception as error:
+        if not locks.is_locked(error):
+            raise
+        text = f"{what}: others hold locks and do not let go; run it again in a while"
+        raise Unavailable("tables_locked", text) from error
 
 
 def _by_day(leaves: Sequence[Leaf]) -> dict[date, list[Leaf]]:

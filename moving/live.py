@@ -15,21 +15,21 @@ from datetime import date, timedelta
 from typing import Any
 
 from envelope.errors import InvariantBroken, Refused, Unavailable
-from moving import leaves
+from moving import leaves, stall
 from moving.compare import Settled, compare, settle_old, total
 from moving.ground import TOPOLOGY_CHANNEL, Ground, Route
-from moving.journal import ABORTED, DONE, Journal
+from moving.journal import ABORTED, DONE, Journal, texts
 from moving.leaves import Leaf, leaves_of
-from moving.register import all_days, take_register
+from moving.limits import CATCH_UP_ROUNDS, CLOSE_S, GRACE_S, STALL_S
+from moving.register import all_days, keep_rotation_away, take_register
 from moving.replication import Replication
-from moving.servers import GRACE_S, all_follow
-from moving.sides import copy_sides, forget_copies, forget_moved, turn_back_sweeper
+from moving.servers import all_follow
+from moving.sides import copy_sides, forget_copies, forget_moved, sweeper_at, turn_back_sweeper
 from schema.day_tables import DayTables
-from sharding.topology import change
-from sharding.topology.changes import hold, release, settle
+from sharding.topology import Topology, change
+from sharding.topology.changes import hold, settle
 
 KIND = "live"
-STALL = ("held", "fenced", "equal")
 STEPS = (
     "planned",
     "made",
@@ -37,17 +37,12 @@ STEPS = (
     "subscribed",
     "synced",
     "attached",
-    *STALL,
+    *stall.STEPS,
     "switched",
     "settled",
     "cleared",
     DONE,
 )
-STALL_S = 1.7
-"""From hold to switch; a gateway refuses after two seconds, and the news must reach it."""
-CLOSE_S = 0.25
-"""A copy that is not further behind may be cut over to."""
-_CATCH_UP_ROUNDS = 600
 
 
 @dataclass
@@ -72,17 +67,18 @@ class Live:
     def _reached(self, step: str) -> bool:
         return STEPS.index(self.journal.entry.step) >= STEPS.index(step)
 
-    def _switched(self) -> bool:
-        return self.ground.topology().set_for_database(self._route.xx).name == self._route.target
-
     async def run(self) -> list[date]:
-        """Do what is left; returns days that stay at the source until rotation has dropped them into the archive."""
+        """Do what is left; returns days that stay at the source until rotation has dropped them into the archive.
+
+        Whatever an earlier try has left standing still was let go before (`stall.end`).
+        """
         if not self._reached("switched"):
-            if not self._switched():
-                if self.journal.entry.step in STALL:
-                    await self._let_go()
+            if not stall.switched(self.ground, self._route):
+                await forget_copies(self.target, self._route.slots)
                 await self._follow()
                 await self._cut_over()
+            # Once more: a try that failed or died just then may have left it where a crash would undo it.
+            self._switch()
             await self.ground.announce(self._route.source, self._route.target)
             await self.journal.done("switched", **self.figures)
         return await self._clear()
@@ -95,8 +91,10 @@ class Live:
             if not days:
                 raise Refused("nothing_hot", f"{name} has no days that could be moved live")
             taken = leaves_of(self._route.xx, days)
+            # Taken by an earlier try or round, and rotation has begun with them since.
+            gone = sorted({*self._days("days"), *self._days("gone")} - {*days})
+            await self.journal.remember(days=texts(days), left=texts(left), gone=texts(gone))
             await leaves.make(self.target, taken)
-            await self.journal.remember(days=[str(day) for day in days], left=[str(day) for day in left])
             await self._once("made")
             await self._replication.publish(taken)
             await self._once("published")
@@ -105,6 +103,10 @@ class Live:
             await self._replication.synced(lambda done, of: self.ground.progress(f"copying {name}", done, of))
             await self._catch_up()
             await self._once("synced")
+            await self._forget_days(gone)
+            await keep_rotation_away(self._route, self.source, self.target)
+            if await all_days(self.ground, self.source, self._route) != (days, left):
+                continue
             for day in days:
                 await DayTables(self.ground.owners[self._route.target], []).ensure(day, ahead_days=0)
             await leaves.attach(self.target, taken)
@@ -114,13 +116,19 @@ class Live:
                 await self._once("attached")
                 return
 
+    async def _forget_days(self, gone: Sequence[date]) -> None:
+        """Drop the copies of days that stay; nothing is written to them any more once the stream has caught up."""
+        self.ground.must_hold(self._route.source, self._route.xx, gone)
+        await leaves.drop(self.target, leaves_of(self._route.xx, gone))
+        await self.journal.remember(gone=[])
+
     async def _once(self, step: str) -> None:
         """Write a step down, unless an earlier round or an earlier try has."""
         if not self._reached(step):
             await self.journal.done(step)
 
     async def _catch_up(self) -> None:
-        for _ in range(_CATCH_UP_ROUNDS):
+        for _ in range(CATCH_UP_ROUNDS):
             lag_s = await self._replication.beat()
             self.ground.progress(f"{self._route.name} is {lag_s:.2f} s behind", 0, 1)
             if lag_s <= CLOSE_S:
@@ -130,7 +138,7 @@ class Live:
         )
 
     def _days(self, name: str) -> list[date]:
-        return [date.fromisoformat(text) for text in self.journal.entry.note.get(name, ())]
+        return self.journal.entry.days(name)
 
     async def _cut_over(self) -> None:
         """Hold the traffic, fence, compare, switch; whatever goes wrong before the switch, the traffic goes on here."""
@@ -143,19 +151,15 @@ class Live:
             settled = await settle_old(self.source, self.target, taken, self._route.slots)
             await self._catch_up()
             began = loop.time()
-            async with asyncio.timeout(STALL_S):
-                await self._stand_still(taken, settled)
-        except TimeoutError:
-            await self._let_go()
-            text = f"{self._route.name} would have stood still for more than {STALL_S} s; try at a quieter hour"
-            raise Unavailable("stall_too_long", text) from None
-        except InvariantBroken:
-            await undo(self)
+            await stall.in_time(self._stand_still(taken, settled), STALL_S, (self.target, self.source))
+        except BaseException as error:
+            # Where even the switch has been made it holds, however the try ended: running it again goes on from there.
+            if not stall.switched(self.ground, self._route):
+                await self._back_out(differ=isinstance(error, InvariantBroken))
+            if isinstance(error, TimeoutError):
+                text = f"{self._route.name} would have stood still for more than {STALL_S} s; try at a quieter hour"
+                raise Unavailable("stall_too_long", text) from None
             raise
-        except BaseException:
-            await self._let_go()
-            raise
-        self._switch()
         self.figures["stall_s"] = round(loop.time() - began, 4)
 
     async def _stand_still(self, taken: Sequence[Leaf], settled: Settled) -> None:
@@ -163,31 +167,37 @@ class Live:
         await self._tell_servers()
         await self.journal.done("held")
         await leaves.fence(self.source, taken)
-        await self.journal.done("fenced")
+        await self.journal.done("fenced", fund_cursor=await sweeper_at(self.source))
         if await all_days(self.ground, self.source, self._route) != (self._days("days"), self._days("left")):
             raise Unavailable("leaves_changed", f"a day of {self._route.name} came or went just now; run it again")
         await self._replication.beat()
         sides = await copy_sides(self.source, self.target, self._route.slots)
         self.figures.update(total(await compare(self.source, self.target, taken, settled)), **sides)
         await self.journal.done("equal")
+        self._switch()
+
+    async def _back_out(self, *, differ: bool) -> None:
+        """Let the traffic go on where it was, and the copy follow again; copies that differ are thrown away."""
+        await stall.end(self.ground, self.journal)
+        if differ:
+            await self.undo()
+        else:
+            await stall.forget(self.ground, self._route)
 
     async def _tell_servers(self) -> None:
         for connection in (self.source, self.target):
             await connection.execute("SELECT pg_notify($1, '')", TOPOLOGY_CHANNEL)
 
-    async def _let_go(self) -> None:
-        """Let the traffic go on where it was, and the copy follow again."""
-        await leaves.unfence(self.source, leaves_of(self._route.xx, self._days("days")))
-        change(self.ground.topology_path, lambda old: release(old, self._route.xx))
-        await self._tell_servers()
-        await forget_copies(self.target, self._route.slots)
-        if self.journal.entry.step in STALL:
-            await self.journal.done("attached")
-
     def _switch(self) -> None:
         left, route = self._days("left"), self._route
         since = max(left) + timedelta(days=1) if left else None
-        change(self.ground.topology_path, lambda old: settle(old, route.xx, route.target, since))
+
+        def switch(old: Topology) -> Topology:
+            if old.set_for_database(route.xx).name == route.target:
+                return old
+            return settle(old, route.xx, route.target, since)
+
+        change(self.ground.topology_path, switch)
 
     async def _clear(self) -> list[date]:
         """End the replication, let the new SET look after what the old one had begun, drop the old copies."""
@@ -195,10 +205,12 @@ class Live:
         if not self._reached("settled"):
             await self._replication.end()
             await all_follow(self.ground.topology(), self._route.source, self._route.target)
-            await turn_back_sweeper(self.source, self.target)
+            # A note of an older tool lacks it: all funds are looked at again then.
+            await turn_back_sweeper(self.target, self.journal.entry.note.get("fund_cursor", 0))
             await self.journal.done("settled")
         if not self._reached("cleared"):
             await asyncio.sleep(GRACE_S)
+            self.ground.must_hold(self._route.target, self._route.xx, self._days("days"))
             await forget_moved(self.source, self._route.slots)
             await leaves.drop(self.source, leaves_of(self._route.xx, self._days("days")))
             await self.journal.done("cleared")
@@ -208,14 +220,15 @@ class Live:
             await self.journal.done(DONE, **self.figures)
         return left
 
+    async def undo(self) -> None:
+        """Take away what a move has made that has not switched and is not in its stall; the database is where it was.
 
-async def undo(move: Live) -> None:
-    """Take back a live move that has not switched; the database is where it was. Idempotent; raises `too_late`."""
-    if move._switched():  # noqa: SLF001 - of one module
-        raise Refused("too_late", f"{move.journal.entry.route.name} has switched already; move it back instead")
-    await move._let_go()  # noqa: SLF001
-    await move._replication.end()  # noqa: SLF001
-    route = move.journal.entry.route
-    days = {*move._days("days"), *await leaves.hot_days(move.source, route.xx)}  # noqa: SLF001
-    await leaves.drop(move.target, leaves_of(route.xx, sorted(days)))
-    await move.journal.done(ABORTED)
+        Idempotent.
+        """
+        route = self._route
+        await forget_copies(self.target, route.slots)
+        await self._replication.end()
+        days = sorted({*self._days("days"), *self._days("gone"), *await leaves.hot_days(self.source, route.xx)})
+        self.ground.must_hold(route.source, route.xx, days)
+        await leaves.drop(self.target, leaves_of(route.xx, days))
+        await self.journal.done(ABORTED)

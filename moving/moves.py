@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any
 
 from envelope.errors import Refused
-from moving import by_time, live
+from moving import by_time, live, stall
 from moving.ground import Ground, Route, read_database
 from moving.journal import Entry, Journal, alone, open_move
 from sharding.slots import database_name
@@ -80,31 +80,58 @@ async def move_live(ground: Ground, database: str, to: str | None) -> Outcome:
     topology = ground.topology()
     xx = read_database(database, topology)
     route = _route_of(await open_move(ground, xx), topology, xx, to, live.KIND)
-    async with alone(ground, route) as source, ground.connect(route.target) as target:
+    async with alone(ground, route) as source:
         # What was read before the lock may be another process' last step but one.
         entry = await open_move(ground, xx)
-        if entry is None:
-            new_route(ground.topology(), xx, route.target)
-            journal = await Journal.begin(ground, source, live.KIND, route, None)
-        else:
+        if entry is not None:
             check_same(entry, live.KIND, to)
-            journal = Journal(ground, source, entry)
-        move = live.Live(ground, source, target, journal)
-        left = await move.run()
-        return _outcome(journal.entry, left, move.figures)
+            entry = await _let_go(ground, Journal(ground, source, entry))
+        async with ground.connect(route.target) as target:
+            journal = Journal(ground, source, entry) if entry else await _begin(ground, source, route)
+            move = live.Live(ground, source, target, journal)
+            left = await move.run()
+            return _outcome(journal.entry, left, move.figures)
+
+
+async def _begin(ground: Ground, source: Any, route: Route) -> Journal:
+    new_route(ground.topology(), route.xx, route.target)
+    return await Journal.begin(ground, source, live.KIND, route, None)
 
 
 async def abort(ground: Ground, database: str) -> Outcome:
-    """Undo a live move that has not switched. Refused: `no_move`, `too_late`, `other_move` for one by time."""
+    """Undo a live move that has not switched. Refused: `no_move`, `too_late`, `other_move` for one by time.
+
+    Unavailable `database_unavailable` where the new SET is away: the database is served where it was, and what was
+    copied is left there until this is run again.
+    """
     xx = read_database(database, ground.topology())
+    entry = await _open_live(ground, xx)
+    async with alone(ground, entry.route) as source:
+        # As above: it may have switched, or be over.
+        journal = Journal(ground, source, await _open_live(ground, xx))
+        if stall.switched(ground, entry.route):
+            raise Refused("too_late", f"{database} has switched already; move it back instead")
+        await _let_go(ground, journal)
+        async with ground.connect(entry.route.target) as target:
+            await live.Live(ground, source, target, journal).undo()
+        return _outcome(journal.entry, [], {})
+
+
+async def _open_live(ground: Ground, xx: int) -> Entry:
     entry = await open_move(ground, xx)
     if entry is None:
-        raise Refused("no_move", f"no move of {database} is open")
+        raise Refused("no_move", f"no move of {database_name(xx)} is open")
     check_same(entry, live.KIND, None)
-    async with alone(ground, entry.route) as source, ground.connect(entry.route.target) as target:
-        journal = Journal(ground, source, entry)
-        await live.undo(live.Live(ground, source, target, journal))
-        return _outcome(journal.entry, [], {})
+    return entry
+
+
+async def _let_go(ground: Ground, journal: Journal) -> Entry:
+    """End the stall that a killed try has left, before anybody looks for the target; returns how the move stands."""
+    route = journal.entry.route
+    held = journal.entry.step in stall.STEPS or route.name in ground.topology().held
+    if held and not stall.switched(ground, route):
+        await stall.end(ground, journal)
+    return journal.entry
 
 
 def _route_of(

@@ -40,7 +40,7 @@ async def prove_final(ground: Ground, connection: Any, route: Route, days: Seque
     try:
         rows = await wallet.fetch(_ESCROWS, accounts)
     finally:
-        await wallet.close(timeout=2.0)
+        await postgres.close(wallet)
     hindrances += [f"{row['name']} holds {row['balance_fen']} fen" for row in rows]
     if hindrances:
         more = f" and {len(hindrances) - _MOST} more" if len(hindrances) > _MOST else ""

@@ -3,13 +3,28 @@
 from datetime import date, timedelta
 from typing import Any
 
-from envelope.errors import Refused
-from moving import leaves
+from envelope.errors import Refused, Unavailable
+from moving import leaves, queries
 from moving.ground import Ground, Route
+from moving.limits import BUSY_S
+from schema.day_lock import take_days
 
 _STATES = "SELECT day, state FROM day_register WHERE xx = $1"
-_TOUCHED = "SELECT DISTINCT day FROM day_register WHERE day < $1"
+_TOUCHED = "SELECT DISTINCT day FROM day_register"
+_FENCED = queries.read("fenced_days")
 _COPY = "SELECT * FROM day_register WHERE xx = $1 AND state = 'dropped'"
+
+
+async def keep_rotation_away(route: Route, source: Any, target: Any) -> None:
+    """Let no day leave or close on either SET until these connections close; again is harmless.
+
+    Raises Unavailable `rotation_busy` with the SET where a rotation, or another move, is at work.
+    """
+    # In one order for all, so that of two moves in opposite directions one goes on.
+    for name, connection in sorted({route.source: source, route.target: target}.items()):
+        if not await take_days(connection, BUSY_S):
+            text = f"a rotation or another move is at work on {name}; run this again once it is through"
+            raise Unavailable("rotation_busy", text)
 
 
 async def all_days(ground: Ground, connection: Any, route: Route) -> tuple[list[date], list[date]]:
@@ -45,11 +60,15 @@ async def days_to_take(
 
 
 async def _split(ground: Ground, connection: Any, route: Route, before: date) -> tuple[set[date], set[date]]:
-    """Return the hot days of the source, and the days that rotation has begun with on either side."""
+    """Return the hot days of the source, and the days that rotation has begun with on either side.
+
+    A fence is a beginning: a rotation that was killed behind it has not written the day into the register yet.
+    """
     hot = {day for day in await leaves.hot_days(connection, route.xx) if day < before}
     states = {row["day"]: row["state"] for row in await connection.fetch(_STATES, route.xx)}
+    touched = {row["day"] for row in await connection.fetch(_FENCED)}
     async with ground.connect(route.target) as target:
-        touched = {row["day"] for row in await target.fetch(_TOUCHED, before)}
+        touched |= {row["day"] for query in (_TOUCHED, _FENCED) for row in await target.fetch(query)}
     return hot, {day for day, state in states.items() if state != "dropped" and day < before} | (hot & touched)
 
 

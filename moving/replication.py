@@ -10,6 +10,7 @@ from typing import Any
 
 from envelope.errors import Refused, Unavailable
 from moving.leaves import Leaf
+from moving.limits import BEAT_S, SLOT_S, SYNC_S
 
 _BEAT = """INSERT INTO move_beat AS m (xx, beat) VALUES ($1, 1)
 ON CONFLICT (xx) DO UPDATE SET beat = m.beat + 1 RETURNING beat"""
@@ -17,10 +18,10 @@ _SUBSCRIPTION = """SELECT oid FROM pg_subscription
 WHERE subname = $1 AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())"""
 _UNSYNCED = """SELECT count(*) FILTER (WHERE srsubstate <> 'r') AS waiting, count(*) AS tables
 FROM pg_subscription_rel WHERE srsubid = $1"""
-_PUBLISHED = "SELECT schemaname || '.' || tablename AS leaf FROM pg_publication_tables WHERE pubname = $1"
-SYNC_S = 3600.0
-"""The first copy of all hot days: at 50,000 rows a second 180 million."""
-BEAT_S = 60.0
+_SLOTS = """SELECT slot_name, active_pid FROM pg_replication_slots
+WHERE database = current_database() AND starts_with(slot_name, $1)"""
+_PUBLISHED = """SELECT schemaname || '.' || tablename AS leaf FROM pg_publication_tables
+WHERE pubname = $1 AND tablename <> 'move_beat'"""
 _LOOK_S = 0.1
 _BEAT_LOOK_S = 0.005
 
@@ -35,7 +36,7 @@ class Replication:
         self._dsn = dsn
 
     async def publish(self, leaves: Sequence[Leaf]) -> None:
-        """Publish the leaves and make the slot, or add what lacks; waits for running transactions. Idempotent."""
+        """Publish these leaves and no others, and make the slot; waits for running transactions. Idempotent."""
         name = await self._name()
         if not await self._source.fetchval("SELECT 1 FROM pg_publication WHERE pubname = $1", name):
             await self._source.execute("INSERT INTO move_beat VALUES ($1, 0) ON CONFLICT DO NOTHING", self._xx)
@@ -44,25 +45,28 @@ class Replication:
                 "WITH (publish_via_partition_root = false)"
             )
         published = {row["leaf"] for row in await self._source.fetch(_PUBLISHED, name)}
-        lacking = [leaf.name for leaf in leaves if leaf.name not in published]
-        if lacking:
+        wanted = {leaf.name for leaf in leaves}
+        if surplus := sorted(published - wanted):
+            # Their rows have no place there any more, or the day has even left the schema here.
+            await self._source.execute(f"ALTER PUBLICATION {name} DROP TABLE {', '.join(surplus)}")
+        if lacking := sorted(wanted - published):
             await self._source.execute(f"ALTER PUBLICATION {name} ADD TABLE {', '.join(lacking)}")
         if not await self._source.fetchval("SELECT 1 FROM pg_replication_slots WHERE slot_name = $1", name):
             # Apart from the subscription, which would wait for itself where both SETs are on one server.
             await self._source.execute("SELECT pg_create_logical_replication_slot($1, 'pgoutput')", name)
 
     async def subscribe(self) -> None:
-        """Begin to copy and to follow; where that has begun already, look for new leaves. Idempotent."""
+        """Begin to copy and to follow; where that has begun already, see which leaves came and went. Idempotent."""
         name = await self._name()
         if await self._target.fetchval(_SUBSCRIPTION, name):
+            await self._find_again(name)
             await self._target.execute(f"ALTER SUBSCRIPTION {name} REFRESH PUBLICATION")
             return
         # Of an earlier move in the other direction; the copy brings the source's own.
         await self._target.execute("DELETE FROM move_beat WHERE xx = $1", self._xx)
-        conninfo = self._dsn.replace("'", "''")
         try:
             await self._target.execute(
-                f"CREATE SUBSCRIPTION {name} CONNECTION '{conninfo}' PUBLICATION {name} "
+                f"CREATE SUBSCRIPTION {name} CONNECTION {self._conninfo} PUBLICATION {name} "
                 f"WITH (create_slot = false, slot_name = '{name}', copy_data = true)"
             )
         except Exception as error:
@@ -101,13 +105,46 @@ class Replication:
         return loop.time() - began
 
     async def end(self) -> None:
-        """Take everything away at both ends; what is gone already is no error."""
+        """Take everything away at both ends; what is gone already is no error. Raises Unavailable `slot_in_use`.
+
+        The subscription goes without its slot, so that the target need not reach the source for it; the slots, its own
+        and those of first copies that were under way, are dropped here, where they keep the log.
+        """
         name = await self._name()
-        if await self._target.fetchval(_SUBSCRIPTION, name):
+        oid = await self._target.fetchval(_SUBSCRIPTION, name)
+        if oid is not None:
+            await self._find_again(name)
+            await self._target.execute(f"ALTER SUBSCRIPTION {name} DISABLE")
+            await self._target.execute(f"ALTER SUBSCRIPTION {name} SET (slot_name = NONE)")
             await self._target.execute(f"DROP SUBSCRIPTION {name}")
-        if await self._source.fetchval("SELECT 1 FROM pg_replication_slots WHERE slot_name = $1", name):
-            await self._source.execute("SELECT pg_drop_replication_slot($1)", name)
+            await self._drop_slots(f"pg_{oid:d}_sync_")
+        await self._drop_slots(name)
         await self._source.execute(f"DROP PUBLICATION IF EXISTS {name}")
+
+    @property
+    def _conninfo(self) -> str:
+        quoted = self._dsn.replace("'", "''")
+        return f"'{quoted}'"
+
+    async def _find_again(self, name: str) -> None:
+        """Say where the source is by now: a restart may have given it another port."""
+        await self._target.execute(f"ALTER SUBSCRIPTION {name} CONNECTION {self._conninfo}")
+
+    async def _drop_slots(self, beginning: str) -> None:
+        """Drop the source's slots of which nobody is to read any more; a reader that lingers is sent away."""
+        try:
+            async with asyncio.timeout(SLOT_S):
+                while rows := await self._source.fetch(_SLOTS, beginning):
+                    for row in rows:
+                        if row["active_pid"] is None:
+                            await self._source.execute("SELECT pg_drop_replication_slot($1)", row["slot_name"])
+                        else:
+                            # The server of a target that is gone may believe for a minute that somebody listens.
+                            await self._source.execute("SELECT pg_terminate_backend($1)", row["active_pid"])
+                            await asyncio.sleep(_LOOK_S)
+        except TimeoutError:
+            text = "a replication slot of the move is still being read at the old SET; run this again"
+            raise Unavailable("slot_in_use", text) from None
 
     async def _name(self) -> str:
         oid = await self._source.fetchval("SELECT oid FROM pg_database WHERE datname = current_database()")

@@ -6,15 +6,10 @@ import re
 import aiohttp
 
 from envelope.errors import Unavailable
+from moving.limits import ASK_S, RELOAD_S
 from sharding.topology import ServerSpec, Topology
 from sharding.topology.file import VERSION_METRIC
-from wire.link import DEADLINE_S
 
-RELOAD_S = 15.0
-"""Servers read the file every second; one that has not after this long hangs, or reads another file."""
-GRACE_S = DEADLINE_S + 0.5
-"""Requests that were let in under the old topology have been answered, or given up, after this long."""
-ASK_S = 2.0
 _EVERY_S = 0.1
 _VERSION = re.compile(rf"^{VERSION_METRIC} (\S+)$", re.MULTILINE)
 

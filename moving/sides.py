@@ -66,12 +66,19 @@ async def forget_moved(source: Any, slots: Sequence[int]) -> None:
             await source.execute(query, slots)
 
 
-async def turn_back_sweeper(source: Any, target: Any) -> None:
-    """Let the target's sweeper look again at all funds that the source's has not seen. Idempotent.
+async def sweeper_at(source: Any) -> int:
+    """Return the fund up to which the source's sweeper has settled all. Asked behind the fence.
+
+    Once the database is somebody else's that sweeper passes its funds like any others'.
+    """
+    return int(await source.fetchval("SELECT after FROM fund_cursor"))
+
+
+async def turn_back_sweeper(target: Any, after: int) -> None:
+    """Let the target's sweeper look again at all funds behind `after`. Idempotent.
 
     It passed those of this database as somebody else's. Called once all of its servers know better.
     """
-    after = await source.fetchval("SELECT after FROM fund_cursor")
     async with target.transaction():
         await target.execute(_SWEEPER)
         await target.execute("UPDATE fund_cursor SET after = $1 WHERE after > $1", after)

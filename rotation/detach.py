@@ -11,7 +11,8 @@ from typing import Any
 
 from envelope.errors import InvariantBroken
 from rotation import crash
-from rotation.patience import insist, is_locked
+from rotation.patience import insist
+from runtime.locks import is_locked
 from schema import names
 from schema.names import Kind
 from sharding.slots import TABLES_PER_DATABASE

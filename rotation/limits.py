@@ -8,8 +8,6 @@ LOCK_TIMEOUT_MS = 200
 """For every lock of every statement: who comes behind a DDL that waits, waits as long."""
 PATIENCE_S = 120.0
 """How long a step tries to get its locks, in tries of LOCK_TIMEOUT_MS; then whoever holds them is named."""
-PAUSE_S, PAUSE_MOST_S = 0.05, 1.0
-"""Between two tries: from about the one to the other, doubling, with jitter."""
 BUSY_S = 2.0
 """How long another rotation of the SET is waited for: a killed one's last statement may still be ending."""
 MIN_AGE_DAYS = 2

@@ -56,6 +56,16 @@ async def connect(dsn: str, **settings: str) -> Any:
         raise
 
 
+async def close(connection: Any, limit_s: float = 2.0) -> None:
+    """Close in good order within `limit_s`; a connection whose server says nothing is dropped. Never raises."""
+    try:
+        # Of its own as well: asyncpg's bound does not hold while it waits for a cancelled statement to end.
+        async with asyncio.timeout(limit_s):
+            await connection.close(timeout=limit_s)
+    except Exception:  # noqa: BLE001 - closing is best effort, the server cleans up
+        connection.terminate()
+
+
 class Session:
     """One long-lived connection that is remade after a loss; used by one task at a time.
 
@@ -139,10 +149,7 @@ class Session:
         """Close in good order, bounded in time."""
         connection, self._connection = self._connection, None
         if connection is not None and not connection.is_closed():
-            try:
-                await connection.close(timeout=1.0)
-            except Exception:  # noqa: BLE001 - closing is best effort, the server cleans up
-                connection.terminate()
+            await close(connection, 1.0)
 
 
 def _silent(limit_s: float) -> Unavailable:

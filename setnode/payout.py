@@ -8,7 +8,7 @@ however often it is tried.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -50,13 +50,24 @@ _stuck = metrics.counter("hongbao_payouts_stuck_total", "Orders handed to an ope
 
 
 class Payouts:
-    """Pays bundles with a few workers; `committed` is called by the claim lane after every commit."""
+    """Pays bundles with a few workers; `committed` is called by the claim lane after every commit.
 
-    def __init__(self, wallet: WalletClient, session: postgres.Session, clock: Clock, server: str) -> None:
+    What this SET does not hold any more is forgotten: the move has given its intents to the SET that does.
+    """
+
+    def __init__(
+        self,
+        wallet: WalletClient,
+        session: postgres.Session,
+        clock: Clock,
+        server: str,
+        holds: Callable[[int], bool] = lambda _: True,
+    ) -> None:
         self._wallet = wallet
         self._session = session
         self._clock = clock
         self._server = server
+        self._holds = holds
         self._new = Line()
         self._unanswered = Unanswered()
         self._held: set[int] = set()
@@ -165,6 +176,9 @@ class Payouts:
 
     async def _pay(self, bundles: Sequence[Bundle], line: Line) -> bool:
         """Send the orders; False when the wallet is away, which costs no order an attempt."""
+        bundles = self._forget_moved(bundles)
+        if not bundles:
+            return True
         orders = [order for bundle in bundles for order in bundle.orders]
         try:
             results = await self._wallet.pay(orders)
@@ -180,6 +194,29 @@ class Payouts:
             self._judge(bundle, results[at : at + size])
             at += size
         return True
+
+    def _forget_moved(self, bundles: Sequence[Bundle]) -> list[Bundle]:
+        """Return the bundles that have orders of ours; of the others nothing is left to do but to delete the row."""
+        left = []
+        for bundle in bundles:
+            kept = [
+                (order, seq)
+                for order, seq in zip(bundle.orders, bundle.seqs, strict=True)
+                if self._holds(order.envelope_id)
+            ]
+            if len(kept) < len(bundle.orders):
+                self.unpaid_fen -= sum(one.amount_fen for one in bundle.orders if not self._holds(one.envelope_id))
+                bundle.orders, bundle.seqs = [order for order, _ in kept], [seq for _, seq in kept]
+            if kept:
+                left.append(bundle)
+            else:
+                self._end(bundle)
+        return left
+
+    def _end(self, bundle: Bundle) -> None:
+        self._unanswered.forget(bundle)
+        self._finished.append(bundle)
+        self._new.wanted.set()
 
     async def _pay_apart(self, bundles: Sequence[Bundle], refusal: Refused, line: Line) -> bool:
         """Find the bundle that the wallet cannot even read; its orders go the way of those it has no answer for."""
@@ -207,9 +244,7 @@ class Payouts:
         if paid:
             _lag.observe(time.monotonic() - bundle.since)
         if not left:
-            self._unanswered.forget(bundle)
-            self._finished.append(bundle)
-            self._new.wanted.set()
+            self._end(bundle)
             return
         bundle.orders = [order for order, _ in left]
         bundle.seqs = [seq for _, seq in left]
@@ -227,7 +262,8 @@ class Payouts:
             bundles, self._finished = self._finished, []
             if not bundles:
                 return
-            stuck = [(*one, bundle.attempts + 1) for bundle in bundles for one in bundle.stuck]
+            # Asked again: the answer of the wallet may be older than the move.
+            stuck = [(*one, bundle.attempts + 1) for bundle in bundles for one in bundle.stuck if self._holds(one[0])]
             try:
                 columns = ([one[number] for one in stuck] for number in range(4))
                 args = ([bundle.batch_id for bundle in bundles], *columns, self._clock.now())

@@ -114,7 +114,7 @@ class Setnode:
             for _ in range(settings.claim_connections)
         ]
         self._all_sessions = [*self._sessions.values(), *claim_sessions]
-        self.payouts = Payouts(wallet, self._sessions["payout"], self.clock, settings.server)
+        self.payouts = Payouts(wallet, self._sessions["payout"], self.clock, settings.server, self.holds)
         self.claim_lane = ClaimLane(self.clock, settings.server, self.payouts.committed)
         self.create_lane = CreateLane()
         self.registry = Registry(

@@ -15,7 +15,8 @@ from cluster.access import Access, find
 from cluster.hot import Hot, hottest
 from cluster.reporting import data_option, json_option, report
 from envelope.errors import Unavailable
-from moving.servers import GRACE_S, all_follow
+from moving.limits import GRACE_S
+from moving.servers import all_follow
 from sharding.topology import Topology, change
 from sharding.topology.changes import drained, paused
 from upkeep.look import Look, look

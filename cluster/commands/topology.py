@@ -34,8 +34,10 @@ def show(*, data: Path | None, as_json: bool) -> None:
     """Show the SETs, their servers and databases, and the moves that are not over."""
     access = find(data)
     topology = access.topology()
-    pending = asyncio.run(_pending(access))
-    found = {"version": topology.version, "slots": topology.slots, "sets": _sets(topology), "moves": pending}
+    pending, away = asyncio.run(_pending(access))
+    found = {
+        "version": topology.version, "slots": topology.slots, "sets": _sets(topology), "moves": pending, "away": away,
+    }  # fmt: skip
     report(found, as_json=as_json, show=lambda console: _show(found, console))
 
 
@@ -118,8 +120,10 @@ def ground_of(access: Access, tell: Any = lambda *_: None) -> Ground:
     return Ground(access.topology_path, owners, access.wallet_dsn(roles.AUDIT), progress=tell)
 
 
-async def _pending(access: Access) -> list[dict[str, Any]]:
-    return [
+async def _pending(access: Access) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the moves that are not over, and the SETs that do not say theirs."""
+    journals = await open_moves(ground_of(access))
+    moves = [
         {
             "database": one.route.name,
             "kind": one.kind,
@@ -128,8 +132,9 @@ async def _pending(access: Access) -> list[dict[str, Any]]:
             "valid_from": None if one.valid_from is None else str(one.valid_from),
             "step": one.step,
         }
-        for one in await open_moves(ground_of(access))
+        for one in journals.moves
     ]
+    return moves, sorted(journals.away)
 
 
 def _sets(topology: Topology) -> list[dict[str, Any]]:
@@ -164,6 +169,8 @@ def _show(found: dict[str, Any], console: Console) -> None:
             how = one["kind"].replace("_", " ")
             moves.add_row(one["database"], how, one["from"], one["to"], one["valid_from"] or "now", one["step"])
         console.print(moves)
+    if found["away"]:
+        console.print(f"[yellow]{', '.join(found['away'])} do not answer: moves that they have begun are not shown[/]")
 
 
 def _show_plan(found: dict[str, Any], console: Console) -> None:

@@ -45,11 +45,7 @@ def dump(topology: Topology, path: Path) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    _sync_folder(path)
 
 
 def change(path: Path, how: Callable[[Topology], Topology]) -> Topology:
@@ -67,6 +63,9 @@ def change(path: Path, how: Callable[[Topology], Topology]) -> Topology:
         if new != old:
             check_successor(old, new)
             dump(new, path)
+        else:
+            # Whoever wrote what stands there may have failed, or died, before its name was durable.
+            _sync_folder(path)
         return new
     finally:
         os.close(lock)
@@ -122,6 +121,14 @@ def check_successor(old: Topology, new: Topology) -> None:
                 f"must rise above {before} where the database changes its SET: as it stands its envelopes would be "
                 f"looked for on {new.set_for_database(xx).name}; pin it to {old.set_for_database(xx).name} or move it",
             )
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _read(path: Path) -> bytes:

@@ -29,6 +29,8 @@ class HangingProxy:
         self._server = (parts.hostname, parts.port)
         self._port = 0
         self._ways: set[Way] = set()
+        self._clients: set[asyncio.StreamWriter] = set()
+        self._listening: asyncio.Server | None = None
         self._hung = False
         self.cancels = 0
 
@@ -59,12 +61,20 @@ class HangingProxy:
             way.asks.set()
             way.answers.set()
 
+    def vanish(self) -> None:
+        """Close every connection and listen no more, as a server does that stops."""
+        if self._listening is not None:
+            self._listening.close()
+        for client in self._clients:
+            client.transport.abort()
+
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         way = Way()
         if self._hung:
             way.asks.clear()
             way.answers.clear()
         self._ways.add(way)
+        self._clients.add(writer)
         upstream = None
         try:
             server_reader, upstream = await asyncio.open_connection(*self._server)
@@ -75,6 +85,7 @@ class HangingProxy:
             pass
         finally:
             self._ways.discard(way)
+            self._clients.discard(writer)
             for one in (writer, upstream):
                 if one is not None:
                     one.close()
@@ -109,7 +120,7 @@ class _Ended(Exception):
 async def hanging_proxy(dsn: str) -> AsyncIterator[HangingProxy]:
     """Serve a proxy to the server of `dsn`."""
     proxy = HangingProxy(dsn)
-    server = await asyncio.start_server(proxy._accept, "127.0.0.1", 0)
+    server = proxy._listening = await asyncio.start_server(proxy._accept, "127.0.0.1", 0)
     proxy._port = server.sockets[0].getsockname()[1]
     try:
         yield proxy

@@ -38,6 +38,7 @@ from sharding.ids import business_date
 from sharding.slots import EMBEDDED, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump, load
 from tests.conftest import Databases
+from tests.integration.hanging_proxy import HangingProxy, hanging_proxy
 from tests.integration.set_fixtures import wallet_process
 from wire.link import Link
 from wire.wallet import WalletClient
@@ -63,6 +64,8 @@ class Land:
     nodes: dict[str, Setnode]
     wallet: WalletClient
     gateway: Gateway
+    proxies: dict[str, HangingProxy] = field(default_factory=dict)
+    """Ways by which the tools reach a SET; the servers have their own."""
 
     @property
     def topology(self) -> Topology:
@@ -77,7 +80,18 @@ class Land:
 
     @property
     def owners(self) -> dict[str, str]:
-        return {name: self.databases.dsn_as(dsn, roles.OWNER) for name, dsn in self.dsns.items()}
+        dsns = {name: self.databases.dsn_as(dsn, roles.OWNER) for name, dsn in self.dsns.items()}
+        return {name: self.proxies[name].through(dsn) if name in self.proxies else dsn for name, dsn in dsns.items()}
+
+    @contextlib.asynccontextmanager
+    async def reached_by_proxy(self, *set_names: str) -> AsyncIterator[dict[str, HangingProxy]]:
+        """Let the tools of the block reach these SETs at other ports than before."""
+        async with contextlib.AsyncExitStack() as stack:
+            self.proxies = {name: await stack.enter_async_context(hanging_proxy(self.dsns[name])) for name in set_names}
+            yield self.proxies
+            for proxy in self.proxies.values():
+                proxy.vanish()
+        self.proxies = {}
 
     @property
     def auditor(self) -> str:
@@ -240,6 +254,11 @@ class Traffic:
         self._luck = random.Random(self.seed)
         self._tokens: dict[str, str] = {}
         self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def slots(self) -> range:
+        """The slots of the database."""
+        return range(self.database * 10, self.database * 10 + 10)
 
     @contextlib.asynccontextmanager
     async def busy(self, *, senders: int = 3, people: int = 8) -> AsyncIterator["Traffic"]:

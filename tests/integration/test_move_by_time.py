@@ -16,29 +16,11 @@ from sharding.slots import database_name
 from sharding.topology import change
 from sharding.topology.changes import hold
 from tests.integration.move_and_die import DIED, REFUSED
+from tests.integration.move_checks import rows_of, until_final
 from tests.integration.move_fixtures import Land, Traffic, land
 
 __all__ = ["land"]
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
-
-
-async def until_final(land: Land, database: str, *, patience_s: float = 30.0):
-    """Finish as soon as the old days are over."""
-    async with asyncio.timeout(patience_s):
-        while True:
-            try:
-                return await move_by_time(land.ground(), database, None)
-            except Refused as refused:
-                if refused.code != "days_not_final":
-                    raise
-            await asyncio.sleep(0.2)
-
-
-async def rows_of(land: Land, set_name: str, xx: int) -> int:
-    slots = range(xx * 10, xx * 10 + 10)
-    query = """SELECT (SELECT count(*) FROM envelope WHERE slot = ANY($1::smallint[]))
-        + (SELECT count(*) FROM claim WHERE slot = ANY($1::smallint[])) AS n"""
-    return (await land.on(set_name, query, list(slots)))[0]["n"]
 
 
 async def test_nobody_notices_a_move_by_time(land: Land) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from envelope.errors import InvariantBroken
 from moving import leaves
-from moving.compare import SETTLED_S, compare, settle_old, total
+from moving.compare import compare, settle_old, total
+from moving.limits import SETTLED_S
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set
 from sharding.ids import business_date, first_id

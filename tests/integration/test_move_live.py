@@ -13,32 +13,12 @@ from moving.journal import open_move
 from moving.moves import abort, move_by_time, move_live
 from sharding.slots import database_name
 from tests.integration.move_and_die import DIED
+from tests.integration.move_checks import no_stream, nothing_left
 from tests.integration.move_fixtures import Land, Traffic, land
 
 __all__ = ["land"]
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(280)]
 POINTS = [point for step in live.STEPS for point in ((f"{step}?", step) if step != "planned" else (step,))]
-
-
-async def nothing_left(land: Land, set_name: str, xx: int) -> None:
-    """No leaf, no side row, no slot and no subscription of the database is left on a SET."""
-    name, slots = database_name(xx), list(range(xx * 10, xx * 10 + 10))
-    assert await land.on(set_name, f"SELECT FROM pg_class WHERE relnamespace = to_regnamespace('{name}')::oid") == []
-    for table, ids in (("due", "envelope_id"), ("payout_stuck", "envelope_id")):
-        assert await land.on(set_name, f"SELECT FROM {table} WHERE {ids} % 1000 = ANY($1::bigint[])", slots) == []
-    intents = "SELECT FROM payout_batch, unnest(envelope_ids) AS e WHERE e % 1000 = ANY($1::bigint[])"
-    assert await land.on(set_name, intents, slots) == []
-
-
-async def no_stream(land: Land) -> None:
-    """Nothing follows anything: a slot that nobody reads would keep the log for ever."""
-    for name in land.dsns:
-        mine = "(SELECT oid FROM pg_database WHERE datname = current_database())"
-        assert await land.on(name, f"SELECT subname FROM pg_subscription WHERE subdbid = {mine}") == []
-        assert (
-            await land.on(name, "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()") == []
-        )
-        assert await land.on(name, "SELECT pubname FROM pg_publication") == []
 
 
 async def test_nobody_notices_a_live_move_but_for_the_stall(land: Land) -> None:

@@ -10,10 +10,15 @@ from envelope.errors import Refused, Unavailable
 from moving.ground import Route
 from moving.journal import alone
 from moving.moves import move_by_time, move_live
+from setnode import payout
 from setnode.stuck import redrive
 from sharding.ids import make_id
 from sharding.slots import database_name
+from tests.integration.move_and_die import DIED
+from tests.integration.move_checks import until_final
 from tests.integration.move_fixtures import Land, Traffic, land
+from wire.messages import Pay
+from wire.wallet import Order
 
 __all__ = ["land"]
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
@@ -58,9 +63,43 @@ async def test_payouts_that_wait_are_made_by_the_new_set(land: Land, monkeypatch
     monkeypatch.undo()
     async with land.ground().connect("set-2") as connection:
         assert await redrive(connection, land.clock.now()) == 1
+    # What any server may take up is as old as that by the land's clock, whatever the real one says.
+    land.clock.advance(seconds=30)
     report = await land.settled()
     assert report.holds, report.violations
     assert report.sums.claims == len(one.heard) + len(other.heard)
+
+
+async def test_unanswered_orders_do_not_stay_behind_in_memory(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old server gives up on orders only after the move; nothing is written there of envelopes that have left."""
+    moved, stays = land.topology.databases_of("set-1")[:2]
+    payers = land.nodes["set-1"].payouts
+
+    async def silent(orders: list[Order]) -> list[tuple[Pay, str]]:
+        return [(Pay.UNKNOWN, "no answer")] * len(orders)
+
+    monkeypatch.setattr(payers, "_wallet", type("Silent", (), {"pay": staticmethod(silent)}))
+    one, other = Traffic(land, moved), Traffic(land, stays)
+    async with one.busy(senders=2, people=8), other.busy(senders=2, people=8):
+        await one.more(60)
+        await other.more(60)
+    assert (await move_live(land.ground(), database_name(moved), "set-2")).complete
+    assert payers.held
+    monkeypatch.setattr(payout, "PAY_ATTEMPTS", 0)
+    async with asyncio.timeout(30):
+        while payers.held or payers.unpaid_fen:
+            await asyncio.sleep(0.1)
+    stuck = await land.on("set-1", "SELECT envelope_id % 1000 / 10 AS xx FROM payout_stuck")
+    assert {row["xx"] for row in stuck} == {stays}
+    assert await intents(land, "set-1") == []
+    monkeypatch.undo()
+    async with land.ground().connect("set-1") as connection:
+        assert await redrive(connection, land.clock.now()) == len(stuck)
+    land.clock.advance(seconds=30)
+    report = await land.settled()
+    assert report.holds, report.violations
+    assert report.sums.claims == len(one.heard) + len(other.heard)
+    assert await intents(land, "set-1") == await intents(land, "set-2") == []
 
 
 async def test_a_create_that_died_before_the_move_is_undone_by_the_new_set(land: Land) -> None:
@@ -77,6 +116,42 @@ async def test_a_create_that_died_before_the_move_is_undone_by_the_new_set(land:
     report = await land.settled()
     assert report.holds, report.violations
     assert (report.sums.in_flight, report.sums.refunded_fen) == (0, 3_000)
+    assert await land.wallet.balance("unlucky") == 5_000
+
+
+async def test_the_old_sets_sweeper_passes_a_dead_create_while_it_moves(land: Land) -> None:
+    """Between switch and settling it is nobody's to the old sweeper; the new one still goes back to the fence."""
+    xx = land.database()
+    await land.wallet.deposit("D1", "unlucky", 5_000)
+    await land.wallet.fund("ab" * 16, "terms", "unlucky", 3_000, make_id(land.today, 77, xx * 10 + 3))
+    await land.sweep("set-2")
+    assert (await land.tool("live", database_name(xx), "set-2", "switched"))[0] == DIED
+    async with asyncio.timeout(10):
+        while land.nodes["set-1"].holds(make_id(land.today, 77, xx * 10 + 3)):
+            await asyncio.sleep(0.05)
+    assert await land.sweep("set-1") == 0
+    assert (await move_live(land.ground(), database_name(xx), None)).complete
+    assert await land.sweep("set-2") == 1
+    report = await land.settled()
+    assert report.holds, report.violations
+    assert await land.wallet.balance("unlucky") == 5_000
+
+
+async def test_money_that_comes_late_for_a_day_that_moves_by_time_is_returned(land: Land) -> None:
+    """It lands behind the fence, when the new SET's sweeper still takes it for somebody else's."""
+    xx = land.database()
+    name, old = database_name(xx), make_id(land.today, 77, xx * 10 + 3)
+    await land.wallet.deposit("D1", "unlucky", 5_000)
+    await move_by_time(land.ground(), name, "set-2")
+    land.at(land.today + timedelta(days=2), hour=1)
+    await land.tables()
+    await until_final(land, name, tool="fenced")
+    await land.wallet.fund("ab" * 16, "terms", "unlucky", 3_000, old)
+    assert await land.sweep("set-2") == 0
+    assert (await until_final(land, name)).complete
+    assert await land.sweep("set-2") == 1
+    report = await land.settled()
+    assert report.holds, report.violations
     assert await land.wallet.balance("unlucky") == 5_000
 
 
