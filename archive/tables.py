@@ -123,7 +123,7 @@ async def check_day(connection: Any, xx: int, day: date) -> None:
 
     Codes: `day_not_here`, `archive_schema_unknown`.
     """
-    cold = f"cold_{xx:02d}_{day:%Y%m%d}"
+    cold = names.cold(xx, day)
     for table in TABLES:
         source = names.day_table(table.kind, day)
         leaves = {row["leaf"] for row in await connection.fetch(_LEAVES, source, [names.database(xx), cold])}

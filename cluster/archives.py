@@ -35,14 +35,6 @@ def running(data: Path | None) -> Access | None:
         return None
 
 
-def read_database(text: str) -> int:
-    """Return xx of `db_07`, `07` or `7`; raises Refused `unknown_database`."""
-    digits = text.removeprefix("db_")
-    if not digits.isdecimal() or len(digits) > 2:  # noqa: PLR2004 - two digits
-        raise Refused("unknown_database", f"{text!r} is no database; they are named db_00 to db_99")
-    return int(digits)
-
-
 def read_day(text: str) -> date:
     """Return the date of `2026-11-21`; raises Refused `malformed_day`."""
     try:

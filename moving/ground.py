@@ -12,7 +12,7 @@ from envelope.errors import InvariantBroken, Refused, Unavailable
 from runtime import postgres
 from runtime.clock import Clock, SystemClock
 from sharding.ids import business_date
-from sharding.slots import TABLES_PER_DATABASE, database_name
+from sharding.slots import database_name, read_database, slots_of
 from sharding.topology import Topology, load
 
 TOPOLOGY_CHANNEL = "hongbao_topology"
@@ -95,13 +95,13 @@ class Route:
     @property
     def slots(self) -> list[int]:
         """Its slots."""
-        return list(range(self.xx * TABLES_PER_DATABASE, (self.xx + 1) * TABLES_PER_DATABASE))
+        return list(slots_of(self.xx))
 
 
-def read_database(text: str, topology: Topology) -> int:
-    """Return the number of a database written as "db_07"; raises Refused `unknown_database`."""
-    for xx in range(topology.layout.databases):
-        if text == database_name(xx):
-            return xx
-    last = database_name(topology.layout.databases - 1)
-    raise Refused("unknown_database", f"there is no database {text[:20]!r}; they are named db_00 to {last}")
+def moved_database(text: str, topology: Topology) -> int:
+    """Return the number of a database that this layout has; raises Refused `unknown_database`."""
+    xx = read_database(text)
+    if xx >= topology.layout.databases:
+        last = database_name(topology.layout.databases - 1)
+        raise Refused("unknown_database", f"there is no {database_name(xx)} here; the last is {last}")
+    return xx

@@ -14,7 +14,7 @@ from moving.limits import LOCK_TIMEOUT_MS, PATIENCE_S
 from runtime import locks
 from schema import names
 from schema.names import Kind
-from sharding.slots import TABLES_PER_DATABASE, database_of
+from sharding.slots import database_of, slots_of
 
 _PAUSE_MOST_S = 0.5
 """A fence is set within a stall: it must find the moment when nobody holds a lock."""
@@ -41,7 +41,7 @@ class Leaf(NamedTuple):
     @property
     def bound(self) -> str:
         """The slots of its rows, as a partition's bound says it."""
-        slots = range(self.slot, self.slot + TABLES_PER_DATABASE) if self.kind is Kind.GUEST else [self.slot]
+        slots = slots_of(database_of(self.slot)) if self.kind is Kind.GUEST else [self.slot]
         return f"FOR VALUES IN ({', '.join(map(str, slots))})"
 
 
@@ -55,12 +55,9 @@ class Found(NamedTuple):
 
 def leaves_of(xx: int, days: Iterable[date]) -> list[Leaf]:
     """Return the leaves that a database has on these days, whether they stand or not."""
-    first = xx * TABLES_PER_DATABASE
+    slots = slots_of(xx)
     return [
-        Leaf(kind, slot, day)
-        for day in days
-        for kind in Kind
-        for slot in ([first] if kind is Kind.GUEST else range(first, first + TABLES_PER_DATABASE))
+        Leaf(kind, slot, day) for day in days for kind in Kind for slot in (slots[:1] if kind is Kind.GUEST else slots)
     ]
 
 

@@ -15,7 +15,7 @@ from rotation.patience import insist
 from runtime.locks import is_locked
 from schema import names
 from schema.names import Kind
-from sharding.slots import TABLES_PER_DATABASE
+from sharding.slots import slots_of
 
 ORDER = (Kind.ENVELOPE, Kind.GUEST, Kind.CLAIM)
 """Headers first: who reads through the hot tables finds nothing of the day then, never an envelope without claims."""
@@ -100,6 +100,5 @@ async def drop_leafless(connection: Any, day: date) -> int:
 
 async def _standing(connection: Any, xx: int, day: date) -> list[str]:
     """Return the leaves of a database and day that have not left its schema."""
-    first = xx * TABLES_PER_DATABASE
-    leaves = {names.leaf(kind, slot, day) for kind in Kind for slot in range(first, first + TABLES_PER_DATABASE)}
+    leaves = {names.leaf(kind, slot, day) for kind in Kind for slot in slots_of(xx)}
     return [row["leaf"] for row in await connection.fetch(_STANDING, sorted(leaves))]

@@ -10,7 +10,7 @@ from rotation.limits import SHOWN
 from schema import names
 from schema.names import Kind
 from sharding.ids import end_id, first_id, make_id
-from sharding.slots import TABLES_PER_DATABASE
+from sharding.slots import slots_of
 from wire.orders import escrow_account, payout_order
 
 _OPEN = queries.read("open_envelopes")
@@ -30,9 +30,9 @@ class Obstacle:
     fen: int = 0
 
 
-def slots_of(databases: Collection[int]) -> list[int]:
+def slots_of_all(databases: Collection[int]) -> list[int]:
     """Return all slots of some databases."""
-    return [slot for xx in databases for slot in range(xx * TABLES_PER_DATABASE, (xx + 1) * TABLES_PER_DATABASE)]
+    return [slot for xx in databases for slot in slots_of(xx)]
 
 
 async def quick_look(
@@ -51,7 +51,7 @@ async def misplaced(connection: Any, day: date, strangers: Collection[int]) -> l
     """Return the databases that a move is at work on, and those of other SETs that have rows here."""
     tables = [names.day_table(kind, day) for kind in Kind]
     moving = [row["stands_in"] for row in await connection.fetch(_MOVING, tables)]
-    slots = slots_of(strangers)
+    slots = slots_of_all(strangers)
     rows = await connection.fetch(_FOREIGN, first_id(day), end_id(day), slots) if slots else []
     return [
         *(Obstacle("database_moves", name, f"{name} is on its way to another SET; let that finish") for name in moving),

@@ -14,7 +14,7 @@ from audit.report import Report
 from audit.sums import DaySums
 from envelope.claim_log import ClaimLog
 from rotation.limits import PROOF_CHARS, SHOWN
-from rotation.obstacles import Obstacle, escrows, misplaced, slots_of, waiting_rows
+from rotation.obstacles import Obstacle, escrows, misplaced, slots_of_all, waiting_rows
 from sharding.slots import TABLES_PER_DATABASE, database_of
 
 TICK = 500
@@ -80,7 +80,7 @@ async def prove(
     Holds when every envelope is closed or sold out and replays from its seed; nothing is due, unpaid or stuck; funds,
     claims, refunds and the wallet's transfers agree one by one; and each escrow account (day, slot) is zero.
     """
-    slots = slots_of(databases)
+    slots = slots_of_all(databases)
     proof = Proof(day, at, {xx: DaySums() for xx in databases}, escrows=len(slots))
     report, later = Report(), InFlight()
     seen = 0

@@ -15,7 +15,7 @@ from rotation.crash import Point
 from rotation.detach import detach, drop_leafless, drop_strangers, move_leaves
 from rotation.fence import fence, is_fenced, unfence
 from rotation.limits import MIN_AGE_DAYS
-from rotation.obstacles import Obstacle, quick_look, slots_of
+from rotation.obstacles import Obstacle, quick_look, slots_of_all
 from rotation.patience import insist
 from rotation.proof import Proof, prove
 from rotation.register import Entry, Operator
@@ -128,7 +128,7 @@ class Rotation:
         day, wallet, now = found.day, await of.wallet(), self.clock.now()
         proof = Proof(day, now, {})
         if look_first:
-            for obstacle in await quick_look(of.work, wallet, day, slots_of(ours), found.strangers):
+            for obstacle in await quick_look(of.work, wallet, day, slots_of_all(ours), found.strangers):
                 proof.add(obstacle)
         if proof.holds:
             proof = await prove(

@@ -7,7 +7,7 @@ from typing import Any
 
 from archive.states import State
 from rotation import facts, faults
-from rotation.obstacles import quick_look, slots_of
+from rotation.obstacles import quick_look, slots_of_all
 from rotation.plan import Action, AheadPlan, Alarm, DayPlan, Rules, alarm, plan_ahead, plan_day
 from rotation.target import RotationTarget
 from runtime import postgres
@@ -49,7 +49,7 @@ async def _looked_at(connection: Any, wallet: Any, plan: DayPlan, today: date, r
     if plan.action not in (Action.ROTATE, Action.RESUME) or plan.facts.state is not State.HOT:
         return plan
     ours = sorted(xx for xx, state in plan.facts.states.items() if state is State.HOT)
-    found = await quick_look(connection, wallet, plan.facts.day, slots_of(ours), plan.facts.strangers)
+    found = await quick_look(connection, wallet, plan.facts.day, slots_of_all(ours), plan.facts.strangers)
     return plan_day(plan.facts, today, rules, found)
 
 

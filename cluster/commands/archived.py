@@ -20,12 +20,12 @@ from archive.restore import remove, restore
 from archive.verify import Verified, reread, verify_database
 from cluster import roles
 from cluster.access import Access
-from cluster.archives import archive_of, chosen, read_database, read_day, registered, running
+from cluster.archives import archive_of, chosen, read_day, registered, running
 from cluster.reporting import data_option, json_option, report
 from envelope.errors import HongbaoError, Refused
 from envelope.money import yuan
 from runtime import postgres
-from sharding.slots import database_name
+from sharding.slots import database_name, read_database
 
 Result = dict[str, Any]
 
