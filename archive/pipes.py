@@ -41,21 +41,33 @@ async def to_parquet(
     """
     loop, digest = asyncio.get_running_loop(), hashlib.sha256()
     out, into = _pipe()
+    wanted = True
+
+    def give_up() -> None:
+        nonlocal wanted
+        wanted = False
+
     with ThreadPoolExecutor(2, "archive") as pool:
         job = loop.run_in_executor(pool, _write_parquet, duck, table, out, path)
 
         async def take(chunk: bytes) -> None:
-            await whole_in(pool, _push, into, digest, chunk)
+            if not wanted:
+                return
+            try:
+                await loop.run_in_executor(pool, _push, into, digest, chunk)
+            except BrokenPipeError:
+                give_up()  # the job ended first, and says why
             told(len(chunk))
 
         try:
-            try:
-                await connection.copy_from_query(query, output=take, format="csv", force_quote=table.texts)
-            finally:
-                os.close(into)
-                await to_its_end(asyncio.wait({job}))
-        except BrokenPipeError:
-            pass  # the job ended first, and says why
+            # asyncpg cancels a COPY whose output raises, and then waits for ever where Postgres had sent all of it
+            # already. So the rest is let pass: Postgres sends what is left of one table of one database, to nobody.
+            await to_its_end(
+                connection.copy_from_query(query, output=take, format="csv", force_quote=table.texts), hurry=give_up
+            )
+        finally:
+            os.close(into)
+            await to_its_end(asyncio.wait({job}))
         try:
             job.result()
         except Exception as error:

@@ -22,8 +22,11 @@ async def whole_in(pool: Executor, work: Callable[..., T], *args: object) -> T:
     return await to_its_end(asyncio.get_running_loop().run_in_executor(pool, work, *args))
 
 
-async def to_its_end(work: Awaitable[T]) -> T:
-    """Await `work` and let no cancellation reach it; one that came is raised once it has ended, whatever its result."""
+async def to_its_end(work: Awaitable[T], *, hurry: Callable[[], object] = lambda: None) -> T:
+    """Await `work` and let no cancellation reach it; one that came is raised once it has ended, whatever its result.
+
+    `hurry` is called when one comes: from then on nobody waits for the result.
+    """
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -31,6 +34,7 @@ async def to_its_end(work: Awaitable[T]) -> T:
             await asyncio.wait({task})
         except asyncio.CancelledError as error:
             cancelled = error
+            hurry()
     if cancelled is not None:
         if not task.cancelled():
             task.exception()
