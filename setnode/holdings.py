@@ -38,7 +38,10 @@ class Holdings:
 
     def holds(self, envelope_id: int) -> bool:
         """Say whether the envelope is on this SET, by the date in its ID; one that is held for a move still is."""
-        spans = self._spans.get(envelope_id % 1000)
+        slot = envelope_id % 1000
+        if slot in self._whole:
+            return True
+        spans = self._spans.get(slot)
         return spans is not None and any(envelope_id in span for span in spans)
 
     def serves(self, envelope_id: int) -> bool:

@@ -197,16 +197,14 @@ class Payouts:
 
     def _forget_moved(self, bundles: Sequence[Bundle]) -> list[Bundle]:
         """Return the bundles that have orders of ours; of the others nothing is left to do but to delete the row."""
-        left = []
+        holds, left = self._holds, []
         for bundle in bundles:
-            kept = [
-                (order, seq)
-                for order, seq in zip(bundle.orders, bundle.seqs, strict=True)
-                if self._holds(order.envelope_id)
-            ]
-            if len(kept) < len(bundle.orders):
-                self.unpaid_fen -= sum(one.amount_fen for one in bundle.orders if not self._holds(one.envelope_id))
-                bundle.orders, bundle.seqs = [order for order, _ in kept], [seq for _, seq in kept]
+            if all(holds(order.envelope_id) for order in bundle.orders):
+                left.append(bundle)
+                continue
+            kept = [one for one in zip(bundle.orders, bundle.seqs, strict=True) if holds(one[0].envelope_id)]
+            self.unpaid_fen -= sum(one.amount_fen for one in bundle.orders if not holds(one.envelope_id))
+            bundle.orders, bundle.seqs = [order for order, _ in kept], [seq for _, seq in kept]
             if kept:
                 left.append(bundle)
             else:
