@@ -11,8 +11,9 @@ from typing import Any
 from envelope.errors import InvariantBroken, Refused, Unavailable
 from runtime import postgres
 from runtime.clock import Clock, SystemClock
+from schema.names import read_database
 from sharding.ids import business_date
-from sharding.slots import database_name, read_database, slots_of
+from sharding.slots import database_name, slots_of
 from sharding.topology import Topology, load
 
 TOPOLOGY_CHANNEL = "hongbao_topology"

@@ -26,6 +26,14 @@ def database(xx: int) -> str:
     return f"db_{xx:02d}"
 
 
+def read_database(text: str) -> int:
+    """Return xx of `db_07`, `07` or `7`; raises Refused `unknown_database`."""
+    digits = text.removeprefix("db_")
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 2:  # noqa: PLR2004 - two digits
+        raise Refused("unknown_database", f"{text[:20]!r} is no database; they are named db_00 to db_99")
+    return int(digits)
+
+
 def day_table(kind: Kind, day: date) -> str:
     """Name the partition of one business date: `claim_20261121`."""
     return f"{Kind(kind).value}_{day:%Y%m%d}"

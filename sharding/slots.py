@@ -8,7 +8,7 @@ slot.
 import hashlib
 from dataclasses import dataclass
 
-from envelope.errors import InvariantBroken, Refused
+from envelope.errors import InvariantBroken
 
 TABLES_PER_DATABASE = 10
 MAX_SLOTS = 1_000
@@ -53,14 +53,6 @@ def place_for(sender: str, idempotency_key: str, key: bytes, layout: Layout) -> 
 def database_of(slot: int) -> int:
     """Return the database `xx` of a slot: its first two digits."""
     return slot // TABLES_PER_DATABASE
-
-
-def read_database(text: str) -> int:
-    """Return xx of `db_07`, `07` or `7`; raises Refused `unknown_database`."""
-    digits = text.removeprefix("db_")
-    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 2:  # noqa: PLR2004 - two digits
-        raise Refused("unknown_database", f"{text[:20]!r} is no database; they are named db_00 to db_99")
-    return int(digits)
 
 
 def slots_of(database: int) -> range:

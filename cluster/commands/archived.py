@@ -25,7 +25,8 @@ from cluster.reporting import data_option, json_option, report
 from envelope.errors import HongbaoError, Refused
 from envelope.money import yuan
 from runtime import postgres
-from sharding.slots import database_name, read_database
+from schema.names import read_database
+from sharding.slots import database_name
 
 Result = dict[str, Any]
 

@@ -28,7 +28,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> list[str]:
     """Let the makers of these SETs fail at once and the others finish later; returns who finished."""
     finished: list[str] = []
 
-    async def ensure(self: DayTables, today: date, *, ahead_days: int) -> list[date]:
+    async def ensure(self: DayTables, today: date, *, ahead_days: int, by_clock: bool) -> list[date]:
         if (error := errors.get(self.dsn.replace("-", "_"))) is not None:
             raise error
         for _ in range(5):
