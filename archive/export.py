@@ -4,6 +4,7 @@ Bounded in memory whatever the number of rows; a kill or a full disk at any poin
 reads in Postgres, in one repeatable-read transaction, and takes no lock that anybody's writes could meet.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import date
@@ -71,6 +72,10 @@ async def alone(connection: Any, *, xx: int, day: date) -> AsyncIterator[None]:
             if not connection.is_closed():
                 await connection.fetchval("SELECT pg_advisory_unlock(hashtext($1))", name)
     except Exception as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            # What a connection that was dropped for it says on the way out hides no cancellation.
+            raise asyncio.CancelledError from error
         if postgres.is_lost(error) and not isinstance(error, Unavailable):
             raise Unavailable("database_unavailable", f"Postgres was lost: {error}") from error
         raise

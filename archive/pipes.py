@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Count = Callable[[int], None]
 """Hears how many bytes of canonical rows have passed."""
 
+LEAVE_S = 30.0
+"""How long who is cancelled waits for the rest of a COPY."""
 _CHUNK = 1 << 20
 _NOT_OUR_ROWS = ("22", "23")
 """Classes of SQLSTATE: a value or a NULL that the tables cannot hold."""
@@ -41,11 +43,15 @@ async def to_parquet(
     """
     loop, digest = asyncio.get_running_loop(), hashlib.sha256()
     out, into = _pipe()
-    wanted = True
+    wanted, late = True, list[asyncio.TimerHandle]()
 
     def give_up() -> None:
         nonlocal wanted
         wanted = False
+
+    def leave() -> None:
+        give_up()
+        late.append(loop.call_later(LEAVE_S, connection.terminate))
 
     with ThreadPoolExecutor(2, "archive") as pool:
         job = loop.run_in_executor(pool, _write_parquet, duck, table, out, path)
@@ -61,11 +67,14 @@ async def to_parquet(
 
         try:
             # asyncpg cancels a COPY whose output raises, and then waits for ever where Postgres had sent all of it
-            # already. So the rest is let pass: Postgres sends what is left of one table of one database, to nobody.
+            # already. So the rest is let pass: Postgres sends what is left of one table of one database, to nobody, and
+            # loses the connection if that takes too long.
             await to_its_end(
-                connection.copy_from_query(query, output=take, format="csv", force_quote=table.texts), hurry=give_up
+                connection.copy_from_query(query, output=take, format="csv", force_quote=table.texts), hurry=leave
             )
         finally:
+            for timer in late:
+                timer.cancel()
             os.close(into)
             await to_its_end(asyncio.wait({job}))
         try:

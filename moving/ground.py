@@ -99,7 +99,7 @@ class Route:
         return list(slots_of(self.xx))
 
 
-def moved_database(text: str, topology: Topology) -> int:
+def known_database(text: str, topology: Topology) -> int:
     """Return the number of a database that this layout has; raises Refused `unknown_database`."""
     xx = read_database(text)
     if xx >= topology.layout.databases:

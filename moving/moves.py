@@ -6,7 +6,7 @@ from typing import Any
 
 from envelope.errors import Refused
 from moving import by_time, live, stall
-from moving.ground import Ground, Route, moved_database
+from moving.ground import Ground, Route, known_database
 from moving.journal import Entry, Journal, alone, open_move
 from sharding.slots import database_name
 from sharding.topology import Topology
@@ -50,7 +50,7 @@ async def move_by_time(
     database is open), `no_move` (there is nothing to finish), and what `by_time` refuses.
     """
     topology = ground.topology()
-    xx = moved_database(database, topology)
+    xx = known_database(database, topology)
     entry = await open_move(ground, xx)
     if entry is None and finish:
         raise Refused("no_move", f"no move of {database} is open; begin one with --to")
@@ -78,7 +78,7 @@ async def move_live(ground: Ground, database: str, to: str | None) -> Outcome:
     `copies_are_equal`: the move is undone.
     """
     topology = ground.topology()
-    xx = moved_database(database, topology)
+    xx = known_database(database, topology)
     route = _route_of(await open_move(ground, xx), topology, xx, to, live.KIND)
     async with alone(ground, route) as source:
         # What was read before the lock may be another process' last step but one.
@@ -104,7 +104,7 @@ async def abort(ground: Ground, database: str) -> Outcome:
     Unavailable `database_unavailable` where the new SET is away: the database is served where it was, and what was
     copied is left there until this is run again.
     """
-    xx = moved_database(database, ground.topology())
+    xx = known_database(database, ground.topology())
     entry = await _open_live(ground, xx)
     async with alone(ground, entry.route) as source:
         # As above: it may have switched, or be over.

@@ -150,7 +150,7 @@ class Setnode:
         )
         self.rivals = Rivals(self._sessions["listen"], self.registry.distrust, self.holdings.reload)
         self.days: set[date] = set()
-        self._today = business_date(self.clock.now())
+        self._today = business_date(self.clock.now(), self.topology.zone)
         self._retiring = False
         self.closed_days: set[date] = set()
         self._looking = asyncio.Lock()
@@ -261,7 +261,7 @@ class Setnode:
         """Say whether the envelope's day is today by our own clock, or next to it: clocks differ at midnight."""
         day = day_of(envelope_id)
         if abs(day - self._today) > _A_DAY:
-            self._today = business_date(self.clock.now())
+            self._today = business_date(self.clock.now(), self.topology.zone)
         return abs(day - self._today) <= _A_DAY
 
     async def _read(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:

@@ -27,6 +27,7 @@ from wire.wallet import WalletClient
 
 _UNDO = queries.read("undo_creates")
 _TRY_LOCK = "SELECT pg_try_advisory_lock(hashtext('hongbao_sweeper'))"
+_ADVANCE = "UPDATE fund_cursor SET after = $1 WHERE after = $2 RETURNING true"
 _UNLOCK = "SELECT pg_advisory_unlock(hashtext('hongbao_sweeper'))"
 
 _log = logs.get("setnode")
@@ -95,7 +96,8 @@ class Sweeper:
                 if not funds:
                     more = False
                     break
-                page = await self._session.patiently(partial(self._compare, funds=funds), SERVICE_PATIENCE_S)
+                compare = partial(self._compare, after=after, funds=funds)
+                page = await self._session.patiently(compare, SERVICE_PATIENCE_S)
                 seen, undone, after = seen + len(funds), undone + page.undone, page.passed
                 if page.passed < funds[-1][0]:
                     break
@@ -107,8 +109,12 @@ class Sweeper:
             if self._session.up:
                 await self._session.patiently(_unlock, SERVICE_PATIENCE_S)
 
-    async def _compare(self, connection: Any, funds: Sequence[Fund]) -> _Page:
-        """Undo those without a header and move the cursor; a part of it that is durable is found done next time."""
+    async def _compare(self, connection: Any, after: int, funds: Sequence[Fund]) -> _Page:
+        """Undo those without a header and move the cursor; a part of it that is durable is found done next time.
+
+        The cursor moves only from where this round found it: a move that has turned it back meanwhile wants these funds
+        looked at again, by the topology that its servers know now.
+        """
         days = await known_days(connection)
         ours = [fund for fund in funds if self._holds(fund[1])]
         # A day in the register was proven: each of its funds has its header, wherever that lies by now.
@@ -117,8 +123,8 @@ class Sweeper:
         undone, refused = await self._undo(connection, [fund for fund in ours if day_of(fund[1]) in days])
         waiting = [*refused, *(fund for fund in ours if day_of(fund[1]) not in days)]
         passed = _before(waiting) if waiting else funds[-1][0]
-        await connection.execute("UPDATE fund_cursor SET after = $1 WHERE after < $1", passed)
-        return _Page(undone, passed)
+        moved = await connection.fetchval(_ADVANCE, passed, after)
+        return _Page(undone, passed if moved else after)
 
     async def _undo(self, connection: Any, funds: Sequence[Fund]) -> tuple[int, list[Fund]]:
         """Write headers, closed at once, where there are none; returns how many, and those that a fence keeps out."""

@@ -23,11 +23,13 @@ from archive.export import export_database
 from archive.tables import TABLES
 from archive.verify import verify_database
 from cluster import roles
+from cluster.postgres import Postgres
 from envelope.errors import HongbaoError, Refused
 from sharding.ids import make_id
 from tests.conftest import Databases
 from tests.integration import cold_fixtures
 from tests.integration.cold_fixtures import AT, DAY, KEY, build_past, closed_envelope, detach, fill, owner, put
+from tests.integration.hanging_proxy import hanging_proxy
 
 NASTY = [
     "'",
@@ -362,6 +364,35 @@ SPOILS: dict[str, tuple[str, Any]] = {
     "an amount changed, all hashes of files right": ("archive_corrupt", lambda where: rewrite(where, "amount_fen + 1 AS amount_fen")),
     "a column lost, all hashes of files right": ("archive_corrupt", lambda where: rewrite(where, "NULL::VARCHAR AS user_id")),
 }  # fmt: skip
+
+
+async def test_who_is_cancelled_leaves_also_where_postgres_hangs(
+    databases: Databases, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of a COPY that does not come costs the connection, not the caller's evening."""
+    monkeypatch.setattr(pipes, "LEAVE_S", 0.2)
+    dsn = await past(databases)
+    await odd_rows(dsn)
+    begun, real = asyncio.Event(), pipes.to_parquet
+
+    async def hung(*args: Any) -> str:
+        proxy.silence(answers_only=True)
+        begun.set()
+        return await real(*args)
+
+    async with owner(databases, dsn) as connection:
+        await detach(connection)
+    async with hanging_proxy(postgres.dsn()) as proxy:
+        connection = await asyncpg.connect(proxy.through(databases.dsn_as(dsn, roles.OWNER)))
+        monkeypatch.setattr(pipes, "to_parquet", hung)
+        exporting = asyncio.ensure_future(export(connection, tmp_path))
+        await begun.wait()
+        await asyncio.sleep(0.1)  # the COPY must be under way
+        exporting.cancel()
+        async with asyncio.timeout(10):
+            with pytest.raises(asyncio.CancelledError):
+                await exporting
+        assert connection.is_closed()
 
 
 @pytest.mark.parametrize("at", ["pipes._push", "place.settle"])

@@ -198,6 +198,27 @@ async def test_the_sweeper_catches_up_in_one_round(town: Town, monkeypatch) -> N
     assert await sweep_once(town) == 1
 
 
+async def test_a_cursor_that_a_move_turns_back_stays_back(town: Town, monkeypatch) -> None:
+    """Turned back in the middle of a page: what that page brings carries it past no fund that must be looked at again."""
+    await town.deposit("ida", 1_000)
+    await half(town, town.create_args("ida", 1_000, 5, "turned"))
+    sweeper = town.nodes[0].sweeper
+    undo = sweeper._undo
+
+    async def turned_back(connection, funds):
+        await connection.execute("UPDATE fund_cursor SET after = 0")
+        return await undo(connection, funds)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeper, "_undo", turned_back)
+        await sweep_once(town)
+    assert await town.scalar("SELECT after FROM fund_cursor") == 0
+    await sweep(town)
+    assert await town.scalar("SELECT after FROM fund_cursor") > 0
+    await town.paid_out()
+    assert await town.wallet.balance("ida") == 1_000
+
+
 @pytest.mark.parametrize("days", [-3, 3])
 async def test_a_gateway_of_another_day_moves_no_money(town: Town, monkeypatch, days: int) -> None:
     """Its day may be proven already, or closed before it comes; who repeats what stands is told what stands."""
