@@ -7,33 +7,39 @@
 -- What must hold within a row of these three stands in a trigger on the whole table that looks at all rows of a statement
 -- at once, not in CHECKs: Postgres parses and compiles a CHECK anew for every leaf that a statement touches, which was
 -- two thirds of the database's work for an open (docs/decisions/0010).
+--
+-- envelope and claim have no constraint at all: their keys are unique indexes, and that nothing is NULL is among the
+-- trigger's rules. A constraint is a row of pg_constraint for every leaf, and Postgres reads the whole of pg_constraint for
+-- every leaf it makes: a month's tables took five times as long (docs/decisions/0014). guest, of few leaves, keeps its own.
 
 -- One row per envelope: what the sender fixed. Bounded varchar everywhere, so that no leaf needs a TOAST table.
 CREATE TABLE envelope (
-    envelope_id   bigint       NOT NULL,
-    total_fen     bigint       NOT NULL,
-    created_at    timestamptz  NOT NULL,
-    opens_at      timestamptz  NOT NULL,
-    expires_at    timestamptz  NOT NULL,
-    shares        integer      NOT NULL,
-    slot          smallint     NOT NULL,
-    split_version smallint     NOT NULL,
-    kind          varchar(8)   NOT NULL,
-    split         varchar(24)  NOT NULL,
-    named         boolean      NOT NULL,  -- only the users invited in guest may open
-    sender        varchar(40)  NOT NULL,
-    seed          varchar(64)  NOT NULL,  -- 32 bytes in hex; secret until closed
-    create_key    varchar(32)  NOT NULL,  -- stands for (sender, idempotency key); the wallet holds it unique
-    password_mac  varchar(64),            -- hex HMAC-SHA-256
-    greeting      varchar(64)  NOT NULL,
-    PRIMARY KEY (envelope_id, slot)
+    envelope_id   bigint,
+    total_fen     bigint,
+    created_at    timestamptz,
+    opens_at      timestamptz,
+    expires_at    timestamptz,
+    shares        integer,
+    slot          smallint,
+    split_version smallint,
+    kind          varchar(8),
+    split         varchar(24),
+    named         boolean,      -- only the users invited in guest may open
+    sender        varchar(40),
+    seed          varchar(64),  -- 32 bytes in hex; secret until closed
+    create_key    varchar(32),  -- stands for (sender, idempotency key); the wallet holds it unique
+    password_mac  varchar(64),  -- hex HMAC-SHA-256; the only column that may be NULL
+    greeting      varchar(64)
 ) PARTITION BY RANGE (envelope_id);
+CREATE UNIQUE INDEX envelope_key ON envelope (envelope_id, slot);
 
 CREATE FUNCTION envelope_rules() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     broken text;
 BEGIN
     SELECT rule INTO broken FROM (SELECT CASE
+        WHEN num_nulls(envelope_id, total_fen, created_at, opens_at, expires_at, shares, slot, split_version, kind, split,
+            named, sender, seed, create_key, greeting) > 0 THEN 'envelope_null'
         WHEN total_fen < 1 THEN 'envelope_total'
         WHEN shares < 1 OR shares > total_fen THEN 'envelope_shares'
         WHEN slot <> envelope_id % 1000 THEN 'envelope_slot'
@@ -54,23 +60,24 @@ CREATE TRIGGER envelope_insert AFTER INSERT ON envelope REFERENCING NEW TABLE AS
 -- The claim log: one row per opened share, and at most one closing row that takes all that is left (user_id '').
 -- Oversell, double open and a second writer all end in a violation of one of the two unique keys.
 CREATE TABLE claim (
-    envelope_id bigint      NOT NULL,
-    amount_fen  bigint      NOT NULL,
-    claimed_at  timestamptz NOT NULL,
-    seq         integer     NOT NULL,
-    shares      integer     NOT NULL,
-    slot        smallint    NOT NULL,
-    kind        varchar(8)  NOT NULL,
-    user_id     varchar(40) NOT NULL,
-    PRIMARY KEY (envelope_id, seq, slot),
-    UNIQUE (envelope_id, user_id, slot)
+    envelope_id bigint,
+    amount_fen  bigint,
+    claimed_at  timestamptz,
+    seq         integer,
+    shares      integer,
+    slot        smallint,
+    kind        varchar(8),
+    user_id     varchar(40)
 ) PARTITION BY RANGE (envelope_id);
+CREATE UNIQUE INDEX claim_seq_key ON claim (envelope_id, seq, slot);
+CREATE UNIQUE INDEX claim_user_key ON claim (envelope_id, user_id, slot);
 
 CREATE FUNCTION claim_rules() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     broken text;
 BEGIN
     SELECT rule INTO broken FROM (SELECT CASE
+        WHEN num_nulls(envelope_id, amount_fen, claimed_at, seq, shares, slot, kind, user_id) > 0 THEN 'claim_null'
         WHEN amount_fen < 1 THEN 'claim_amount'
         WHEN seq < 0 OR seq >= shares THEN 'claim_seq'
         WHEN slot <> envelope_id % 1000 THEN 'claim_slot'

@@ -48,7 +48,7 @@ BARS: Final[dict[str, Bar]] = {
     "move_opens_per_s": Bar("opens/s during both moves"),
     "move_failed": Bar("opens failed during a move by time and a live one", most=0),
     "live_move_stall_s": Bar("stall of the live move, s", most=2.0),
-    "build_31_days_s": Bar("tables of 31 days for one SET, s (from ten days)", most=60.0),
+    "build_31_days_s": Bar("tables of 31 days for one SET, s (from seven days)", most=60.0),
     "backend_mb": Bar("memory of the heaviest kind of backend, MB", most=60.0),
     "audit_violations": Bar("violations in the audit at the end", most=0),
     "audit_s": Bar("the audit, s"),

@@ -199,7 +199,7 @@ async def test_the_sweeper_catches_up_in_one_round(town: Town, monkeypatch) -> N
 
 
 async def test_a_cursor_that_a_move_turns_back_stays_back(town: Town, monkeypatch) -> None:
-    """Turned back in the middle of a page: what that page brings carries it past no fund that must be looked at again."""
+    """Turned back in the middle of a page: what that page brings carries it past no fund to look at again."""
     await town.deposit("ida", 1_000)
     await half(town, town.create_args("ida", 1_000, 5, "turned"))
     sweeper = town.nodes[0].sweeper

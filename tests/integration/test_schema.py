@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+import re
+import shutil
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -10,7 +13,7 @@ import pytest_asyncio
 
 from cluster import roles
 from envelope.errors import Refused, Unavailable
-from schema import day_tables
+from schema import day_tables, migrate
 from schema.day_tables import DayTables, known_days
 from schema.migrate import migrate_set, migrate_wallet
 from sharding.ids import business_date, make_id
@@ -158,6 +161,56 @@ async def test_wrong_rows_are_refused_by_the_schema_itself(tables, what, stateme
     """Wrong code above can stop the system but not bend the money."""
     with pytest.raises(asyncpg.IntegrityConstraintViolationError):
         await tables.as_role("postgres", *statements)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(("make", "rule"), [(envelope, "envelope_null"), (claim, "claim_null")])
+async def test_no_column_can_be_null(tables, make, rule):
+    """Columns are not declared NOT NULL (decision 14): the rule refuses one of each, but for who has no password."""
+    columns = re.search(r"\((.*?)\) VALUES", make())[1].split(", ")
+    of_table = f"attrelid = '{rule.removesuffix('_null')}'::regclass AND attnum > 0"
+    known = await tables.as_role("postgres", f"SELECT attname::text FROM pg_attribute WHERE {of_table}")
+    assert {row["attname"] for row in known} == {*columns} | ({"password_mac"} if make is envelope else set())
+    for column in columns:
+        with pytest.raises(asyncpg.IntegrityConstraintViolationError) as refused:
+            await tables.as_role("postgres", make(**{column: "NULL"}))
+        # No leaf is found for a row without a day or a slot.
+        assert refused.value.constraint_name == rule or column in {"envelope_id", "slot"}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_leaves_of_what_is_many_have_no_constraints(tables):
+    """Postgres reads the whole of pg_constraint for each leaf it makes: there must be nothing in it for each leaf."""
+    rows = await tables.as_role(
+        "postgres",
+        """SELECT c.oid::regclass, o.conname FROM pg_constraint o JOIN pg_class c ON c.oid = o.conrelid
+        WHERE c.relname LIKE 'envelope%' OR c.relname LIKE 'claim%'""",
+    )
+    assert list(rows) == []
+
+
+async def test_constraints_of_days_that_stand_become_indexes(databases, tmp_path):
+    """A SET with rows is migrated from its constraints: the rows stay, and the same wrong ones are still refused."""
+    dsn = await databases.empty()
+    for path in sorted((Path(migrate.__file__).parent / "set").glob("*.sql")):
+        if path.stem < "0007":
+            shutil.copy(path, tmp_path)
+    await migrate._migrate(dsn, tmp_path)
+    await DayTables(dsn, [0]).ensure(TODAY, ahead_days=1)
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(envelope())
+        await connection.execute(claim())
+        assert "0007_constraints" in await migrate_set(dsn)
+        for wrong in (envelope(), claim(), claim(user_id="'v'"), claim(seq=1), claim(seq=1, user_id="NULL")):
+            with pytest.raises(asyncpg.IntegrityConstraintViolationError):
+                await connection.execute(wrong)
+        await connection.execute(claim(seq=1, user_id="'v'"))
+        assert await connection.fetchval("SELECT count(*) FROM claim") == 2
+        left = "SELECT count(*) FROM pg_constraint WHERE conrelid::regclass::text ~ 'envelope|claim'"
+        assert await connection.fetchval(left) == 0
+    finally:
+        await connection.close()
 
 
 @pytest.mark.asyncio(loop_scope="module")
