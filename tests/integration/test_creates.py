@@ -200,7 +200,10 @@ async def test_the_sweeper_catches_up_in_one_round(town: Town, monkeypatch) -> N
 
 async def test_a_cursor_that_a_move_turns_back_stays_back(town: Town, monkeypatch) -> None:
     """Turned back in the middle of a page: what that page brings carries it past no fund to look at again."""
-    await town.deposit("ida", 1_000)
+    await town.deposit("ida", 2_000)
+    await half(town, town.create_args("ida", 1_000, 5, "gone by"))
+    await sweep(town)
+    assert await town.scalar("SELECT after FROM fund_cursor") > 0
     await half(town, town.create_args("ida", 1_000, 5, "turned"))
     sweeper = town.nodes[0].sweeper
     undo = sweeper._undo
@@ -216,7 +219,7 @@ async def test_a_cursor_that_a_move_turns_back_stays_back(town: Town, monkeypatc
     await sweep(town)
     assert await town.scalar("SELECT after FROM fund_cursor") > 0
     await town.paid_out()
-    assert await town.wallet.balance("ida") == 1_000
+    assert await town.wallet.balance("ida") == 2_000
 
 
 @pytest.mark.parametrize("days", [-3, 3])
