@@ -6,11 +6,13 @@ and its plots. `ratios` holds what the project promises, and which figures of wh
 
 The JSON (`--json FILE`):
 
-    {"quick": bool, "machine": {…}, "seconds": float,
+    {"quick": bool, "machine": {…}, "seconds": float, "sittings": int,
      "sections": {"engine": {…}, "http": {…}, …},
      "ratios": {"hot100_vs_pessimistic": {"value": 81.3, "bar": 70, "holds": true}, …},
      "audits": [{"section": "http", "holds": true, "unreconciled_fen": 0}, …],
      "holds": bool}
+
+It is written after every section, so what an hour found outlives the next section; `--resume` measures what it lacks.
 """
 
 from loadtest.bench.command import command

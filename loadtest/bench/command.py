@@ -8,7 +8,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from rich.console import Console
 from rich.status import Status
 
 from loadtest.bench import report
-from loadtest.bench.figures import Bench, Section
+from loadtest.bench.figures import Audit, Bench, Section
 from loadtest.bench.ratios import RATIOS
 from loadtest.bench.sections import SECTIONS
 from runtime import logs, process
@@ -27,27 +28,45 @@ from runtime import logs, process
 @click.command("bench")
 @click.option("--quick", is_flag=True, help="A tenth of the work and fewer rounds.")
 @click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write every figure to FILE.")
+@click.option("--resume", is_flag=True, help="Keep what FILE has of an earlier sitting, measure the rest.")
 @click.option("--report", "folder", type=click.Path(path_type=Path, file_okay=False), help="Tables, plots into FOLDER.")
 @click.option("--only", "names", multiple=True, type=click.Choice([one.name for one in SECTIONS]), help="One section.")
-def command(*, quick: bool, file: Path | None, folder: Path | None, names: tuple[str, ...]) -> None:
+def command(*, quick: bool, file: Path | None, resume: bool, folder: Path | None, names: tuple[str, ...]) -> None:
     """Measure what durable opens cost here, against the other ways to do it.
 
-    Uses scratch folders and leaves nothing behind. Exit status 0 when all money adds up and every promised ratio that
-    was measured holds.
+    Uses scratch folders and leaves nothing behind but FILE, which is written after every section. Exit status 0 when
+    all money adds up and every promised ratio that was measured holds.
     """
     logs.set_up("bench", "error")
     process.collect_rarely()
-    chosen = [one for one in SECTIONS if not names or one.name in names]
+    kept = _kept(file, quick=quick) if resume else {}
+    known = kept.get("sections", {})
+    chosen = [one for one in SECTIONS if not names or one.name in names or one.name in known]
+    run = Run(chosen, quick, file, kept)
     try:
-        figures = uvloop.run(_until_told(measure(chosen, quick=quick, console=Console(stderr=True))))
+        figures = uvloop.run(_until_told(run.measure(Console(stderr=True))))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
-    if file is not None:
-        file.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     if folder is not None:
         report.write(folder, chosen, figures)
     report.show(chosen, figures, Console())
     sys.exit(0 if figures["holds"] else 1)
+
+
+def _kept(file: Path | None, *, quick: bool) -> dict[str, Any]:
+    """Return what an earlier sitting wrote; it must have measured the same things on the same machine."""
+    if file is None:
+        raise click.UsageError("--resume goes on with a FILE: name it with --json")
+    if not file.exists():
+        return {}
+    try:
+        kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        same = kept["quick"] == quick and kept["machine"] == machine()
+    except (ValueError, KeyError, TypeError):
+        raise click.UsageError(f"{file} is not what ./run bench writes; give another --json FILE") from None
+    if not same:
+        raise click.UsageError(f"{file} is of another machine or size of run; measure anew, without --resume")
+    return kept
 
 
 async def _until_told(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
@@ -57,28 +76,54 @@ async def _until_told(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, An
     return await task
 
 
-async def measure(sections: Sequence[Section], *, quick: bool, console: Console) -> dict[str, Any]:
-    """Run the sections; returns everything that `--json` writes."""
-    started = time.perf_counter()
-    found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix="hongbao-bench-") as name, console.status("") as status:
-        folder = Path(name)
-        folder.chmod(0o755)
-        bench = Bench(folder, quick, lambda _: None)
-        for number, section in enumerate(sections, 1):
-            bench.say = _sayer(status, f"{number}/{len(sections)} {section.name}: {section.title}")
-            bench.say("")
-            found[section.name] = await section.measure(bench)
-    ratios = {ratio.key: judged for ratio in RATIOS if (judged := ratio.judge(found)) is not None}
-    return {
-        "quick": quick,
-        "machine": machine(),
-        "seconds": round(time.perf_counter() - started, 1),
-        "sections": found,
-        "ratios": ratios,
-        "audits": [vars(one) for one in bench.audits],
-        "holds": all(one.holds for one in bench.audits) and all(one["holds"] for one in ratios.values()),
-    }
+@dataclass(frozen=True)
+class Run:
+    """One run, in one sitting or several: `kept` is what the earlier ones wrote into `file`."""
+
+    sections: Sequence[Section]
+    quick: bool
+    file: Path | None = None
+    kept: Mapping[str, Any] = field(default_factory=dict)
+
+    async def measure(self, console: Console) -> dict[str, Any]:
+        """Run the sections that are missing; returns everything that `--json` writes."""
+        started = time.perf_counter()
+        found: dict[str, Any] = dict(self.kept.get("sections", {}))
+        kept_audits = [Audit(**one) for one in self.kept.get("audits", ())]
+        figures = dict(self.kept)
+        missing = [one for one in self.sections if one.name not in found]
+        with tempfile.TemporaryDirectory(prefix="hongbao-bench-") as name, console.status("") as status:
+            folder = Path(name)
+            folder.chmod(0o755)
+            bench = Bench(folder, self.quick, lambda _: None, kept_audits)
+            for number, section in enumerate(missing, 1):
+                bench.say = _sayer(status, f"{number}/{len(missing)} {section.name}: {section.title}")
+                bench.say("")
+                found[section.name] = await section.measure(bench)
+                figures = self._figures(found, bench.audits, time.perf_counter() - started)
+                if self.file is not None:
+                    _write(self.file, figures)
+        return figures
+
+    def _figures(self, found: Mapping[str, Any], audits: Sequence[Audit], seconds: float) -> dict[str, Any]:
+        ratios = {ratio.key: judged for ratio in RATIOS if (judged := ratio.judge(found)) is not None}
+        return {
+            "quick": self.quick,
+            "machine": machine(),
+            "seconds": round(self.kept.get("seconds", 0.0) + seconds, 1),
+            "sittings": self.kept.get("sittings", 0) + 1,
+            "sections": dict(found),
+            "ratios": ratios,
+            "audits": [vars(one) for one in audits],
+            "holds": all(one.holds for one in audits) and all(one["holds"] for one in ratios.values()),
+        }
+
+
+def _write(file: Path, figures: Mapping[str, Any]) -> None:
+    """Write all of it or nothing: an hour's figures stand in the file that is replaced."""
+    beside = file.with_name(f"{file.name}.new")
+    beside.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    beside.replace(file)
 
 
 def _sayer(status: Status, prefix: str) -> Any:

@@ -53,7 +53,8 @@ def _markdown(folder: Path, sections: Sequence[Section], figures: dict[str, Any]
     machine = figures["machine"]
     yield "# One run of `./run bench`" + (" --quick" if figures["quick"] else "")
     yield ""
-    ran = f"{figures['seconds']:.0f} s in all"
+    sittings = figures["sittings"]
+    ran = f"{figures['seconds']:.0f} s in {'one sitting' if sittings == 1 else f'{sittings} sittings'}"
     yield f"{machine['cores']} cores, {machine['machine']}, Python {machine['python']}, {ran}."
     yield "Every figure is in [figures.json](figures.json); [performance.md](../performance.md) tells what they mean."
     yield from ("", "| ratio | value | bar | holds |", "| --- | ---: | ---: | --- |")
