@@ -1,4 +1,4 @@
-"""What one transaction of the claim log will write: rows, in the order of columns in which Postgres takes them."""
+"""What one transaction of the claim log will write: a row for each claim."""
 
 from typing import TYPE_CHECKING
 
@@ -8,14 +8,10 @@ from runtime.clock import from_ms
 from setnode.limits import BATCH_ROWS
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from setnode.actor import Actor
 
-COLUMNS = ("envelope_id", "slot", "seq", "shares", "kind", "user_id", "amount_fen", "claimed_at")
-"""Of a row in `ClaimBatch.claims` and of the table."""
-
-Row = tuple[int, int, int, int, str, str, int, "datetime"]
+Row = tuple[int, int, int, str, str, int]
+"""envelope_id, seq, shares, kind, user_id, amount_fen; what else the table holds follows from these and the batch."""
 
 
 class ClaimBatch:
@@ -50,18 +46,13 @@ class ClaimBatch:
     def add_open(self, log: ClaimLog, user: str, answer: Answer) -> None:
         """Add the claim of one share."""
         terms = log.terms
-        envelope_id = terms.envelope_id
-        self.claims.append(
-            (envelope_id, envelope_id % 1000, answer.seq, terms.count, "open", user, answer.amount_fen, self.at)
-        )
+        self.claims.append((terms.envelope_id, answer.seq, terms.count, "open", user, answer.amount_fen))
         self.receivers.append(user)
 
     def add_closing(self, log: ClaimLog, closing: Closing) -> None:
         """Add the entry that returns what is left to the sender."""
         terms, kind = log.terms, closing.entry.value
-        self.claims.append(
-            (terms.envelope_id, terms.slot, closing.seq, terms.count, kind, "", closing.amount_fen, self.at)
-        )
+        self.claims.append((terms.envelope_id, closing.seq, terms.count, kind, "", closing.amount_fen))
         self.receivers.append(terms.sender)
 
     def add_wrong_try(self, log: ClaimLog, user: str) -> None:

@@ -18,8 +18,6 @@ CLAIM_CONNECTIONS = 2
 """Commits that overlap: one computes while the other waits for the disk."""
 CROWD = 300
 """Envelopes ready to commit above which a second connection joins; below it one larger batch is cheaper."""
-COPY_FROM = 400
-"""Claims of a batch from which COPY is used: better at 2,000 rows, no better at 140 over HTTP (noisy runs)."""
 CREATE_BATCH = 1_000
 """Envelopes of one transaction; a header is about three times a claim."""
 TURN_S = 0.05

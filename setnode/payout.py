@@ -96,7 +96,7 @@ class Payouts:
             return
         orders, seqs = [], []
         claim_kind, refund = PayKind.CLAIM, PayKind.REFUND
-        for (envelope_id, _, seq, _, _, user, fen, _), receiver in zip(batch.claims, batch.receivers, strict=True):
+        for (envelope_id, seq, _, _, user, fen), receiver in zip(batch.claims, batch.receivers, strict=True):
             if envelope_id not in refused:
                 kind = claim_kind if user else refund
                 orders.append(Order(payout_order(envelope_id, seq), kind, receiver, fen, envelope_id))

@@ -10,15 +10,13 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from envelope.terms import Terms
-from runtime.clock import from_ms
+from runtime.literals import flags, numbers, texts, texts_or_null
 from setnode import queries
-from setnode.batch import COLUMNS, ClaimBatch, Row
+from setnode.batch import ClaimBatch, Row
 from setnode.fences import closed_day
-from setnode.limits import COPY_FROM
 from sharding.ids import day_of
 
 _APPEND = queries.read("append_claims")
-_BOX = queries.read("box_claims")
 _CONTENDED = queries.read("append_contended")
 _WRONG = queries.read("count_wrong_passwords")
 _INSERT = queries.read("insert_envelopes")
@@ -44,15 +42,13 @@ class _RivalCounted(Exception):
 async def append_claims(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
     """Write a batch of claims and wrong tries in one transaction; durable when it returns.
 
-    The plain way is strict: one statement for a few claims, COPY for many. A unique violation (a second writer) takes
-    the contended way, which is all or nothing per envelope. `foreign` is what the owners of envelopes we stand in for
-    are told (`rivals`).
+    The plain way is strict: one statement, one round trip. A unique violation (a second writer) takes the contended
+    way, which is all or nothing per envelope. `foreign` is what the owners of envelopes we stand in for are told
+    (`rivals`).
     """
     if batch.tries:
         return await _in_parts(connection, batch, server, foreign)
     try:
-        if len(batch.claims) >= COPY_FROM:
-            return await _copy(connection, batch, server, foreign)
         return Written(await connection.fetchval(_APPEND, *_columns(batch.claims, batch), server, foreign))
     except asyncpg.UniqueViolationError:
         return await _contended(connection, batch.claims, batch, server, foreign)
@@ -96,14 +92,6 @@ async def _tries_and_claims(
     return Written(written.batch_id, written.refused | refused)
 
 
-async def _copy(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
-    """COPY the claims and box them, in one transaction: four round trips, and half the work per claim on both sides."""
-    async with connection.transaction():
-        await connection.copy_records_to_table("claim", records=batch.claims, columns=COLUMNS)
-        ids, seqs = [row[0] for row in batch.claims], [row[2] for row in batch.claims]
-        return Written(await connection.fetchval(_BOX, batch.at, server, ids, seqs, foreign))
-
-
 async def _contended(
     connection: Connection, claims: Sequence[Row], batch: ClaimBatch, server: str, foreign: str
 ) -> Written:
@@ -113,8 +101,8 @@ async def _contended(
 
 
 def _columns(claims: Sequence[Row], batch: ClaimBatch) -> tuple[Any, ...]:
-    ids, _, seqs, shares, kinds, users, amounts, _ = zip(*claims, strict=True)
-    return (ids, seqs, shares, kinds, users, amounts, batch.at)
+    ids, seqs, shares, kinds, users, amounts = zip(*claims, strict=True)
+    return numbers(ids), numbers(seqs), numbers(shares), texts(kinds), texts(users), numbers(amounts), batch.at
 
 
 async def insert_envelopes(connection: Connection, batch: Sequence[Terms]) -> set[int]:
@@ -122,22 +110,22 @@ async def insert_envelopes(connection: Connection, batch: Sequence[Terms]) -> se
     guests = [(terms.envelope_id, user) for terms in batch for user in sorted(terms.invited or ())]
     rows = await connection.fetch(
         _INSERT,
-        [terms.envelope_id for terms in batch],
-        [terms.sender for terms in batch],
-        [terms.kind.value for terms in batch],
-        [terms.split.value for terms in batch],
-        [terms.split_version for terms in batch],
-        [terms.total_fen for terms in batch],
-        [terms.count for terms in batch],
-        [terms.greeting for terms in batch],
-        [from_ms(terms.created_at_ms) for terms in batch],
-        [from_ms(terms.opens_at_ms) for terms in batch],
-        [from_ms(terms.expires_at_ms) for terms in batch],
-        [terms.seed.hex() for terms in batch],
-        [terms.create_key for terms in batch],
-        [terms.invited is not None for terms in batch],
-        [terms.password_mac for terms in batch],
-        [envelope_id for envelope_id, _ in guests],
-        [user for _, user in guests],
+        numbers([terms.envelope_id for terms in batch]),
+        texts([terms.sender for terms in batch]),
+        texts([terms.kind.value for terms in batch]),
+        texts([terms.split.value for terms in batch]),
+        numbers([terms.split_version for terms in batch]),
+        numbers([terms.total_fen for terms in batch]),
+        numbers([terms.count for terms in batch]),
+        texts([terms.greeting for terms in batch]),
+        numbers([terms.created_at_ms for terms in batch]),
+        numbers([terms.opens_at_ms for terms in batch]),
+        numbers([terms.expires_at_ms for terms in batch]),
+        texts([terms.seed.hex() for terms in batch]),
+        texts([terms.create_key for terms in batch]),
+        flags([terms.invited is not None for terms in batch]),
+        texts_or_null([terms.password_mac for terms in batch]),
+        numbers([envelope_id for envelope_id, _ in guests]),
+        texts([user for _, user in guests]),
     )
     return {row["envelope_id"] for row in rows}

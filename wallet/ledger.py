@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from envelope.errors import InvariantBroken
+from runtime.literals import numbers, texts
 from wallet.accounts import Accounts
 from wallet.decide import Known, Plan, decide
 from wallet.postings import FundRow, Posting, user_account
@@ -30,13 +31,13 @@ class Ledger:
         await connection.execute(SQL["hold"])
         known = await _read(connection, requests) if careful else Known.nothing()
         plan = decide(requests, known)
-        numbers = await self._post(connection, plan.postings)
-        await _post_funds(connection, plan.funds, numbers)
+        accounts = await self._post(connection, plan.postings)
+        await _post_funds(connection, plan.funds, accounts)
         await _tell_balances(connection, plan)
         if not plan.postings:
             await connection.execute(SQL["mark"])
         await connection.execute("COMMIT")
-        self._accounts.remember(numbers)
+        self._accounts.remember(accounts)
         return plan
 
     async def _post(self, connection: Any, postings: Sequence[Posting]) -> dict[str, int]:
@@ -46,28 +47,31 @@ class Ledger:
         touched = set(debits)
         touched.update(credits_)
         # A claim paid by a provider moves no money of its user, but his statement shows it.
-        numbers = await self._accounts.number(connection, touched.union(users))
-        number = numbers.__getitem__
+        accounts = await self._accounts.number(connection, touched.union(users))
+        number = accounts.__getitem__
         moved = await connection.fetchval(
             SQL["post"],
-            order_nos,
-            kinds,
-            list(map(number, debits)),
-            list(map(number, credits_)),
-            list(map(number, users)),
-            amounts,
-            envelopes,
+            texts(order_nos),
+            numbers(kinds),
+            numbers(map(number, debits)),
+            numbers(map(number, credits_)),
+            numbers(map(number, users)),
+            numbers(amounts),
+            numbers(envelopes),
         )
         if moved != len(touched):
             self._accounts.forget()
             raise InvariantBroken("accounts_moved", f"{len(touched)} accounts were named, {moved} moved")
-        return numbers
+        return accounts
 
 
-async def _post_funds(connection: Any, funds: Sequence[FundRow], numbers: dict[str, int]) -> None:
+async def _post_funds(connection: Any, funds: Sequence[FundRow], accounts: dict[str, int]) -> None:
     if funds:
         keys, prints, users, totals, envelopes = zip(*funds, strict=True)
-        await connection.execute(SQL["post_funds"], keys, prints, [numbers[user] for user in users], totals, envelopes)
+        payers = [accounts[user] for user in users]
+        await connection.execute(
+            SQL["post_funds"], texts(keys), texts(prints), numbers(payers), numbers(totals), numbers(envelopes)
+        )
 
 
 async def _tell_balances(connection: Any, plan: Plan) -> None:

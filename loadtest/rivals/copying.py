@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from setnode.batch import COLUMNS, Row
+COLUMNS = ("envelope_id", "slot", "seq", "shares", "kind", "user_id", "amount_fen", "claimed_at")
+Row = tuple[int, int, int, int, str, str, int, datetime]
 
 ROWS = 1_000
 

@@ -1,8 +1,9 @@
 -- append_contended: the same, all or nothing per envelope. The first claim of each envelope goes in unless somebody
 -- else holds its seq; only where it went in do the others follow. Returns the envelopes written.
--- $9 as in append_claims. Index: claim's two unique keys. Lock: waits for a rival transaction that holds the same seq.
+-- $1 to $6 and $9 as in append_claims. Index: claim's two unique keys. Lock: waits for a rival transaction that holds the same seq.
 WITH input AS (
-    SELECT * FROM unnest($1::bigint[], $2::integer[], $3::integer[], $4::text[], $5::text[], $6::bigint[])
+    SELECT * FROM unnest(
+        $1::text::bigint[], $2::text::integer[], $3::text::integer[], $4::text::text[], $5::text::text[], $6::text::bigint[])
         AS input (envelope_id, seq, shares, kind, user_id, amount_fen)
 ), first AS (
     SELECT DISTINCT ON (envelope_id) * FROM input ORDER BY envelope_id, seq

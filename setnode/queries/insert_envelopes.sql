@@ -1,16 +1,18 @@
 -- insert_envelopes: the headers of one batch of creates, each with its due entry and its named guests.
 -- Returns the IDs that went in; an ID that stands already is left as it is (a retried create).
--- Index: envelope's primary key. Lock: waits for a rival that inserts the same ID.
+-- $1 to $17 are array literals (runtime.literals); instants are milliseconds since the epoch.
+-- Index: envelope's unique key. Lock: waits for a rival that inserts the same ID.
 WITH written AS (
     INSERT INTO envelope (envelope_id, slot, sender, kind, split, split_version, total_fen, shares, greeting,
         created_at, opens_at, expires_at, seed, create_key, named, password_mac)
     SELECT envelope_id, (envelope_id % 1000)::smallint, sender, kind, split, split_version, total_fen, shares, greeting,
-        created_at, opens_at, expires_at, seed, create_key, named, password_mac
-    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::integer[],
-        $8::text[], $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::text[], $13::text[],
-        $14::boolean[], $15::text[])
-        AS input (envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, created_at, opens_at,
-            expires_at, seed, create_key, named, password_mac)
+        timestamptz 'epoch' + created_ms * interval '1 millisecond', timestamptz 'epoch' + opens_ms * interval '1 millisecond',
+        timestamptz 'epoch' + expires_ms * interval '1 millisecond', seed, create_key, named, password_mac
+    FROM unnest($1::text::bigint[], $2::text::text[], $3::text::text[], $4::text::text[], $5::text::smallint[],
+        $6::text::bigint[], $7::text::integer[], $8::text::text[], $9::text::bigint[], $10::text::bigint[],
+        $11::text::bigint[], $12::text::text[], $13::text::text[], $14::text::boolean[], $15::text::text[])
+        AS input (envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, created_ms, opens_ms,
+            expires_ms, seed, create_key, named, password_mac)
     ON CONFLICT (envelope_id, slot) DO NOTHING
     RETURNING envelope_id, expires_at
 ), scheduled AS (
@@ -18,6 +20,6 @@ WITH written AS (
 ), invited AS (
     INSERT INTO guest (envelope_id, slot, user_id, invited)
     SELECT g.envelope_id, (g.envelope_id % 1000)::smallint, g.user_id, true
-    FROM unnest($16::bigint[], $17::text[]) AS g (envelope_id, user_id) JOIN written USING (envelope_id)
+    FROM unnest($16::text::bigint[], $17::text::text[]) AS g (envelope_id, user_id) JOIN written USING (envelope_id)
 )
 SELECT envelope_id FROM written

@@ -216,7 +216,7 @@ async def test_constraints_of_days_that_stand_become_indexes(databases, tmp_path
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("wrong", [{"seq": 3}, {"amount_fen": 0}, {"slot": 8}, {"kind": "gift"}, {"user_id": ""}])
 async def test_copy_is_held_to_the_same_rules(tables, wrong):
-    """The setnode writes large batches by COPY: one wrong row among right ones, and nothing goes in."""
+    """Whoever copies rows in: one wrong row among right ones, and nothing goes in."""
     right = {
         "envelope_id": ENVELOPE, "slot": 7, "seq": 0, "shares": 3, "kind": "open", "user_id": "u", "amount_fen": 10,
         "claimed_at": datetime.now(UTC),

@@ -88,7 +88,7 @@ class Stage:
             first.setdefault(user, count)
         if any(self.tries.get(user, 0) != count - 1 for user, count in first.items()):
             return False
-        new = [(seq, kind, user, fen, batch.at_ms) for _, _, seq, _, kind, user, fen, _ in batch.claims]
+        new = [(seq, kind, user, fen, batch.at_ms) for _, seq, _, kind, user, fen in batch.claims]
         seqs, users = {row[0] for row in self.rows}, {row[2] for row in self.rows}
         if any(row[0] in seqs or row[2] in users for row in new):
             return False
@@ -262,7 +262,7 @@ def test_stale_requests_hear_busy_and_write_nothing(stage):
     new = stage.ask("b")
     batch = stage.collect(stale=5.0)
     stage.actor.settle()
-    assert (stage.heard(old), stage.heard(new), [claim[5] for claim in batch.claims]) == ("busy", "opened", ["b"])
+    assert (stage.heard(old), stage.heard(new), [claim[4] for claim in batch.claims]) == ("busy", "opened", ["b"])
 
 
 def test_the_mailbox_is_bounded(stage, monkeypatch):
@@ -309,7 +309,7 @@ def test_an_invariant_that_breaks_while_deciding_cuts_its_rows_from_the_batch(st
     stage.actor.log = ClaimLog(stage.terms)
     stage.actor.log.winners = Breaks()
     stage.ready.pop().collect(batch, 10, -1.0)
-    assert [claim[5] for claim in batch.claims] == ["x"]
+    assert [claim[4] for claim in batch.claims] == ["x"]
     assert batch.actors == [other.actor]
     assert stage.actor.phase is Phase.FROZEN
     assert [stage.heard(number) for number in (1, 2)] == ["invariant_broken"] * 2
@@ -335,7 +335,7 @@ def test_a_closing_refunds_the_sender_and_a_cancel_repeats_its_answer(stage):
     """The receiver of a closing entry is the sender; a second cancel shows the same detail without a write."""
     number = stage.ask("sender", Ask.CANCEL)
     batch = stage.collect()
-    assert [claim[4:7] for claim in batch.claims] == [("canceled", "", 100)]
+    assert [claim[3:] for claim in batch.claims] == [("canceled", "", 100)]
     assert batch.receivers == ["sender"]
     stage.write(batch)
     stage.actor.settle()
@@ -351,7 +351,7 @@ def test_a_cancel_after_expiry_gives_one_answer_for_ever(stage, first, reloads):
     stage.now = EXPIRES
     stage.ask("a" if first is Ask.EXPIRE else "sender", first)
     batch = stage.collect()
-    assert [claim[4:7] for claim in batch.claims] == [("expired", "", 100)]
+    assert [claim[3:] for claim in batch.claims] == [("expired", "", 100)]
     stage.write(batch)
     stage.actor.settle()
     cancels = [1] if first is Ask.CANCEL else []
