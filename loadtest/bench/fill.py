@@ -5,6 +5,7 @@ core, so the 10^7 of a full run take a minute. The money adds up here too: an en
 """
 
 import io
+import itertools
 import secrets
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -18,6 +19,7 @@ from runtime.clock import from_ms
 from schema import names
 from schema.names import Kind
 from sharding.ids import make_id
+from sharding.slots import SERIALS
 
 SHARE_FEN = 100
 DAY_MS = 86_400_000
@@ -25,6 +27,10 @@ _HEADER = (
     "envelope_id", "slot", "sender", "kind", "split", "split_version", "total_fen", "shares", "greeting", "created_at",
     "opens_at", "expires_at", "seed", "create_key", "named",
 )  # fmt: skip
+_STEP = 3_141_592_653
+"""Has no divisor in common with SERIALS, so none comes twice before all have come: a million drawn at random do."""
+_first = secrets.randbelow(SERIALS)
+_serials = ((_first + number * _STEP) % SERIALS for number in itertools.count())
 _CLAIM = ("envelope_id", "slot", "seq", "shares", "kind", "user_id", "amount_fen", "claimed_at")
 
 
@@ -38,9 +44,6 @@ def draft(
     split: Split = Split.EQUAL,
 ) -> list[Terms]:
     """Return terms of `count` new envelopes, their slots in turn, SHARE_FEN for every share."""
-    serials = {secrets.randbelow(10**10) for _ in range(count)}
-    while len(serials) < count:
-        serials.add(secrets.randbelow(10**10))
     return [
         Terms(
             envelope_id=make_id(day, serial, number % slots),
@@ -57,7 +60,7 @@ def draft(
             seed=secrets.token_bytes(32),
             create_key=secrets.token_hex(16),
         )
-        for number, serial in enumerate(serials)
+        for number, serial in zip(range(count), _serials, strict=False)
     ]
 
 
