@@ -11,7 +11,6 @@ import json
 import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ import uvloop
 from envelope.claim_log import ClaimLog
 from envelope.split import SPLIT_VERSION, Split
 from envelope.terms import Kind, Terms
+from loadtest.weight import resident_bytes
 from runtime import process
 from runtime.clock import SystemClock
 from setnode.actor import Actor
@@ -119,14 +119,6 @@ def _terms(number: int, shares: int) -> Terms:
 
 def _traced() -> int:
     return tracemalloc.get_traced_memory()[0]
-
-
-def resident_bytes() -> int:
-    """Return the resident set of this process."""
-    for line in Path("/proc/self/smaps_rollup").read_text(encoding="utf-8").splitlines():
-        if line.startswith("Rss:"):
-            return int(line.split()[1]) * 1024
-    return 0
 
 
 async def _main() -> None:

@@ -11,9 +11,9 @@ from archive.place import folder_of
 from archive.restore import remove, restore
 from archive.states import State
 from cluster import roles
-from loadtest.bench.live import resident_bytes
 from loadtest.drill.ground import BY, SET, Drill
 from loadtest.drill.past import Past, make_past
+from loadtest.weight import resident_bytes
 from rotation.drop import drop_day
 from runtime import postgres
 from schema import names
