@@ -1,7 +1,7 @@
 """The sweeper: undoes creates that paid in and then died.
 
 It walks the wallet's funds in order, a while behind the present, and compares them with the headers here. For a fund
-without a header it writes one that is closed at once, refunding everything; the header's primary key decides
+without a header it writes one that is closed at once, refunding everything; the header's unique key decides
 between the sweeper and a retry of the create, so it is one or the other and never both.
 """
 

@@ -1,5 +1,5 @@
 -- envelopes: the headers of one business day and some slots, in order of ID. `due` says whether expiry will close it.
--- Index: the primary keys (merge append). Lock: none.
+-- Index: the unique keys (merge append). Lock: none.
 SELECT envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, seed, create_key, password_mac,
     (extract(epoch FROM created_at) * 1000)::bigint AS created_at_ms,
     (extract(epoch FROM opens_at) * 1000)::bigint AS opens_at_ms,

@@ -24,6 +24,8 @@ from loadtest.bench.ratios import RATIOS
 from loadtest.bench.sections import SECTIONS
 from runtime import logs, process
 
+_WRITTEN = {"quick", "machine", "seconds", "sittings", "sections", "ratios", "audits", "holds"}
+
 
 @click.command("bench")
 @click.option("--quick", is_flag=True, help="A tenth of the work and fewer rounds.")
@@ -62,8 +64,11 @@ def _kept(file: Path | None, *, quick: bool) -> dict[str, Any]:
     try:
         kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         same = kept["quick"] == quick and kept["machine"] == machine()
+        whole = kept.keys() >= _WRITTEN
     except (ValueError, KeyError, TypeError):
         raise click.UsageError(f"{file} is not what ./run bench writes; give another --json FILE") from None
+    if not whole:
+        raise click.UsageError(f"{file} is of another version of ./run bench; measure anew, without --resume")
     if not same:
         raise click.UsageError(f"{file} is of another machine or size of run; measure anew, without --resume")
     return kept

@@ -7,7 +7,7 @@ the whole machine for themselves, setnode and Postgres there, setnode, wallet an
 
 Sketch: a credit is a row with two index entries, two balances moved, an order checked and sent as msgpack twice; in
 batches of thousands 20 µs of the wallet's Postgres, 10 of the wallet, 5 of the setnode; the first and the others can
-overlap on two cores. An open is 10 µs of Postgres in COPY and 10 of the setnode, which overlap too.
+overlap on two cores. An open is 10 µs of Postgres and 10 of the setnode, which overlap too.
 """
 
 import asyncio

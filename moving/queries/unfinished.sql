@@ -1,5 +1,5 @@
 -- unfinished: what keeps one database's envelopes of some days from being final: open ones, payouts that wait or are
--- stuck, entries of `due`. $1 and $2 bound the IDs, $3 are the slots, $4 how many of each. Index: the primary keys. Lock: none.
+-- stuck, entries of `due`. $1 and $2 bound the IDs, $3 are the slots, $4 how many of each. Index: the tables' keys. Lock: none.
 (SELECT 'open' AS what, e.envelope_id FROM envelope e
  LEFT JOIN (
     SELECT envelope_id, count(*) AS entries, bool_or(kind <> 'open') AS closed FROM claim

@@ -1,6 +1,6 @@
 -- forget_final: of the envelopes given, drop from `due` those that are final (sold out or closed); returns them.
 -- All are of one day and a few slots: $3 these slots, $4 and $5 the day's first and end ID, constants at planning.
--- Index: the primary keys. Lock: the deleted due rows.
+-- Index: the unique keys, due's primary key. Lock: the deleted due rows.
 WITH final AS (
     SELECT i.envelope_id FROM unnest($1::bigint[]) AS i (envelope_id)
     JOIN envelope e ON e.envelope_id = i.envelope_id AND e.slot = i.envelope_id % 1000

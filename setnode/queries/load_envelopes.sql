@@ -1,7 +1,7 @@
 -- load_envelopes: headers, logs and guests of envelopes of one day and a few slots, in one round trip.
 -- $1 IDs, $2 their slots, $3 and $4 the day's first and end ID: constants at planning, so that all but these slots'
 -- leaves are pruned; of them `slot = e.slot` leaves one to each envelope's claims and guests.
--- Index: the primary keys. Lock: none.
+-- Index: the unique keys. Lock: none.
 SELECT e.envelope_id, e.sender, e.kind, e.split, e.split_version, e.total_fen, e.shares, e.greeting, e.seed,
     e.create_key, e.named, e.password_mac,
     (extract(epoch FROM e.created_at) * 1000)::bigint AS created_at_ms,

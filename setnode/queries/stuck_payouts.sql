@@ -1,5 +1,5 @@
 -- stuck_payouts: what an operator must look at, oldest first, with receiver and amount where the claim stands.
--- $1 how many. Index: the primary keys of claim and envelope. Lock: none.
+-- $1 how many. Index: the unique keys of claim and envelope. Lock: none.
 SELECT s.envelope_id, s.seq, s.attempts, s.stuck_at, s.reason, c.amount_fen,
     CASE WHEN c.user_id = '' THEN e.sender ELSE c.user_id END AS receiver
 FROM payout_stuck s

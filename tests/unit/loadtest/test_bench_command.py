@@ -69,15 +69,16 @@ def test_what_cannot_be_gone_on_with_is_refused(tmp_path: Path, text: str) -> No
     assert file.read_text() == text
 
 
-def test_the_size_of_the_run_is_part_of_it(tmp_path: Path) -> None:
+async def test_the_size_of_the_run_is_part_of_it(tmp_path: Path) -> None:
     """A quick run's figures never stand among those of a full one."""
-    from loadtest.bench.command import machine
-
-    file = tmp_path / "all.json"
-    file.write_text(json.dumps({"quick": True, "machine": machine(), "sections": {}}))
-    assert _kept(file, quick=True)["sections"] == {}
-    with pytest.raises(click.UsageError, match="measure anew"):
+    file, sections = tmp_path / "all.json", Sections("a")
+    figures = await Run(sections.all, True, file).measure(console())
+    with pytest.raises(click.UsageError, match="size of run"):
         _kept(file, quick=False)
+    del figures["sittings"]
+    file.write_text(json.dumps(figures))
+    with pytest.raises(click.UsageError, match="another version"):
+        _kept(file, quick=True)
 
 
 def test_resume_needs_a_file() -> None:
