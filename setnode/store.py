@@ -20,6 +20,7 @@ _APPEND = queries.read("append_claims")
 _CONTENDED = queries.read("append_contended")
 _WRONG = queries.read("count_wrong_passwords")
 _INSERT = queries.read("insert_envelopes")
+_INSERT_CONTENDED = queries.read("insert_contended")
 
 Connection = Any
 
@@ -106,10 +107,21 @@ def _columns(claims: Sequence[Row], batch: ClaimBatch) -> tuple[Any, ...]:
 
 
 async def insert_envelopes(connection: Connection, batch: Sequence[Terms]) -> set[int]:
-    """Insert headers in one transaction; returns the IDs that went in (the others stood already)."""
+    """Insert headers in one transaction; returns the IDs that went in (the others stood already).
+
+    The plain way is strict, as with claims: an ID that stands fails the statement, and only then each is looked at.
+    """
+    columns = _header_columns(batch)
+    try:
+        await connection.execute(_INSERT, *columns)
+    except asyncpg.UniqueViolationError:
+        return {row["envelope_id"] for row in await connection.fetch(_INSERT_CONTENDED, *columns)}
+    return {terms.envelope_id for terms in batch}
+
+
+def _header_columns(batch: Sequence[Terms]) -> tuple[str, ...]:
     guests = [(terms.envelope_id, user) for terms in batch for user in sorted(terms.invited or ())]
-    rows = await connection.fetch(
-        _INSERT,
+    return (
         numbers([terms.envelope_id for terms in batch]),
         texts([terms.sender for terms in batch]),
         texts([terms.kind.value for terms in batch]),
@@ -128,4 +140,3 @@ async def insert_envelopes(connection: Connection, batch: Sequence[Terms]) -> se
         numbers([envelope_id for envelope_id, _ in guests]),
         texts([user for _, user in guests]),
     )
-    return {row["envelope_id"] for row in rows}

@@ -1,6 +1,7 @@
 -- append_claims: write the claims of one batch, of any number of envelopes, with their payout intent.
 -- Strict: a row that conflicts (second writer) fails the whole batch, which is then tried by append_contended.
--- $1 to $6 are array literals (runtime.literals).
+-- $1 to $6 are array literals (runtime.literals). unnest in the SELECT list goes row by row; in FROM, Postgres would first
+-- write each of them into a table of its own.
 -- $9 names envelopes written by a stand-in, for their owner's ears ('' in ordinary life: then nothing is notified).
 -- Index: claim's two unique keys. Lock: none but those of the new rows.
 WITH input AS (
@@ -8,8 +9,11 @@ WITH input AS (
 ), written AS (
     INSERT INTO claim (envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at)
     SELECT envelope_id, (envelope_id % 1000)::smallint, seq, shares, kind, user_id, amount_fen, $7
-    FROM input, unnest(envelope_ids, seqs, $3::text::integer[], $4::text::text[], $5::text::text[], $6::text::bigint[])
-        AS row (envelope_id, seq, shares, kind, user_id, amount_fen)
+    FROM (
+        SELECT unnest(envelope_ids) AS envelope_id, unnest(seqs) AS seq, unnest($3::text::integer[]) AS shares,
+            unnest($4::text::text[]) AS kind, unnest($5::text::text[]) AS user_id, unnest($6::text::bigint[]) AS amount_fen
+        FROM input
+    ) AS row
 )
 INSERT INTO payout_batch (created_at, server, envelope_ids, seqs) SELECT $7, $8, envelope_ids, seqs FROM input
 RETURNING batch_id, CASE WHEN $9 <> '' THEN pg_notify('hongbao_foreign', $9) END AS notified

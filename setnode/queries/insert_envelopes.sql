@@ -1,25 +1,26 @@
 -- insert_envelopes: the headers of one batch of creates, each with its due entry and its named guests.
--- Returns the IDs that went in; an ID that stands already is left as it is (a retried create).
+-- Strict: an ID that stands already fails the whole batch, which is then tried by insert_contended.
 -- $1 to $17 are array literals (runtime.literals); instants are milliseconds since the epoch.
 -- Index: envelope's unique key. Lock: waits for a rival that inserts the same ID.
-WITH written AS (
+WITH input AS (
+    SELECT unnest($1::text::bigint[]) AS envelope_id, unnest($2::text::text[]) AS sender, unnest($3::text::text[]) AS kind,
+        unnest($4::text::text[]) AS split, unnest($5::text::smallint[]) AS split_version,
+        unnest($6::text::bigint[]) AS total_fen, unnest($7::text::integer[]) AS shares,
+        unnest($8::text::text[]) AS greeting,
+        timestamptz 'epoch' + unnest($9::text::bigint[]) * interval '1 millisecond' AS created_at,
+        timestamptz 'epoch' + unnest($10::text::bigint[]) * interval '1 millisecond' AS opens_at,
+        timestamptz 'epoch' + unnest($11::text::bigint[]) * interval '1 millisecond' AS expires_at,
+        unnest($12::text::text[]) AS seed, unnest($13::text::text[]) AS create_key,
+        unnest($14::text::boolean[]) AS named, unnest($15::text::text[]) AS password_mac
+), written AS (
     INSERT INTO envelope (envelope_id, slot, sender, kind, split, split_version, total_fen, shares, greeting,
         created_at, opens_at, expires_at, seed, create_key, named, password_mac)
     SELECT envelope_id, (envelope_id % 1000)::smallint, sender, kind, split, split_version, total_fen, shares, greeting,
-        timestamptz 'epoch' + created_ms * interval '1 millisecond', timestamptz 'epoch' + opens_ms * interval '1 millisecond',
-        timestamptz 'epoch' + expires_ms * interval '1 millisecond', seed, create_key, named, password_mac
-    FROM unnest($1::text::bigint[], $2::text::text[], $3::text::text[], $4::text::text[], $5::text::smallint[],
-        $6::text::bigint[], $7::text::integer[], $8::text::text[], $9::text::bigint[], $10::text::bigint[],
-        $11::text::bigint[], $12::text::text[], $13::text::text[], $14::text::boolean[], $15::text::text[])
-        AS input (envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, created_ms, opens_ms,
-            expires_ms, seed, create_key, named, password_mac)
-    ON CONFLICT (envelope_id, slot) DO NOTHING
-    RETURNING envelope_id, expires_at
-), scheduled AS (
-    INSERT INTO due (expires_at, envelope_id) SELECT expires_at, envelope_id FROM written
+        created_at, opens_at, expires_at, seed, create_key, named, password_mac
+    FROM input
 ), invited AS (
     INSERT INTO guest (envelope_id, slot, user_id, invited)
-    SELECT g.envelope_id, (g.envelope_id % 1000)::smallint, g.user_id, true
-    FROM unnest($16::text::bigint[], $17::text::text[]) AS g (envelope_id, user_id) JOIN written USING (envelope_id)
+    SELECT envelope_id, (envelope_id % 1000)::smallint, user_id, true
+    FROM (SELECT unnest($16::text::bigint[]) AS envelope_id, unnest($17::text::text[]) AS user_id) AS guests
 )
-SELECT envelope_id FROM written
+INSERT INTO due (expires_at, envelope_id) SELECT expires_at, envelope_id FROM input

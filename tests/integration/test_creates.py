@@ -317,6 +317,31 @@ async def test_a_day_without_tables_takes_no_other_days_creates_with_it(town: To
     assert [(await create(town, args))[0] for args in early] == [True, True, False]
 
 
+async def test_an_id_that_stands_is_left_as_it_is_and_takes_no_other_with_it(town: Town, monkeypatch) -> None:
+    """Of a batch of three one was written by another server a moment ago: the others go in, each once, with its guest."""
+    crowd = [town.create_args(f"stood{n}", 1_000, 5, "stood", to=[f"stood-guest{n}"]) for n in range(3)]
+    for args in crowd:
+        await town.deposit(args[0], 1_000)
+    _, first = await create(town, crowd[1], server=1)
+    creator, looks = town.nodes[0].creator, iter([None])
+
+    async def not_yet(envelope_id):
+        return next(looks, await fetch(envelope_id))
+
+    fetch = creator._fetch
+    monkeypatch.setattr(creator, "_fetch", not_yet)
+    sizes = gathers(town, monkeypatch, 3)
+    answers = await asyncio.gather(*(create(town, args) for args in crowd))
+    assert sizes == [3]
+    assert [replayed for replayed, _ in answers] == [False, True, False]
+    assert answers[1][1] == first
+    ids = sorted(int(view["envelope_id"]) for _, view in answers)
+    due = await town.rows("SELECT envelope_id FROM due WHERE envelope_id = ANY($1) ORDER BY envelope_id", ids)
+    guests = await town.rows("SELECT user_id FROM guest WHERE envelope_id = ANY($1) ORDER BY user_id", ids)
+    assert [row["envelope_id"] for row in due] == ids
+    assert [row["user_id"] for row in guests] == ["stood-guest0", "stood-guest1", "stood-guest2"]
+
+
 @pytest.mark.asyncio(loop_scope="function")
 async def test_across_midnight_the_retry_finds_the_first_and_missing_days_lose_nothing(
     databases, memcached: str, tmp_path: Path

@@ -1,0 +1,25 @@
+-- insert_contended: the same, for a batch in which some ID stands already: it is left as it is, a retried create.
+-- Returns the IDs that went in. ON CONFLICT looks before it writes, marks what it wrote, and finds its index anew on every
+-- leaf: for 60 creates on as many leaves it costs Postgres 48 us each where the strict way costs 31 (measured).
+-- $1 to $17 as in insert_envelopes. Index: envelope's unique key. Lock: waits for a rival that inserts the same ID.
+WITH written AS (
+    INSERT INTO envelope (envelope_id, slot, sender, kind, split, split_version, total_fen, shares, greeting,
+        created_at, opens_at, expires_at, seed, create_key, named, password_mac)
+    SELECT envelope_id, (envelope_id % 1000)::smallint, sender, kind, split, split_version, total_fen, shares, greeting,
+        timestamptz 'epoch' + created_ms * interval '1 millisecond', timestamptz 'epoch' + opens_ms * interval '1 millisecond',
+        timestamptz 'epoch' + expires_ms * interval '1 millisecond', seed, create_key, named, password_mac
+    FROM unnest($1::text::bigint[], $2::text::text[], $3::text::text[], $4::text::text[], $5::text::smallint[],
+        $6::text::bigint[], $7::text::integer[], $8::text::text[], $9::text::bigint[], $10::text::bigint[],
+        $11::text::bigint[], $12::text::text[], $13::text::text[], $14::text::boolean[], $15::text::text[])
+        AS input (envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, created_ms, opens_ms,
+            expires_ms, seed, create_key, named, password_mac)
+    ON CONFLICT (envelope_id, slot) DO NOTHING
+    RETURNING envelope_id, expires_at
+), scheduled AS (
+    INSERT INTO due (expires_at, envelope_id) SELECT expires_at, envelope_id FROM written
+), invited AS (
+    INSERT INTO guest (envelope_id, slot, user_id, invited)
+    SELECT g.envelope_id, (g.envelope_id % 1000)::smallint, g.user_id, true
+    FROM unnest($16::text::bigint[], $17::text::text[]) AS g (envelope_id, user_id) JOIN written USING (envelope_id)
+)
+SELECT envelope_id FROM written
