@@ -318,7 +318,7 @@ async def test_a_day_without_tables_takes_no_other_days_creates_with_it(town: To
 
 
 async def test_an_id_that_stands_is_left_as_it_is_and_takes_no_other_with_it(town: Town, monkeypatch) -> None:
-    """Of a batch of three one was written by another server a moment ago: the others go in, each once, with its guest."""
+    """Of a batch of three one was just written by another server: the others go in, each once, with its guest."""
     crowd = [town.create_args(f"stood{n}", 1_000, 5, "stood", to=[f"stood-guest{n}"]) for n in range(3)]
     for args in crowd:
         await town.deposit(args[0], 1_000)
