@@ -9,6 +9,7 @@ Only so many addresses are remembered. The one that was quiet for longest is for
 """
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
 from ipaddress import IPv6Address, ip_address
@@ -43,7 +44,7 @@ class Rejections:
         self._bearable_ns = (per_s - 1) * self._interval_ns
         self._addresses = addresses
         self._now_ns = now_ns
-        self._full_at: dict[str, int] = {}
+        self._full_at: OrderedDict[str, int] = OrderedDict()
 
     def check(self) -> None:
         """Raise Unavailable `too_many_rejected_tokens` while this client's bucket is empty."""
@@ -61,10 +62,10 @@ class Rejections:
     def count(self) -> None:
         """Take one rejection out of this client's bucket."""
         place, now_ns = _place(PEER.get()), self._now_ns()
-        # Taken out and put in again: the order of the dict is that of the last rejections.
+        # Taken out and put in again: their order is that of the last rejections.
         full_at = max(self._full_at.pop(place, 0), now_ns)
         if len(self._full_at) >= self._addresses:
-            del self._full_at[next(iter(self._full_at))]
+            self._full_at.popitem(last=False)
         self._full_at[place] = full_at + self._interval_ns
 
 

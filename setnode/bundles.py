@@ -6,7 +6,7 @@ is bounded; a bundle that finds no room is let go, and read back from its row in
 
 import asyncio
 import random
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -77,7 +77,7 @@ class Unanswered(Line):
     def __init__(self) -> None:
         super().__init__()
         self._sizes: dict[int, int] = {}
-        self._put_off: dict[int, tuple[float, int]] = {}
+        self._put_off: OrderedDict[int, tuple[float, int]] = OrderedDict()
         self.orders = 0
 
     def __len__(self) -> int:
@@ -96,7 +96,7 @@ class Unanswered(Line):
         if self.orders + len(bundle.orders) > PAY_UNANSWERED or self._others_wait(loop.time()):
             if len(self._put_off) >= PAY_LATER:
                 # It is found again like any other; only how often it was tried is not known any more.
-                del self._put_off[next(iter(self._put_off))]
+                self._put_off.popitem(last=False)
             self._put_off[bundle.batch_id] = (loop.time() + pause_s, bundle.attempts)
             self._gauge()
             return False

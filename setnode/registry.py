@@ -4,6 +4,7 @@ Memory is bounded by shares, not by envelopes. Passivation is CLOCK (second chan
 touched since the hand last passed is forgotten; Postgres knows everything it knew.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 
 from envelope.claim_log import ClaimLog
@@ -39,7 +40,9 @@ class Registry:
         live_shares: int = LIVE_SHARES,
     ) -> None:
         self._live_shares = live_shares
-        self._actors: dict[int, Actor] = {}
+        # A plain dict whose first entries go again and again is walked past all the gaps each time: an arrival at the
+        # bound of memory cost 150 to 300 us instead of 7.
+        self._actors: OrderedDict[int, Actor] = OrderedDict()
         self._weights: dict[int, int] = {}
         self._weight = 0
         self.tally = [0] * len(Outcome)
@@ -139,13 +142,13 @@ class Registry:
     def _passivate(self) -> None:
         """Move the hand: the oldest entries first; a touched or busy one goes to the back."""
         for _ in range(min(_SWEEP_PER_ARRIVAL * 4, len(self._actors))):
-            envelope_id = next(iter(self._actors))
-            actor = self._actors.pop(envelope_id)
+            envelope_id, actor = next(iter(self._actors.items()))
             if actor.quiet and not actor.touched:
+                del self._actors[envelope_id]
                 self._weight -= self._weights.pop(envelope_id)
                 _passivated.inc()
                 if self._weight <= self._live_shares:
                     return
             else:
                 actor.touched = False
-                self._actors[envelope_id] = actor
+                self._actors.move_to_end(envelope_id)

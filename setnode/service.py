@@ -33,6 +33,7 @@ from setnode.holdings import Holdings
 from setnode.limits import (
     CLAIM_CONNECTIONS,
     DAYS_AGAIN_S,
+    LIVE_SHARES,
     LOAD_PATIENCE_S,
     RECYCLE_AFTER,
     SERVICE_ROUND_S,
@@ -85,6 +86,7 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     admission_cap: int = 8
     admission_envelope_cap: int = 1
     claim_connections: int = CLAIM_CONNECTIONS
+    live_shares: int = LIVE_SHARES
     sweep_after_s: float = SWEEP_AFTER_S
 
 
@@ -123,6 +125,7 @@ class Setnode:
             want_commit=self.claim_lane.want,
             want_load=lambda actor: self.loader.want(actor),  # noqa: PLW0108 - the loader is made below
             owns=self.owns,
+            live_shares=settings.live_shares,
         )
         self.cold = Cold(self._sessions["cold"], _details(settings), self.registry)
         self.loader = Loader(self._sessions["load"], self.cold)
