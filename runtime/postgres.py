@@ -1,8 +1,8 @@
 """Postgres connections: how they are made, lost and remade. Nothing here knows a table.
 
 A commit is never cancelled: asyncpg's own timeouts and a cancelled task send a cancel request, which on a server with
-synchronous replication turns a waiting commit into a local one. `Session.patiently` bounds a wait without one. A
-connection whose outcome is unknown is terminated, never reused.
+synchronous replication turns a waiting commit into a local one. `Session` bounds a wait without one. A connection whose
+outcome is unknown is terminated, never reused.
 """
 
 import asyncio
@@ -112,11 +112,7 @@ class Session:
         """
         loop = asyncio.get_running_loop()
         end = loop.time() + limit_s
-        try:
-            async with asyncio.timeout_at(end):
-                connection = await self.use()
-        except TimeoutError as error:
-            raise Unavailable("database_unavailable", "Postgres does not answer") from error
+        connection = await self._use_until(end)
         task = asyncio.ensure_future(work(connection))
         try:
             await asyncio.wait({task}, timeout=max(0.0, end - loop.time()))
@@ -134,6 +130,38 @@ class Session:
                 raise
             self._throw_away(connection)
             raise _silent(limit_s) if loop.time() >= end else _lost(error) from error
+
+    async def to_the_end(self, work: Callable[[Any], Coroutine[Any, Any, T]], limit_s: float) -> T:
+        """The same for a task that nobody cancels: a committer's, which has a transaction to begin every millisecond.
+
+        `work` runs in the caller's own task: no turn of the loop before the statement leaves, none between Postgres'
+        answer and those who wait for it. To cancel the caller would send the request that must not be sent.
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + limit_s
+        connection = await self._use_until(end)
+        # Whoever waits for a connection that is thrown away hears of it at once.
+        silence = loop.call_at(end, self._throw_away, connection)
+        try:
+            return await work(connection)
+        except Exception as error:
+            if not is_lost(error):
+                raise
+            self._throw_away(connection)
+            raise _silent(limit_s) if loop.time() >= end else _lost(error) from error
+        finally:
+            silence.cancel()
+
+    async def _use_until(self, end: float) -> Any:
+        """Return the open connection, connecting if need be; raises Unavailable, from `end` (loop time) on as well."""
+        if self.up and self._used < self._recycle_after:
+            # Nothing to wait for, so nothing to bound.
+            return await self.use()
+        try:
+            async with asyncio.timeout_at(end):
+                return await self.use()
+        except TimeoutError as error:
+            raise Unavailable("database_unavailable", "Postgres does not answer") from error
 
     def drop(self) -> None:
         """Throw the connection away without a word to the server (its transaction may still commit)."""

@@ -11,6 +11,8 @@ import pytest
 from cluster import roles
 from cluster.postgres import Postgres, PostgresSpec
 from envelope.errors import HongbaoError, Unavailable
+from runtime.postgres import Session
+from setnode.committer import Committer
 from tests.conftest import ROLES, Databases
 from tests.integration.set_fixtures import (
     Town,
@@ -135,6 +137,74 @@ async def test_a_failed_transaction_is_decided_anew(common_town: Town, monkeypat
     monkeypatch.setattr(lane, "write", deadlocks_once)
     assert (await town.open(envelope_id, "a"))["result"] == "opened"
     assert failed
+
+
+class Sleepy:
+    """So many transactions that sleep in Postgres; a `broken` lane fails after them where nobody expects it."""
+
+    def __init__(self, batches: int, *, broken: bool = False) -> None:
+        self.wanted, self.crowded = asyncio.Event(), asyncio.Event()
+        self.wanted.set()
+        self.crowded.set()
+        self.begun, self.ended = [], []
+        self._left, self._broken = batches, broken
+
+    def hot(self) -> list[int]:
+        return []
+
+    def gather(self, skip: set[int]) -> list[int] | None:
+        if not self._left:
+            if self._broken:
+                raise ZeroDivisionError("nobody expects this")
+            self.wanted.clear()
+            return None
+        self._left -= 1
+        return [self._left]
+
+    async def write(self, connection, batch: list[int]) -> int:
+        self.begun.append(batch)
+        return await connection.fetchval("SELECT 1 FROM pg_sleep(0.2)")
+
+    def done(self, batch: list[int], result: int) -> None:
+        self.ended.append((batch, result))
+
+    def lost(self, batch: list[int], error: Exception) -> None:
+        self.ended.append((batch, error))
+
+    def refuse(self, error: HongbaoError) -> None:
+        raise AssertionError(error)
+
+
+def sessions_of(town: Town) -> list[Session]:
+    return [Session(town.nodes[0].settings.postgres_dsn) for _ in range(2)]
+
+
+async def test_who_leaves_in_mid_commit_hears_how_it_ended(common_town: Town) -> None:
+    """Two transactions are under way when the committer is cancelled: both end in Postgres, and are told."""
+    lane, sessions = Sleepy(5), sessions_of(common_town)
+    committer = Committer(lane, sessions, common_town.nodes[0].admission)
+    running = asyncio.ensure_future(committer.run())
+    async with asyncio.timeout(5):
+        while len(lane.begun) < 2:
+            await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert len(lane.begun) == 2, "nobody begins another one"
+    assert sorted(lane.ended) == [([3], 1), ([4], 1)]
+    assert all(session.up for session in sessions)
+    for session in sessions:
+        await session.close()
+
+
+async def test_a_worker_that_fails_ends_the_committer_with_its_error(common_town: Town) -> None:
+    """No lane stands still in a process that looks healthy: the error comes out, the other's commit is told."""
+    lane, sessions = Sleepy(1, broken=True), sessions_of(common_town)
+    with pytest.raises(ZeroDivisionError):
+        await asyncio.wait_for(Committer(lane, sessions, common_town.nodes[0].admission).run(), 5)
+    assert lane.ended == [([0], 1)]
+    for session in sessions:
+        await session.close()
 
 
 async def test_a_caller_who_hangs_up_does_not_cancel_his_commit(common_town: Town) -> None:
