@@ -132,10 +132,10 @@ class Session:
             raise _silent(limit_s) if loop.time() >= end else _lost(error) from error
 
     async def to_the_end(self, work: Callable[[Any], Coroutine[Any, Any, T]], limit_s: float) -> T:
-        """The same for a task that nobody cancels: a committer's, which has a transaction to begin every millisecond.
+        """The same without a task for `work`, which runs in the caller's: for who begins a transaction a millisecond.
 
-        `work` runs in the caller's own task: no turn of the loop before the statement leaves, none between Postgres'
-        answer and those who wait for it. To cancel the caller would send the request that must not be sent.
+        So there is no turn of the loop before the statement leaves, and none between Postgres' answer and those who
+        wait for it.
         """
         loop = asyncio.get_running_loop()
         end = loop.time() + limit_s
@@ -144,6 +144,10 @@ class Session:
         silence = loop.call_at(end, self._throw_away, connection)
         try:
             return await work(connection)
+        except asyncio.CancelledError:
+            # asyncpg has made a task that would send a cancel request. It has not begun, and ends with the connection.
+            self._throw_away(connection)
+            raise
         except Exception as error:
             if not is_lost(error):
                 raise

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -14,6 +14,7 @@ from aiohttp import web
 from archive.details import Details
 from envelope.claim_log import ClaimLog
 from envelope.errors import InvariantBroken, Unavailable
+from envelope.limits import LIMITS
 from runtime import logs, metrics
 from runtime.clock import Clock, SystemClock
 from runtime.http import HttpServer, Readiness, add_probes
@@ -86,7 +87,7 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     admission_cap: int = 8
     admission_envelope_cap: int = 1
     claim_connections: int = CLAIM_CONNECTIONS
-    live_shares: int = LIVE_SHARES
+    live_shares: Annotated[int, msgspec.Meta(ge=LIMITS.max_count)] = LIVE_SHARES
     sweep_after_s: float = SWEEP_AFTER_S
 
 

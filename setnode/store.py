@@ -107,9 +107,10 @@ def _columns(claims: Sequence[Row], batch: ClaimBatch) -> tuple[Any, ...]:
 
 
 async def insert_envelopes(connection: Connection, batch: Sequence[Terms]) -> set[int]:
-    """Insert headers in one transaction; returns the IDs that went in (the others stood already).
+    """Insert headers in one transaction of their own; returns the IDs that went in (the others stood already).
 
     The plain way is strict, as with claims: an ID that stands fails the statement, and only then each is looked at.
+    So the connection must not be in a transaction.
     """
     columns = _header_columns(batch)
     try:

@@ -1,6 +1,6 @@
 -- insert_contended: the same, for a batch in which some ID stands already: it is left as it is, a retried create.
 -- Returns the IDs that went in. ON CONFLICT looks before it writes, marks what it wrote, and finds its index anew on every
--- leaf: for 60 creates on as many leaves it costs Postgres 48 us each where the strict way costs 31 (measured).
+-- leaf: 60 creates on as many leaves, alone, cost Postgres 48 us each, and 31 the strict way.
 -- $1 to $17 as in insert_envelopes. Index: envelope's unique key. Lock: waits for a rival that inserts the same ID.
 WITH written AS (
     INSERT INTO envelope (envelope_id, slot, sender, kind, split, split_version, total_fen, shares, greeting,

@@ -86,35 +86,43 @@ async def works_again(ask: Callable[[], Awaitable[Any]]) -> None:
                 return
 
 
+both_ways = pytest.mark.parametrize("way", ["patiently", "to_the_end"])
+
+
 def asks(sql: str):
     return lambda connection: connection.fetchval(sql)
 
 
+@both_ways
 async def test_silence_after_a_write_is_an_unknown_outcome_and_cancels_nothing(
-    session: Session, proxy: HangingProxy
+    session: Session, proxy: HangingProxy, way: str
 ) -> None:
     """The answer never comes: unknown, in time; the write is durable, and the next call has a new connection."""
-    await session.patiently(lambda connection: connection.execute("CREATE TABLE note (n integer)"), 5)
+    await session.patiently(lambda connection: connection.execute(f"CREATE TABLE {way} (n integer)"), 5)
     old = await session.use()
     proxy.silence(answers_only=True)
-    away = await unavailable(session.patiently(lambda c: c.execute("INSERT INTO note VALUES (1)"), PATIENCE_S))
+    away = await unavailable(getattr(session, way)(lambda c: c.execute(f"INSERT INTO {way} VALUES (1)"), PATIENCE_S))
     assert (away.code, away.outcome_known) == ("database_unavailable", False)
-    assert await session.patiently(asks("SELECT count(*) FROM note"), 5) == 1
+    assert await session.patiently(asks(f"SELECT count(*) FROM {way}"), 5) == 1
     assert await session.use() is not old
 
 
-async def test_a_server_that_does_not_even_let_us_in_was_told_nothing(session: Session, proxy: HangingProxy) -> None:
+@both_ways
+async def test_a_server_that_does_not_even_let_us_in_was_told_nothing(
+    session: Session, proxy: HangingProxy, way: str
+) -> None:
     """Silent while connecting: unavailable in time, and the outcome is known."""
     proxy.hang()
-    assert (await unavailable(session.patiently(asks("SELECT 1"), PATIENCE_S))).outcome_known
+    assert (await unavailable(getattr(session, way)(asks("SELECT 1"), PATIENCE_S))).outcome_known
     proxy.wake()
     assert await session.patiently(asks("SELECT 1"), 5) == 1
 
 
-async def test_a_caller_who_is_cancelled_cancels_nothing_on_the_server(session: Session, proxy: HangingProxy) -> None:
+@both_ways
+async def test_a_caller_who_is_cancelled_cancels_nothing_on_the_server(session: Session, way: str) -> None:
     """Its task is cancelled in the middle of a statement: the connection goes, no cancel request is sent."""
     await session.patiently(asks("SELECT 1"), 5)
-    waiting = asyncio.ensure_future(session.patiently(asks("SELECT pg_sleep(60)"), 60))
+    waiting = asyncio.ensure_future(getattr(session, way)(asks("SELECT pg_sleep(60)"), 60))
     await asyncio.sleep(0.1)  # the statement must be under way
     waiting.cancel()
     assert await asyncio.gather(waiting, return_exceptions=True) != [None]

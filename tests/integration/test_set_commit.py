@@ -197,6 +197,25 @@ async def test_who_leaves_in_mid_commit_hears_how_it_ended(common_town: Town) ->
         await session.close()
 
 
+async def test_who_is_told_twice_to_leave_leaves_and_cancels_nothing(common_town: Town) -> None:
+    """There is no time left: the connection goes without a word, and Postgres ends what it was told."""
+    lane, (session, *_) = Sleepy(1), sessions_of(common_town)
+    running = asyncio.ensure_future(Committer(lane, [session], common_town.nodes[0].admission).run())
+    async with asyncio.timeout(5):
+        while not lane.begun:
+            await asyncio.sleep(0.01)
+        for _ in range(2):
+            await asyncio.sleep(0.02)
+            running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    assert not lane.ended
+    assert not session.up
+    assert await common_town.rows(
+        "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(0.2)'"
+    )
+
+
 async def test_a_worker_that_fails_ends_the_committer_with_its_error(common_town: Town) -> None:
     """No lane stands still in a process that looks healthy: the error comes out, the other's commit is told."""
     lane, sessions = Sleepy(1, broken=True), sessions_of(common_town)
