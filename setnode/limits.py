@@ -8,7 +8,7 @@ MAILBOX = 20_000
 """Requests waiting at one envelope; above it `busy`. Twice the largest envelope: everybody else comes too late."""
 LIVE_SHARES = 4_000_000
 """Shares of live envelopes kept in memory, each about 150 bytes with its winner; above it the idle ones passivate.
-130,000 envelopes of 20 shares: 150 MB while nobody has opened them, 500 MB sold out."""
+130,000 envelopes of 20 shares: 170 MB while nobody has opened them, 500 MB sold out."""
 ENVELOPE_WEIGHT = 10
 """What an envelope costs in memory besides its shares, in shares."""
 BATCH_ROWS = 2_000
