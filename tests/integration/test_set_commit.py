@@ -163,7 +163,7 @@ class Sleepy:
 
     async def write(self, connection, batch: list[int]) -> int:
         self.begun.append(batch)
-        return await connection.fetchval("SELECT 1 FROM pg_sleep(0.2)")
+        return await connection.fetchval("SELECT 1 FROM pg_sleep(1)")
 
     def done(self, batch: list[int], result: int) -> None:
         self.ended.append((batch, result))
@@ -211,9 +211,7 @@ async def test_who_is_told_twice_to_leave_leaves_and_cancels_nothing(common_town
             await running
     assert not lane.ended
     assert not session.up
-    assert await common_town.rows(
-        "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(0.2)'"
-    )
+    assert await common_town.rows("SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(1)'")
 
 
 async def test_a_worker_that_fails_ends_the_committer_with_its_error(common_town: Town) -> None:
