@@ -60,7 +60,7 @@ class Stopwatch:
 
 
 class Calibration:
-    """Finds out what batches of all sizes cost; `sweep` as often as wanted, then `figures`."""
+    """Finds out what batches of all sizes cost; `sweep` as often as wanted, then `figures`, or `service` alone."""
 
     def __init__(self, one: OneSet, windows: Sequence[int] = WINDOWS) -> None:
         self._one = one
@@ -79,20 +79,28 @@ class Calibration:
         self._watch.counting = False
         self._written += await self._one.scalar("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), $1)::bigint", lsn)
 
+    def service(self) -> queue.Service:
+        """Return the model of the batches seen."""
+        return queue.fit(self._watch.batches, BATCH_ROWS)
+
+    @property
+    def carried(self) -> float:
+        """Opens a second at the window that carried most."""
+        return max(statistics.median(some) for some in self._rates.values() if some)
+
     def figures(self) -> Figures:
         """Return the fitted service and what a claim costs."""
-        service = queue.fit(self._watch.batches, BATCH_ROWS)
+        service = self.service()
         rates = {window: statistics.median(some) for window, some in self._rates.items() if some}
         return {
             "fixed_ms": service.fixed_s * 1e3,
             "per_row_us": service.per_row_s * 1e6,
             "most": service.most,
-            "spreads": [
-                (least, [queue.quantile(factors, (one + 0.5) / KEPT_FACTORS) for one in range(KEPT_FACTORS)])
-                for least, factors in service.spreads
-            ],
+            "spreads": [(least, _kept(factors)) for least, factors in service.spreads],
+            "stalls_per_second": service.stalls.per_s,
+            "stalls_ms": [one * 1e3 for one in _kept(service.stalls.lengths_s)],
             "batches": len(self._watch.batches),
-            "opens_per_second": max(rates.values()),
+            "opens_per_second": self.carried,
             "rates": [{"in_flight": window, "opens_per_second": rate} for window, rate in rates.items()],
             "wal_bytes_per_claim": self._written / self._opened,
         }
@@ -103,6 +111,11 @@ class Calibration:
         shares = min(SHARES, max(4, LEAST_OPENS // len(some)))
         self._opened += len(some) * shares
         return await fire(self._one.node, round_robin(some, shares), window)
+
+
+def _kept(values: Sequence[float]) -> list[float]:
+    """Return as many quantiles as a file should hold."""
+    return [queue.quantile(values, (one + 0.5) / KEPT_FACTORS) for one in range(KEPT_FACTORS)] if values else []
 
 
 async def weigh_rows(one: OneSet, claims: int) -> Figures:

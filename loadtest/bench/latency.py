@@ -13,8 +13,9 @@ Ends with the audit, and every `opened` is compared with the claim log.
 import asyncio
 import statistics
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cluster.access import Access, find
 from cluster.config import StackConfig
@@ -26,7 +27,10 @@ from loadtest.openloop.job import OPEN, Finding, Job, run_job
 from loadtest.openloop.opens import Guests, guests
 from loadtest.proof import all_paid, contradicted, settled
 from loadtest.quiet import quiet_stack
-from loadtest.tally import Tally, Won
+from loadtest.stolen import Stolen
+
+if TYPE_CHECKING:
+    from loadtest.tally import Won
 
 SHARES_OF_SATURATION: Final = (0.25, 0.50, 0.75, 0.90)
 CONNECTIONS: Final = 256
@@ -40,6 +44,15 @@ QUICK: Final = {"seconds": 1.5, "rounds": 3, "saturation_s": 1.5}
 FULL: Final = {"seconds": 15.0, "rounds": 3, "saturation_s": 6.0}
 
 
+@dataclass(frozen=True)
+class Went:
+    """How one job went; `stolen` is the part of the cores' time that the host gave to others meanwhile."""
+
+    finding: Finding
+    latency: Histogram
+    stolen: float
+
+
 class Run:
     """Jobs one after the other against one stack, each on envelopes that nobody has opened."""
 
@@ -51,28 +64,29 @@ class Run:
 
     async def saturation(self, seconds: float) -> float:
         """Return opens/s of a closed loop."""
-        finding, _ = await self._job(None, seconds, int(self._most_per_s * seconds))
-        self._most_per_s = MARGIN * finding.rate
-        return finding.rate
+        went = await self._job(None, seconds, int(self._most_per_s * seconds))
+        self._most_per_s = MARGIN * went.finding.rate
+        return went.finding.rate
 
-    async def at(self, rate: float, seconds: float) -> tuple[Finding, Histogram]:
-        """Return how it went at so many opens/s, and the latencies."""
-        finding, tally = await self._job(rate, seconds, int(1.1 * rate * seconds) + 1_000)
-        return finding, tally.latency[OPEN]
+    async def at(self, rate: float, seconds: float) -> Went:
+        """Return how it went at so many opens/s."""
+        return await self._job(rate, seconds, int(1.1 * rate * seconds) + 1_000)
 
-    async def _job(self, rate: float | None, seconds: float, opens: int) -> tuple[Finding, Tally]:
+    async def _job(self, rate: float | None, seconds: float, opens: int) -> Went:
         some: Guests = await guests(self._access, opens)
         await all_paid(self._access)
+        stolen = Stolen()
         finding, tally = await run_job(Job(self._access.gateway_url, some, rate, seconds, CONNECTIONS), self._scratch)
+        went = Went(finding, tally.latency[OPEN], stolen.part())
         refused = {name: count for name, count in tally.results[OPEN].items() if name != "opened"}
         if tally.failures or refused:
             raise InvariantBroken("every_open_wins", f"at {rate or 'saturation'}: {tally.failures} {refused}")
         self.won += tally.won
-        return finding, tally
+        return went
 
 
 async def measure(bench: Bench) -> Figures:
-    """Return {"saturation_per_second", "loads": [{"share", "rate", "p50_ms", …, "max_ms", "p99_ms_runs"}]}."""
+    """Return {"saturation_per_second", "loads": [{"share", "rate", "p50_ms", …, "p99_ms_runs", "stolen_runs"}]}."""
     size = QUICK if bench.quick else FULL
     folder = await asyncio.to_thread(bench.scratch, "latency")
     async with quiet_stack(StackConfig(data=folder / "data", port=0, sets=1, servers=1, say=lambda _: None)):
@@ -81,7 +95,7 @@ async def measure(bench: Bench) -> Figures:
         bench.say("warming up")
         await run.saturation(WARM_S)
         rates: list[float] = []
-        seen: dict[float, list[tuple[Finding, Histogram]]] = {share: [] for share in SHARES_OF_SATURATION}
+        seen: dict[float, list[Went]] = {share: [] for share in SHARES_OF_SATURATION}
         for number in range(int(size["rounds"])):
             bench.say(f"round {number + 1}: saturation")
             rates.append(await run.saturation(size["saturation_s"]))
@@ -102,19 +116,20 @@ async def measure(bench: Bench) -> Figures:
     }
 
 
-def _figures(share: float, runs: list[tuple[Finding, Histogram]]) -> dict[str, Any]:
+def _figures(share: float, runs: list[Went]) -> dict[str, Any]:
     """Percentiles are the medians of the rounds; the maximum is that of all."""
     found: dict[str, Any] = {
         "share": share,
-        "rate": statistics.median(one.rate for one, _ in runs),
-        "opens": sum(one.answered for one, _ in runs),
-        "client_cpu_us": statistics.median(one.client_cpu_us for one, _ in runs),
+        "rate": statistics.median(one.finding.rate for one in runs),
+        "opens": sum(one.finding.answered for one in runs),
+        "client_cpu_us": statistics.median(one.finding.client_cpu_us for one in runs),
     }
     for percent in PERCENTILES:
-        found[f"p{percent}_ms"] = statistics.median(seen.percentile(percent) for _, seen in runs)
-    found["max_ms"] = max(seen.max_ms for _, seen in runs)
-    found["p99_ms_runs"] = [seen.percentile(99) for _, seen in runs]
-    whole = merged(seen for _, seen in runs)
+        found[f"p{percent}_ms"] = statistics.median(one.latency.percentile(percent) for one in runs)
+    found["max_ms"] = max(one.latency.max_ms for one in runs)
+    found["p99_ms_runs"] = [one.latency.percentile(99) for one in runs]
+    found["stolen_runs"] = [one.stolen for one in runs]
+    whole = merged(one.latency for one in runs)
     found["curve"] = [[percent, whole.percentile(percent)] for percent in _CURVE]
     return found
 
@@ -133,8 +148,12 @@ def rows(figures: Figures) -> Iterable[Row]:
         yield Row(
             f"open loop at {one['share']:.0%} ({one['rate']:,.0f} opens/s)",
             f"p99 {one['p99_ms']:.1f} ms",
-            f"{more}, max {one['max_ms']:.1f} ms",
+            f"{more}, max {one['max_ms']:.1f} ms; the host took {_percents(one['stolen_runs'])} of the cores",
         )
+
+
+def _percents(parts: Iterable[float]) -> str:
+    return ", ".join(f"{part:.0%}" for part in parts)
 
 
 def plots(figures: Figures, folder: Path) -> Iterable[str]:

@@ -1,23 +1,23 @@
 """The command: measures or reads, plans, tells; with --check it puts the model to the test."""
 
-import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
 import click
 import msgspec
+import uvloop
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
 from loadtest.bench.figures import Bench
 from loadtest.plan import measured, sizing
-from loadtest.plan.check import TOLERANCE, Compared, compare
+from loadtest.plan.check import TOLERANCE, Finding, compare
 from loadtest.plan.measured import Measured
 from loadtest.plan.sizing import Load, Plan
 from runtime import logs, process
@@ -75,27 +75,28 @@ def _scratch(work: Callable[[Bench], Awaitable[T]]) -> T:
             folder.chmod(0o755)
             return await work(Bench(folder, quick=True, say=status.update))
 
-    return asyncio.run(run())
+    return uvloop.run(run())
 
 
 def _check(*, as_json: bool) -> int:
     found = _scratch(compare)
-    holds = all(one.holds for one in found)
     if as_json:
-        points = [{**asdict(one), "off": one.off, "holds": one.holds} for one in found]
-        click.echo(json.dumps({"points": points, "tolerance": TOLERANCE, "holds": holds}, indent=1))
+        points = [{**asdict(one), "off": one.off, "holds": one.holds} for one in found.points]
+        whole = {"points": points, "stolen": found.stolen, "tolerance": TOLERANCE, "holds": found.holds}
+        click.echo(json.dumps(whole, indent=1))
     else:
         _show_check(found, Console())
-    return 0 if holds else 1
+    return 0 if found.holds else 1
 
 
-def _show_check(found: Sequence[Compared], console: Console) -> None:
+def _show_check(found: Finding, console: Console) -> None:
     table = Table("load", "opens/s", "p50 ms", "seen", "p99 ms", "seen", "off", box=SIMPLE, header_style="bold")
-    for one in found:
+    for one in found.points:
         off = f"[{'green' if one.holds else 'red'}]{one.off:+.0%}[/]"
         figures = (one.predicted_p50_ms, one.seen_p50_ms, one.predicted_p99_ms, one.seen_p99_ms)
         table.add_row(f"{one.part:.0%}", f"{one.rate:,.0f}", *(f"{figure:.1f}" for figure in figures), off)
     console.print(table)
+    console.print(f"The host took {found.stolen:.0%} of the cores meanwhile.")
 
 
 def _show(load: Load, seen: Measured, made: Plan, console: Console) -> None:

@@ -10,11 +10,20 @@ import msgspec
 from envelope.errors import Refused
 from loadtest.bench import commits, cpu, memory, payouts
 from loadtest.bench.figures import Bench, Figures
-from loadtest.plan.queue import Service
+from loadtest.plan.queue import Service, Stalls
 
 COMMIT_S = 8.0
 CPU_ENVELOPES, CPU_S = 1_000, 3
 WEIGHED = 5_000
+_OF_COMMIT = (
+    "fixed_ms",
+    "per_row_us",
+    "most",
+    "spreads",
+    "stalls_per_second",
+    "stalls_ms",
+    "opens_per_second",
+)
 NEEDED = ("commit", "cpu", "memory", "payouts")
 
 
@@ -26,6 +35,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     per_row_us: float
     most: int
     spreads: list[tuple[int, list[float]]]
+    stalls_per_second: float
+    stalls_ms: list[float]
     opens_per_second: float
     gateway_us: float
     setnode_us: float
@@ -42,7 +53,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def service(self) -> Service:
         """The model of a SET's commits."""
-        return Service(self.fixed_ms / 1e3, self.per_row_us / 1e6, self.most, self.spreads)
+        stalls = Stalls(self.stalls_per_second, [one / 1e3 for one in self.stalls_ms])
+        return Service(self.fixed_ms / 1e3, self.per_row_us / 1e6, self.most, self.spreads, stalls)
 
     @property
     def set_capacity(self) -> float:
@@ -87,7 +99,7 @@ def _of(sections: Figures, cores: int) -> Measured:
     commit, per_open, weights = sections["commit"], sections["cpu"]["us_per_open"], sections["memory"]["bytes"]
     return Measured(
         cores=cores,
-        **{name: commit[name] for name in ("fixed_ms", "per_row_us", "most", "spreads", "opens_per_second")},
+        **{name: commit[name] for name in _OF_COMMIT},
         gateway_us=per_open["gateway"],
         setnode_us=per_open["setnode"],
         postgres_us=per_open["Postgres of the SET"],

@@ -1,11 +1,12 @@
 """Group commit as a queue: how long an open waits at a given rate.
 
 A SET serves in batches. Opens that arrive while a transaction runs wait for its end and go into the next one together,
-up to `most`; a batch of n takes S(n) = fixed + per_row * n, times a factor that varies (disk, scheduler), more for
-small batches than for large ones: it is drawn from what was measured at batches of like size. That is a bulk-service
+up to `most`; a batch of n takes S(n) = fixed + per_row * n, times a factor that varies, drawn from what was measured at
+batches of like size, and longer by the stalls that fall into it. A stall is the disk or the host looking away: it comes
+with time and not with batches, so a batch of 10 ms meets ten times as many as one of 1 ms. That is a bulk-service
 queue, M/G^[1,most]/1 with a service time that depends on the size of the batch: Bailey, "On queueing processes with
 bulk service" (J. R. Statist. Soc. B 16, 1954); Neuts, "A general class of bulk queues with Poisson input" (Ann. Math.
-Statist. 38, 1967), whose embedded Markov chain, the queue at the ends of service, is solved here.
+Statist. 38, 1967), whose embedded Markov chain, the queue at the ends of service, is walked here.
 
 Derivation. Let q be the number waiting when a service ends. It takes n = min(q, most); where q = 0 the server waits
 for the next arrival and takes it alone, n = 1. During S(n) a Poisson number arrives: q' = q - n + Poisson(rate *
@@ -18,26 +19,59 @@ p99 = 1.99 T. The server is saturated at `most` / S(most); a utilisation of 50 %
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from envelope.errors import Refused
 
-OPENS, BATCHES, MOST_OPENS = 40_000, 6_000, 1_500_000
+OPENS, BATCHES, MOST_OPENS = 40_000, 6_000, 800_000
 """A prediction rests on so many opens in so many batches: slow batches are rare, and all opens in one meet the same."""
+STALLS = 200
+"""And on so many stalls, which are rarer still and make the p99."""
 WARM_UP = 2_000
 SPREAD_LEAST = 150
-"""A spread rests on so many batches of like size: a scheduler that looks away for milliseconds makes a batch of one ten
-times as long, and one of a thousand hardly longer, so that one spread for all would be wrong for each."""
+"""A spread rests on so many batches of like size: the scheduler makes small ones vary more than large ones."""
+STALL_S = 0.003
+"""A batch that takes twice as long as others of its size, and by this much longer, met a stall; less is variation."""
+SHORT_S = 2 * STALL_S
+"""Only batches that usually take no longer show their stalls: of the others the factors hold all that happens."""
 QUANTILES = (0.5, 0.9, 0.99)
 
 Spread = tuple[int, Sequence[float]]
 """From so many rows on, until the next one's: factors, equally likely."""
 
+Arrival = tuple[float, float]
+"""When an open reaches the server, and the instant from which its latency counts; in the order of the first."""
+
+
+@dataclass(frozen=True)
+class Stalls:
+    """Stalls come at random, `per_s` in a second of service, each one of `lengths_s`, equally likely."""
+
+    per_s: float
+    lengths_s: Sequence[float]
+
+    @property
+    def part(self) -> float:
+        """How much longer service is with them, as a part of itself."""
+        return self.per_s * sum(self.lengths_s) / max(1, len(self.lengths_s))
+
+    def within(self, seconds: float, dice: random.Random) -> Iterator[float]:
+        """Draw those that fall into a service of `seconds`."""
+        if not self.lengths_s or self.per_s <= 0:
+            return
+        left = seconds - dice.expovariate(self.per_s)
+        while left > 0:
+            yield dice.choice(self.lengths_s)
+            left -= dice.expovariate(self.per_s)
+
+
+NO_STALLS = Stalls(0.0, ())
+
 
 @dataclass(frozen=True)
 class Service:
-    """What a batch of n costs: `fixed_s + per_row_s * n`, times a factor that is drawn from those of its size.
+    """What a batch of n costs: `fixed_s + per_row_s * n`, times a factor drawn from those of its size, and `stalls`.
 
     The first of `spreads` begins at one row; all factors together have the mean 1.
     """
@@ -46,20 +80,40 @@ class Service:
     per_row_s: float
     most: int
     spreads: Sequence[Spread] = ((1, (1.0,)),)
+    stalls: Stalls = NO_STALLS
 
     def mean_s(self, rows: int) -> float:
-        """Return how long a batch of `rows` takes on average."""
+        """Return how long a batch of `rows` takes on average, stalls apart."""
         return self.fixed_s + self.per_row_s * rows
 
     def factors(self, rows: int) -> Sequence[float]:
         """Return the factors for a batch of `rows`."""
         return next(factors for least, factors in reversed(self.spreads) if least <= max(1, rows))
 
+    def draw(self, rows: int, dice: random.Random) -> tuple[float, int]:
+        """Draw how long a batch of `rows` takes this time, in seconds, and how many stalls are in it."""
+        length = self.mean_s(rows) * dice.choice(self.factors(rows))
+        stalls = list(self.stalls.within(length, dice)) if self._short(rows) else ()
+        return length + sum(stalls), len(stalls)
+
     @property
     def capacity(self) -> float:
         """Opens a second at which the queue begins to grow without end."""
         factors = self.factors(self.most)
-        return self.most / (self.mean_s(self.most) * sum(factors) / len(factors))
+        length = self.mean_s(self.most) * sum(factors) / len(factors)
+        return self.most / (length * (1 + self.stalls.part) if self._short(self.most) else length)
+
+    def _short(self, rows: int) -> bool:
+        return self.mean_s(rows) <= SHORT_S
+
+
+@dataclass(frozen=True)
+class Served:
+    """One batch: how long it took, the stalls in it, and the latency of each open that it answered."""
+
+    seconds: float
+    stalls: int
+    latencies_s: list[float]
 
 
 @dataclass(frozen=True)
@@ -83,37 +137,58 @@ def fluid(service: Service, rate: float) -> tuple[float, float]:
     return rows, service.mean_s(1) if rows == 1.0 else cycle
 
 
-def predict(service: Service, rate: float, *, seed: int = 1) -> Latency:
-    """Predict the latency of opens that arrive at random, `rate` a second.
+def walk(service: Service, arrivals: Iterable[Arrival], dice: random.Random) -> Iterator[Served]:
+    """Serve `arrivals` until there are no more.
 
     The embedded chain is walked, not inverted, because its service times may have any shape that was measured; of each
-    service all opens that it answers are known with their instants of arrival. A seed makes it the same every time.
-    Raises Refused where the rate is at or above the capacity: nothing is steady there.
+    service all opens that it answers are known with their instants of arrival.
+    """
+    coming = iter(arrivals)
+    upcoming = next(coming, None)
+    waiting: list[Arrival] = []
+    now = 0.0
+    while waiting or upcoming:
+        if not waiting and upcoming:
+            now = max(now, upcoming[0])
+        while upcoming and upcoming[0] <= now:
+            waiting.append(upcoming)
+            upcoming = next(coming, None)
+        batch, waiting = waiting[: service.most], waiting[service.most :]
+        length, stalls = service.draw(len(batch), dice)
+        now += length
+        yield Served(length, stalls, [now - since for _, since in batch])
+
+
+def predict(service: Service, rate: float, *, seed: int = 1) -> Latency:
+    """Predict the latency of opens that arrive at random, `rate` a second, for ever.
+
+    A seed makes it the same every time. Raises Refused where the rate is at or above the capacity: nothing is steady
+    there.
     """
     _check(service, rate)
     dice = random.Random(seed)
-    waiting: list[float] = []
-    now, served, busy, rows = 0.0, 0, 0.0, 0
     seen: list[float] = []
-    upcoming = dice.expovariate(rate)
-    batches = 0
-    while len(seen) < OPENS or (batches < BATCHES and len(seen) < MOST_OPENS):
-        if not waiting:
-            now = upcoming
-            waiting.append(upcoming)
-            upcoming += dice.expovariate(rate)
-        batch, waiting = waiting[: service.most], waiting[service.most :]
-        length = service.mean_s(len(batch)) * dice.choice(service.factors(len(batch)))
-        now += length
-        while upcoming < now:
-            waiting.append(upcoming)
-            upcoming += dice.expovariate(rate)
-        served += len(batch)
-        if served > WARM_UP:
-            seen.extend(now - arrived for arrived in batch)
-            batches, busy, rows = batches + 1, busy + length, rows + len(batch)
+    warm = served = batches = stalls = 0
+    busy = 0.0
+    for one in walk(service, _poisson(rate, dice), dice):
+        served += len(one.latencies_s)
+        if served <= WARM_UP:
+            warm = served
+            continue
+        seen.extend(one.latencies_s)
+        batches, busy, stalls = batches + 1, busy + one.seconds, stalls + one.stalls
+        enough = batches >= BATCHES and (stalls >= STALLS or service.stalls.part <= 0)
+        if len(seen) >= OPENS and (enough or len(seen) >= MOST_OPENS):
+            break
     p50, p90, p99 = (quantile(seen, one) for one in QUANTILES)
-    return Latency(rate, rate / service.capacity, rows / batches, busy / batches, p50, p90, p99)
+    return Latency(rate, rate / service.capacity, (served - warm) / batches, busy / batches, p50, p90, p99)
+
+
+def _poisson(rate: float, dice: random.Random) -> Iterator[Arrival]:
+    now = 0.0
+    while True:
+        now += dice.expovariate(rate)
+        yield now, now
 
 
 def fit(batches: Sequence[tuple[int, float]], most: int) -> Service:
@@ -121,15 +196,19 @@ def fit(batches: Sequence[tuple[int, float]], most: int) -> Service:
 
     Least squares on the relative error of the medians of classes of like size, every class alike: one slow batch in
     a hundred moves the factors, where it belongs, and not the line, and a class does not count more because its
-    batches are small and many. Raises Refused where all batches are of one size.
+    batches are small and many. What a stalled batch has over the median of its class is a stall, and it counts as that
+    median otherwise, as far as batches are short enough to show it. Raises Refused where all batches are of one size.
     """
     classes: dict[int, list[tuple[int, float]]] = {}
     for rows, seconds in batches:
         classes.setdefault(int(math.log2(rows) * 2), []).append((rows, seconds))
-    points = [
-        (sum(rows for rows, _ in some) / len(some), quantile([seconds for _, seconds in some], 0.5))
-        for some in classes.values()
-    ]
+    medians = {number: quantile([seconds for _, seconds in some], 0.5) for number, some in classes.items()}
+    short = [number for number, usual in medians.items() if usual <= SHORT_S]
+    stalls = _stalls([(seconds, medians[number]) for number in short for _, seconds in classes[number]])
+    for number in short:
+        usual = medians[number]
+        classes[number] = [(rows, usual if _stalled(took, usual) else took) for rows, took in classes[number]]
+    points = [(sum(rows for rows, _ in some) / len(some), medians[number]) for number, some in classes.items()]
     if len(points) < 2:  # noqa: PLR2004 - a line
         raise Refused("too_few_batches", "the service time of a batch cannot be fitted: all batches were of one size")
     weights = [1 / seconds**2 for _, seconds in points]
@@ -145,7 +224,18 @@ def fit(batches: Sequence[tuple[int, float]], most: int) -> Service:
     }
     mean = sum(map(sum, ratios.values())) / len(batches)
     spreads = [(least, sorted(one / mean for one in some)) for least, some in _gathered(classes, ratios)]
-    return Service(fixed * mean, per_row * mean, most, spreads)
+    return Service(fixed * mean, per_row * mean, most, spreads, stalls)
+
+
+def _stalled(took: float, usual: float) -> bool:
+    return took - usual > max(STALL_S, usual)
+
+
+def _stalls(batches: Sequence[tuple[float, float]]) -> Stalls:
+    """Count the stalls in batches of (seconds, usual seconds)."""
+    lengths = sorted(took - usual for took, usual in batches if _stalled(took, usual))
+    served = sum(took for took, _ in batches) - sum(lengths)
+    return Stalls(len(lengths) / served, lengths) if lengths else NO_STALLS
 
 
 def _gathered(

@@ -16,7 +16,7 @@ def runs(*p99s):
         seen = Histogram()
         for _ in range(200):
             seen.record(ms)
-        found.append((Finding(200, 200, 0, 1.0, 200.0, 30.0), seen))
+        found.append(latency.Went(Finding(200, 200, 0, 1.0, 200.0, 30.0), seen, stolen=0.04))
     return found
 
 
@@ -49,6 +49,7 @@ def test_rows_and_plot(tmp_path):
     """Every load has its line, and the picture is the same every time; figures are JSON."""
     found = msgspec.json.decode(msgspec.json.encode(figures(5.0)))
     assert [row.what for row in latency.rows(found)][1] == "open loop at 25% (200 opens/s)"
+    assert [row.more for row in latency.rows(found)][1].endswith("; the host took 4% of the cores")
     (name,) = latency.plots(found, tmp_path)
     first = (tmp_path / name).read_bytes()
     latency.plots(found, tmp_path)

@@ -17,7 +17,8 @@ from setnode import service as setnode_service
 from setnode.limits import ENVELOPE_WEIGHT, LIVE_SHARES
 
 SEEN = Measured(
-    cores=2, fixed_ms=2.0, per_row_us=15.0, most=2_000, spreads=[(1, [1.0])], opens_per_second=50_000.0,
+    cores=2, fixed_ms=2.0, per_row_us=15.0, most=2_000, spreads=[(1, [1.0])],
+    stalls_per_second=2.0, stalls_ms=[5.0, 15.0], opens_per_second=50_000.0,
     gateway_us=50.0, setnode_us=20.0, postgres_us=20.0, wallet_us=20.0, credits_per_second=30_000.0,
     wal_per_claim=300.0,
     disk_per_claim=250.0, disk_per_envelope=500.0, envelope_bytes=1_000.0, share_bytes=100.0, request_bytes=250.0,
@@ -32,6 +33,15 @@ def test_one_set_may_be_lost() -> None:
     assert made.sets == 32
     assert made.opens_per_set_one_lost * (made.sets - 1) == pytest.approx(RECORD.peak)
     assert made.utilisation_one_lost <= RECORD.target
+
+
+def test_stalls_make_waiting_longer_and_nothing_else() -> None:
+    """The p99 of the plan counts the stalls that were measured."""
+    calm, stalled = plan(RECORD, msgspec_replace(SEEN, stalls_per_second=0.0)), plan(RECORD, SEEN)
+    assert calm.sets == stalled.sets
+    assert calm.p99_ms is not None
+    assert stalled.p99_ms is not None
+    assert stalled.p99_ms > 1.5 * calm.p99_ms
 
 
 def test_the_cores_bound_a_set_where_commits_do_not() -> None:
@@ -106,7 +116,8 @@ def test_what_is_no_load_is_refused(wrong: dict[str, float]) -> None:
 def bench_file(folder: Path) -> Path:
     path = folder / "out.json"
     commit = {
-        "fixed_ms": 2.0, "per_row_us": 15.0, "most": 2_000, "spreads": [(1, [1.0])], "opens_per_second": 50_000.0,
+        "fixed_ms": 2.0, "per_row_us": 15.0, "most": 2_000, "spreads": [(1, [1.0])],
+        "stalls_per_second": 2.0, "stalls_ms": [5.0, 15.0], "opens_per_second": 50_000.0,
         "wal_bytes_per_claim": 300.0, "disk_bytes_per_claim": 250.0, "disk_bytes_per_envelope": 500.0,
     }  # fmt: skip
     cpu = dict.fromkeys(
