@@ -14,7 +14,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -23,7 +23,7 @@ from pymemcache.client.base import Client
 
 from envelope.errors import Unavailable
 from runtime import logs, metrics
-from setnode.limits import ADMISSION_WAIT_S
+from setnode.limits import ADMISSION_WAIT_S, LONG_TURN_S, TURN_S
 
 TIMEOUT_S = 0.2
 """memcached answers in 0.1 ms; after this long it is away."""
@@ -58,6 +58,37 @@ class Lease:
 
     token: str
     hot: set[int] = field(default_factory=set)
+
+
+class Turn:
+    """How long an entry serves one transaction after the other.
+
+    It ends after TURN_S where somebody may be waiting at the cap, and after LONG_TURN_S anyhow. Whether there is room
+    is asked beside the transactions, half a turn ahead: a turn that goes on costs no transaction a wait.
+    """
+
+    def __init__(self, has_room: Callable[[], asyncio.Future[bool]], now: float) -> None:
+        self._has_room = has_room
+        self._end = now + LONG_TURN_S
+        self._answer: asyncio.Future[bool] | None = None
+        self._begin(now)
+
+    def over(self, now: float) -> bool:
+        """Say whether the entry must be given back; asked between two transactions, with the loop's time."""
+        if now < self._ask_at:
+            return False
+        if self._answer is None:
+            self._answer = self._has_room()
+        if now < self._over_at:
+            return False
+        if now >= self._end or not self._answer.done() or not self._answer.result():
+            return True
+        self._begin(now)
+        return False
+
+    def _begin(self, now: float) -> None:
+        self._ask_at, self._over_at = now + TURN_S / 2, now + TURN_S
+        self._answer = None
 
 
 class Admission:
@@ -103,6 +134,10 @@ class Admission:
                 _refused.labels("envelope").inc()
         return full
 
+    def turn(self) -> Turn:
+        """Begin a turn under an entry just taken."""
+        return Turn(self._has_room, asyncio.get_running_loop().time())
+
     def leave(self, lease: Lease) -> None:
         """Give the entries back; returns at once, the removal runs behind."""
         self._local.release()
@@ -126,6 +161,14 @@ class Admission:
                 return False
             await asyncio.sleep(random.uniform(0.001, 0.005))  # noqa: S311 - jitter, no secret
 
+    def _has_room(self) -> asyncio.Future[bool]:
+        loop = asyncio.get_running_loop()
+        if self._local.locked():
+            room: asyncio.Future[bool] = loop.create_future()
+            room.set_result(False)
+            return room
+        return loop.run_in_executor(self._threads, self._look)
+
     def _hot_key(self, envelope_id: int) -> str:
         return f"{self._key}:{envelope_id}"
 
@@ -148,6 +191,17 @@ class Admission:
             self._lost(error)
             return True
         return False
+
+    def _look(self) -> bool:
+        """Say whether the SET has room for one more; when memcached is away whoever asks must enter anew."""
+        if time.monotonic() < self._away_until:
+            return False
+        try:
+            leases, _ = _read(self._client(), self._key)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._lost(error)
+            return False
+        return len(leases) < self._config.cap
 
     def _remove(self, key: str, token: str) -> None:
         """Remove a lease by CAS; what cannot be removed expires by itself."""

@@ -7,30 +7,76 @@ is bounded; a bundle that finds no room is let go, and read back from its row in
 import asyncio
 import random
 from collections import OrderedDict, deque
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
 
 from runtime import metrics
+from setnode.batch import Row
 from setnode.limits import PAY_BATCH, PAY_LATER, PAY_UNANSWERED
+from wire.messages import PayKind
+from wire.orders import payout_order
 from wire.wallet import Order
 
 ORDER_PAUSE_S = 60.0
 """Longest pause between two tries of an order that the wallet could not answer for."""
 
+_CLAIM, _REFUND = PayKind.CLAIM, PayKind.REFUND
+
 _orders = metrics.gauge("hongbao_payout_orders_unanswered", "Orders in memory that the wallet could not answer for")
 _later = metrics.gauge("hongbao_payout_batches_put_off", "Batches with such orders, left in Postgres until their time")
 
 
-@dataclass
 class Bundle:
-    """The orders of one committed batch and what has become of them."""
+    """The orders of one committed batch and what has become of them.
 
-    batch_id: int
-    orders: list[Order]
-    seqs: list[int]
-    since: float
-    attempts: int = 0
-    stuck: list[tuple[int, int, str]] = field(default_factory=list)
+    It takes the batch's rows as they are: the orders are made when somebody asks for them. At the commit a hundred
+    callers wait for their answer, and a payout can wait.
+    """
+
+    __slots__ = ("_orders", "_receivers", "_rows", "_seqs", "attempts", "batch_id", "since", "stuck")
+
+    def __init__(self, batch_id: int, rows: Sequence[Row], receivers: Sequence[str], since: float) -> None:
+        self.batch_id = batch_id
+        self.since = since
+        self.attempts = 0
+        self.stuck: list[tuple[int, int, str]] = []
+        self._rows = rows
+        self._receivers = receivers
+        self._orders: list[Order] | None = None
+        self._seqs: list[int] = []
+
+    def __len__(self) -> int:
+        """Orders that are not final."""
+        return len(self._rows if self._orders is None else self._orders)
+
+    @property
+    def fen(self) -> int:
+        """What they come to."""
+        if self._orders is None:
+            return sum(row[-1] for row in self._rows)
+        return sum(order.amount_fen for order in self._orders)
+
+    @property
+    def orders(self) -> list[Order]:
+        """The orders that are not final."""
+        if self._orders is None:
+            self._orders = [_order(row, receiver) for row, receiver in zip(self._rows, self._receivers, strict=True)]
+            self._seqs = [row[1] for row in self._rows]
+            self._rows = self._receivers = ()
+        return self._orders
+
+    def lines(self) -> list[tuple[Order, int]]:
+        """Return each order that is not final with the seq of its claim."""
+        return list(zip(self.orders, self._seqs, strict=True))
+
+    def keep(self, lines: Iterable[tuple[Order, int]]) -> None:
+        """Go on with these of them."""
+        kept = list(lines)
+        self._orders, self._seqs = [order for order, _ in kept], [seq for _, seq in kept]
+
+
+def _order(row: Row, receiver: str) -> Order:
+    envelope_id, seq, _, _, user, fen = row
+    return Order(payout_order(envelope_id, seq), _CLAIM if user else _REFUND, receiver, fen, envelope_id)
 
 
 class Line:
@@ -49,22 +95,22 @@ class Line:
     def put(self, bundle: Bundle) -> None:
         """Line up."""
         self._queue.append(bundle)
-        self._orders += len(bundle.orders)
+        self._orders += len(bundle)
         self.wanted.set()
 
     def put_back(self, bundles: Sequence[Bundle]) -> None:
         """Return to the head of the line what was taken and could not be tried."""
         self._queue.extendleft(reversed(bundles))
-        self._orders += sum(len(bundle.orders) for bundle in bundles)
+        self._orders += sum(len(bundle) for bundle in bundles)
         self.wanted.set()
 
     def take(self) -> list[Bundle]:
         """Take as many as fit into one call to the wallet."""
         taken: list[Bundle] = []
         size = 0
-        while self._queue and (not taken or size + len(self._queue[0].orders) <= PAY_BATCH):
+        while self._queue and (not taken or size + len(self._queue[0]) <= PAY_BATCH):
             taken.append(self._queue.popleft())
-            size += len(taken[-1].orders)
+            size += len(taken[-1])
         self._orders -= size
         if not self._queue:
             self.wanted.clear()
@@ -93,7 +139,7 @@ class Unanswered(Line):
         most_s = min(ORDER_PAUSE_S, 0.1 * 2 ** min(bundle.attempts, 12))
         pause_s = random.uniform(most_s / 2, most_s)  # noqa: S311 - no secret
         self.forget(bundle)
-        if self.orders + len(bundle.orders) > PAY_UNANSWERED or self._others_wait(loop.time()):
+        if self.orders + len(bundle) > PAY_UNANSWERED or self._others_wait(loop.time()):
             if len(self._put_off) >= PAY_LATER:
                 # It is found again like any other; only how often it was tried is not known any more.
                 self._put_off.popitem(last=False)
@@ -135,8 +181,8 @@ class Unanswered(Line):
         return oldest is not None and oldest[0] <= now
 
     def _hold(self, bundle: Bundle) -> None:
-        self._sizes[bundle.batch_id] = len(bundle.orders)
-        self.orders += len(bundle.orders)
+        self._sizes[bundle.batch_id] = len(bundle)
+        self.orders += len(bundle)
         self._gauge()
 
     def _gauge(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from envelope.errors import HongbaoError, InvariantBroken, Unavailable
 from runtime import logs, metrics, postgres
 from setnode.admission import Admission, Lease
-from setnode.limits import COMMIT_PATIENCE_S, GRACE_S, TURN_S
+from setnode.limits import COMMIT_PATIENCE_S, GRACE_S
 
 FAILED_PAUSE_S = 0.5
 """Longest pause of a worker whose transactions fail."""
@@ -118,18 +118,17 @@ class Committer(Generic[Batch]):
     async def _drain(self, session: postgres.Session, lease: Lease) -> bool:
         """Write one batch after the other under one entry, while there is more and the turn is not over.
 
-        The entry stands for one transaction at a time, so the cap holds; a turn is short against the time that
-        other servers wait at the cap, so nobody starves. Returns whether all of them went in.
+        The entry stands for one transaction at a time, so the cap holds; where others may wait at the cap a turn is
+        short against the time that they do, so nobody starves. Returns whether all of them went in.
         """
-        loop = asyncio.get_running_loop()
-        over = loop.time() + TURN_S
+        loop, turn = asyncio.get_running_loop(), self._admission.turn()
         while True:
             hot = [envelope_id for envelope_id in self._lane.hot() if envelope_id not in lease.hot]
             full = await self._admission.enter_hot(hot, lease) if hot else set()
             batch = self._lane.gather(full)
             if batch is not None and not await self._commit(session, batch):
                 return False
-            if self._leaving or loop.time() >= over or not await self._more_soon():
+            if self._leaving or turn.over(loop.time()) or not await self._more_soon():
                 return True
 
     async def _more_soon(self) -> bool:

@@ -16,7 +16,7 @@ from envelope.errors import HongbaoError, Refused
 from runtime import logs, metrics, postgres
 from runtime.clock import Clock
 from setnode import queries
-from setnode.batch import ClaimBatch
+from setnode.batch import ClaimBatch, Row
 from setnode.bundles import Bundle, Line, Unanswered
 from setnode.limits import (
     ADOPT_AFTER_S,
@@ -27,8 +27,7 @@ from setnode.limits import (
     SERVICE_PATIENCE_S,
 )
 from setnode.parts import parts_of
-from wire.messages import Pay, PayKind
-from wire.orders import payout_order
+from wire.messages import Pay
 from wire.wallet import Order, WalletClient
 
 _PICK = queries.read("pick_payouts")
@@ -94,14 +93,11 @@ class Payouts:
         if self._room <= 0:
             self._overflow = True
             return
-        orders, seqs = [], []
-        claim_kind, refund = PayKind.CLAIM, PayKind.REFUND
-        for (envelope_id, seq, _, _, user, fen), receiver in zip(batch.claims, batch.receivers, strict=True):
-            if envelope_id not in refused:
-                kind = claim_kind if user else refund
-                orders.append(Order(payout_order(envelope_id, seq), kind, receiver, fen, envelope_id))
-                seqs.append(seq)
-        bundle = Bundle(batch_id, orders, seqs, time.monotonic())
+        rows, receivers = batch.claims, batch.receivers
+        if refused:
+            written = [one for one in zip(rows, receivers, strict=True) if one[0][0] not in refused]
+            rows, receivers = [row for row, _ in written], [receiver for _, receiver in written]
+        bundle = Bundle(batch_id, rows, receivers, time.monotonic())
         self._hold(bundle)
         self._new.put(bundle)
 
@@ -134,13 +130,13 @@ class Payouts:
         except BaseException:
             self._overflow = True
             raise
-        bundles: dict[int, Bundle] = {}
+        left: dict[int, tuple[list[Row], list[str]]] = {}
         for batch_id, row in rows:
-            bundle = bundles.setdefault(batch_id, Bundle(batch_id, [], [], time.monotonic()))
-            kind = PayKind.CLAIM if row["user_id"] else PayKind.REFUND
-            order_no = payout_order(row["envelope_id"], row["seq"])
-            bundle.orders.append(Order(order_no, kind, row["receiver"], row["amount_fen"], row["envelope_id"]))
-            bundle.seqs.append(row["seq"])
+            claims, receivers = left.setdefault(batch_id, ([], []))
+            claims.append((row["envelope_id"], row["seq"], 0, "", row["user_id"], row["amount_fen"]))
+            receivers.append(row["receiver"])
+        since = time.monotonic()
+        bundles = {batch_id: Bundle(batch_id, *found, since) for batch_id, found in left.items()}
         self._overflow |= picked >= limit
         taken = {batch_id: bundle for batch_id, bundle in bundles.items() if batch_id not in self._held}
         for batch_id, bundle in taken.items():
@@ -153,7 +149,7 @@ class Payouts:
 
     def _hold(self, bundle: Bundle) -> None:
         self._held.add(bundle.batch_id)
-        self.unpaid_fen += sum(order.amount_fen for order in bundle.orders)
+        self.unpaid_fen += bundle.fen
 
     async def _work(self, line: Line) -> None:
         failures, paid_at = 0, 0.0
@@ -190,7 +186,7 @@ class Payouts:
             return False
         at = 0
         for bundle in bundles:
-            size = len(bundle.orders)
+            size = len(bundle)
             self._judge(bundle, results[at : at + size])
             at += size
         return True
@@ -202,10 +198,10 @@ class Payouts:
             if all(holds(order.envelope_id) for order in bundle.orders):
                 left.append(bundle)
                 continue
-            kept = [one for one in zip(bundle.orders, bundle.seqs, strict=True) if holds(one[0].envelope_id)]
-            self.unpaid_fen -= sum(one.amount_fen for one in bundle.orders if not holds(one.envelope_id))
-            bundle.orders, bundle.seqs = [order for order, _ in kept], [seq for _, seq in kept]
-            if kept:
+            before = bundle.fen
+            bundle.keep(line for line in bundle.lines() if holds(line[0].envelope_id))
+            self.unpaid_fen -= before - bundle.fen
+            if len(bundle):
                 left.append(bundle)
             else:
                 self._end(bundle)
@@ -220,14 +216,14 @@ class Payouts:
         """Find the bundle that the wallet cannot even read; its orders go the way of those it has no answer for."""
         if len(bundles) > 1:
             return all([await self._pay([bundle], line) for bundle in bundles])
-        self._judge(bundles[0], [(Pay.UNKNOWN, refusal.detail)] * len(bundles[0].orders))
+        self._judge(bundles[0], [(Pay.UNKNOWN, refusal.detail)] * len(bundles[0]))
         return True
 
     def _judge(self, bundle: Bundle, results: Sequence[tuple[Pay, str | None]]) -> None:
         """Keep of a bundle what is not final, for a later try under the same order numbers."""
         left: list[tuple[Order, int]] = []
         paid = 0
-        for order, seq, (status, reason) in zip(bundle.orders, bundle.seqs, results, strict=True):
+        for (order, seq), (status, reason) in zip(bundle.lines(), results, strict=True):
             given_up = status is Pay.UNKNOWN and bundle.attempts >= PAY_ATTEMPTS
             if status is Pay.PAID:
                 paid += 1
@@ -244,13 +240,12 @@ class Payouts:
         if not left:
             self._end(bundle)
             return
-        bundle.orders = [order for order, _ in left]
-        bundle.seqs = [seq for _, seq in left]
+        bundle.keep(left)
         bundle.attempts += 1
         _paid.labels("unknown").inc(len(left))
         if not self._unanswered.keep(bundle):
             self._held.discard(bundle.batch_id)
-            self.unpaid_fen -= sum(order.amount_fen for order in bundle.orders)
+            self.unpaid_fen -= bundle.fen
 
     async def _finish(self) -> None:
         """Delete the rows of all finished bundles, and write down what is stuck, in one transaction."""

@@ -14,8 +14,10 @@ import pytest_asyncio
 
 from cluster.memcached import Memcached, MemcachedSpec
 from envelope.errors import Unavailable
+from runtime.postgres import Session
 from setnode import admission as module
 from setnode.admission import Admission, AdmissionConfig
+from setnode.committer import Committer
 from tests.integration.set_fixtures import Town, common_town, living_town, module_databases, prove, shared_town
 
 __all__ = ["common_town", "module_databases", "shared_town"]
@@ -111,6 +113,84 @@ async def test_a_hot_envelope_has_a_cap_of_its_own(memcached: str) -> None:
             while await two.enter_hot([8], second):
                 await asyncio.sleep(0.005)
         two.leave(second)
+
+
+async def test_room_is_what_the_cap_leaves(server: Memcached, monkeypatch) -> None:
+    """A turn goes on while one more would get in: not at the cap, not without a local entry, not without memcached."""
+    with Gate(server.address, cap=2, local_cap=2) as (one, two):
+        assert await one._has_room()
+        first = await one.enter()
+        assert await one._has_room()
+        second = await two.enter()
+        assert not await one._has_room()
+        two.leave(second)
+        async with asyncio.timeout(5):
+            while not await one._has_room():
+                await asyncio.sleep(0.005)
+        await one._local.acquire()
+        assert not await one._has_room()
+        one._local.release()
+        server.kill()
+        await server.wait()
+        before = away()
+        assert not await one._has_room()
+        assert not await one._has_room()
+        assert away() == before + 1, "asked once, then left alone"
+        one.leave(first)
+
+
+class Ceaseless:
+    """A lane that always has one more transaction, of some milliseconds."""
+
+    def __init__(self) -> None:
+        self.wanted, self.crowded = asyncio.Event(), asyncio.Event()
+        self.wanted.set()
+
+    def hot(self) -> list[int]:
+        return []
+
+    def gather(self, skip: set[int]) -> list[int]:
+        return [1]
+
+    async def write(self, connection, batch: list[int]) -> None:
+        await connection.execute("SELECT pg_sleep(0.005)")
+
+    def done(self, batch: list[int], result: None) -> None:
+        pass
+
+    def lost(self, batch: list[int], error: Exception) -> None:
+        raise error
+
+    def refuse(self, error: Unavailable) -> None:
+        raise AssertionError(error)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(("others", "least", "most"), [(0, 1, 8), (1, 9, 40)])
+async def test_a_committer_keeps_its_entry_while_nobody_can_be_waiting(
+    common_town: Town, memcached: str, monkeypatch, others: int, least: int, most: int
+) -> None:
+    """In a second: a few long turns with room, one every 50 ms at the cap."""
+    entered = []
+    with Gate(memcached, cap=2) as (one, two):
+        leases = [await two.enter() for _ in range(others)]
+        enter = one.enter
+
+        async def counted():
+            entered.append(1)
+            return await enter()
+
+        monkeypatch.setattr(one, "enter", counted)
+        session = Session(common_town.nodes[0].settings.postgres_dsn)
+        running = asyncio.ensure_future(Committer(Ceaseless(), [session], one).run())
+        await asyncio.sleep(1)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await session.close()
+        for lease in leases:
+            two.leave(lease)
+    assert least <= len(entered) <= most
 
 
 async def test_the_local_cap_holds_while_memcached_hangs(server: Memcached) -> None:
