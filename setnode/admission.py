@@ -14,7 +14,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -23,7 +23,7 @@ from pymemcache.client.base import Client
 
 from envelope.errors import Unavailable
 from runtime import logs, metrics
-from setnode.limits import ADMISSION_WAIT_S, LONG_TURN_S, TURN_S
+from setnode.limits import ADMISSION_WAIT_S, TURN_S
 
 TIMEOUT_S = 0.2
 """memcached answers in 0.1 ms; after this long it is away."""
@@ -31,6 +31,10 @@ CAS_TRIES = 20
 AWAY_S = 1.0
 """After a failure memcached is left alone for this long, so that its absence does not slow every commit."""
 THREADS = 3
+WANTED_S = 1
+"""How long a mark at a hot envelope stands that another server wants it."""
+YIELD_S = 0.05
+"""How long the holder then stays away from it: the other looks every 20 ms (`claims.FULL_PAUSE_S`)."""
 
 Held = tuple[str, int]
 """Token and the instant (ms since the epoch) at which it ends by itself."""
@@ -63,13 +67,13 @@ class Lease:
 class Turn:
     """How long an entry serves one transaction after the other.
 
-    It ends after TURN_S where somebody may be waiting at the cap, and after LONG_TURN_S anyhow. Whether there is room
-    is asked beside the transactions, half a turn ahead: a turn that goes on costs no transaction a wait.
+    It ends after TURN_S where somebody may be waiting, and after `most_s` anyhow. Whether there is room is asked beside
+    the transactions, half a turn ahead: a turn that goes on costs no transaction a wait.
     """
 
-    def __init__(self, has_room: Callable[[], asyncio.Future[bool]], now: float) -> None:
+    def __init__(self, has_room: Callable[[], asyncio.Future[bool]], now: float, most_s: float) -> None:
         self._has_room = has_room
-        self._end = now + LONG_TURN_S
+        self._end = now + most_s
         self._answer: asyncio.Future[bool] | None = None
         self._begin(now)
 
@@ -77,11 +81,13 @@ class Turn:
         """Say whether the entry must be given back; asked between two transactions, with the loop's time."""
         if now < self._ask_at:
             return False
+        if now >= self._end:
+            return True
         if self._answer is None:
             self._answer = self._has_room()
         if now < self._over_at:
             return False
-        if now >= self._end or not self._answer.done() or not self._answer.result():
+        if not self._answer.done() or not self._answer.result():
             return True
         self._begin(now)
         return False
@@ -106,6 +112,8 @@ class Admission:
         self._tokens = (f"{os.getpid():x}.{time.time_ns():x}.{number}" for number in itertools.count())
         self._away_until = 0.0
         self._losses = 0
+        self._marked: set[int] = set()
+        self._yielded: dict[int, float] = {}
 
     async def enter(self) -> Lease:
         """Take an entry for one transaction at a time; raises Unavailable(`busy`) after a bounded wait."""
@@ -125,18 +133,26 @@ class Admission:
 
     async def enter_hot(self, envelope_ids: Iterable[int], lease: Lease) -> set[int]:
         """Take an entry of each hot envelope under the same lease; returns those that are at their cap."""
-        full = set()
+        now, full = asyncio.get_running_loop().time(), set()
         for envelope_id in envelope_ids:
-            if await self._take(self._hot_key(envelope_id), lease.token, self._config.envelope_cap, 0.0):
+            key = self._hot_key(envelope_id)
+            if self._yielded.get(envelope_id, 0.0) > now:
+                full.add(envelope_id)
+            elif await self._take(key, lease.token, self._config.envelope_cap, 0.0):
                 lease.hot.add(envelope_id)
+                if envelope_id in self._marked:
+                    self._marked.discard(envelope_id)
+                    self._threads.submit(self._mark, key, wanted=False)
             else:
                 full.add(envelope_id)
+                self._marked.add(envelope_id)
+                self._threads.submit(self._mark, key, wanted=True)
                 _refused.labels("envelope").inc()
         return full
 
-    def turn(self) -> Turn:
-        """Begin a turn under an entry just taken."""
-        return Turn(self._has_room, asyncio.get_running_loop().time())
+    def turn(self, lease: Lease, most_s: float) -> Turn:
+        """Begin a turn of at most `most_s` under an entry just taken."""
+        return Turn(lambda: self._has_room(lease), asyncio.get_running_loop().time(), most_s)
 
     def leave(self, lease: Lease) -> None:
         """Give the entries back; returns at once, the removal runs behind."""
@@ -161,16 +177,28 @@ class Admission:
                 return False
             await asyncio.sleep(random.uniform(0.001, 0.005))  # noqa: S311 - jitter, no secret
 
-    def _has_room(self) -> asyncio.Future[bool]:
-        loop = asyncio.get_running_loop()
+    def _has_room(self, lease: Lease) -> asyncio.Future[bool]:
         if self._local.locked():
-            room: asyncio.Future[bool] = loop.create_future()
-            room.set_result(False)
-            return room
-        return loop.run_in_executor(self._threads, self._look)
+            full: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+            full.set_result(False)
+            return full
+        return asyncio.ensure_future(self._look_around(lease))
+
+    async def _look_around(self, lease: Lease) -> bool:
+        """Say whether nobody waits for an entry; a hot envelope that is waited for is left to others for a moment."""
+        loop, hot = asyncio.get_running_loop(), list(lease.hot)
+        room, wanted = await loop.run_in_executor(self._threads, self._look, lease.token, hot)
+        now = loop.time()
+        for envelope_id in [one for one, until in self._yielded.items() if until <= now]:
+            del self._yielded[envelope_id]
+        self._yielded.update(dict.fromkeys(wanted, now + TURN_S + YIELD_S))
+        return room and not wanted
 
     def _hot_key(self, envelope_id: int) -> str:
         return f"{self._key}:{envelope_id}"
+
+    def _wanted_key(self, hot_key: str) -> str:
+        return f"{hot_key}:wanted"
 
     def _append(self, key: str, token: str, cap: int) -> bool:
         """Append a lease by CAS; True when inside, also when memcached is away (the local cap holds)."""
@@ -192,16 +220,34 @@ class Admission:
             return True
         return False
 
-    def _look(self) -> bool:
-        """Say whether the SET has room for one more; when memcached is away whoever asks must enter anew."""
+    def _look(self, token: str, hot: Sequence[int]) -> tuple[bool, list[int]]:
+        """Return whether the SET has room for one more, and which of `hot` another server wants.
+
+        An entry that memcached does not know of, or cannot be asked about, has no room: its holder must enter anew.
+        """
         if time.monotonic() < self._away_until:
-            return False
+            return False, []
         try:
-            leases, _ = _read(self._client(), self._key)
+            client = self._client()
+            leases, _ = _read(client, self._key)
+            keys = {self._wanted_key(self._hot_key(one)): one for one in hot}
+            wanted = [keys[key] for key in client.get_many(list(keys))] if keys else []
         except Exception as error:  # noqa: BLE001 - as above
             self._lost(error)
-            return False
-        return len(leases) < self._config.cap
+            return False, []
+        return len(leases) < self._config.cap and token in {one for one, _ in leases}, wanted
+
+    def _mark(self, key: str, *, wanted: bool) -> None:
+        """Let whoever holds this hot envelope know that it is wanted here, or not any more."""
+        if time.monotonic() < self._away_until:
+            return
+        try:
+            if wanted:
+                self._client().set(self._wanted_key(key), b"1", expire=WANTED_S)
+            else:
+                self._client().delete(self._wanted_key(key))
+        except Exception as error:  # noqa: BLE001 - as above; a mark ends by itself
+            self._lost(error)
 
     def _remove(self, key: str, token: str) -> None:
         """Remove a lease by CAS; what cannot be removed expires by itself."""

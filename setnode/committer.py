@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from envelope.errors import HongbaoError, InvariantBroken, Unavailable
 from runtime import logs, metrics, postgres
 from setnode.admission import Admission, Lease
-from setnode.limits import COMMIT_PATIENCE_S, GRACE_S
+from setnode.limits import COMMIT_PATIENCE_S, GRACE_S, LONG_TURN_S, TURN_S
 
 FAILED_PAUSE_S = 0.5
 """Longest pause of a worker whose transactions fail."""
@@ -78,8 +78,8 @@ class Committer(Generic[Batch]):
         for session in self._sessions:
             # The first connection takes whatever there is, the others only what it cannot keep up with: at
             # moderate load one batch of twice the size costs less than two.
-            signal = self._lane.crowded if workers else self._lane.wanted
-            workers[asyncio.ensure_future(self._work(session, signal))] = session
+            signal, most_s = (self._lane.crowded, TURN_S) if workers else (self._lane.wanted, LONG_TURN_S)
+            workers[asyncio.ensure_future(self._work(session, signal, most_s))] = session
         try:
             await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -98,7 +98,7 @@ class Committer(Generic[Batch]):
                 worker.result()
         raise InvariantBroken("committer_drains", "a worker of the committer has ended without being told to")
 
-    async def _work(self, session: postgres.Session, signal: asyncio.Event) -> None:
+    async def _work(self, session: postgres.Session, signal: asyncio.Event, most_s: float) -> None:
         failures = 0
         while not self._leaving:
             await signal.wait()
@@ -111,17 +111,17 @@ class Committer(Generic[Batch]):
                 self._lane.refuse(busy)
                 continue
             try:
-                failures = 0 if await self._drain(session, lease) else failures + 1
+                failures = 0 if await self._drain(session, lease, most_s) else failures + 1
             finally:
                 self._admission.leave(lease)
 
-    async def _drain(self, session: postgres.Session, lease: Lease) -> bool:
+    async def _drain(self, session: postgres.Session, lease: Lease, most_s: float) -> bool:
         """Write one batch after the other under one entry, while there is more and the turn is not over.
 
         The entry stands for one transaction at a time, so the cap holds; where others may wait at the cap a turn is
         short against the time that they do, so nobody starves. Returns whether all of them went in.
         """
-        loop, turn = asyncio.get_running_loop(), self._admission.turn()
+        loop, turn = asyncio.get_running_loop(), self._admission.turn(lease, most_s)
         while True:
             hot = [envelope_id for envelope_id in self._lane.hot() if envelope_id not in lease.hot]
             full = await self._admission.enter_hot(hot, lease) if hot else set()

@@ -24,8 +24,8 @@ CREATE_BATCH = 1_000
 TURN_S = 0.05
 """How long one entry may serve back-to-back transactions: saves two CAS exchanges a transaction under load."""
 LONG_TURN_S = 0.5
-"""The same while the SET has room, so that nobody waits. Not for ever: a hot envelope's own entry is in it, and who
-waits for that cannot be seen."""
+"""The same while the SET has room and nobody else wants a hot envelope that is in it. Not for ever: memcached may have
+forgotten who wants what."""
 GRACE_S = 0.01
 """How long an entry is kept for requests that may come back at once: the answers of the last commit call them forth."""
 ADMISSION_WAIT_S = 0.25
@@ -96,7 +96,7 @@ if BATCH_PER_ENVELOPE > BATCH_ROWS:
 if 4 * TURN_S > ADMISSION_WAIT_S:
     raise InvariantBroken("limits", "whoever waits at the cap must see several turns end")
 if LONG_TURN_S > STALE_S / 4:
-    raise InvariantBroken("limits", "whoever waits for a hot envelope must see it free before he is turned away")
+    raise InvariantBroken("limits", "whoever waits for a hot envelope must see several long turns end")
 if max(SERVICE_PATIENCE_S, 2 * LOAD_PATIENCE_S) >= SERVICE_ROUND_S:
     raise InvariantBroken("limits", "a round must outlast the patience of what it asks, which says what is known")
 if PAY_UNANSWERED < PAY_BATCH:

@@ -148,12 +148,12 @@ def rows(figures: Figures) -> Iterable[Row]:
         yield Row(
             f"open loop at {one['share']:.0%} ({one['rate']:,.0f} opens/s)",
             f"p99 {one['p99_ms']:.1f} ms",
-            f"{more}, max {one['max_ms']:.1f} ms; the host took {_percents(one['stolen_runs'])} of the cores",
+            f"{more}, max {one['max_ms']:.1f} ms; the host took {_percents(one.get('stolen_runs', ()))} of the cores",
         )
 
 
 def _percents(parts: Iterable[float]) -> str:
-    return ", ".join(f"{part:.0%}" for part in parts)
+    return ", ".join(f"{part:.0%}" for part in parts) or "nobody knows how much"
 
 
 def plots(figures: Figures, folder: Path) -> Iterable[str]:

@@ -90,11 +90,14 @@ def _check(*, as_json: bool) -> int:
 
 
 def _show_check(found: Finding, console: Console) -> None:
-    table = Table("load", "opens/s", "p50 ms", "seen", "p99 ms", "seen", "off", box=SIMPLE, header_style="bold")
+    table = Table(
+        "load", "opens/s", "p50 ms", "seen", "p99 ms", "seen", "between", "off", box=SIMPLE, header_style="bold"
+    )
     for one in found.points:
         off = f"[{'green' if one.holds else 'red'}]{one.off:+.0%}[/]"
         figures = (one.predicted_p50_ms, one.seen_p50_ms, one.predicted_p99_ms, one.seen_p99_ms)
-        table.add_row(f"{one.part:.0%}", f"{one.rate:,.0f}", *(f"{figure:.1f}" for figure in figures), off)
+        between = "{:.1f} and {:.1f}".format(*one.seen_p99_range_ms)
+        table.add_row(f"{one.part:.0%}", f"{one.rate:,.0f}", *(f"{figure:.1f}" for figure in figures), between, off)
     console.print(table)
     console.print(f"The host took {found.stolen:.0%} of the cores meanwhile.")
 

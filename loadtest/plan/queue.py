@@ -3,10 +3,10 @@
 A SET serves in batches. Opens that arrive while a transaction runs wait for its end and go into the next one together,
 up to `most`; a batch of n takes S(n) = fixed + per_row * n, times a factor that varies, drawn from what was measured at
 batches of like size, and longer by the stalls that fall into it. A stall is the disk or the host looking away: it comes
-with time and not with batches, so a batch of 10 ms meets ten times as many as one of 1 ms. That is a bulk-service
-queue, M/G^[1,most]/1 with a service time that depends on the size of the batch: Bailey, "On queueing processes with
-bulk service" (J. R. Statist. Soc. B 16, 1954); Neuts, "A general class of bulk queues with Poisson input" (Ann. Math.
-Statist. 38, 1967), whose embedded Markov chain, the queue at the ends of service, is walked here.
+with time of service and not with batches, so one of 5 ms meets five times as many as one of 1 ms. That is a
+bulk-service queue, M/G^[1,most]/1 with a service time that depends on the size of the batch: Bailey, "On queueing
+processes with bulk service" (J. R. Statist. Soc. B 16, 1954); Neuts, "A general class of bulk queues with Poisson
+input" (Ann. Math. Statist. 38, 1967), whose embedded Markov chain, the queue at the ends of service, is walked here.
 
 Derivation. Let q be the number waiting when a service ends. It takes n = min(q, most); where q = 0 the server waits
 for the next arrival and takes it alone, n = 1. During S(n) a Poisson number arrives: q' = q - n + Poisson(rate *
@@ -27,7 +27,7 @@ from envelope.errors import Refused
 OPENS, BATCHES, MOST_OPENS = 40_000, 6_000, 800_000
 """A prediction rests on so many opens in so many batches: slow batches are rare, and all opens in one meet the same."""
 STALLS = 200
-"""And on so many stalls, which are rarer still and make the p99."""
+"""And on so many stalls, as far as MOST_OPENS allow: they are rarer still and make the p99."""
 WARM_UP = 2_000
 SPREAD_LEAST = 150
 """A spread rests on so many batches of like size: the scheduler makes small ones vary more than large ones."""
@@ -82,8 +82,8 @@ class Service:
     spreads: Sequence[Spread] = ((1, (1.0,)),)
     stalls: Stalls = NO_STALLS
 
-    def mean_s(self, rows: int) -> float:
-        """Return how long a batch of `rows` takes on average, stalls apart."""
+    def mean_s(self, rows: float) -> float:
+        """Return the line: how long a batch of `rows` takes before factor and stalls."""
         return self.fixed_s + self.per_row_s * rows
 
     def factors(self, rows: int) -> Sequence[float]:
@@ -93,7 +93,7 @@ class Service:
     def draw(self, rows: int, dice: random.Random) -> tuple[float, int]:
         """Draw how long a batch of `rows` takes this time, in seconds, and how many stalls are in it."""
         length = self.mean_s(rows) * dice.choice(self.factors(rows))
-        stalls = list(self.stalls.within(length, dice)) if self._short(rows) else ()
+        stalls = list(self.stalls.within(length, dice)) if self.stalls_show(rows) else ()
         return length + sum(stalls), len(stalls)
 
     @property
@@ -101,9 +101,10 @@ class Service:
         """Opens a second at which the queue begins to grow without end."""
         factors = self.factors(self.most)
         length = self.mean_s(self.most) * sum(factors) / len(factors)
-        return self.most / (length * (1 + self.stalls.part) if self._short(self.most) else length)
+        return self.most / (length * (1 + self.stalls.part) if self.stalls_show(self.most) else length)
 
-    def _short(self, rows: int) -> bool:
+    def stalls_show(self, rows: float) -> bool:
+        """Say whether a batch of `rows` is so short that its stalls stand apart from its factors."""
         return self.mean_s(rows) <= SHORT_S
 
 
@@ -169,7 +170,7 @@ def predict(service: Service, rate: float, *, seed: int = 1) -> Latency:
     dice = random.Random(seed)
     seen: list[float] = []
     warm = served = batches = stalls = 0
-    busy = 0.0
+    busy, calm = 0.0, service.stalls.part <= 0 or not service.stalls_show(fluid(service, rate)[0])
     for one in walk(service, _poisson(rate, dice), dice):
         served += len(one.latencies_s)
         if served <= WARM_UP:
@@ -177,7 +178,7 @@ def predict(service: Service, rate: float, *, seed: int = 1) -> Latency:
             continue
         seen.extend(one.latencies_s)
         batches, busy, stalls = batches + 1, busy + one.seconds, stalls + one.stalls
-        enough = batches >= BATCHES and (stalls >= STALLS or service.stalls.part <= 0)
+        enough = batches >= BATCHES and (stalls >= STALLS or calm)
         if len(seen) >= OPENS and (enough or len(seen) >= MOST_OPENS):
             break
     p50, p90, p99 = (quantile(seen, one) for one in QUANTILES)
@@ -223,7 +224,12 @@ def fit(batches: Sequence[tuple[int, float]], most: int) -> Service:
         number: [seconds / (fixed + per_row * rows) for rows, seconds in some] for number, some in classes.items()
     }
     mean = sum(map(sum, ratios.values())) / len(batches)
-    spreads = [(least, sorted(one / mean for one in some)) for least, some in _gathered(classes, ratios)]
+    # Never across the border: on this side the factors have no stalls in them, on that side they have.
+    groups = [number for number in classes if number in short], [number for number in classes if number not in short]
+    found = [one for group in groups for one in _gathered({number: classes[number] for number in group}, ratios)]
+    spreads = [
+        (least if place else 1, sorted(one / mean for one in some)) for place, (least, some) in enumerate(sorted(found))
+    ]
     return Service(fixed * mean, per_row * mean, most, spreads, stalls)
 
 
@@ -247,7 +253,7 @@ def _gathered(
         if found and len(found[-1][1]) < SPREAD_LEAST:
             found[-1][1].extend(ratios[number])
         else:
-            found.append((min(rows for rows, _ in classes[number]) if found else 1, list(ratios[number])))
+            found.append((min(rows for rows, _ in classes[number]), list(ratios[number])))
     if len(found) > 1 and len(found[-1][1]) < SPREAD_LEAST:
         _, last = found.pop()
         found[-1][1].extend(last)

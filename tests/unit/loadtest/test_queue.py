@@ -13,7 +13,7 @@ from loadtest.plan.queue import NO_STALLS, Service, Stalls, fit, fluid, predict,
 STEADY = Service(fixed_s=0.002, per_row_s=20e-6, most=2_000)
 NOISY = Service(fixed_s=0.002, per_row_s=20e-6, most=2_000, spreads=[(1, [0.9] * 80 + [1.4] * 20)])
 
-STALLED = Service(0.002, 40e-6, most=100, spreads=[(1, [0.9, 1.0, 1.1])], stalls=Stalls(10.0, (0.008, 0.010, 0.012)))
+STALLED = Service(0.002, 35e-6, most=100, spreads=[(1, [0.9, 1.0, 1.1])], stalls=Stalls(10.0, (0.008, 0.010, 0.012)))
 
 
 def simulate(service: Service, rate: float, arrivals: int, seed: int) -> list[float]:
@@ -158,6 +158,25 @@ def test_stalls_are_counted_by_time_and_not_by_batch() -> None:
     assert quantile(found.stalls.lengths_s, 0.5) == pytest.approx(0.01, abs=0.001)
     assert found.fixed_s == pytest.approx(STALLED.fixed_s, rel=0.05)
     assert found.capacity == pytest.approx(STALLED.capacity, rel=0.05)
+
+
+def test_stalls_of_long_batches_stay_in_their_factors() -> None:
+    """Long batches are drawn as they were measured, and short ones as well, however few there are of either."""
+    dice = random.Random(7)
+    stalled = replace(STALLED, per_row_s=100e-6, most=1_000)
+
+    def took(size: int) -> float:
+        length = stalled.mean_s(size)
+        return length + sum(stalled.stalls.within(length, dice))
+
+    batches = [(size, took(size)) for size in (1, 10) for _ in range(4_000)] + [(400, took(400)) for _ in range(100)]
+    found = fit(batches, stalled.most)
+    assert found.stalls_show(10)
+    assert not found.stalls_show(400)
+    for size in (10, 400):
+        drawn_s = [found.draw(size, dice)[0] for _ in range(20_000)]
+        seen_s = [seconds for rows, seconds in batches if rows == size]
+        assert sum(drawn_s) / len(drawn_s) == pytest.approx(sum(seen_s) / len(seen_s), rel=0.08)
 
 
 def test_without_stalls_none_are_found() -> None:
