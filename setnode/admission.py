@@ -109,10 +109,10 @@ class Admission:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="memcached")
         self._own = threading.local()
         self._clients: list[Client] = []
-        self._tokens = (f"{os.getpid():x}.{time.time_ns():x}.{number}" for number in itertools.count())
+        self._me = f"{os.getpid():x}.{time.time_ns():x}"
+        self._tokens = (f"{self._me}.{number}" for number in itertools.count())
         self._away_until = 0.0
         self._losses = 0
-        self._marked: set[int] = set()
         self._yielded: dict[int, float] = {}
 
     async def enter(self) -> Lease:
@@ -140,13 +140,9 @@ class Admission:
                 full.add(envelope_id)
             elif await self._take(key, lease.token, self._config.envelope_cap, 0.0):
                 lease.hot.add(envelope_id)
-                if envelope_id in self._marked:
-                    self._marked.discard(envelope_id)
-                    self._threads.submit(self._mark, key, wanted=False)
             else:
                 full.add(envelope_id)
-                self._marked.add(envelope_id)
-                self._threads.submit(self._mark, key, wanted=True)
+                self._threads.submit(self._mark, key)
                 _refused.labels("envelope").inc()
         return full
 
@@ -231,21 +227,20 @@ class Admission:
             client = self._client()
             leases, _ = _read(client, self._key)
             keys = {self._wanted_key(self._hot_key(one)): one for one in hot}
-            wanted = [keys[key] for key in client.get_many(list(keys))] if keys else []
+            marks = client.get_many(list(keys)) if keys else {}
         except Exception as error:  # noqa: BLE001 - as above
             self._lost(error)
             return False, []
+        # A mark of our own is what the other connection of this process left, or we ourselves before we got in.
+        wanted = [keys[key] for key, mark in marks.items() if mark != self._me.encode()]
         return len(leases) < self._config.cap and token in {one for one, _ in leases}, wanted
 
-    def _mark(self, key: str, *, wanted: bool) -> None:
-        """Let whoever holds this hot envelope know that it is wanted here, or not any more."""
+    def _mark(self, key: str) -> None:
+        """Let the server that holds this hot envelope know that it is wanted here."""
         if time.monotonic() < self._away_until:
             return
         try:
-            if wanted:
-                self._client().set(self._wanted_key(key), b"1", expire=WANTED_S)
-            else:
-                self._client().delete(self._wanted_key(key))
+            self._client().set(self._wanted_key(key), self._me, expire=WANTED_S)
         except Exception as error:  # noqa: BLE001 - as above; a mark ends by itself
             self._lost(error)
 

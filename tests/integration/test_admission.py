@@ -157,9 +157,7 @@ async def test_a_hot_envelope_that_is_wanted_elsewhere_changes_hands(memcached: 
             while await two.enter_hot([7], second):
                 await asyncio.sleep(0.005)
         assert second.hot == {7}
-        async with asyncio.timeout(5):
-            while not await two._has_room(second):
-                await asyncio.sleep(0.005)
+        assert await two._has_room(second), "nobody wants what the mark was for"
         async with asyncio.timeout(5):
             while 7 in one._yielded:
                 await asyncio.sleep(0.01)
@@ -170,6 +168,21 @@ async def test_a_hot_envelope_that_is_wanted_elsewhere_changes_hands(memcached: 
             while await one.enter_hot([7], first):
                 await asyncio.sleep(0.005)
         one.leave(first)
+
+
+async def test_two_connections_of_one_server_do_not_take_it_from_each_other(memcached: str) -> None:
+    """Both may come upon one hot envelope; that is no reason to leave it to another server."""
+    with Gate(memcached) as (one, _):
+        first, second = await one.enter(), await one.enter()
+        assert await one.enter_hot([7], first) == set()
+        assert await one.enter_hot([7], second) == {7}
+        one.leave(await one.enter())
+        for _ in range(5):
+            await asyncio.sleep(0.02)
+            assert await one._has_room(first)
+        assert not one._yielded
+        one.leave(first)
+        one.leave(second)
 
 
 class Ceaseless:
