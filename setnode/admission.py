@@ -93,7 +93,9 @@ class Turn:
         return False
 
     def _begin(self, now: float) -> None:
-        self._ask_at, self._over_at = now + TURN_S / 2, now + TURN_S
+        self._over_at = now + TURN_S
+        # The last one cannot go on, so nobody is asked.
+        self._ask_at = now + TURN_S / 2 if self._over_at < self._end else self._end
         self._answer = None
 
 

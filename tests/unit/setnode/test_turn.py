@@ -11,7 +11,7 @@ BEGAN = 100.0
 
 
 class Cap:
-    """Answers whether there is room, at once or when `tell` is called."""
+    """Answers whether there is room, or not at all when it has no answers left."""
 
     def __init__(self, *answers: bool) -> None:
         self.asked: list[asyncio.Future[bool]] = []
@@ -74,4 +74,6 @@ async def test_a_short_turn_asks_nobody() -> None:
     cap = Cap(True)
     turn = Turn(cap, BEGAN, TURN_S)
     assert not turn.over(BEGAN + 0.4 * TURN_S)
+    assert not turn.over(BEGAN + 0.9 * TURN_S)
     assert turn.over(BEGAN + TURN_S)
+    assert not cap.asked
