@@ -91,7 +91,9 @@ class Memcached:
     async def _try(self, program: Program, port: int) -> bool:
         # -U 0: no UDP. No -u: the account is changed before, because a change after would clear the death signal.
         words = [str(program.path), "-l", ports.LOOPBACK, "-p", str(port), "-U", "0"]
-        words += ["-m", str(self.spec.memory_mb), "-c", str(self.spec.connections)]
+        # It holds a few counters: one thread answers, and none wakes a hundred times a second to sort them by age.
+        words += ["-m", str(self.spec.memory_mb), "-c", str(self.spec.connections), "-t", "1"]
+        words += ["-o", "no_lru_maintainer,no_lru_crawler"]
         env = {"PATH": os.environ.get("PATH", os.defpath), **program.env()}
         self._child = child = Child.start(Command(words, env, self._account, self.log, death_signal="TERM"))
         loop = asyncio.get_running_loop()

@@ -31,6 +31,7 @@ GATHER_S = 0.001
 REPLIES_PER_TURN = 32
 """Callers woken in one turn of the loop: the first of a large frame go on before the last are told."""
 SWEEP_S = 0.05
+"""Calls that are overdue are given up together, and this often at most."""
 LINK_PATH = "/link"
 SAID = 0
 """The number of what is said and not asked: there is no answer."""
@@ -177,14 +178,17 @@ class Link:
             gauge.set(len(self._waiting))
 
     async def _sweep(self) -> None:
+        """Give up what is overdue; asleep until the oldest call is, or as long as one that comes now may take."""
         loop = asyncio.get_running_loop()
+        pause = self._deadline_s
         while True:
-            await asyncio.sleep(SWEEP_S)
-            now = loop.time()
+            await asyncio.sleep(max(SWEEP_S, pause))
+            now, pause = loop.time(), self._deadline_s
             while self._waiting:
                 number = next(iter(self._waiting))
                 future, deadline = self._waiting[number]
                 if deadline > now and not future.done():
+                    pause = deadline - now
                     break
                 del self._waiting[number]
                 self._give_up(future)

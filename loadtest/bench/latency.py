@@ -40,7 +40,7 @@ MOST_PER_S: Final = 14_000.0
 MARGIN: Final = 1.5
 """By how much the next closed loop may be faster."""
 WARM_S: Final = 1.0
-QUICK: Final = {"seconds": 1.5, "rounds": 3, "saturation_s": 1.5}
+QUICK: Final = {"seconds": 1.0, "rounds": 5, "saturation_s": 1.0}
 FULL: Final = {"seconds": 15.0, "rounds": 3, "saturation_s": 6.0}
 
 

@@ -26,7 +26,7 @@ class Size:
     hot: int = 36
 
 
-QUICK = Size(seconds=2, many=4_500, hot=9)
+QUICK = Size(seconds=2, many=5_000, hot=10)
 
 
 async def measure(bench: Bench) -> Figures:
@@ -40,6 +40,9 @@ async def measure(bench: Bench) -> Figures:
         await place.prepare("hot", size.hot, HOT_SHARES)
         bench.say("pools of the lock")
         pools = {key: await turns.pools(place, key) for key in place.opens}
+        bench.say("warming up")
+        for key in place.opens:
+            await turns.warm_up(place, key)
         bench.say("opens")
         found = await _compete(bench, place, {key: max(rates, key=rates.__getitem__) for key, rates in pools.items()})
         bench.say("audit")
