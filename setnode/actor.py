@@ -13,16 +13,16 @@ An invariant that breaks leads to FROZEN from anywhere: nobody is answered from 
 """
 
 from envelope.claim_log import ClaimLog
-from envelope.decide import NOT_FOUND, Answer, judge, may_see, open_share
+from envelope.decide import NOT_FOUND, OPENED, Answer, judge, may_see, open_share
 from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from envelope.outcomes import Entry, Outcome
 from setnode.batch import ClaimBatch
 from setnode.doubt import drop_counted, may_have_written, tried_at, truth, unknown
 from setnode.limits import FROZEN_S, MAILBOX
-from setnode.request import Ask, Decision, Deferred, Request
+from setnode.request import CANCEL, DETAIL, EXPIRE, GRAB, OPEN, Decision, Deferred, Request
 from setnode.shown import KEEP_FROM, ShownClaims
 from setnode.sight import cannot_cancel, hidden
-from setnode.stage import FOREIGN, Phase, Stage
+from setnode.stage import FOREIGN, FROZEN, IDLE, LOADING, READY, WRITING, Phase, Stage
 from setnode.views import detail_view
 
 
@@ -37,7 +37,7 @@ class Actor:
         self.envelope_id = envelope_id
         self.stage = stage
         self.log = log
-        self.phase = Phase.LOADING if log is None else Phase.IDLE
+        self.phase: Phase = LOADING if log is None else IDLE
         self.mailbox: list[Request] | None = None
         self.decided: list[Request] | None = None
         self.shown: ShownClaims | None = None
@@ -63,13 +63,13 @@ class Actor:
     @property
     def quiet(self) -> bool:
         """Whether it can be passivated without anybody noticing."""
-        return self.phase in (Phase.IDLE, Phase.FROZEN) and not self.mailbox
+        return self.phase in (IDLE, FROZEN) and not self.mailbox
 
     def offer(self, request: Request) -> None:
         """Take a request: answer it at once if that needs no write and nobody waits before it."""
         self.touched = True
-        if self.phase is Phase.IDLE:
-            if request.ask is Ask.OPEN:
+        if self.phase is IDLE:
+            if request.ask is OPEN:
                 if request.password_mac is not None and self.generation != self.stage.generation:
                     # Another server may have counted wrong passwords, and a right one meets nothing in Postgres.
                     self._ask_for_log()
@@ -87,10 +87,10 @@ class Actor:
             request.fail(Unavailable("busy", "too many are opening this envelope at once; try again"))
             return
         mailbox.append(request)
-        if self.phase is Phase.IDLE:
-            self.phase = Phase.READY
+        if self.phase is IDLE:
+            self.phase = READY
             self.stage.want_commit(self)
-        elif self.phase is Phase.FROZEN:
+        elif self.phase is FROZEN:
             self._knock()
 
     def collect(self, batch: ClaimBatch, limit: int, stale: float) -> None:
@@ -112,7 +112,7 @@ class Actor:
             for request in decided:
                 if request.arrived < stale and not request.unsettled:
                     request.decision = self._answer_too_late(request)
-                elif request.ask is Ask.OPEN:
+                elif request.ask is OPEN:
                     request.decision = self._decide_open(log, request, batch, now_ms)
                 else:
                     request.decision = self._decide(log, request, batch, now_ms)
@@ -120,7 +120,7 @@ class Actor:
             batch.cut_back(before)
             self.freeze(broken)
             return
-        self.phase = Phase.WRITING
+        self.phase = WRITING
         if batch.mark() == before:
             self.settle()
         else:
@@ -164,14 +164,14 @@ class Actor:
 
     def _ask_for_log(self) -> None:
         self.log = self.shown = None
-        self.phase = Phase.LOADING
+        self.phase = LOADING
         self.generation = self.stage.standing(self.envelope_id)
         self.stage.want_load(self)
 
     def loaded(self, log: ClaimLog) -> None:
         """Take the log that the loader found; answer at once those at the head who need no write."""
         self.log = log
-        self.phase = Phase.IDLE
+        self.phase = IDLE
         self.stage.weigh(self, log.terms.count)
         mailbox, answered = self._mail(), 0
         drop_counted(log, mailbox, alone=self.generation == self.stage.generation)
@@ -185,7 +185,7 @@ class Actor:
         self.stage.broken(self, broken)
         waiting = [*(self.decided or ()), *(self.mailbox or ())]
         self.decided = self.mailbox = self.log = self.shown = None
-        self.phase = Phase.FROZEN
+        self.phase = FROZEN
         self.frozen_until = self.stage.loop_time() + FROZEN_S
         for request in waiting:
             request.fail(unknown() if request.unsettled else _frozen())
@@ -206,7 +206,7 @@ class Actor:
             answer = None if self.log is None else self._answer_without_write(request)
             self._tell(request, answer or (unknown() if request.unsettled else error))
         if self.log is not None:
-            self.phase = Phase.IDLE
+            self.phase = IDLE
 
     def give_up(self) -> list[Request]:
         """Return those who wait, in order: somebody else answers them (the day has gone cold)."""
@@ -217,18 +217,18 @@ class Actor:
         """Tell everybody who waits that there is no such envelope."""
         mailbox, self.mailbox = self.mailbox, None
         for request in mailbox or ():
-            if request.ask in (Ask.OPEN, Ask.GRAB):
+            if request.ask in (OPEN, GRAB):
                 self._tell(request, NOT_FOUND)
             else:
                 request.fail(Refused("not_found", "there is no such envelope"))
 
     def _rest(self) -> None:
         if self.mailbox:
-            self.phase = Phase.READY
+            self.phase = READY
             self.stage.want_commit(self)
         else:
             self.mailbox = None
-            self.phase = Phase.IDLE
+            self.phase = IDLE
 
     def _mail(self) -> list[Request]:
         if self.mailbox is None:
@@ -241,7 +241,7 @@ class Actor:
 
     def _answered_at_once(self, request: Request) -> bool:
         """Answer a request that needs no write; False when it does and was left alone."""
-        if request.ask is Ask.DETAIL:
+        if request.ask is DETAIL:
             self._show(request)
             return True
         answer = self._answer_without_write(request)
@@ -260,10 +260,10 @@ class Actor:
 
     def _answer_without_write(self, request: Request) -> Answer | HongbaoError | None:
         """Return the answer if it needs no write: every grab, and an open that cannot win."""
-        if self.log is None or request.ask not in (Ask.OPEN, Ask.GRAB):
+        if self.log is None or request.ask not in (OPEN, GRAB):
             return None
         answer = judge(self.log, request.user, token_ok=request.token_ok, now_ms=self.stage.now_ms())
-        open_wins = request.ask is Ask.OPEN and answer.outcome is Outcome.OPENABLE
+        open_wins = request.ask is OPEN and answer.outcome is Outcome.OPENABLE
         return None if open_wins else truth(self.log, request, answer)
 
     def _answer_too_late(self, request: Request) -> Answer | HongbaoError:
@@ -272,11 +272,11 @@ class Actor:
 
     def _decide(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Decision:
         """Decide anything but an open: what it writes goes into the batch."""
-        if request.ask is Ask.GRAB:
+        if request.ask is GRAB:
             return judge(log, request.user, token_ok=request.token_ok, now_ms=now_ms)
-        if request.ask is Ask.CANCEL:
+        if request.ask is CANCEL:
             return self._decide_cancel(log, request, batch, now_ms)
-        if request.ask is Ask.EXPIRE and not log.final and now_ms >= log.terms.expires_at_ms:
+        if request.ask is EXPIRE and not log.final and now_ms >= log.terms.expires_at_ms:
             batch.add_closing(log, log.close(Entry.EXPIRED, now_ms))
         return Deferred.AS_COMMITTED
 
@@ -284,11 +284,11 @@ class Actor:
         answer = open_share(
             log, request.user, token_ok=request.token_ok, password_mac=request.password_mac, now_ms=now_ms
         )
-        if answer.outcome is Outcome.OPENED:
+        if answer.outcome is OPENED:
             batch.add_open(log, request.user, answer)
         elif answer.outcome is Outcome.WRONG_PASSWORD and answer.extra and answer.extra.pop("counted", False):
             batch.add_wrong_try(log, request.user)
-        return truth(log, request, answer)
+        return truth(log, request, answer) if request.in_doubt else answer
 
     def _decide_cancel(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Decision:
         """Close what is left, or show how it was closed."""
@@ -304,7 +304,7 @@ class Actor:
     def _show(self, request: Request) -> None:
         """Tell how the envelope stands, to whoever may see it; expiry only asks whether it is final."""
         log = self.log
-        if log is not None and request.ask is Ask.EXPIRE:
+        if log is not None and request.ask is EXPIRE:
             request.tell({"final": log.final})
         elif log is None:
             request.fail(Unavailable("envelope_unavailable", "the envelope is being read; try again"))

@@ -14,7 +14,7 @@ from setnode.actor import Actor
 from setnode.batch import ClaimBatch
 from setnode.fences import moved_database, wrong_set
 from setnode.limits import BATCH_PER_ENVELOPE, CROWD, HOT_AT, STALE_S
-from setnode.stage import Phase
+from setnode.stage import READY
 from setnode.store import Written, append_claims
 from sharding.slots import database_of
 
@@ -59,7 +59,7 @@ class ClaimLane:
                 break
             actor = ready.popleft()
             mailbox = actor.mailbox
-            if actor.phase is not Phase.READY or not mailbox:
+            if actor.phase is not READY or not mailbox:
                 continue
             if actor.envelope_id in skip:
                 self._put_off(loop, actor)
@@ -102,7 +102,7 @@ class ClaimLane:
         ready, self._ready = self._ready, deque()
         self._signal()
         for actor in ready:
-            if actor.phase is Phase.READY:
+            if actor.phase is READY:
                 actor.turn_away(error)
 
     def _signal(self) -> None:

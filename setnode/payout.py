@@ -195,7 +195,7 @@ class Payouts:
         """Return the bundles that have orders of ours; of the others nothing is left to do but to delete the row."""
         holds, left = self._holds, []
         for bundle in bundles:
-            if all(holds(order.envelope_id) for order in bundle.orders):
+            if all(map(holds, {order.envelope_id for order in bundle.orders})):
                 left.append(bundle)
                 continue
             before = bundle.fen

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from enum import Enum, IntEnum
 from typing import Any
 
+import msgspec
+
 from envelope.decide import Answer
 from envelope.errors import HongbaoError
 from envelope.outcomes import Outcome
@@ -20,6 +22,10 @@ class Ask(IntEnum):
     EXPIRE = 5
 
 
+OPEN, GRAB, DETAIL, CANCEL, EXPIRE = Ask
+"""Each by its own name, as with `setnode.stage.Phase`."""
+
+
 class Deferred(Enum):
     """Decisions that are no answer yet."""
 
@@ -34,30 +40,25 @@ OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
 """On the wire an outcome is its index here, which is its `code`."""
 
 
-class Request:
+class Request(msgspec.Struct, eq=False, gc=False):
     """`answer` or `fail` is called exactly once; `decision` is None until a batch takes the request.
 
     `in_doubt` marks a claim whose commit's outcome was lost. `tried_at` is the same for a wrong password: the count
-    at which it was being written when the outcome was lost, 0 for none.
+    at which it was being written when the outcome was lost, 0 for none. A struct, because one is made for every open:
+    0.1 us instead of 0.5. The collector need not look at it: nothing that it holds points back to it.
     """
 
-    __slots__ = (
-        "arrived", "ask", "decision", "in_doubt", "number", "password_mac", "peer", "token_ok", "tried_at", "user"
-    )  # fmt: skip
-
-    def __init__(
-        self, ask: Ask, user: str, token_ok: bool, password_mac: str | None, peer: Peer, number: int, arrived: float
-    ) -> None:
-        self.ask = ask
-        self.user = user
-        self.token_ok = token_ok
-        self.password_mac = password_mac
-        self.peer = peer
-        self.number = number
-        self.arrived = arrived
-        self.in_doubt = False
-        self.tried_at = 0
-        self.decision: Decision | None = None
+    ask: Ask
+    user: str
+    token_ok: bool
+    password_mac: str | None
+    peer: Peer
+    number: int
+    arrived: float
+    """Loop time."""
+    in_doubt: bool = False
+    tried_at: int = 0
+    decision: Decision | None = None
 
     @property
     def unsettled(self) -> bool:

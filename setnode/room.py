@@ -13,15 +13,15 @@ from envelope.terms import Kind
 from setnode.creator import Create, Creator
 from setnode.passwords import mac
 from setnode.registry import Registry
-from setnode.request import Ask, Request
+from setnode.request import CANCEL, DETAIL, GRAB, OPEN, Ask, Request
 from sharding.ids import day_of, first_id
 from wire.messages import Op
 from wire.server import Peer
 
-_ASKS = {Op.OPEN: Ask.OPEN, Op.GRAB: Ask.GRAB, Op.DETAIL: Ask.DETAIL, Op.CANCEL: Ask.CANCEL}
+_ASKS = {Op.OPEN: OPEN, Op.GRAB: GRAB, Op.DETAIL: DETAIL, Op.CANCEL: CANCEL}
 _ASK_BY_NUMBER: dict[int, Ask] = {int(op): ask for op, ask in _ASKS.items()}
 
-_ARGUMENTS = {Ask.OPEN: 4, Ask.GRAB: 3, Ask.DETAIL: 3, Ask.CANCEL: 2}
+_ARGUMENTS = {OPEN: 4, GRAB: 3, DETAIL: 3, CANCEL: 2}
 
 MAX_CREATES = 5_000
 """Creates in flight in this process; above it `busy`."""
@@ -68,9 +68,9 @@ class Room:
         _check_user(user)
         _check_day(envelope_id)
         self._admit(peer, envelope_id)
-        password = args[3] if ask is Ask.OPEN else None
+        password = args[3] if ask is OPEN else None
         password_mac = None if password is None else mac(self._password_key, envelope_id, password)
-        token_ok = ask is Ask.CANCEL or bool(args[2])
+        token_ok = ask is CANCEL or bool(args[2])
         request = Request(ask, user, token_ok, password_mac, peer, number, self._loop_time())
         self._registry.offer(envelope_id, request)
 
