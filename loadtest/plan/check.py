@@ -1,7 +1,7 @@
 """Lets the model predict runs it has not seen, and compares.
 
 Question: is the p99 that the model says the p99 that an open meets? Workload: what one SET carries is found first.
-Then, thirty times over, it works with fixed numbers of opens in flight, two or three seconds, from which the model is
+Then, fifty times over, it works with fixed numbers of opens in flight, two or three seconds, from which the model is
 fitted, and open loop at 30, 50 and 70 % of what it carries, 0.4 s each, opens arriving at random in lumps of a
 millisecond, which is how a gateway's frames arrive; the latency counts from the instant at which an open was to be
 sent, so that a sender that is late makes the figures worse and not better. The turns are short and many because a
@@ -40,7 +40,7 @@ TOLERANCE: Final = 0.3
 LUMP_S: Final = 0.001
 TIMER_S: Final = 0.001
 """A loop's timer (libuv's) rings at a whole millisecond, the nearest."""
-CALIBRATE_S, TURNS, TURN_S = 8.0, 30, 0.4
+CALIBRATE_S, TURNS, TURN_S = 8.0, 50, 0.4
 TURN_WINDOWS: Final = tuple(window for window in WINDOWS if window <= 600)  # noqa: PLR2004 - as large as batches come
 DRAWS: Final = 200
 KEPT: Final = 500

@@ -1,0 +1,55 @@
+"""The stopwatch of group commits: what a batch adds to the time that a SET is at work."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from loadtest.bench import commits
+
+
+class Batch(list[int]):
+    """As many rows as it has entries; told apart by identity, like the real one."""
+
+
+@pytest.fixture
+def lane() -> SimpleNamespace:
+    """A lane whose next batch is put there by the test."""
+    lane = SimpleNamespace(next=None)
+    lane.gather = lambda _: lane.next
+    lane.done = lambda *_: None
+    return lane
+
+
+@pytest.mark.parametrize(
+    ("spans", "counted"),
+    [
+        ([(0, 2), (2, 3), (5, 9)], [(1, 2), (2, 1), (3, 4)]),
+        ([(0, 4), (1, 6)], [(1, 4), (2, 2)]),
+        ([(0, 4), (1, 3)], [(2, 3), (1, 1)]),
+        ([(0, 4), (1, 6), (5, 9), (20, 21)], [(1, 4), (2, 2), (3, 3), (4, 1)]),
+    ],
+    ids=["one at a time", "overlapping", "one within the other", "a chain, then alone"],
+)
+def test_batches_share_the_time_in_which_they_overlap(
+    lane: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    spans: list[tuple[int, int]],
+    counted: list[tuple[int, int]],
+) -> None:
+    """Together they come to the time in which any was in flight; batch number n has n rows."""
+    now = 0.0
+    monkeypatch.setattr(commits.time, "perf_counter", lambda: now)
+    watch = commits.Stopwatch(cast("Any", SimpleNamespace(node=SimpleNamespace(claim_lane=lane))))
+    watch.counting = True
+    batches = [Batch([0] * number) for number in range(1, len(spans) + 1)]
+    events = [(end, 0, batch) for (_, end), batch in zip(spans, batches, strict=True)]
+    events += [(start, 1, batch) for (start, _), batch in zip(spans, batches, strict=True)]
+    for at, starts, batch in sorted(events, key=lambda event: event[:2]):
+        now = float(at)
+        if starts:
+            lane.next = batch
+            lane.gather(set())
+        else:
+            lane.done(batch, None)
+    assert watch.batches == counted
