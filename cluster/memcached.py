@@ -91,7 +91,8 @@ class Memcached:
     async def _try(self, program: Program, port: int) -> bool:
         # -U 0: no UDP. No -u: the account is changed before, because a change after would clear the death signal.
         words = [str(program.path), "-l", ports.LOOPBACK, "-p", str(port), "-U", "0"]
-        # It holds a few counters: one thread answers, and none wakes a hundred times a second to sort them by age.
+        # It holds a few short lists that expire by themselves: one thread answers, and none wakes a hundred times a
+        # second to sort them by age.
         words += ["-m", str(self.spec.memory_mb), "-c", str(self.spec.connections), "-t", "1"]
         words += ["-o", "no_lru_maintainer,no_lru_crawler"]
         env = {"PATH": os.environ.get("PATH", os.defpath), **program.env()}

@@ -23,7 +23,8 @@ CONNECT_S = 2.0
 DEADLINE_S = 5.0
 """A call without an answer by then is given up as "outcome unknown"; must exceed the setnode's own waits."""
 MAX_IN_FLIGHT = 20_000
-"""Calls waiting on one link; above it a call is refused at once. About 1 KB each."""
+"""Calls waiting on one link, also those whose callers have gone: the peer is still at work on them. Above it a call is
+refused at once. About 1 KB each."""
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 EAGER_CALLS = 32
 """With more calls than this in flight a frame waits for company: each costs system calls and a wake-up at both ends."""

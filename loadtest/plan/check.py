@@ -45,10 +45,10 @@ TURN_WINDOWS: Final = tuple(window for window in WINDOWS if window <= 600)  # no
 DRAWS: Final = 200
 KEPT: Final = 500
 """Latencies of a turn that a draw looks at, evenly from the shortest to the longest."""
-WALKS: Final = 300
+WALKS: Final = 10 * TURNS
 """Turns that are predicted: ten times as many as are run, for stalls are rare."""
-FEW_TURNS: Final = 3
-"""From so many on they say what a SET carries; until then the eight seconds before them do."""
+FEW_TURNS: Final = 5
+"""After every so many it is asked anew what a SET carries; until the first the eight seconds before them say it."""
 WARM_UP_S = 0.05
 SETTLE_S = 10.0
 
@@ -140,7 +140,7 @@ async def compare(
         for number in range(turns):
             bench.say(f"turn {number + 1} of {turns}, at 30, 50 and 70 % of some {carried:,.0f} opens/s")
             await calibration.sweep(turn_s)
-            if number >= FEW_TURNS:
+            if number % FEW_TURNS == FEW_TURNS - 1:
                 carried = _carried(calibration)
             for part, runs in seen.items():
                 rate = part * carried

@@ -31,6 +31,8 @@ STALLS = 200
 WARM_UP = 2_000
 SPREAD_LEAST = 150
 """A spread rests on so many batches of like size: the scheduler makes small ones vary more than large ones."""
+CLASS_LEAST = 20
+"""And the line on classes of at least so many."""
 STALL_S = 0.003
 """A batch that takes twice as long as others of its size, and by this much longer, met a stall; less is variation."""
 SHORT_S = 2 * STALL_S
@@ -197,8 +199,9 @@ def fit(batches: Sequence[tuple[int, float]], most: int) -> Service:
 
     Least squares on the relative error of the medians of classes of like size, every class alike: one slow batch in
     a hundred moves the factors, where it belongs, and not the line, and a class does not count more because its
-    batches are small and many. What a stalled batch has over the median of its class is a stall, and it counts as that
-    median otherwise, as far as batches are short enough to show it. Raises Refused where all batches are of one size.
+    batches are small and many. One of a few batches has no voice in the line: far out, a single one could turn it.
+    What a stalled batch has over the median of its class is a stall, and it counts as that median otherwise, as far as
+    batches are short enough to show it. Raises Refused where all batches are of one size.
     """
     classes: dict[int, list[tuple[int, float]]] = {}
     for rows, seconds in batches:
@@ -209,9 +212,11 @@ def fit(batches: Sequence[tuple[int, float]], most: int) -> Service:
     for number in short:
         usual = medians[number]
         classes[number] = [(rows, usual if _stalled(took, usual) else took) for rows, took in classes[number]]
-    points = [(sum(rows for rows, _ in some) / len(some), medians[number]) for number, some in classes.items()]
-    if len(points) < 2:  # noqa: PLR2004 - a line
+    if len(classes) < 2:  # noqa: PLR2004 - a line
         raise Refused("too_few_batches", "the service time of a batch cannot be fitted: all batches were of one size")
+    known = {number: some for number, some in classes.items() if len(some) >= CLASS_LEAST}
+    voters = known if len(known) > 1 else classes
+    points = [(sum(rows for rows, _ in some) / len(some), medians[number]) for number, some in voters.items()]
     weights = [1 / seconds**2 for _, seconds in points]
     whole = sum(weights)
     mean_rows = sum(w * rows for w, (rows, _) in zip(weights, points, strict=True)) / whole

@@ -10,7 +10,9 @@ from envelope.outcomes import Outcome
 from gateway import servers as servers_module
 from gateway.connection import Connection
 from gateway.turnstile import Turnstile
-from tests.integration.gateway_fixtures import INDEX, Door, FakePeer, door, silent, some_id
+from tests.integration.gateway_fixtures import INDEX, KEY, Door, FakePeer, door, silent, some_id
+from wire.link import Link
+from wire.messages import Op
 
 __all__ = ["door"]
 
@@ -105,6 +107,39 @@ async def test_a_deadline_is_an_unknown_outcome(door: Door, monkeypatch: pytest.
         peer.answer = silent
     status, answer = await open_one(door, some_id())
     assert (status, answer["code"]) == (504, "outcome_unknown")
+
+
+async def test_each_call_is_given_up_at_its_own_deadline(door: Door) -> None:
+    """Made while the link sleeps, behind one that is answered and one whose caller has gone: none is forgotten."""
+    peer, deadline_s = door.servers["a"], 1.0
+    peer.answer = silent
+    link = Link("a", peer.url, key=KEY, deadline_s=deadline_s)
+    keeping = asyncio.ensure_future(link.maintain())
+    loop, told = asyncio.get_running_loop(), {}
+
+    def ask(name: str) -> asyncio.Future[list]:
+        made = loop.time()
+        call = link.call(Op.GRAB, int(some_id()), name, True)
+        call.add_done_callback(lambda _: told.setdefault(name, loop.time() - made))
+        return call
+
+    try:
+        await door.until(lambda: link.up)
+        await asyncio.sleep(0.7 * deadline_s)
+        ask("left").cancel()
+        first = ask("first")
+        await asyncio.sleep(0.4 * deadline_s)
+        peer.answer = lambda peer, number, *_: peer.reply(number, 1)
+        assert await ask("answered") == [1]
+        peer.answer = silent
+        second = ask("second")
+        found = await asyncio.gather(first, second, return_exceptions=True)
+    finally:
+        keeping.cancel()
+        await asyncio.wait({keeping})
+    assert [(type(one), one.code) for one in found] == [(Unavailable, "outcome_unknown")] * 2
+    # A link that slept a whole deadline after each look would tell the second 1.9 deadlines after it was asked.
+    assert all(deadline_s - 0.01 <= told[name] < 1.6 * deadline_s for name in ("first", "second")), told
 
 
 def complaints() -> list[dict]:

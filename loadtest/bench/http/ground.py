@@ -67,6 +67,10 @@ class Ground:
     def note(self, name: str, fired: wrk.Fired) -> None:
         """Keep what wrk saw."""
         self.seen.setdefault(name, []).append(fired)
+        self.check(name, fired)
+
+    def check(self, name: str, fired: wrk.Fired) -> None:
+        """Note it where wrk was not always answered as it should be."""
         if fired.refused or fired.broken:
             self.offs.append(f"{name}: {fired.refused} of {fired.requests} requests refused, {fired.broken} broken")
 

@@ -15,8 +15,11 @@ WARM_UP_S = 1.0
 
 
 async def warm_up(ground: Ground, key: str) -> None:
-    """Open some in our stack before anything counts: its backends read the catalog. The lock had its sweep for that."""
-    await _ours(ground, key, WARM_UP_S)
+    """Open some in our stack before anything counts: its backends read the catalog of all day tables at their first.
+
+    The lock's backends are new in every turn and have two tables to read of.
+    """
+    ground.check(name_of("ours", key), await _ours(ground, key, WARM_UP_S))
 
 
 async def ours(ground: Ground, key: str) -> float:

@@ -17,7 +17,7 @@ def lane() -> SimpleNamespace:
     """A lane whose next batch is put there by the test."""
     lane = SimpleNamespace(next=None)
     lane.gather = lambda _: lane.next
-    lane.done = lambda *_: None
+    lane.done = lane.lost = lambda *_: None
     return lane
 
 
@@ -53,3 +53,20 @@ def test_batches_share_the_time_in_which_they_overlap(
         else:
             lane.done(batch, None)
     assert watch.batches == counted
+
+
+def test_a_lost_batch_leaves_no_trace(lane: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is idle time after it belongs to nobody."""
+    now = 0.0
+    monkeypatch.setattr(commits.time, "perf_counter", lambda: now)
+    watch = commits.Stopwatch(cast("Any", SimpleNamespace(node=SimpleNamespace(claim_lane=lane))))
+    watch.counting = True
+    lane.next = Batch([0])
+    lane.gather(set())
+    now = 5.0
+    lane.lost(lane.next, OSError())
+    now = 100.0
+    lane.gather(set())
+    now = 103.0
+    lane.done(lane.next, None)
+    assert watch.batches == [(1, 3.0)]

@@ -136,6 +136,14 @@ def test_fit_finds_what_made_the_batches() -> None:
     assert quantile(found.factors(500), 0.9) == pytest.approx(1.4, rel=0.05)
 
 
+def test_one_odd_batch_does_not_turn_the_line() -> None:
+    """A single large batch that took next to nothing (it ended just behind another) leaves the fit as it was."""
+    dice = random.Random(6)
+    batches = [(size, STEADY.mean_s(size)) for size in dice.choices([1, 4, 16, 64, 250], k=1_500)]
+    found = fit([*batches, (800, STEADY.fixed_s / 2)], STEADY.most)
+    assert found.capacity == pytest.approx(fit(batches, STEADY.most).capacity, rel=0.01)
+
+
 def test_small_batches_have_a_spread_of_their_own() -> None:
     """Where one in ten small batches takes twice as long and no large one does, the fit says so of each size."""
     dice = random.Random(4)
