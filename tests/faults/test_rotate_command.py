@@ -26,9 +26,14 @@ HONGBAO = "from cluster.cli import run; run()"
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def hongbao(running: Running, *words: str, env: dict[str, str] | None = None) -> tuple[int, Any, str]:
-    """Run `hongbao rotate WORDS --json`; returns exit status, JSON (None if there is none) and standard error."""
-    done = subprocess.run(
+async def hongbao(running: Running, *words: str, env: dict[str, str] | None = None) -> tuple[int, Any, str]:
+    """Run `hongbao rotate WORDS --json`; returns exit status, JSON (None if there is none) and standard error.
+
+    In a thread: the stack makes the coming days' tables on this loop. Held up in the middle of a transaction, it would
+    hold the command up at the parents' locks.
+    """
+    done = await asyncio.to_thread(
+        subprocess.run,
         [sys.executable, "-c", HONGBAO, "rotate", *words, "--data", str(running.data), "--json"],
         check=False, capture_output=True, text=True, timeout=90, cwd=ROOT, env={**os.environ, **(env or {})},
     )  # fmt: skip
@@ -53,7 +58,7 @@ async def test_the_command_on_a_running_stack(server_folder: Path) -> None:
         today = business_date(datetime.now(UTC), running.access.topology().zone)
         day = today - timedelta(days=9)
         await old_day(running, day)
-        status, told, said = hongbao(running, "plan")
+        status, told, said = await hongbao(running, "plan")
         (one,) = told["sets"]
         plans = {entry["date"]: entry for entry in one["days"]}
         assert plans[f"{day}"]["action"] == "rotate", said
@@ -68,7 +73,7 @@ async def test_the_command_on_a_running_stack(server_folder: Path) -> None:
             (("drop", "--date", f"{day}", "--reason", "why"), "--yes"),
             (("run", "--date", f"{day}", "--reason", ""), "reason"),
         ):
-            status, told, said = hongbao(running, *words)
+            status, told, said = await hongbao(running, *words)
             assert (status, told) == (1, None), words
             assert code in said, words
             assert "Traceback" not in said
@@ -77,16 +82,16 @@ async def test_the_command_on_a_running_stack(server_folder: Path) -> None:
             (("run", "--date", "2020-01-01"), "day_unknown"),
             (("drop", "--date", f"{day}", "--yes", "--reason", "why"), "day_unknown"),
         ):
-            status, told, said = hongbao(running, *words)
+            status, told, said = await hongbao(running, *words)
             assert (status, told["holds"]) == (1, False), words
             assert [entry["error"]["code"] for entry in told["days"]] == [code]
         async with alone(running.access.set_dsn("set-1", "hongbao_owner")):
-            status, told, _ = hongbao(running, "run", "--date", f"{day}")
+            status, told, _ = await hongbao(running, "run", "--date", f"{day}")
         assert (status, told["days"][0]["error"]["code"]) == (1, "rotation_busy")
 
         connection = await asyncpg.connect(running.stack.postgres("wallet").dsn("postgres", "hongbao"))
         await connection.execute(f"UPDATE account SET balance_fen = 3 WHERE name = 'escrow:{day:%y%m%d}:001'")
-        status, told, said = hongbao(running, "run")
+        status, told, said = await hongbao(running, "run")
         assert status == 1
         assert told["days"][0]["error"]["code"] == "day_unproven"
         assert told["days"][0]["error"]["obstacles"][0]["detail"] == "the escrow of slot 001 holds 3 fen"
@@ -95,16 +100,16 @@ async def test_the_command_on_a_running_stack(server_folder: Path) -> None:
 
         other = {"HONGBAO_ARCHIVE_KEY": "not the key that this stack was started with"}
         for words in (("run",), ("drop", "--date", f"{day}", "--yes", "--reason", "why")):
-            status, told, said = hongbao(running, *words, env=other)
+            status, told, said = await hongbao(running, *words, env=other)
             assert (status, told) == (1, None), words
             assert "with another key" in said
 
-        status, told, said = hongbao(running, "run", "--until", "detached", "--reason", "a test")
+        status, told, said = await hongbao(running, "run", "--until", "detached", "--reason", "a test")
         assert status == 0, said
         assert set(told["days"][0]["states"].values()) == {"detached"}
-        status, told, _ = hongbao(running, "status")
+        status, told, _ = await hongbao(running, "status")
         assert {entry["date"]: entry["state"] for entry in told["sets"][0]["days"]}[f"{day}"] == "detached"
-        status, told, _ = hongbao(running, "drop", "--date", f"{day}", "--yes", "--reason", "why")
+        status, told, _ = await hongbao(running, "drop", "--date", f"{day}", "--yes", "--reason", "why")
         assert (status, told["days"][0]["error"]["code"]) == (1, "day_not_verified")
 
 
