@@ -67,7 +67,7 @@ class ClaimLog:
         invariants.may_append(self, user, seq)
         self.winners[user] = seq
         self.times.append(at_ms)
-        self.left_fen -= (self._amounts or self.amounts)[seq]
+        self.left_fen -= self.amounts[seq]
         return seq
 
     def close(self, entry: Entry, at_ms: int) -> Closing:

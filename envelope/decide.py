@@ -28,8 +28,8 @@ NOT_INVITED = Answer(Outcome.NOT_INVITED)
 NOT_FOUND = Answer(Outcome.NOT_FOUND)
 OPENABLE = Answer(Outcome.OPENABLE)
 
-OPENED = Outcome.OPENED
-"""By its own name: up to Python 3.11 a look through the class costs 60 ns."""
+_OPENABLE, _OPENED = Outcome.OPENABLE, Outcome.OPENED
+"""By names of their own: up to Python 3.11 a look through the class costs 60 ns."""
 
 
 def judge(log: ClaimLog, user: str, *, token_ok: bool, now_ms: int) -> Answer:
@@ -60,7 +60,7 @@ def judge(log: ClaimLog, user: str, *, token_ok: bool, now_ms: int) -> Answer:
 def open_share(log: ClaimLog, user: str, *, token_ok: bool, password_mac: str | None, now_ms: int) -> Answer:
     """Decide an open. OPENED has appended the claim to the log; a counted wrong password says so in `extra`."""
     answer = judge(log, user, token_ok=token_ok, now_ms=now_ms)
-    if answer is not OPENABLE and answer.outcome is not Outcome.OPENABLE:
+    if answer.outcome is not _OPENABLE:
         return answer
     if log.terms.password_mac is not None:
         tries = _tries(log, user)
@@ -68,7 +68,7 @@ def open_share(log: ClaimLog, user: str, *, token_ok: bool, password_mac: str | 
             return Answer(Outcome.WRONG_PASSWORD, extra={"tries_left": 0})
         if password_mac != log.terms.password_mac:
             return _wrong(log, user, tries, given=password_mac is not None)
-    return _held(log, log.append(user, now_ms), OPENED)
+    return _held(log, log.append(user, now_ms), _OPENED)
 
 
 def may_see(log: ClaimLog, user: str, *, token_ok: bool) -> bool:

@@ -13,7 +13,7 @@ An invariant that breaks leads to FROZEN from anywhere: nobody is answered from 
 """
 
 from envelope.claim_log import ClaimLog
-from envelope.decide import NOT_FOUND, OPENED, Answer, judge, may_see, open_share
+from envelope.decide import NOT_FOUND, Answer, judge, may_see, open_share
 from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from envelope.outcomes import Entry, Outcome
 from setnode.batch import ClaimBatch
@@ -24,6 +24,8 @@ from setnode.shown import KEEP_FROM, ShownClaims
 from setnode.sight import cannot_cancel, hidden
 from setnode.stage import FOREIGN, FROZEN, IDLE, LOADING, READY, WRITING, Phase, Stage
 from setnode.views import detail_view
+
+_OPENED = Outcome.OPENED
 
 
 class Actor:
@@ -284,7 +286,7 @@ class Actor:
         answer = open_share(
             log, request.user, token_ok=request.token_ok, password_mac=request.password_mac, now_ms=now_ms
         )
-        if answer.outcome is OPENED:
+        if answer.outcome is _OPENED:
             batch.add_open(log, request.user, answer)
         elif answer.outcome is Outcome.WRONG_PASSWORD and answer.extra and answer.extra.pop("counted", False):
             batch.add_wrong_try(log, request.user)

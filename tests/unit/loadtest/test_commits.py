@@ -8,10 +8,6 @@ import pytest
 from loadtest.bench import commits
 
 
-class Batch(list[int]):
-    """As many rows as it has entries; told apart by identity, like the real one."""
-
-
 @pytest.fixture
 def lane() -> SimpleNamespace:
     """A lane whose next batch is put there by the test."""
@@ -42,7 +38,7 @@ def test_batches_share_the_time_in_which_they_overlap(
     monkeypatch.setattr(commits.time, "perf_counter", lambda: now)
     watch = commits.Stopwatch(cast("Any", SimpleNamespace(node=SimpleNamespace(claim_lane=lane))))
     watch.counting = True
-    batches = [Batch([0] * number) for number in range(1, len(spans) + 1)]
+    batches = [[0] * number for number in range(1, len(spans) + 1)]
     events = [(end, 0, batch) for (_, end), batch in zip(spans, batches, strict=True)]
     events += [(start, 1, batch) for (start, _), batch in zip(spans, batches, strict=True)]
     for at, starts, batch in sorted(events, key=lambda event: event[:2]):
@@ -61,7 +57,7 @@ def test_a_lost_batch_leaves_no_trace(lane: SimpleNamespace, monkeypatch: pytest
     monkeypatch.setattr(commits.time, "perf_counter", lambda: now)
     watch = commits.Stopwatch(cast("Any", SimpleNamespace(node=SimpleNamespace(claim_lane=lane))))
     watch.counting = True
-    lane.next = Batch([0])
+    lane.next = [0]
     lane.gather(set())
     now = 5.0
     lane.lost(lane.next, OSError())
