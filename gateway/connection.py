@@ -11,7 +11,8 @@ import contextlib
 from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
-from aiohttp.web_protocol import ERROR
+from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.web_protocol import ERROR, _ErrInfo
 
 from gateway.limits import DRAIN_BYTES, KEEP_ALIVE_S, LINGER_S
 from gateway.request import Request
@@ -28,50 +29,47 @@ class Connection(web.RequestHandler):
 
     async def start(self) -> None:
         """Serve this connection (called by aiohttp once it is made)."""
-        front = cast("Front", self._manager)
+        # In one function: as coroutines of their own its steps cost more than what they do.
+        front, messages = cast("Front", self._manager), self._messages
         try:
             alive = True
             while alive and not self._force_close:
-                if not self._messages:
-                    await self._arrival()
+                if not messages:
+                    # It stays here when it is done, where it is never asked for again.
+                    self._waiter = self._loop.create_future()
+                    await self._waiter
                 if (turn := front.turnstile.enter()) is not None:
                     await turn
                     # Nothing has begun for it, and nobody would hear the answer. Who is still there is answered, also
                     # while we stop.
                     if self.transport is None:
                         break
-                alive = await self._serve(front, *self._messages.popleft())
+                message, payload = messages.popleft()
+                self._resume()
+                request = self._request(message, payload)
+                self._current_request = cast("Any", request)
+                self._request_in_progress = True
+                answer = await (front.malformed(request) if request.message is ERROR else front.serve(request))
+                alive = self._write(request, answer)
+                if len(answer.body) > DRAIN_BYTES and self.transport is not None:
+                    await self._drain_helper()
+                self._finish()
+                if payload is not EMPTY_PAYLOAD and not payload.is_eof():
+                    alive = await self._drop(payload) and alive
+                self._live_on()
         except ConnectionError:
             pass
         finally:
+            self._finish()
             if self.transport is not None:
                 self.transport.close()
 
-    async def _serve(self, front: "Front", message: Any, payload: "StreamReader") -> bool:
-        """Answer one request; returns whether there may be another."""
-        self._resume()
-        # What the parser refused is a request whose method is that of `ERROR`.
-        request = Request(message if hasattr(message, "method") else ERROR, payload, self.transport)
-        self._current_request = cast("Any", request)
-        self._request_in_progress = True
-        try:
-            answer = await (front.serve(request) if request.method != ERROR.method else front.malformed(request))
-            alive = await self._send(request, answer)
-        finally:
-            self._current_request = None
-            self._request_in_progress = False
-            self._tell_shutdown()
-        if not payload.is_eof():
-            alive = await self._drop(payload) and alive
-        self._live_on()
-        return alive
-
-    async def _arrival(self) -> None:
-        self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+    def _request(self, message: Any, payload: "StreamReader") -> Request:
+        # What the parser refused is no message with a method.
+        head = ERROR if type(message) is _ErrInfo else message
+        return Request(
+            head.method, head.path, head.headers, payload, not head.should_close, self.transport, head
+        )  # fmt: skip
 
     def _resume(self) -> None:
         """Let the parser go on where it was paused because requests came faster than answers."""
@@ -80,15 +78,12 @@ class Connection(web.RequestHandler):
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
             self._resume_reading_if_drained()
 
-    async def _send(self, request: Request, answer: "Answer") -> bool:
+    def _write(self, request: Request, answer: "Answer") -> bool:
         """Write the answer; returns whether the connection goes on after it."""
         # A request to change the protocol is answered like any other, but the parser has stopped at it.
-        alive = request.keep_alive and not (answer.close or self._close or self._upgraded)
+        self._keepalive = alive = request.keep_alive and not (answer.close or self._close or self._upgraded)
         if self.transport is not None:
             self.transport.write(answer.encode(request, keep_alive=alive))
-            if len(answer.body) > DRAIN_BYTES:
-                await self._drain_helper()
-        self._keepalive = alive
         return alive
 
     async def _drop(self, payload: "StreamReader") -> bool:
@@ -105,7 +100,10 @@ class Connection(web.RequestHandler):
         if self._keepalive_handle is None:
             self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
 
-    def _tell_shutdown(self) -> None:
+    def _finish(self) -> None:
+        """Nothing is being answered now; a shutdown that waits for that hears it."""
+        self._current_request = None
+        self._request_in_progress = False
         waiter = self._handler_waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)

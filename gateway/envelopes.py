@@ -6,10 +6,10 @@ from aiohttp import hdrs
 
 from envelope.errors import Unavailable
 from gateway.answer import Answer, json_answer
-from gateway.asks import X_SHARE_TOKEN, idempotency_key_of, read_ask, share_token_of
+from gateway.asks import NO_ASK, X_SHARE_TOKEN, idempotency_key_of, read_ask, share_token_of
 from gateway.body import read_body
 from gateway.calendar import Calendar
-from gateway.limits import CANDIDATE_IDS
+from gateway.limits import CANDIDATE_IDS, ID_CACHE
 from gateway.outcomes import outcome_answer
 from gateway.request import Request
 from gateway.sets import Sets
@@ -36,6 +36,7 @@ class Envelopes:
         self._sets = sets
         self._clock = clock
         self._calendar = Calendar(clock)
+        self._ids: dict[str, int] = {}
         self._slot_key = slot_key.encode()
         self._share_key = share_key
 
@@ -58,8 +59,8 @@ class Envelopes:
         """Claim a share."""
         headers = request.headers
         user = self._user_of(headers.get(hdrs.AUTHORIZATION))
-        envelope_id = self._read_id(text)
-        ask = await read_ask(request)
+        envelope_id = self._ids.get(text) or self._read_id(text)
+        ask = NO_ASK if request.empty else await read_ask(request)
         token_ok = self._shares.holds(envelope_id, ask.share_token or headers.get(X_SHARE_TOKEN))
         values = await self._sets.call(envelope_id, Op.OPEN, envelope_id, user, token_ok, ask.password)
         return outcome_answer(values)
@@ -68,15 +69,15 @@ class Envelopes:
         """Ask whether a share could be opened; nothing is written."""
         headers = request.headers
         user = self._user_of(headers.get(hdrs.AUTHORIZATION))
-        envelope_id = self._read_id(text)
-        ask = await read_ask(request)
+        envelope_id = self._ids.get(text) or self._read_id(text)
+        ask = NO_ASK if request.empty else await read_ask(request)
         token_ok = self._shares.holds(envelope_id, ask.share_token or headers.get(X_SHARE_TOKEN))
         return outcome_answer(await self._sets.call(envelope_id, Op.GRAB, envelope_id, user, token_ok))
 
     async def detail(self, request: Request, text: str) -> Answer:
         """Show an envelope to those who may see it."""
         user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
-        envelope_id = self._read_id(text)
+        envelope_id = self._ids.get(text) or self._read_id(text)
         token_ok = self._shares.holds(envelope_id, share_token_of(request))
         (view,) = await self._sets.call(envelope_id, Op.DETAIL, envelope_id, user, token_ok)
         return json_answer(self._with_token(view, user))
@@ -84,7 +85,7 @@ class Envelopes:
     async def cancel(self, request: Request, text: str) -> Answer:
         """Close the sender's own envelope now; what is left goes back to him."""
         user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
-        envelope_id = self._read_id(text)
+        envelope_id = self._ids.get(text) or self._read_id(text)
         (view,) = await self._sets.call(envelope_id, Op.CANCEL, envelope_id, user)
         return json_answer(self._with_token(view, user))
 
@@ -92,14 +93,21 @@ class Envelopes:
         topology = self._sets.topology
         envelope_id = parse_id(text, topology.layout)
         self._calendar.check(envelope_id, topology.zone)
+        # A day that has come has come for ever, and which slots there are never changes.
+        if len(self._ids) >= ID_CACHE:
+            self._ids.clear()
+        self._ids[text] = envelope_id
         return envelope_id
 
     def _candidates(self, user: str, key: str) -> list[int]:
         """Return the IDs a create may get, in order: one slot for ever, today's business day."""
         topology = self._sets.topology
         slot, serial = place_for(user, key, self._slot_key, topology.layout)
-        first = self._calendar.first_id(topology.zone) + slot
-        return [first + (serial + number) % SERIALS * MAX_SLOTS for number in range(CANDIDATE_IDS)]
+        day = self._calendar.first_id(topology.zone) + slot
+        if serial > SERIALS - CANDIDATE_IDS:
+            return [day + (serial + number) % SERIALS * MAX_SLOTS for number in range(CANDIDATE_IDS)]
+        first = day + serial * MAX_SLOTS
+        return list(range(first, first + CANDIDATE_IDS * MAX_SLOTS, MAX_SLOTS))
 
     def _with_token(self, view: dict[str, Any], user: str) -> dict[str, Any]:
         """Add the share token for the sender: it is his to hand out."""

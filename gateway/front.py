@@ -77,9 +77,9 @@ class Front(web.Server):
             if traffic.in_flight > REQUESTS:
                 raise Unavailable("busy", f"{REQUESTS} requests are being answered; try again shortly")
             names, text = _names(request)
-            if request.method not in names:
+            if (known := names.get(request.method)) is None:
                 raise Refused("method_not_allowed", f"this path knows {', '.join(sorted(names))}")
-            name = names[request.method]
+            name = known
             answer = await self._handlers[name](request, text)
             status = answer.status
         except HongbaoError as error:
@@ -134,10 +134,12 @@ class Front(web.Server):
 
 
 def _names(request: Request) -> tuple[dict[str, str], str]:
-    path = request.raw_path.partition("?")[0]
-    if not path.startswith("/"):
+    path = request.raw_path
+    if path[:1] != "/":
         # The absolute form, as sent to a proxy.
         path = request.url.raw_path
+    elif "?" in path:
+        path = path.partition("?")[0]
     found = resolve(path)
     if found is None:
         raise Refused("route_not_found", "there is nothing at this path; see /docs")

@@ -29,6 +29,8 @@ REJECTING_ADDRESSES: Final = 8_192
 """Addresses whose rejections are remembered, about 150 bytes each."""
 SHARE_CACHE: Final = 16_384
 """Share tokens computed lately, about 250 bytes each."""
+ID_CACHE: Final = 65_536
+"""Envelope IDs that were read and found possible, about 200 bytes each; all forgotten when there are more."""
 ROUTE_CACHE: Final = 65_536
 """Envelopes whose server is remembered, about 150 bytes each; all forgotten whenever a server comes or goes."""
 STEADY_S: Final = 1.0

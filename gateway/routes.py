@@ -32,6 +32,7 @@ NO_ROUTE: Final = "none"
 """What requests to other paths are counted as: their number is bounded by nothing."""
 
 _PREFIX: Final = "/v1/envelopes/"
+_AFTER_PREFIX: Final = len(_PREFIX)
 
 _by_template: dict[str, dict[str, str]] = {}
 for _route in ROUTES:
@@ -41,7 +42,9 @@ for _route in ROUTES:
 
 _STATIC: Final = {template: names for template, names in _by_template.items() if "{" not in template}
 _BELOW_ID: Final = {
-    template.partition("{id}")[2]: names for template, names in _by_template.items() if "{id}" in template
+    template.partition("{id}")[2].removeprefix("/"): names
+    for template, names in _by_template.items()
+    if "{id}" in template
 }
 
 
@@ -51,8 +54,8 @@ def resolve(path: str) -> tuple[dict[str, str], str] | None:
     `path` is the raw path without the query. No regular expression: this stands in the way of every open.
     """
     if path.startswith(_PREFIX):
-        text, slash, verb = path[len(_PREFIX) :].partition("/")
-        names = _BELOW_ID.get(slash + verb)
+        text, slash, verb = path[_AFTER_PREFIX:].partition("/")
+        names = _BELOW_ID.get(verb or slash)
         if names is None or not text:
             return None
         return names, text if "%" not in text else unquote(text, errors="replace")

@@ -82,9 +82,10 @@ class Sets:
         topology = self.topology
         if topology.held and topology.is_held(envelope_id):
             raise Unavailable("being_moved", "this envelope is on its way to another SET", retry_after_s=0.5)
-        if topology.set_for(envelope_id).paused:
+        home = topology.set_for(envelope_id)
+        if home.paused:
             raise set_paused()
-        name = topology.server_for(envelope_id, self._servers.alive).name
+        name = topology.server_in(home, envelope_id, self._servers.alive).name
         if len(self._found) >= ROUTE_CACHE:
             self._found.clear()
         link = self._found[envelope_id] = self._servers.link(name)

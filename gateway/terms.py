@@ -24,6 +24,9 @@ SPLITS: Final[dict[Kind, tuple[Split, ...]]] = {
 """The ways to split of each kind; the first is taken where none is named."""
 
 
+_FIRST_SPLITS: Final = {kind: splits[0].value for kind, splits in SPLITS.items()}
+
+
 class CreateBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The JSON as it comes. null is the same as not there."""
 
@@ -53,8 +56,8 @@ def read_terms(body: bytes, now_ms: int) -> dict[str, Any]:
     if password is not None:
         check_text(password, name="password", least=1, most=LIMITS.password_chars, code="password_length")
     return {
-        "kind": kind.value,
-        "split": _split(kind, wish.split).value,
+        "kind": wish.kind,
+        "split": _split(kind, wish.split),
         "total_fen": total_fen,
         "count": _count(wish.count, total_fen, to),
         "greeting": check_text(
@@ -84,14 +87,14 @@ def _kind(text: str) -> Kind:
     return kind
 
 
-def _split(kind: Kind, text: str | None) -> Split:
+def _split(kind: Kind, text: str | None) -> str:
     if text is None:
-        return SPLITS[kind][0]
+        return _FIRST_SPLITS[kind]
     if text not in tuple(Split):
         raise Refused("unknown_split", f"split must be one of {', '.join(Split)}")
     if text not in SPLITS[kind]:
         raise Refused("split_not_for_kind", f"kind {kind} can be split by {', '.join(SPLITS[kind])}")
-    return Split(text)
+    return text
 
 
 def _count(count: int, total_fen: int, to: list[str] | None) -> int:

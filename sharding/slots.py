@@ -7,6 +7,7 @@ slot.
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 
 from envelope.errors import InvariantBroken
 
@@ -71,10 +72,18 @@ def database_name(database: int) -> str:
 
 
 def _digest(sender: str, idempotency_key: str, key: bytes) -> bytes:
-    if len(key) not in _KEY_BYTES:
-        raise InvariantBroken("slot_key", f"the slot key must have 16 to 64 bytes, not {len(key)}")
     # Headers may carry bytes that are no UTF-8, as lone surrogates; they have a place like any other.
     first, second = sender.encode(errors="surrogatepass"), idempotency_key.encode(errors="surrogatepass")
     # Lengths first, or ("ab", "c") and ("a", "bc") would be one envelope.
     text = b"0:%d:%d:%b%b" % (len(first), len(second), first, second)
-    return hashlib.blake2b(text, digest_size=16, key=key, person=b"hongbao.slot").digest()
+    digest = _keyed(key).copy()
+    digest.update(text)
+    return digest.digest()
+
+
+@lru_cache(maxsize=8)
+def _keyed(key: bytes) -> hashlib.blake2b:
+    """Return the hash before its text; a deployment has one key, and to begin costs more than to go on."""
+    if len(key) not in _KEY_BYTES:
+        raise InvariantBroken("slot_key", f"the slot key must have 16 to 64 bytes, not {len(key)}")
+    return hashlib.blake2b(digest_size=16, key=key, person=b"hongbao.slot")

@@ -15,7 +15,7 @@ import msgspec
 
 from envelope.errors import Refused, Unavailable
 from runtime import logs, metrics
-from wire.messages import Status, error_of
+from wire.messages import error_of
 
 HEARTBEAT_S = 5.0
 """A peer that answers no ping for this long is taken for dead."""
@@ -36,6 +36,8 @@ SWEEP_S = 0.05
 LINK_PATH = "/link"
 SAID = 0
 """The number of what is said and not asked: there is no answer."""
+NOBODY: tuple[None, float] = (None, 0.0)
+"""Who waits for an answer that comes too late."""
 
 _log = logs.get("wire")
 _in_flight = metrics.gauge("hongbao_link_in_flight", "Calls waiting for an answer", ("peer",))
@@ -70,7 +72,7 @@ class Link:
         self._waiting: dict[int, tuple[asyncio.Future[list[Any]], float]] = {}
         self._outbox: list[list[Any]] = []
         self._flush = asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: asyncio.AbstractEventLoop
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
@@ -82,14 +84,13 @@ class Link:
 
     def call(self, op: int, *args: Any) -> asyncio.Future[list[Any]]:
         """Send a request and return the future of its reply values; raises Unavailable at once if it cannot be sent."""
-        loop = self._loop
-        if self._socket is None or loop is None:
+        if self._socket is None:
             raise Unavailable("peer_down", f"{self.name} is not connected; try again shortly", retry_after_s=0.5)
         if len(self._waiting) >= MAX_IN_FLIGHT:
             raise Unavailable("busy", f"{self.name} has {MAX_IN_FLIGHT} calls waiting; try again shortly")
+        loop, number = self._loop, next(self._numbers)
         future: asyncio.Future[list[Any]] = loop.create_future()
-        number = next(self._numbers)
-        self._waiting[number] = (future, loop.time() + self._deadline_s)
+        self._waiting[number] = future, loop.time() + self._deadline_s
         if not self._outbox:
             self._flush.set()
         self._outbox.append([number, op, *args])
@@ -166,16 +167,16 @@ class Link:
         async for message in socket:
             if message.type is not aiohttp.WSMsgType.BINARY:
                 break
-            for place, reply in enumerate(self._decode(message.data), 1):
+            for place, (number, status, *values) in enumerate(self._decode(message.data), 1):
                 if not place % REPLIES_PER_TURN:
                     await asyncio.sleep(0)
-                waiting = self._waiting.pop(reply[0], None)
-                if waiting is None or waiting[0].done():
+                future, _ = self._waiting.pop(number, NOBODY)
+                if future is None or future.done():
                     continue
-                if reply[1] == Status.OK:
-                    waiting[0].set_result(reply[2:])
+                if status:
+                    future.set_exception(error_of(status, values))
                 else:
-                    waiting[0].set_exception(error_of(reply))
+                    future.set_result(values)
             gauge.set(len(self._waiting))
 
     async def _sweep(self) -> None:

@@ -98,11 +98,11 @@ def error_reply(number: int, error: HongbaoError) -> list[Any]:
     return [number, status, error.code, error.detail]
 
 
-def error_of(reply: list[Any]) -> HongbaoError:
-    """Decode an error reply (`[number, status, …]` with status ≠ OK) back into the exception it was."""
-    status, code, detail = reply[1], reply[2], reply[3]
+def error_of(status: int, values: list[Any]) -> HongbaoError:
+    """Decode an error reply (`[number, status, *values]` with status ≠ OK) back into the exception it was."""
+    code, detail, *more = values
     if status == Status.UNAVAILABLE:
-        return Unavailable(code, detail, retry_after_s=reply[4], outcome_known=reply[5])
+        return Unavailable(code, detail, retry_after_s=more[0], outcome_known=more[1])
     if status == Status.REFUSED:
         return Refused(code, detail)
     return InvariantBroken(code, detail)

@@ -2,6 +2,8 @@
 
 import hashlib
 
+_begun = hashlib.blake2b(digest_size=16, person=b"hongbao-create")
+
 
 def payout_order(envelope_id: int, seq: int) -> str:
     """Return the order number of the wallet credit for claim `seq` (a refund is the closing entry's claim)."""
@@ -17,7 +19,9 @@ def create_key(sender: str, idempotency_key: str) -> str:
     """Return the 32 hex digits that stand for (sender, idempotency key); fields are length-prefixed."""
     one, two = sender.encode(), idempotency_key.encode()
     framed = len(one).to_bytes(4, "big") + one + len(two).to_bytes(4, "big") + two
-    return hashlib.blake2b(framed, digest_size=16, person=b"hongbao-create").hexdigest()
+    digest = _begun.copy()
+    digest.update(framed)
+    return digest.hexdigest()
 
 
 def escrow_account(envelope_id: int) -> str:

@@ -134,7 +134,10 @@ class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
         Raises Unavailable `no_server` if none is alive. Choosing another server is only about speed: that two
         servers think they own an envelope is sorted out by Postgres.
         """
-        home = self.set_for(envelope_id)
+        return self.server_in(self.set_for(envelope_id), envelope_id, alive)
+
+    def server_in(self, home: SetSpec, envelope_id: int, alive: Collection[str] | None = None) -> ServerSpec:
+        """Return the envelope's server as `server_for` does, for who knows its SET already."""
         ring, servers = self._servers[home.name]
         key = str(envelope_id)
         first = ring.node_for(key)
