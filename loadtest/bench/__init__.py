@@ -8,6 +8,7 @@ The JSON (`--json FILE`):
 
     {"quick": bool, "machine": {…}, "seconds": float, "sittings": int,
      "sections": {"engine": {…}, "http": {…}, …},
+     "stolen": {"engine": 0.02, …},   part of all cores' time that the host took meanwhile
      "ratios": {"hot100_vs_pessimistic": {"value": 81.3, "bar": 70, "holds": true}, …},
      "audits": [{"section": "http", "holds": true, "unreconciled_fen": 0}, …],
      "holds": bool}

@@ -22,9 +22,10 @@ from loadtest.bench import report
 from loadtest.bench.figures import Audit, Bench, Section
 from loadtest.bench.ratios import RATIOS
 from loadtest.bench.sections import SECTIONS
+from loadtest.stolen import Stolen
 from runtime import logs, process
 
-_WRITTEN = {"quick", "machine", "seconds", "sittings", "sections", "ratios", "audits", "holds"}
+_WRITTEN = {"quick", "machine", "seconds", "sittings", "sections", "stolen", "ratios", "audits", "holds"}
 
 
 @click.command("bench")
@@ -95,6 +96,7 @@ class Run:
         started = time.perf_counter()
         found: dict[str, Any] = dict(self.kept.get("sections", {}))
         kept_audits = [Audit(**one) for one in self.kept.get("audits", ())]
+        taken: dict[str, float] = dict(self.kept.get("stolen", {}))
         figures = dict(self.kept)
         missing = [one for one in self.sections if one.name not in found]
         with tempfile.TemporaryDirectory(prefix="hongbao-bench-") as name, console.status("") as status:
@@ -104,13 +106,17 @@ class Run:
             for number, section in enumerate(missing, 1):
                 bench.say = _sayer(status, f"{number}/{len(missing)} {section.name}: {section.title}")
                 bench.say("")
+                stolen = Stolen()
                 found[section.name] = await section.measure(bench)
-                figures = self._figures(found, bench.audits, time.perf_counter() - started)
+                taken[section.name] = round(stolen.part(), 3)
+                figures = self._figures(found, taken, bench.audits, time.perf_counter() - started)
                 if self.file is not None:
                     _write(self.file, figures)
         return figures
 
-    def _figures(self, found: Mapping[str, Any], audits: Sequence[Audit], seconds: float) -> dict[str, Any]:
+    def _figures(
+        self, found: Mapping[str, Any], taken: Mapping[str, float], audits: Sequence[Audit], seconds: float
+    ) -> dict[str, Any]:
         ratios = {ratio.key: judged for ratio in RATIOS if (judged := ratio.judge(found)) is not None}
         return {
             "quick": self.quick,
@@ -118,6 +124,7 @@ class Run:
             "seconds": round(self.kept.get("seconds", 0.0) + seconds, 1),
             "sittings": self.kept.get("sittings", 0) + 1,
             "sections": dict(found),
+            "stolen": dict(taken),
             "ratios": ratios,
             "audits": [vars(one) for one in audits],
             "holds": all(one.holds for one in audits) and all(one["holds"] for one in ratios.values()),

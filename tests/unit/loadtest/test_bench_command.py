@@ -47,6 +47,7 @@ async def test_what_was_measured_outlives_what_fails(tmp_path: Path) -> None:
     assert figures["sections"] == {name: {"of": name} for name in "abc"}
     assert [one["section"] for one in figures["audits"]] == ["a", "b", "c"]
     assert (figures["sittings"], figures["holds"]) == (2, True)
+    assert list(figures["stolen"]) == ["a", "b", "c"]
     assert json.loads(file.read_text()) == figures
     assert [path.name for path in tmp_path.iterdir()] == ["all.json"]
 
