@@ -1,8 +1,9 @@
 """Starts and supervises the real parts on one machine, and holds the `hongbao` command (floor 7).
 
-What lives here: finding and running Postgres and memcached as a user that may run them, the data folder and its
-secrets, the child processes and their supervisor, and `Stack`, which is all of it as one `async with`. Commands
-are modules of `cluster.commands`, imported only when called.
+From below: `machine` is what there is to run on, `supervision` keeps processes alive, `pg` is Postgres as we run it,
+`assembly` is all of it as one `async with` (`Stack`). `access` and the modules beside it are how commands reach what
+runs; the commands themselves are modules of `commands`, imported only when called, and `demo` is what one of them
+plays.
 
 May import: everything below. Nobody imports it but tests.
 

@@ -13,11 +13,13 @@ from archive.manifest import fingerprint
 from archive.place import Archive
 from audit.proof import AuditTarget, audit
 from audit.report import Report
-from cluster import datafolder, record, roles
-from cluster.account import server_account
+from cluster.assembly import record
+from cluster.assembly.record import Record
 from cluster.commands.token import make_token
-from cluster.keys import Secrets
-from cluster.record import Record
+from cluster.machine import datafolder
+from cluster.machine.account import server_account
+from cluster.machine.keys import Secrets
+from cluster.pg import roles
 from envelope.errors import Refused, Unavailable
 from sharding.slots import slots_of
 from sharding.topology import Topology, load
@@ -153,8 +155,8 @@ async def reach(data: Path | None) -> AsyncIterator[Access]:
         if refusal.code != "not_up":
             raise
         # Imported here: finding a running stack needs nothing of what starts one.
-        from cluster.config import StackConfig  # noqa: PLC0415
-        from cluster.stack import Stack  # noqa: PLC0415
+        from cluster.assembly.config import StackConfig  # noqa: PLC0415
+        from cluster.assembly.stack import Stack  # noqa: PLC0415
 
         config = StackConfig(data=data, port=0)
         config.say("nothing runs here yet: starting everything for this command; the first time takes some seconds")

@@ -7,10 +7,11 @@ from pathlib import Path
 from archive import place
 from archive.place import Archive
 from archive.register import read_register
-from cluster import datafolder, roles
 from cluster.access import Access, find
-from cluster.account import server_account
-from cluster.keys import Secrets
+from cluster.machine import datafolder
+from cluster.machine.account import server_account
+from cluster.machine.keys import Secrets
+from cluster.pg import roles
 from envelope.errors import Refused
 from runtime import postgres
 from sharding.slots import database_name

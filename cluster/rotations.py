@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 
 from archive.keeper import Keeper
-from cluster import roles
 from cluster.access import Access
+from cluster.pg import roles
 from envelope.errors import Refused
 from rotation.steps import Rotation
 from rotation.target import RotationTarget

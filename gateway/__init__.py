@@ -9,5 +9,6 @@ problem+json with a stable code from one table (`gateway.problems`); nothing is 
 a client that hangs up cancels nothing. How it fails: a part that is away is 503 with Retry-After, an outcome nobody
 knows is 504 and says "repeat it": every call is idempotent.
 
-The way of an open: `front` (one HTTP request) → `routes` → `envelopes` (the handler) → `sets` → `wire.link`.
+The way of an open: `connection` → `front` (one HTTP request) → `routes` → `envelopes` (the handler) → `sets` →
+`wire.link`. `http` is what a request and an answer are, `reading` what may stand in one, `identity` who sent it.
 """

@@ -14,14 +14,14 @@ from aiohttp import web
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import ERROR, _ErrInfo
 
+from gateway.http.request import Request
 from gateway.limits import DRAIN_BYTES, KEEP_ALIVE_S, LINGER_S
-from gateway.request import Request
 
 if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
 
-    from gateway.answer import Answer
     from gateway.front import Front
+    from gateway.http.answer import Answer
 
 
 class Connection(web.RequestHandler):

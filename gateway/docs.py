@@ -4,7 +4,7 @@ import json
 from html import escape
 from typing import Any
 
-from gateway.answer import PROBLEM
+from gateway.http.answer import PROBLEM
 from gateway.problems import ADVICE, PROBLEMS
 
 _STYLE = """

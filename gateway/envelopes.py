@@ -5,17 +5,17 @@ from typing import Any
 from aiohttp import hdrs
 
 from envelope.errors import Unavailable
-from gateway.answer import Answer, json_answer
-from gateway.asks import NO_ASK, X_SHARE_TOKEN, idempotency_key_of, read_ask, share_token_of
-from gateway.body import read_body
-from gateway.calendar import Calendar
+from gateway.http.answer import Answer, json_answer
+from gateway.http.body import read_body
+from gateway.http.request import Request
+from gateway.identity.shares import Shares
+from gateway.identity.tokens import Tokens
 from gateway.limits import CANDIDATE_IDS, ID_CACHE
 from gateway.outcomes import outcome_answer
-from gateway.request import Request
+from gateway.reading.asks import NO_ASK, X_SHARE_TOKEN, idempotency_key_of, read_ask, share_token_of
+from gateway.reading.calendar import Calendar
+from gateway.reading.terms import fingerprint, read_terms
 from gateway.sets import Sets
-from gateway.shares import Shares
-from gateway.terms import fingerprint, read_terms
-from gateway.tokens import Tokens
 from runtime.clock import Clock
 from sharding.ids import parse_id
 from sharding.slots import MAX_SLOTS, SERIALS, place_for

@@ -14,15 +14,15 @@ from typing import Any, cast
 from aiohttp import web
 
 from envelope.errors import HongbaoError, Refused, Unavailable
-from gateway.answer import PROBLEM, Answer, encode_json
 from gateway.connection import Connection
+from gateway.http.answer import PROBLEM, Answer, encode_json
+from gateway.http.request import Request
+from gateway.http.turnstile import Turnstile
+from gateway.identity.rejections import PEER
 from gateway.limits import KEEP_ALIVE_S, REQUESTS, REQUESTS_PER_TURN
 from gateway.problems import WITH_RETRY_AFTER, problem_of
-from gateway.rejections import PEER
-from gateway.request import Request
 from gateway.routes import NO_ROUTE, resolve
 from gateway.traffic import Traffic
-from gateway.turnstile import Turnstile
 from runtime import logs
 
 Handler = Callable[[Request, str], Awaitable[Answer]]

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 from envelope.errors import Refused, Unavailable
 from envelope.outcomes import Outcome
-from gateway.answer import Answer, encode_json
-from gateway.instants import write_instant
+from gateway.http.answer import Answer, encode_json
 from gateway.problems import STATUS_OF
+from gateway.reading.instants import write_instant
 
 _OUTCOMES: Final = tuple(Outcome)
 """On the wire an outcome is its index here."""

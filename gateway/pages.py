@@ -1,10 +1,10 @@
 """The handlers of what is not about envelopes: probes, metrics, the OpenAPI document and its page."""
 
 from envelope.errors import Unavailable
-from gateway.answer import JSON, Answer, encode_json, json_answer
 from gateway.docs import render_docs
+from gateway.http.answer import JSON, Answer, encode_json, json_answer
+from gateway.http.request import Request
 from gateway.openapi import document
-from gateway.request import Request
 from gateway.traffic import Traffic
 from runtime import metrics
 from runtime.http import Readiness

@@ -10,12 +10,12 @@ import msgspec
 
 from gateway.envelopes import Envelopes
 from gateway.front import Front, Handler
+from gateway.identity.rejections import Rejections
+from gateway.identity.shares import Shares
+from gateway.identity.tokens import KEY_BYTES, Tokens
 from gateway.limits import COUNTS_S, REJECTIONS_PER_S
 from gateway.pages import Pages
-from gateway.rejections import Rejections
 from gateway.sets import Sets
-from gateway.shares import Shares
-from gateway.tokens import KEY_BYTES, Tokens
 from gateway.traffic import Traffic
 from gateway.wallets import Wallets
 from runtime import logs
@@ -45,7 +45,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     slot_key: Annotated[str, msgspec.Meta(min_length=16, max_length=64)]
     """Finds the slot of a create; must not change while a create may be repeated."""
     rejected_tokens_per_s: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = REJECTIONS_PER_S
-    """See `gateway.rejections`; raise it where many clients come through one proxy."""
+    """See `gateway.identity.rejections`; raise it where many clients come through one proxy."""
 
 
 class Gateway:

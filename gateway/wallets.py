@@ -5,11 +5,11 @@ from typing import Any, Final
 from aiohttp import hdrs
 
 from envelope.errors import Refused
-from gateway.answer import Answer, json_answer
-from gateway.instants import write_instant
-from gateway.paging import check_names, one, read_page
-from gateway.request import Request
-from gateway.tokens import Tokens
+from gateway.http.answer import Answer, json_answer
+from gateway.http.request import Request
+from gateway.identity.tokens import Tokens
+from gateway.reading.instants import write_instant
+from gateway.reading.paging import check_names, one, read_page
 from sharding.ids import format_id
 from wire.wallet import WalletClient
 

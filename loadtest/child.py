@@ -7,9 +7,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cluster.account import Account, server_account
-from cluster.child import Child, Command
-from cluster.logfile import LogFile
+from cluster.machine.account import Account, server_account
+from cluster.supervision.child import Child, Command
+from cluster.supervision.logfile import LogFile
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 STOP_S = 3.0

@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from cluster.access import Access, find
-from cluster.config import StackConfig
+from cluster.assembly.config import StackConfig
+from cluster.assembly.stack import Stack
 from cluster.rotations import today_of
-from cluster.stack import Stack
 from runtime import postgres
 from schema.day_tables import AHEAD_DAYS, known_days
 

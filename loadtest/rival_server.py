@@ -16,14 +16,14 @@ import msgspec
 from aiohttp import hdrs, web
 
 from envelope.outcomes import Outcome
-from gateway.answer import Answer, json_answer
-from gateway.asks import X_SHARE_TOKEN, read_ask
-from gateway.calendar import Calendar
 from gateway.front import Front, Handler
+from gateway.http.answer import Answer, json_answer
+from gateway.http.request import Request
+from gateway.identity.shares import Shares
+from gateway.identity.tokens import Tokens
 from gateway.outcomes import outcome_answer
-from gateway.request import Request
-from gateway.shares import Shares
-from gateway.tokens import Tokens
+from gateway.reading.asks import X_SHARE_TOKEN, read_ask
+from gateway.reading.calendar import Calendar
 from gateway.traffic import Traffic
 from loadtest.rivals.books import Books
 from loadtest.rivals.pessimistic import Pessimistic

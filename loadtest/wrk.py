@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.account import server_account
-from cluster.programs import find_program
+from cluster.machine.account import server_account
+from cluster.machine.programs import find_program
 from envelope.errors import Unavailable
 
 CONNECTIONS = 256

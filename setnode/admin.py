@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from runtime.clock import Clock
-from setnode.registry import Registry
+from setnode.actors.registry import Registry
 
 WITHIN_MS = 60_000
 """An envelope is hot by what was opened in the last minute."""

@@ -17,9 +17,9 @@ from envelope.outcomes import Entry
 from envelope.split import SPLIT_VERSION, Split
 from envelope.terms import Kind, Terms
 from runtime.clock import Clock
-from setnode.creates import CreateLane
-from setnode.passwords import mac
-from setnode.views import created_view
+from setnode.actors.passwords import mac
+from setnode.actors.views import created_view
+from setnode.commit.creates import CreateLane
 from wire.messages import Fund
 from wire.wallet import WalletClient
 

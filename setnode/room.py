@@ -10,10 +10,10 @@ from envelope.limits import LIMITS
 from envelope.money import check_fen
 from envelope.split import Split
 from envelope.terms import Kind
+from setnode.actors.passwords import mac
+from setnode.actors.registry import Registry
+from setnode.actors.request import CANCEL, DETAIL, GRAB, OPEN, Ask, Request
 from setnode.creator import Create, Creator
-from setnode.passwords import mac
-from setnode.registry import Registry
-from setnode.request import CANCEL, DETAIL, GRAB, OPEN, Ask, Request
 from sharding.ids import day_of, first_id
 from wire.messages import Op
 from wire.server import Peer

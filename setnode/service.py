@@ -22,14 +22,14 @@ from runtime.periodic import Periodic
 from runtime.postgres import Session
 from runtime.settings import host_and_port
 from schema.day_tables import days_ahead, known_days, registered_days
+from setnode.actors.registry import Registry
 from setnode.admin import add_admin
-from setnode.admission import Admission, AdmissionConfig
-from setnode.claims import ClaimLane
-from setnode.cold import Cold
-from setnode.committer import Committer
-from setnode.creates import CreateLane, day_closed
+from setnode.commit.admission import Admission, AdmissionConfig
+from setnode.commit.claims import ClaimLane
+from setnode.commit.committer import Committer
+from setnode.commit.creates import CreateLane, day_closed
+from setnode.commit.rivals import Rivals
 from setnode.creator import Creator
-from setnode.expiry import Expiry, ExpiryConfig
 from setnode.holdings import Holdings
 from setnode.limits import (
     CLAIM_CONNECTIONS,
@@ -40,12 +40,12 @@ from setnode.limits import (
     SERVICE_ROUND_S,
     SWEEP_AFTER_S,
 )
-from setnode.loader import Loader, fetch_logs
-from setnode.payout import READ_EVERY_S, Payouts
-from setnode.registry import Registry
-from setnode.rivals import Rivals
 from setnode.room import Room
-from setnode.sweeper import Sweeper
+from setnode.rounds.expiry import Expiry, ExpiryConfig
+from setnode.rounds.payout import READ_EVERY_S, Payouts
+from setnode.rounds.sweeper import Sweeper
+from setnode.wake.cold import Cold
+from setnode.wake.loader import Loader, fetch_logs
 from sharding.ids import business_date, day_of
 from sharding.topology import Topology, TopologyFile
 from wire.link import Link

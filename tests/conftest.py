@@ -23,10 +23,10 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from cluster import roles
-from cluster.account import Account, server_account
-from cluster.memcached import Memcached, MemcachedSpec
-from cluster.postgres import Postgres, PostgresSpec
+from cluster.machine.account import Account, server_account
+from cluster.pg import roles
+from cluster.pg.postgres import Postgres, PostgresSpec
+from cluster.supervision.memcached import Memcached, MemcachedSpec
 from sharding.ids import business_date
 
 ROLES = ("postgres", roles.OWNER, roles.SETNODE, roles.WALLET, roles.AUDIT)

@@ -18,9 +18,9 @@ from archive.place import Archive
 from archive.register import Standing, read_register
 from archive.restore import remove, restore
 from archive.verify import Verified, reread, verify_database
-from cluster import roles
 from cluster.access import Access
 from cluster.archives import archive_of, chosen, read_day, registered, running
+from cluster.pg import roles
 from cluster.reporting import data_option, json_option, report
 from envelope.errors import HongbaoError, Refused
 from envelope.money import yuan

@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from audit.report import Report
-from cluster import roles
 from cluster.access import Access, find
-from cluster.backups import Backups
 from cluster.commands.audit import show as show_audit
-from cluster.logkeeper import LogKeeper, Standing
-from cluster.pgprograms import Source
+from cluster.pg import roles
+from cluster.pg.backups import Backups
+from cluster.pg.logkeeper import LogKeeper, Standing
+from cluster.pg.pgprograms import Source
 from cluster.reporting import data_option, json_option, report
 from envelope.errors import Refused, Unavailable
 from upkeep.backup import BackupFolder, LogState

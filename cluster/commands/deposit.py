@@ -8,7 +8,7 @@ import click
 from cluster.access import find
 from cluster.reporting import data_option, json_option, report
 from envelope.money import yuan
-from gateway.users import check_user
+from gateway.identity.users import check_user
 
 MOST_FEN = 10_000_000_000_000
 """What the wallet takes at once: a hundred billion yuan."""

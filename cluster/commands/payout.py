@@ -9,13 +9,13 @@ from typing import Any
 import click
 from rich.table import Table
 
-from cluster import roles
 from cluster.access import Access, find
+from cluster.pg import roles
 from cluster.reporting import Show, data_option, json_option, report
 from envelope.errors import Refused
 from envelope.money import yuan
 from runtime import postgres
-from setnode.stuck import StuckPayout, redrive, stuck_payouts
+from setnode.rounds.stuck import StuckPayout, redrive, stuck_payouts
 from sharding.ids import DIGITS
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import click
 import jwt
 
-from cluster import datafolder
-from cluster.account import server_account
-from cluster.keys import Secrets
+from cluster.machine import datafolder
+from cluster.machine.account import server_account
+from cluster.machine.keys import Secrets
 from cluster.reporting import data_option, json_option, report
-from gateway.users import check_user
+from gateway.identity.users import check_user
 
 
 @click.command("token")

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from cluster import roles
 from cluster.access import Access, find
+from cluster.pg import roles
 from cluster.reporting import data_option, json_option, report
 from moving.ground import Ground
 from moving.journal import open_moves

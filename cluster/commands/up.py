@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from cluster.config import StackConfig
+from cluster.assembly.config import StackConfig
+from cluster.assembly.stack import Stack
 from cluster.reporting import data_option, tell
-from cluster.stack import Stack
 
 _KILLED = 128
 """A shell adds the signal's number to this; 130 is Ctrl-C."""

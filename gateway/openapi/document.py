@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Any, Final
 
-from gateway.answer import PROBLEM
+from gateway.http.answer import PROBLEM
 from gateway.openapi.operations import JSON, OPERATIONS, PARAMETERS, Operation
 from gateway.openapi.refusals import by_status
 from gateway.openapi.schemas import SCHEMAS, Schema, ref

@@ -2,10 +2,10 @@
 
 from typing import Any, Final, NamedTuple
 
-from gateway.asks import KEY_PATTERN
 from gateway.limits import DEFAULT_PAGE, PAGE
 from gateway.openapi.schemas import ID, Schema, ref
-from gateway.paging import CURSOR_PATTERN
+from gateway.reading.asks import KEY_PATTERN
+from gateway.reading.paging import CURSOR_PATTERN
 from gateway.wallets import ROLES
 
 JSON: Final = "application/json"

@@ -6,10 +6,10 @@ from envelope.limits import LIMITS
 from envelope.outcomes import Outcome, State
 from envelope.split import Split
 from envelope.terms import Kind
+from gateway.identity.shares import TOKEN_CHARS
+from gateway.identity.users import USER_PATTERN
 from gateway.problems import ADVICE, PROBLEMS, STATUS_OF, Retry
-from gateway.shares import TOKEN_CHARS
-from gateway.texts import TEXT_PATTERN
-from gateway.users import USER_PATTERN
+from gateway.reading.texts import TEXT_PATTERN
 
 Schema = dict[str, Any]
 

@@ -20,7 +20,7 @@ from loadtest.bench.growth.alive import wake
 from loadtest.bench.growth.size import SHARES
 from loadtest.bench.oneset import OneSet, fire, one_set, round_robin
 from loadtest.plan import queue
-from setnode.batch import ClaimBatch
+from setnode.actors.batch import ClaimBatch
 from setnode.limits import BATCH_ROWS
 
 WINDOWS: Final = (1, 4, 16, 64, 200, 600, 2_000, 4_000)

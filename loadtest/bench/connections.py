@@ -16,7 +16,7 @@ from statistics import median, quantiles
 from time import perf_counter
 from typing import Any
 
-from cluster.postgres import Postgres, PostgresSpec
+from cluster.pg.postgres import Postgres, PostgresSpec
 from loadtest.bench.arena import SETTINGS
 from loadtest.bench.figures import Bench, Figures, Row, interleaved
 from loadtest.bench.workloads import Workload, hot, many
@@ -25,7 +25,7 @@ from loadtest.rivals.drive import drive
 from loadtest.rivals.pessimistic import Pessimistic
 from loadtest.rivals.pool import Pool
 from loadtest.rivals.rival import Refusal
-from setnode.admission import AdmissionConfig
+from setnode.commit.admission import AdmissionConfig
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 100)
 WAITING = 100

@@ -19,10 +19,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from cluster import record
 from cluster.access import find
-from cluster.config import StackConfig
-from cluster.stack import Stack
+from cluster.assembly import record
+from cluster.assembly.config import StackConfig
+from cluster.assembly.stack import Stack
 from envelope.errors import InvariantBroken, Unavailable
 from loadtest import crowd, wrk
 from loadtest.bench import pictures

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.access import Access, find
-from cluster.config import StackConfig
+from cluster.assembly.config import StackConfig
 from envelope.errors import InvariantBroken
 from loadtest.bench.figures import Bench, Figures, Row
 from loadtest.canvas import canvas

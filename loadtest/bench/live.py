@@ -22,8 +22,8 @@ from envelope.terms import Kind, Terms
 from loadtest.weight import resident_bytes
 from runtime import process
 from runtime.clock import SystemClock
-from setnode.actor import Actor
-from setnode.registry import Registry
+from setnode.actors.actor import Actor
+from setnode.actors.registry import Registry
 from setnode.room import Room
 from sharding.ids import business_date, make_id
 from wire.messages import Op

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from cluster.services import CHECKOUT
+from cluster.machine.checkout import CHECKOUT
 from envelope.errors import Unavailable
 from loadtest.bench import pictures
 from loadtest.bench.figures import Bench, Figures, Row, Section

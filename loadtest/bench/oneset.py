@@ -14,16 +14,17 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from cluster import ports, roles
-from cluster.memcached import Memcached, MemcachedSpec
-from cluster.postgres import Postgres, PostgresSpec
-from cluster.services import Service, ServiceSpec
+from cluster.machine import ports
+from cluster.pg import roles
+from cluster.pg.postgres import Postgres, PostgresSpec
+from cluster.supervision.memcached import Memcached, MemcachedSpec
+from cluster.supervision.services import Service, ServiceSpec
 from envelope.errors import InvariantBroken
 from runtime import postgres
 from runtime.clock import SystemClock
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
-from setnode.request import OUTCOMES
+from setnode.actors.request import OUTCOMES
 from setnode.service import Setnode, SetnodeSettings, running
 from sharding.ids import business_date
 from sharding.slots import TABLES_PER_DATABASE

@@ -21,7 +21,7 @@ from loadtest.bench.workloads import Workload
 from loadtest.rivals.books import Money, Win
 from loadtest.rivals.drive import Ask
 from runtime import postgres
-from setnode.request import OUTCOMES
+from setnode.actors.request import OUTCOMES
 from setnode.service import Setnode
 from wire.messages import Op
 from wire.server import Peer

@@ -18,11 +18,11 @@ from typing import Final
 INTERVAL_S = 0.001
 OTHER: Final = "loop and sockets"
 COMPONENTS: Final = (
-    ("payout", ("setnode.payout", "setnode.bundles", "wire.wallet", "wire.link", "wire.orders")),
-    ("actor", ("setnode.actor", "setnode.registry", "setnode.room", "setnode.request", "envelope.")),
+    ("payout", ("setnode.rounds.payout", "setnode.rounds.bundles", "wire.wallet", "wire.link", "wire.orders")),
+    ("admission", ("setnode.commit.admission", "pymemcache", "concurrent.futures")),
+    ("commit", ("setnode.commit.", "setnode.actors.batch")),
+    ("actor", ("setnode.actors.", "setnode.room", "envelope.")),
     ("link", ("wire.server", "aiohttp.")),
-    ("admission", ("setnode.admission", "pymemcache", "concurrent.futures")),
-    ("commit", ("setnode.store", "setnode.claims", "setnode.committer", "setnode.batch")),
     ("services", ("setnode.", "runtime.", "schema.")),
 )
 """Who a frame belongs to, by the beginning of its module's name; the innermost frame that anybody claims decides."""

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from cluster.access import find
-from cluster.account import server_account
-from cluster.config import StackConfig
+from cluster.assembly.config import StackConfig
+from cluster.machine.account import server_account
 from loadtest.drill.ground import QUICK, Drill, Size
 from loadtest.drill.stages import run
 from loadtest.quiet import quiet_stack

@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from archive.place import folder_of
 from archive.restore import remove, restore
 from archive.states import State
-from cluster import roles
+from cluster.pg import roles
 from loadtest.drill.ground import BY, SET, Drill
 from loadtest.drill.past import Past, make_past
 from loadtest.weight import resident_bytes

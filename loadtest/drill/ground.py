@@ -13,10 +13,10 @@ from typing import Any
 import aiohttp
 
 from archive.keeper import Keeper
-from cluster import roles
 from cluster.access import Access
+from cluster.pg import roles
 from cluster.rotations import today_of
-from gateway.shares import Shares
+from gateway.identity.shares import Shares
 from loadtest.openloop.job import Job, run_job
 from loadtest.openloop.opens import SHARES as GUEST_SHARES
 from loadtest.openloop.opens import guests

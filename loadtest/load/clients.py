@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from cluster.child import Child
-from cluster.ports import free_port
+from cluster.machine.ports import free_port
+from cluster.supervision.child import Child
 from envelope.errors import Refused, Unavailable
 from loadtest.child import CHECKOUT, start_child, stop_children
 from loadtest.tally import Tally, read

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from cluster.access import Access, find, reach
-from cluster.config import StackConfig
-from cluster.ports import free_port
-from cluster.stack import Stack
+from cluster.assembly.config import StackConfig
+from cluster.assembly.stack import Stack
+from cluster.machine.ports import free_port
 from envelope.money import MAX_TOTAL_FEN
 from loadtest.load.clients import Web, check_locust, play
 from loadtest.load.report import LoadReport, make_report

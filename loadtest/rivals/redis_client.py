@@ -7,9 +7,9 @@ the clock runs and settles afterwards: with it beside, Redis would share the cor
 import asyncio
 import csv
 
-from cluster import ports
-from cluster.account import server_account
-from cluster.programs import find_program
+from cluster.machine import ports
+from cluster.machine.account import server_account
+from cluster.machine.programs import find_program
 from envelope.errors import Unavailable
 from loadtest.rivals.redis_lua import key
 from loadtest.rivals.redis_server import RedisServer

@@ -15,7 +15,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from cluster import ports
+from cluster.machine import ports
 from loadtest.rivals.books import Books
 from loadtest.rivals.redis_server import RedisServer
 from loadtest.rivals.rival import Gone, Refusal

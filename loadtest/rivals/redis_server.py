@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from cluster import ports
-from cluster.account import server_account
-from cluster.child import Child, Command
-from cluster.logfile import LogFile
-from cluster.programs import find_program
+from cluster.machine import ports
+from cluster.machine.account import server_account
+from cluster.machine.programs import find_program
+from cluster.supervision.child import Child, Command
+from cluster.supervision.logfile import LogFile
 from envelope.errors import Unavailable
 
 START_S = 30.0

@@ -14,8 +14,8 @@ import pytest
 
 from audit.report import Report
 from cluster.access import Access, find
-from cluster.config import StackConfig
-from cluster.stack import Stack
+from cluster.assembly.config import StackConfig
+from cluster.assembly.stack import Stack
 
 CALL_S = 8.0
 SETTLE_S = 40.0

@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from audit.report import Report
-from cluster import roles
-from cluster.backups import Backups
 from cluster.cli import main
-from cluster.logkeeper import LogKeeper
-from cluster.pgprograms import Source
+from cluster.pg import roles
+from cluster.pg.backups import Backups
+from cluster.pg.logkeeper import LogKeeper
+from cluster.pg.pgprograms import Source
 from envelope.errors import Refused
 from tests.faults.stack_fixtures import Crowd, Running, running_stack
 

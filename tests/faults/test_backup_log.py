@@ -12,11 +12,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from cluster.account import Account
-from cluster.backups import Backups
-from cluster.logkeeper import LogKeeper, Standing
-from cluster.pgprograms import Source
-from cluster.postgres import Postgres, PostgresSpec
+from cluster.machine.account import Account
+from cluster.pg.backups import Backups
+from cluster.pg.logkeeper import LogKeeper, Standing
+from cluster.pg.pgprograms import Source
+from cluster.pg.postgres import Postgres, PostgresSpec
 from envelope.errors import Refused
 from upkeep.backup import BackupFolder, LogState, log_state
 

@@ -10,7 +10,7 @@ import pytest
 
 from archive.export import export_database
 from archive.verify import verify_database
-from cluster import roles
+from cluster.pg import roles
 from gateway.openapi import document
 from sharding.ids import day_of
 from tests.faults.stack_fixtures import Running, running_stack

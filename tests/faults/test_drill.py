@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster.access import find
-from cluster.config import StackConfig
+from cluster.assembly.config import StackConfig
 from loadtest.drill.command import BARS
 from loadtest.drill.ground import Drill, Size
 from loadtest.drill.stages import run

@@ -6,7 +6,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from cluster.keys import Secrets
+from cluster.machine.keys import Secrets
 from envelope.outcomes import Outcome
 from tests.faults.stack_fixtures import Crowd, running_stack
 from wire.link import Link

@@ -12,7 +12,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from cluster import roles
+from cluster.pg import roles
 from schema.day_tables import DayTables
 from sharding.ids import business_date
 from tests.conftest import Databases

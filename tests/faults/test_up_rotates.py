@@ -8,7 +8,7 @@ import aiohttp
 import asyncpg
 import pytest
 
-from cluster import roles
+from cluster.pg import roles
 from cluster.rotations import today_of
 from schema import names
 from schema.day_tables import DayTables

@@ -10,7 +10,7 @@ from typing import Any
 
 import asyncpg
 
-from cluster import roles
+from cluster.pg import roles
 from envelope.split import Split, amounts
 from schema import names
 from schema.day_tables import DayTables

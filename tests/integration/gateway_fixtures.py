@@ -19,16 +19,16 @@ import pytest_asyncio
 from aiohttp import web
 
 from cluster.access import Access, find
-from cluster.account import Account
-from cluster.config import StackConfig
-from cluster.stack import Stack
+from cluster.assembly.config import StackConfig
+from cluster.assembly.stack import Stack
+from cluster.machine.account import Account
 from envelope.outcomes import Outcome
+from gateway.identity.tokens import make_token
 from gateway.openapi.operations import OPERATIONS
 from gateway.openapi.refusals import NO_ROUTES, by_status
 from gateway.routes import resolve
 from gateway.service import Gateway, GatewaySettings
 from gateway.service import running as running_gateway
-from gateway.tokens import make_token
 from runtime.clock import SystemClock
 from runtime.http import HttpServer
 from sharding.ids import business_date, make_id

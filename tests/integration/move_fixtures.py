@@ -24,11 +24,12 @@ import pytest
 
 from audit.proof import AuditTarget, audit
 from audit.report import Report
-from cluster import ports, roles
 from cluster.access import _slots
+from cluster.machine import ports
+from cluster.pg import roles
+from gateway.identity.tokens import make_token
 from gateway.service import Gateway, GatewaySettings
 from gateway.service import running as running_gateway
-from gateway.tokens import make_token
 from moving.ground import Ground
 from runtime.clock import ManualClock
 from schema.day_tables import DayTables

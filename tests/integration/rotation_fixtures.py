@@ -25,7 +25,7 @@ from archive.place import Archive  # noqa: TC001 - plain imports everywhere
 from archive.states import State
 from audit.proof import AuditTarget, audit
 from audit.report import Violation
-from cluster import roles
+from cluster.pg import roles
 from envelope.errors import Refused
 from envelope.split import Split, amounts
 from rotation.register import Operator

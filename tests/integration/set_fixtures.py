@@ -20,14 +20,15 @@ import pytest_asyncio
 from archive.place import Archive
 from audit.proof import AuditTarget, audit
 from audit.report import Report
-from cluster import ports, roles
-from cluster.memcached import Memcached
-from cluster.postgres import Postgres
+from cluster.machine import ports
+from cluster.pg import roles
+from cluster.pg.postgres import Postgres
+from cluster.supervision.memcached import Memcached
 from envelope.errors import HongbaoError
 from runtime.clock import Clock, SystemClock
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
-from setnode.request import OUTCOMES
+from setnode.actors.request import OUTCOMES
 from setnode.service import Setnode, SetnodeSettings, running
 from sharding.ids import business_date, make_id
 from sharding.slots import EMBEDDED, place_for

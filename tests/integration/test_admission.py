@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from cluster.memcached import Memcached, MemcachedSpec
+from cluster.supervision.memcached import Memcached, MemcachedSpec
 from envelope.errors import Unavailable
 from runtime.postgres import Session
-from setnode import admission as module
-from setnode.admission import Admission, AdmissionConfig
-from setnode.committer import Committer
+from setnode.commit import admission as module
+from setnode.commit.admission import Admission, AdmissionConfig
+from setnode.commit.committer import Committer
 from tests.integration.set_fixtures import Town, common_town, living_town, module_databases, prove, shared_town
 
 __all__ = ["common_town", "module_databases", "shared_town"]

@@ -22,8 +22,8 @@ from archive import manifest, pipes, place
 from archive.export import export_database
 from archive.tables import TABLES
 from archive.verify import verify_database
-from cluster import roles
-from cluster.postgres import Postgres
+from cluster.pg import roles
+from cluster.pg.postgres import Postgres
 from envelope.errors import HongbaoError, Refused
 from sharding.ids import make_id
 from tests.conftest import Databases

@@ -20,10 +20,10 @@ from archive import manifest, place
 from archive.export import export_database
 from archive.restore import remove, restore
 from archive.view import query
-from cluster import roles
+from cluster.assembly.record import Record
 from cluster.cli import main
-from cluster.keys import write_private
-from cluster.record import Record
+from cluster.machine.keys import write_private
+from cluster.pg import roles
 from envelope.errors import Refused
 from schema.day_tables import DayTables
 from sharding.ids import make_id

@@ -10,9 +10,9 @@ from envelope.errors import Refused
 from envelope.split import SPLIT_VERSION, Split
 from envelope.terms import Kind, Terms
 from rotation.fence import fence, unfence
-from setnode.batch import ClaimBatch
-from setnode.creates import CreateLane
-from setnode.store import append_claims
+from setnode.actors.batch import ClaimBatch
+from setnode.commit.creates import CreateLane
+from setnode.commit.store import append_claims
 from sharding.ids import business_date, day_of, make_id
 from tests.integration.set_fixtures import Town, town
 from wire.messages import Op

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster import programs
-from cluster.account import Account
-from cluster.memcached import Memcached, MemcachedSpec, answers
+from cluster.machine import programs
+from cluster.machine.account import Account
+from cluster.supervision.memcached import Memcached, MemcachedSpec, answers
 from envelope.errors import Refused
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from cluster import roles
-from cluster.account import Account
-from cluster.logfile import LogFile
-from cluster.postgres import Postgres, PostgresSpec
-from cluster.scram import proves, verifier
+from cluster.machine.account import Account
+from cluster.pg import roles
+from cluster.pg.postgres import Postgres, PostgresSpec
+from cluster.pg.scram import proves, verifier
+from cluster.supervision.logfile import LogFile
 from envelope.errors import Refused
 
 pytestmark = pytest.mark.faults
@@ -75,9 +75,9 @@ async def test_a_password_is_needed(server_folder: Path, account: Account) -> No
 PARENT = """
 import asyncio, sys
 from pathlib import Path
-from cluster.postgres import Postgres, PostgresSpec
-from cluster.scram import proves, verifier
-from cluster.memcached import Memcached, MemcachedSpec
+from cluster.pg.postgres import Postgres, PostgresSpec
+from cluster.pg.scram import proves, verifier
+from cluster.supervision.memcached import Memcached, MemcachedSpec
 
 async def main():
     folder = Path(sys.argv[1])
@@ -119,7 +119,7 @@ async def test_a_second_server_on_one_folder_is_refused(
     server_folder: Path, account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two servers never work on one folder: the second start names the first one's process and how to stop it."""
-    monkeypatch.setattr("cluster.pgfolder.LEAVE_S", 0.2)
+    monkeypatch.setattr("cluster.pg.pgfolder.LEAVE_S", 0.2)
     first = Postgres(spec(server_folder), account=account)
     await first.start()
     try:
@@ -174,7 +174,7 @@ async def test_a_taken_port_is_refused(server_folder: Path, account: Account) ->
 
 async def test_a_full_disk_is_refused(server_folder: Path, account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     """With too little space nothing is started: Postgres would stop in the middle of a commit."""
-    monkeypatch.setattr("cluster.postgres.MIN_FREE_BYTES", shutil.disk_usage("/").total * 1000)
+    monkeypatch.setattr("cluster.pg.postgres.MIN_FREE_BYTES", shutil.disk_usage("/").total * 1000)
     with pytest.raises(Refused, match="make room") as caught:
         await Postgres(spec(server_folder), account=account).start()
     assert caught.value.code == "disk_full"

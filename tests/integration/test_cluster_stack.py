@@ -10,9 +10,9 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from cluster import record
-from cluster.config import StackConfig
-from cluster.stack import Stack
+from cluster.assembly import record
+from cluster.assembly.config import StackConfig
+from cluster.assembly.stack import Stack
 from envelope.errors import Refused, Unavailable
 from sharding.topology import change, load
 from sharding.topology.changes import successor
@@ -134,8 +134,8 @@ async def test_a_set_comes_empty_and_goes_empty(server_folder: Path) -> None:
 PARENT = """
 import asyncio, sys
 from pathlib import Path
-from cluster.config import StackConfig
-from cluster.stack import Stack
+from cluster.assembly.config import StackConfig
+from cluster.assembly.stack import Stack
 from runtime import logs
 
 logs.set_up("test", "warning")

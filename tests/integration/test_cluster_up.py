@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from cluster.cli import COMMANDS, main
-from cluster.keys import Secrets
+from cluster.machine.keys import Secrets
 
 pytestmark = pytest.mark.faults
 
@@ -19,7 +19,7 @@ UP = """
 import asyncio, sys
 from pathlib import Path
 from cluster.commands.up import _serve
-from cluster.config import StackConfig
+from cluster.assembly.config import StackConfig
 from runtime import logs
 
 logs.set_up("test", "warning")

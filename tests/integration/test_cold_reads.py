@@ -11,7 +11,7 @@ import pytest
 
 from archive import details, place
 from archive.register import read_register
-from cluster import roles
+from cluster.pg import roles
 from envelope.errors import Unavailable
 from sharding.ids import day_of, make_id, slot_of
 from tests.integration.cold_fixtures import KEY, detach, move_on
@@ -282,7 +282,7 @@ async def test_what_is_dropped_is_read_once_from_the_register(past: Past, monkey
         found.append(len(rows))
         return rows
 
-    monkeypatch.setattr("setnode.cold.read_register", counted)
+    monkeypatch.setattr("setnode.wake.cold.read_register", counted)
     long_ago = date(2020, 1, 1)
     async with past.owner as connection:
         await detach(connection, past.day, range(10))

@@ -21,8 +21,8 @@ import asyncpg
 from archive import engine, manifest, place
 from archive.details import Details
 from archive.tables import TABLES
-from cluster import roles
-from setnode.reading import restore
+from cluster.pg import roles
+from setnode.wake.reading import restore
 from sharding.ids import first_id
 from tests.conftest import Databases
 from tests.integration.cold_fixtures import AT, DAY, KEY, build_past, closed_envelope, detach

@@ -11,10 +11,10 @@ import pytest
 from envelope.errors import HongbaoError, Refused, Unavailable
 from runtime.clock import ManualClock
 from schema.day_tables import DayTables
-from setnode import creates
+from setnode.commit import creates
+from setnode.commit.store import insert_envelopes
+from setnode.rounds.sweeper import Sweeper
 from setnode.service import Setnode
-from setnode.store import insert_envelopes
-from setnode.sweeper import Sweeper
 from sharding.ids import business_date, day_of, make_id, serial_of, slot_of
 from tests.integration.set_fixtures import (
     Town,

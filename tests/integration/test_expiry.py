@@ -7,9 +7,9 @@ import pytest
 
 from runtime.clock import ManualClock
 from runtime.postgres import Session
-from setnode import actor as actor_module
-from setnode import expiry as expiry_module
-from setnode.expiry import Expiry, ExpiryConfig
+from setnode.actors import actor as actor_module
+from setnode.rounds import expiry as expiry_module
+from setnode.rounds.expiry import Expiry, ExpiryConfig
 from tests.integration.set_fixtures import Town, common_town, module_databases, shared_town
 from wire.messages import Op
 

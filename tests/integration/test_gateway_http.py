@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from envelope.outcomes import Outcome
+from gateway.identity.rejections import Rejections
+from gateway.identity.tokens import make_token
 from gateway.limits import BODY_BYTES
-from gateway.rejections import Rejections
 from gateway.routes import ROUTES
-from gateway.tokens import make_token
 from runtime.clock import SystemClock
 from tests.integration.gateway_fixtures import INDEX, KEY, Door, door, running_gateway, some_id
 
@@ -233,7 +233,7 @@ async def test_a_body_in_pieces(door: Door) -> None:
 
 async def test_a_body_that_drips(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body that does not come is given up with 408, and the connection with it."""
-    monkeypatch.setattr("gateway.body.BODY_S", 0.2)
+    monkeypatch.setattr("gateway.http.body.BODY_S", 0.2)
     status, headers, text = await raw(door, create_head("Content-Length: 50") + b"{")
     assert status == 408
     check_problem(status, headers, json.loads(text), "body_timeout")

@@ -9,7 +9,7 @@ from envelope.errors import Unavailable
 from envelope.outcomes import Outcome
 from gateway import servers as servers_module
 from gateway.connection import Connection
-from gateway.turnstile import Turnstile
+from gateway.http.turnstile import Turnstile
 from tests.integration.gateway_fixtures import INDEX, KEY, Door, FakePeer, door, silent, some_id
 from wire.link import Link
 from wire.messages import Op
@@ -172,7 +172,7 @@ async def test_a_client_that_hangs_up_in_its_body_is_not_waited_for(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who waits for the rest of a body is woken when the client goes, and nothing complains."""
-    monkeypatch.setattr("gateway.body.BODY_S", 3600.0)
+    monkeypatch.setattr("gateway.http.body.BODY_S", 3600.0)
     heard = complaints()
     _, writer = await asyncio.open_connection("127.0.0.1", door.gateway.port)
     writer.write(

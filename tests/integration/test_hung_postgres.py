@@ -9,7 +9,10 @@ import pytest_asyncio
 
 from envelope.errors import Unavailable
 from runtime.postgres import Session
-from setnode import committer, expiry, loader, payout, rivals, service, sweeper
+from setnode import service
+from setnode.commit import committer, rivals
+from setnode.rounds import expiry, payout, sweeper
+from setnode.wake import loader
 from tests.conftest import Databases
 from tests.integration.hanging_proxy import HangingProxy, hanging_proxy
 from tests.integration.set_fixtures import Town, living_town, module_databases, prove

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from cluster import roles
+from cluster.pg import roles
 from schema.day_tables import DayTables
 from setnode import queries
 from setnode.limits import LOAD_READS, LOAD_SLOTS

@@ -10,8 +10,8 @@ from envelope.errors import Refused, Unavailable
 from moving.ground import Route
 from moving.journal import alone
 from moving.moves import move_by_time, move_live
-from setnode import payout
-from setnode.stuck import redrive
+from setnode.rounds import payout
+from setnode.rounds.stuck import redrive
 from sharding.ids import make_id
 from sharding.slots import database_name
 from tests.integration.move_and_die import DIED

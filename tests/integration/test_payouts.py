@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from cluster.commands import payout as payout_command
 from envelope.errors import Refused, Unavailable
-from setnode import bundles as bundles_module
-from setnode import payout as payout_module
+from setnode.rounds import bundles as bundles_module
+from setnode.rounds import payout as payout_module
 from tests.integration.set_fixtures import Town, common_town, module_databases, shared_town
 from wire.messages import Pay
 

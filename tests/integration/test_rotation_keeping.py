@@ -12,8 +12,8 @@ import pytest
 
 from archive import place
 from archive.place import Archive
-from cluster import roles
-from cluster.rotating import Rotating
+from cluster.assembly.rotating import Rotating
+from cluster.pg import roles
 from envelope.errors import InvariantBroken, Refused
 from rotation.daemon import Daemon, DaemonSettings, Round
 from rotation.detach import drop_strangers

@@ -6,7 +6,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from cluster import roles
+from cluster.pg import roles
 from envelope.errors import Refused
 from rotation.fence import fence
 from rotation.register import Operator

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from cluster import roles
+from cluster.pg import roles
 from envelope.errors import Refused, Unavailable
 from schema import day_tables, migrate
 from schema.day_tables import DayTables, known_days

@@ -8,11 +8,11 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from cluster import roles
-from cluster.postgres import Postgres, PostgresSpec
+from cluster.pg import roles
+from cluster.pg.postgres import Postgres, PostgresSpec
 from envelope.errors import HongbaoError, Unavailable
 from runtime.postgres import Session
-from setnode.committer import Committer
+from setnode.commit.committer import Committer
 from tests.conftest import ROLES, Databases
 from tests.integration.set_fixtures import (
     Town,

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from setnode.stage import FOREIGN
+from setnode.actors.stage import FOREIGN
 from tests.integration.set_fixtures import Town, common_town, module_databases, shared_town
 
 __all__ = ["common_town", "module_databases", "shared_town"]

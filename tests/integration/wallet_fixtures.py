@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import asyncpg
 import pytest
 
-from cluster.roles import WALLET
+from cluster.pg.roles import WALLET
 from schema.migrate import migrate_wallet
 from tests.conftest import Databases
 from wallet.__main__ import writer_session

@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from cluster import ports, roles
+from cluster.machine import ports
+from cluster.pg import roles
 from envelope.errors import HongbaoError
 from rotation.daemon import Daemon, DaemonSettings
 from rotation.limits import GRACE_DAYS

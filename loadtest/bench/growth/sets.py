@@ -17,11 +17,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from cluster import record
 from cluster.access import Access, find
-from cluster.config import StackConfig
-from cluster.keys import Secrets
-from cluster.stack import Stack
+from cluster.assembly import record
+from cluster.assembly.config import StackConfig
+from cluster.assembly.stack import Stack
+from cluster.machine.keys import Secrets
 from envelope.errors import InvariantBroken, Unavailable
 from envelope.outcomes import Outcome
 from loadtest.bench import fill

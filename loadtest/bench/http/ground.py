@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster import datafolder, ports
 from cluster.access import Access, find
-from cluster.account import server_account
-from cluster.config import StackConfig
-from cluster.keys import Secrets
-from cluster.services import Service, ServiceSpec
-from cluster.stack import Stack
+from cluster.assembly.config import StackConfig
+from cluster.assembly.stack import Stack
+from cluster.machine import datafolder, ports
+from cluster.machine.account import server_account
+from cluster.machine.keys import Secrets
+from cluster.supervision.services import Service, ServiceSpec
 from loadtest import crowd, wrk
 from loadtest.openloop import opens
 from loadtest.quiet import quiet_stack

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cluster import plan
+from cluster.assembly import plan
+from cluster.assembly.config import StackConfig
+from cluster.assembly.stack import Stack
 from cluster.cli import main
 from cluster.commands import up
-from cluster.config import StackConfig
-from cluster.stack import Stack
 from envelope.errors import Refused
 
 ROOT = Path(__file__).resolve().parents[3]

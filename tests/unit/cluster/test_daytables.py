@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster.daytables import DayTablesAhead
+from cluster.assembly.daytables import DayTablesAhead
 from envelope.errors import HongbaoError, Refused, Unavailable
 from schema.day_tables import DayTables
 from sharding.topology import ServerSpec, SetSpec, Topology, dump

@@ -3,7 +3,7 @@
 import threading
 from pathlib import Path
 
-from cluster.topologyfile import write_topology
+from cluster.assembly.topologyfile import write_topology
 from sharding.topology import Topology, change, load
 from sharding.topology.changes import hold
 

@@ -13,15 +13,15 @@ from cluster.cli import main
 from envelope.limits import LIMITS
 from envelope.outcomes import Outcome
 from gateway import version
-from gateway.asks import Ask
 from gateway.docs import render_docs
 from gateway.openapi import document
 from gateway.openapi.operations import OPERATIONS
 from gateway.openapi.refusals import NO_ROUTES, REFUSALS, by_status
 from gateway.openapi.schemas import CREATE, SCHEMAS
 from gateway.problems import PROBLEMS
+from gateway.reading.asks import Ask
+from gateway.reading.terms import CreateBody, read_terms
 from gateway.routes import ROUTES
-from gateway.terms import CreateBody, read_terms
 from gateway.version import VERSION
 from sharding.ids import make_id
 from tests.unit.gateway.test_terms import NOW_MS
@@ -79,13 +79,13 @@ ASKS = {"openEnvelope", "grabEnvelope"}
 LISTS = {"listWalletEntries", "listMyEnvelopes"}
 BY_SOURCE = {
     "gateway/front.py": (ALL, NO_ROUTES),
-    "gateway/tokens.py": (V1, {"malformed_user"}),  # making one is no request
-    "gateway/rejections.py": (V1, set()),
-    "gateway/body.py": (WITH_BODY, {"missing_field"}),  # an open needs no field
-    "gateway/asks.py": ({"createEnvelope"}, set()),
-    "gateway/terms.py": ({"createEnvelope"}, set()),
-    "gateway/texts.py": ({"createEnvelope", *ASKS}, set()),
-    "gateway/paging.py": (LISTS, set()),
+    "gateway/identity/tokens.py": (V1, {"malformed_user"}),  # making one is no request
+    "gateway/identity/rejections.py": (V1, set()),
+    "gateway/http/body.py": (WITH_BODY, {"missing_field"}),  # an open needs no field
+    "gateway/reading/asks.py": ({"createEnvelope"}, set()),
+    "gateway/reading/terms.py": ({"createEnvelope"}, set()),
+    "gateway/reading/texts.py": ({"createEnvelope", *ASKS}, set()),
+    "gateway/reading/paging.py": (LISTS, set()),
     "gateway/wallets.py": ({"listMyEnvelopes"}, set()),
     "gateway/pages.py": ({"getReadiness"}, set()),
     "gateway/outcomes.py": (ASKS, set()),
@@ -94,11 +94,11 @@ BY_SOURCE = {
     "wire/link.py": (V1, set()),
     "wire/server.py": (V1, set()),
     "setnode/room.py": (WITH_ID | {"createEnvelope"}, {"malformed_envelope_id"}),
-    "setnode/actor.py": (WITH_ID, set()),
-    "setnode/sight.py": ({"cancelEnvelope"}, set()),
-    "setnode/cold.py": (WITH_ID, set()),
+    "setnode/actors/actor.py": (WITH_ID, set()),
+    "setnode/actors/sight.py": ({"cancelEnvelope"}, set()),
+    "setnode/wake/cold.py": (WITH_ID, set()),
     "setnode/creator.py": ({"createEnvelope"}, set()),
-    "setnode/creates.py": ({"createEnvelope"}, set()),
+    "setnode/commit/creates.py": ({"createEnvelope"}, set()),
     "wallet/readers.py": ({"getWallet", *LISTS}, set()),
 }
 """Who comes by a module, and the codes in it that not all of them can hear."""

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from multidict import MultiDict
 
 from envelope.errors import Refused
-from gateway.paging import check_names, read_cursor, read_page, write_cursor
+from gateway.reading.paging import check_names, read_cursor, read_page, write_cursor
 
 
 @given(st.sampled_from(["entries", "sent", "received"]), st.integers(1, 2**63 - 1))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from envelope.errors import Refused, Unavailable
 from envelope.outcomes import Outcome
-from gateway.calendar import Calendar
 from gateway.outcomes import outcome_answer
+from gateway.reading.calendar import Calendar
 from gateway.routes import ROUTES, resolve
 from runtime.clock import ManualClock
 from sharding.ids import business_date, first_id, make_id

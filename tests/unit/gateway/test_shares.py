@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.shares import TOKEN_CHARS, Shares, keyed_hash
+from gateway.identity.shares import TOKEN_CHARS, Shares, keyed_hash
 
 ONE, OTHER = 2611211234567890007, 2611211234567890008
 shares = Shares("s" * 32)

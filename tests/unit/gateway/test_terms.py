@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envelope.errors import Refused
-from gateway.body import _check_names
-from gateway.terms import fingerprint, read_terms
+from gateway.http.body import _check_names
+from gateway.reading.terms import fingerprint, read_terms
 from runtime.clock import to_ms
 
 NOW = datetime(2026, 11, 21, 4, 0, tzinfo=UTC)

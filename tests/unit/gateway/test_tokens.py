@@ -9,8 +9,8 @@ import jwt
 import pytest
 
 from envelope.errors import InvariantBroken, Refused, Unavailable
-from gateway.rejections import Rejections
-from gateway.tokens import Tokens, make_token
+from gateway.identity.rejections import Rejections
+from gateway.identity.tokens import Tokens, make_token
 from runtime.clock import ManualClock
 
 KEY = "k" * 32
@@ -162,7 +162,7 @@ def test_rejected_tokens_are_limited(clock, monkeypatch):
     assert [refusal(tokens, one) for one in (FORGED, expired, FORGED)] == [
         "token_invalid", "token_expired", "token_invalid",
     ]  # fmt: skip
-    monkeypatch.setattr("gateway.tokens.jwt.decode", None)
+    monkeypatch.setattr("gateway.identity.tokens.jwt.decode", None)
     for header in (FORGED, signed({**GOOD, "sub": "bob"})):
         with pytest.raises(Unavailable, match="too_many_rejected_tokens") as caught:
             tokens.user_of(header)
@@ -197,7 +197,7 @@ def test_each_address_has_a_bucket_and_they_are_bounded(monkeypatch):
     rejections = Buckets(1, addresses=2)
 
     def limited(address):
-        monkeypatch.setattr("gateway.rejections.PEER", ContextVar("peer", default=address))
+        monkeypatch.setattr("gateway.identity.rejections.PEER", ContextVar("peer", default=address))
         try:
             rejections.check()
         except Unavailable:

@@ -1,6 +1,6 @@
 import asyncio
 
-from gateway.turnstile import Turnstile
+from gateway.http.turnstile import Turnstile
 
 
 async def _pass(turnstile: Turnstile, name: int, passed: list[int]) -> None:

@@ -8,9 +8,9 @@ from loadtest.bench.sampled import OTHER, component
 
 def test_the_innermost_frame_that_anybody_claims_decides() -> None:
     """Plumbing belongs to whoever called it, and the bare loop to nobody."""
-    assert component(["envelope.decide", "setnode.actor", "wire.server", "uvloop"]) == "actor"
-    assert component(["asyncpg.connection", "runtime.postgres", "setnode.payout"]) == "payout"
-    assert component(["asyncpg.connection", "setnode.store", "setnode.claims"]) == "commit"
+    assert component(["envelope.decide", "setnode.actors.actor", "wire.server", "uvloop"]) == "actor"
+    assert component(["asyncpg.connection", "runtime.postgres", "setnode.rounds.payout"]) == "payout"
+    assert component(["asyncpg.connection", "setnode.commit.store", "setnode.commit.claims"]) == "commit"
     assert component(["aiohttp.http_websocket", "asyncio.events"]) == "link"
     assert component(["uvloop", "runtime.process", "__main__"]) == OTHER
 

@@ -9,12 +9,12 @@ from envelope.claim_log import ClaimLog
 from envelope.decide import Answer
 from envelope.errors import HongbaoError, InvariantBroken, Unavailable
 from envelope.outcomes import Entry, Outcome
-from setnode import actor as actor_module
-from setnode.actor import Actor
-from setnode.batch import ClaimBatch
+from setnode.actors import actor as actor_module
+from setnode.actors.actor import Actor
+from setnode.actors.batch import ClaimBatch
+from setnode.actors.request import OUTCOMES, Ask, LocalPeer, Request
+from setnode.actors.stage import FOREIGN, Phase
 from setnode.limits import FROZEN_S
-from setnode.request import OUTCOMES, Ask, LocalPeer, Request
-from setnode.stage import FOREIGN, Phase
 from tests.unit.envelope.test_claim_log import entries_of
 from tests.unit.envelope.test_ladder import EXPIRES, OPENS, terms
 

@@ -1,6 +1,6 @@
 """The orders of a committed batch, made when somebody asks for them."""
 
-from setnode.bundles import Bundle
+from setnode.rounds.bundles import Bundle
 from wire.messages import PayKind
 from wire.wallet import Order
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setnode.limits import LOAD_SLOTS
-from setnode.parts import parts_of
+from setnode.rounds.parts import parts_of
 from sharding.ids import make_id
 
 DAYS = st.integers(0, 3).map(lambda n: date(2026, 2, 27) + timedelta(days=n))

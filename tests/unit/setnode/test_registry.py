@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 from envelope.claim_log import ClaimLog
 from runtime.clock import ManualClock
-from setnode.actor import Actor
+from setnode.actors.actor import Actor
+from setnode.actors.registry import Registry
+from setnode.actors.request import Ask, LocalPeer, Request
+from setnode.actors.stage import Phase
 from setnode.limits import ENVELOPE_WEIGHT
-from setnode.registry import Registry
-from setnode.request import Ask, LocalPeer, Request
-from setnode.stage import Phase
 from tests.unit.envelope.test_ladder import OPENS, terms
 
 FIRST = 2611210000000001007

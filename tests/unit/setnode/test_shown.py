@@ -8,10 +8,10 @@ import pytest
 from envelope.claim_log import ClaimLog
 from envelope.errors import InvariantBroken
 from envelope.outcomes import Entry
-from setnode import shown as shown_module
-from setnode.request import Ask
-from setnode.shown import KEEP_FROM, Claim, ShownClaims, instant
-from setnode.views import detail_view
+from setnode.actors import shown as shown_module
+from setnode.actors.request import Ask
+from setnode.actors.shown import KEEP_FROM, Claim, ShownClaims, instant
+from setnode.actors.views import detail_view
 from tests.unit.envelope.test_ladder import OPENS, terms
 from tests.unit.setnode.test_actor import Stage
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from setnode.admission import Turn
+from setnode.commit.admission import Turn
 from setnode.limits import LONG_TURN_S, TURN_S
 
 BEGAN = 100.0

@@ -1,0 +1,156 @@
+"""Request bodies: read with a bound and a deadline, decoded into typed structs, refused in clear sentences."""
+
+import asyncio
+import json
+import re
+from typing import Any, Final, TypeVar
+
+import msgspec
+from aiohttp import hdrs, web
+
+from envelope.errors import HongbaoError, Refused, Unavailable
+from gateway.http.request import Request
+from gateway.limits import BODY_BYTES, BODY_S
+
+T = TypeVar("T")
+
+_CODES: Final = {"total_fen": "malformed_amount", "count": "malformed_count"}
+"""Fields whose wrong type has a code of its own."""
+_TYPES: Final = {
+    "object": "an object", "array": "an array", "str": "a string", "bool": "true or false", "null": "null",
+    "int": "a whole number", "float": "a number with a point or an exponent",
+}  # fmt: skip
+"""What msgspec calls the types of JSON, and what people do."""
+_expected = re.compile(r"Expected `(.+?)`, got `(.+?)`").search
+_field = re.compile(r"at `\$\.(.+?)`").search
+_name_like = re.compile(rb'"([^"]*)"\s*:').findall
+_named = re.compile(r"field `(.*)`", re.DOTALL).search
+_JSON = "application/json"
+_ECHO_CHARS = 50
+"""How much of what the client sent is repeated to him."""
+_NO_JSON: Final = (msgspec.DecodeError, ValueError, RecursionError)
+"""ValueError: bytes that are no UTF-8, or a number of more digits than Python reads."""
+
+
+async def read_body(request: Request) -> bytes:
+    """Return the whole body, empty if there is none.
+
+    Raises Refused `body_too_large` (by Content-Length, without reading it), `unsupported_media_type`, `malformed_http`;
+    Unavailable `body_timeout`.
+    """
+    body = request.whole_body()
+    if body is None:
+        body = await _arriving(request)
+    elif body:
+        _check_type(request)
+    if len(body) > BODY_BYTES:
+        raise _too_large()
+    return body
+
+
+async def _arriving(request: Request) -> bytes:
+    if request.content_length > BODY_BYTES:
+        raise _too_large()
+    _check_type(request)
+    if request.transport is not None and request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            while len(body) <= BODY_BYTES and (chunk := await request.content.readany()):
+                body += chunk
+    except TimeoutError:
+        raise Unavailable("body_timeout", f"the body did not come within {BODY_S:.0f} seconds") from None
+    except web.RequestPayloadError:
+        raise Refused("malformed_http", "the body is not framed as its headers say") from None
+    return bytes(body)
+
+
+def _check_type(request: Request) -> None:
+    given = request.headers.get(hdrs.CONTENT_TYPE, "")
+    if given == _JSON and hdrs.CONTENT_ENCODING not in request.headers:
+        return
+    kind, _, parameters = given.partition(";")
+    charset = parameters.strip().lower().removeprefix("charset=").strip('"')
+    encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower()
+    # Nothing is inflated: a small body could become a large one.
+    if kind.strip().lower() != _JSON or charset not in ("", "utf-8") or encoding != "identity":
+        raise Refused(
+            "unsupported_media_type", "send the body as Content-Type: application/json, UTF-8, not compressed"
+        )
+
+
+def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
+    """Decode a body into a flat struct.
+
+    Raises Refused: `malformed_json`, `duplicate_field`, `unknown_field`, `missing_field`, `wrong_type` and the like.
+    """
+    if not body:
+        raise Refused("malformed_json", "the body is empty; send a JSON object")
+    try:
+        decoded = decoder.decode(body)
+        # A name is followed by a colon: with one colon, as most opens have, none can be there twice.
+        if body.count(b":") > 1:
+            _check_names(body)
+    except msgspec.ValidationError as error:
+        _check_json(body)
+        raise _refusal(str(error)) from None
+    except _NO_JSON:
+        raise _malformed() from None
+    return decoded
+
+
+def _check_names(body: bytes) -> None:
+    """Refuse a name that is there twice: readers differ in which of its values counts.
+
+    Names that differ as they stand differ for every reader, unless one is written with escapes. What looks like a name
+    and is none (in a string, between two) only leads to the slow and exact look.
+    """
+    names = _name_like(body)
+    if len(set(names)) == len(names) and b"\\" not in body:
+        return
+    json.loads(body, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    names = set()
+    for name, _ in pairs:
+        if name in names:
+            raise Refused("duplicate_field", f"the field {name[:_ECHO_CHARS]!r} is there twice")
+        names.add(name)
+
+
+def _check_json(body: bytes) -> None:
+    """Refuse as malformed what is wrong in a field and, further on, no JSON: msgspec stops at the first fault."""
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except _NO_JSON:
+        raise _malformed() from None
+
+
+def _malformed() -> Refused:
+    return Refused("malformed_json", "the body is not JSON in UTF-8")
+
+
+def _refusal(message: str) -> HongbaoError:
+    """Turn msgspec's sentence into ours; a test holds every form that it has."""
+    named, expected, at = _named(message), _expected(message), _field(message)
+    if named is not None:
+        known = "missing" not in message
+        name = named.group(1)[:_ECHO_CHARS]
+        if known:
+            return Refused("unknown_field", f"there is no field {name!r} here")
+        return Refused("missing_field", f"the field {name!r} is needed")
+    field = at.group(1)[:_ECHO_CHARS] if at else "the body"
+    code = _CODES.get(field, "wrong_type")
+    if expected is None:
+        return Refused(code, f"{field} is out of range")
+    return Refused(code, f"{field} must be {_in_words(expected.group(1))}, not {_in_words(expected.group(2))}")
+
+
+def _in_words(types: str) -> str:
+    return " or ".join(_TYPES.get(one, one) for one in types.split(" | "))
+
+
+def _too_large() -> Refused:
+    return Refused("body_too_large", f"a body may have at most {BODY_BYTES} bytes")
