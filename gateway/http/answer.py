@@ -29,6 +29,10 @@ class Answer(msgspec.Struct, eq=False):
     close: bool = False
     request_id: str = ""
 
+    def __repr__(self) -> str:
+        """Say nothing of the body: share tokens and balances are in it."""
+        return f"Answer({self.status})"
+
     def encode(self, request: Request, *, keep_alive: bool) -> bytes:
         """Return head and body as they go out, in one piece; no body for HEAD."""
         body = self.body

@@ -30,6 +30,10 @@ class Request(msgspec.Struct, eq=False):
     message: Any
     """What the parser made of the head."""
 
+    def __repr__(self) -> str:
+        """Say nothing of headers and target: tokens are in them, and a log may print what it is given."""
+        return f"Request({self.method})"
+
     @property
     def empty(self) -> bool:
         """Whether there is no body and none will come."""

@@ -7,8 +7,12 @@ from datetime import UTC, datetime
 
 import jwt
 import pytest
+from aiohttp.streams import EMPTY_PAYLOAD
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from envelope.errors import InvariantBroken, Refused, Unavailable
+from gateway.http.answer import json_answer
+from gateway.http.request import Request
 from gateway.identity.rejections import Rejections
 from gateway.identity.tokens import Tokens, make_token
 from runtime.clock import ManualClock
@@ -216,3 +220,10 @@ def test_a_short_key_is_refused(clock):
     """A key that could be guessed does not start."""
     with pytest.raises(InvariantBroken):
         Tokens("short", clock)
+
+
+def test_a_request_and_its_answer_name_themselves_without_secrets():
+    """A log may print what it is given: no bearer token, no share token and no amount is in it."""
+    headers = CIMultiDictProxy(CIMultiDict(Authorization="Bearer secret"))
+    request = Request("GET", "/v1/envelopes/1?share_token=secret", headers, EMPTY_PAYLOAD, True, None, None)
+    assert "secret" not in repr([request, json_answer({"share_token": "secret"})])
