@@ -15,19 +15,20 @@ from audit.proof import AuditTarget, audit
 from audit.report import Report
 from cluster.assembly import record
 from cluster.assembly.record import Record
-from cluster.commands.token import make_token
 from cluster.machine import datafolder
 from cluster.machine.account import server_account
 from cluster.machine.keys import Secrets
 from cluster.pg import roles
 from envelope.errors import Refused, Unavailable
+from gateway.identity.tokens import make_token
+from runtime.clock import SystemClock
 from sharding.slots import slots_of
 from sharding.topology import Topology, load
 from wire.link import Link
 from wire.wallet import WalletClient
 
 CONNECT_S = 10.0
-TOKEN_S = 3600.0
+TOKEN_S = 3600
 
 
 class Access:
@@ -57,7 +58,7 @@ class Access:
 
     def token(self, user: str) -> str:
         """Make a bearer token for an hour."""
-        return make_token(self._secrets.key("TOKEN_KEY"), user, TOKEN_S)[0]
+        return make_token(self._secrets.key("TOKEN_KEY"), user, ttl_s=TOKEN_S, clock=SystemClock())
 
     def token_environment(self) -> dict[str, str]:
         """Return the variable that lets a process of ours make bearer tokens for itself."""

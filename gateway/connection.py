@@ -15,7 +15,7 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import ERROR, _ErrInfo
 
 from gateway.http.request import Request
-from gateway.limits import DRAIN_BYTES, KEEP_ALIVE_S, LINGER_S
+from gateway.limits import KEEP_ALIVE_S, LINGER_S
 
 if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
@@ -33,9 +33,9 @@ class Connection(web.RequestHandler):
         front, messages = cast("Front", self._manager), self._messages
         try:
             alive = True
-            while alive and not self._force_close:
+            while alive and not (self._force_close or self._close):
                 if not messages:
-                    # It stays here when it is done, where it is never asked for again.
+                    # It stays when it is done: aiohttp asks whether it is, and to cancel it then does nothing.
                     self._waiter = self._loop.create_future()
                     await self._waiter
                 if (turn := front.turnstile.enter()) is not None:
@@ -51,12 +51,15 @@ class Connection(web.RequestHandler):
                 self._request_in_progress = True
                 answer = await (front.malformed(request) if request.message is ERROR else front.serve(request))
                 alive = self._write(request, answer)
-                if len(answer.body) > DRAIN_BYTES and self.transport is not None:
+                if self._paused and self.transport is not None:
+                    # Who asks and does not read must not fill our memory: what is sent goes before the next is begun.
                     await self._drain_helper()
                 self._finish()
                 if payload is not EMPTY_PAYLOAD and not payload.is_eof():
                     alive = await self._drop(payload) and alive
                 self._live_on()
+                # An idle connection keeps no body and no answer.
+                del message, payload, request, answer
         except ConnectionError:
             pass
         finally:
@@ -67,9 +70,8 @@ class Connection(web.RequestHandler):
     def _request(self, message: Any, payload: "StreamReader") -> Request:
         # What the parser refused is no message with a method.
         head = ERROR if type(message) is _ErrInfo else message
-        return Request(
-            head.method, head.path, head.headers, payload, not head.should_close, self.transport, head
-        )  # fmt: skip
+        alive, transport = not head.should_close, self.transport
+        return Request(head.method, head.path, head.headers, payload, alive, transport, message=head)
 
     def _resume(self) -> None:
         """Let the parser go on where it was paused because requests came faster than answers."""
@@ -81,7 +83,8 @@ class Connection(web.RequestHandler):
     def _write(self, request: Request, answer: "Answer") -> bool:
         """Write the answer; returns whether the connection goes on after it."""
         # A request to change the protocol is answered like any other, but the parser has stopped at it.
-        self._keepalive = alive = request.keep_alive and not (answer.close or self._close or self._upgraded)
+        last = self._upgraded and not self._messages
+        self._keepalive = alive = request.keep_alive and not (answer.close or self._close or last)
         if self.transport is not None:
             self.transport.write(answer.encode(request, keep_alive=alive))
         return alive

@@ -17,12 +17,12 @@ from envelope.errors import HongbaoError, Refused, Unavailable
 from gateway.connection import Connection
 from gateway.http.answer import PROBLEM, Answer, encode_json
 from gateway.http.request import Request
-from gateway.http.turnstile import Turnstile
 from gateway.identity.rejections import PEER
-from gateway.limits import KEEP_ALIVE_S, REQUESTS, REQUESTS_PER_TURN
+from gateway.limits import HEADER_BYTES, HEADERS, KEEP_ALIVE_S, REQUESTS, REQUESTS_PER_TURN
 from gateway.problems import WITH_RETRY_AFTER, problem_of
 from gateway.routes import NO_ROUTE, resolve
 from gateway.traffic import Traffic
+from gateway.turnstile import Turnstile
 from runtime import logs
 
 Handler = Callable[[Request, str], Awaitable[Answer]]
@@ -48,6 +48,8 @@ class Front(web.Server):
             cast("Any", self.serve),
             access_log=None,
             keepalive_timeout=KEEP_ALIVE_S,
+            max_headers=HEADERS,
+            max_field_size=HEADER_BYTES,
             # A compressed body is refused, so it must not be inflated first.
             auto_decompress=False,
         )

@@ -8,8 +8,10 @@ from wire.link import DEADLINE_S, MAX_IN_FLIGHT
 
 BODY_BYTES: Final = LIMITS.body_bytes
 """The largest body that is read; more is refused by its Content-Length, or once this much has come."""
-DRAIN_BYTES: Final = 65_536
-"""An answer above this size must have been taken before the client's next request is read; the largest has 1 MB."""
+HEADERS: Final = 64
+"""Header lines of a request; a browser behind two proxies sends 30. More, or longer ones, are `malformed_http`."""
+HEADER_BYTES: Final = 4_096
+"""Of one header line. The longest that means anything to us is a bearer token; the parser keeps the last request's."""
 BODY_S: Final = 10.0
 """A body of 64 KB takes this long on the worst phone; a client that drips bytes is told 408."""
 KEEP_ALIVE_S: Final = 75.0
@@ -17,7 +19,8 @@ KEEP_ALIVE_S: Final = 75.0
 LINGER_S: Final = 1.0
 """How long what is left of a refused body is read and dropped, so that the client sees the refusal and not a reset."""
 REQUESTS: Final = 20_000
-"""Requests in flight in this process, about 10 KB each; above it 503 `busy` before anything is read."""
+"""Requests in flight in this process, about 10 KB each, as people send them; above it 503 `busy` before anything is
+read."""
 TOKEN_CHARS: Final = 2_048
 """A longer bearer token is not looked at. Ours have about 150 characters."""
 TOKEN_CACHE: Final = 32_768
@@ -71,6 +74,8 @@ if REQUESTS > MAX_IN_FLIGHT:
     raise InvariantBroken("limits", "a link must hold every request that the gateway may have in flight")
 if HOLD_S >= DEADLINE_S:
     raise InvariantBroken("limits", "a request that is held must be refused before its caller gives up")
+if TOKEN_CHARS + len("Authorization: Bearer ") > HEADER_BYTES:
+    raise InvariantBroken("limits", "a token of full length must fit its header")
 if DRAIN_S <= DEADLINE_S:
     raise InvariantBroken("limits", "a link must outlive the calls on it")
 if DEFAULT_PAGE > PAGE:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cluster.machine.account import Account, server_account
+from cluster.machine.checkout import CHECKOUT
 from cluster.supervision.child import Child, Command
 from cluster.supervision.logfile import LogFile
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 STOP_S = 3.0
 """locust writes its statistics when it is told to stop."""
 

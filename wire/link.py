@@ -129,6 +129,8 @@ class Link:
                     await self._read(socket)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             _log.debug("link lost", peer=self.name, error=str(error))
+        except (msgspec.DecodeError, ValueError, IndexError, TypeError) as error:
+            _log.error("a peer of another version? It says what cannot be read", peer=self.name, error=str(error))
         finally:
             self._socket = None
             self._fail_all()
@@ -170,13 +172,15 @@ class Link:
             for place, (number, status, *values) in enumerate(self._decode(message.data), 1):
                 if not place % REPLIES_PER_TURN:
                     await asyncio.sleep(0)
+                # Understood before its caller is let go: one that cannot be is an answer that never came.
+                error = error_of(status, values) if status else None
                 future, _ = self._waiting.pop(number, NOBODY)
                 if future is None or future.done():
                     continue
-                if status:
-                    future.set_exception(error_of(status, values))
-                else:
+                if error is None:
                     future.set_result(values)
+                else:
+                    future.set_exception(error)
             gauge.set(len(self._waiting))
 
     async def _sweep(self) -> None:

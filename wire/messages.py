@@ -58,6 +58,7 @@ class Status(IntEnum):
     """First value of a reply."""
 
     OK = 0
+    """The only one that is no error: nothing but 0 counts as false."""
     REFUSED = 1
     UNAVAILABLE = 2
     BROKEN = 3

@@ -4,13 +4,12 @@ import time
 from pathlib import Path
 
 import click
-import jwt
 
 from cluster.machine import datafolder
 from cluster.machine.account import server_account
 from cluster.machine.keys import Secrets
 from cluster.reporting import data_option, json_option, report
-from gateway.identity.users import check_user
+from gateway.identity.tokens import sign
 
 
 @click.command("token")
@@ -25,14 +24,7 @@ def command(*, user: str, hours: float, data: Path | None, as_json: bool) -> Non
 
     Signed with HONGBAO_TOKEN_KEY, or the key that the first start put into the data folder.
     """
-    check_user(user)
+    expires_at = int(time.time() + hours * 3600)
     folder = datafolder.choose(data, server_account())
-    token, expires_at = make_token(Secrets.load(folder.secrets).key("TOKEN_KEY"), user, hours * 3600)
+    token = sign(Secrets.load(folder.secrets).key("TOKEN_KEY"), user, expires_at)
     report({"user": user, "token": token, "expires_at": expires_at}, as_json=as_json, show=token)
-
-
-def make_token(key: str, user: str, lifetime_s: float) -> tuple[str, int]:
-    """Return an HS256 token with sub, iat and exp, and when it expires (Unix time)."""
-    now = int(time.time())
-    expires_at = now + int(lifetime_s)
-    return jwt.encode({"sub": user, "iat": now, "exp": expires_at}, key, algorithm="HS256"), expires_at

@@ -5,4 +5,4 @@ from typing import Final
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 SETUP: Final = CHECKOUT / "cluster" / "setup"
-"""The scripts that fetch what pip does not have."""
+"""The scripts that make the Python environment and fetch what pip does not have."""

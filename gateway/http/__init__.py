@@ -1,1 +1,1 @@
-"""HTTP as the handlers see it: a request and its body in, an answer out, a few begun in each turn of the loop."""
+"""HTTP as the handlers see it: a request and its body in, an answer out."""

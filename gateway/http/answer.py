@@ -1,7 +1,7 @@
 """An answer as bytes: one write, no header objects.
 
-aiohttp builds a response from header maps at some 25 µs; an open has the same headers every time, so its head is joined
-from bytes made once. See `gateway.connection` for the measurement.
+aiohttp builds a response from header maps at some 25 µs; most answers of a second have the same headers, so their
+head is made once in it. See `gateway.connection` for the measurement.
 """
 
 import time

@@ -34,8 +34,3 @@ class Shares:
         if not given or not given.isascii():
             return False
         return hmac.compare_digest(self.token_of(envelope_id), given)
-
-
-def keyed_hash(key: str, text: str) -> str:
-    """Return a hex hash of a secret that cannot be guessed back without `key` (a password in a fingerprint)."""
-    return hmac.digest(key.encode(), b"fingerprint:" + text.encode(), "sha256").hex()

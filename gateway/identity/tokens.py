@@ -11,7 +11,7 @@ import jwt
 
 from envelope.errors import InvariantBroken, Refused
 from gateway.identity.rejections import Rejections
-from gateway.identity.users import is_user
+from gateway.identity.users import check_user, is_user
 from gateway.limits import TOKEN_CACHE, TOKEN_CHARS
 from runtime.clock import Clock
 
@@ -26,9 +26,12 @@ _OPTIONS: Final[Any] = {
 
 def make_token(key: str, user: str, *, ttl_s: int, clock: Clock) -> str:
     """Return a token for `user` that expires after `ttl_s` seconds."""
-    if not is_user(user):
-        raise Refused("malformed_user", f"{user[:50]!r} is no user ID")
-    return jwt.encode({"sub": user, "exp": clock.now_ms() // 1000 + ttl_s}, key, algorithm=_ALGORITHM)
+    return sign(key, user, clock.now_ms() // 1000 + ttl_s)
+
+
+def sign(key: str, user: str, expires_at: int) -> str:
+    """Return a token for `user` that expires at an instant (Unix time); raises Refused `malformed_user`."""
+    return jwt.encode({"sub": check_user(user), "exp": expires_at}, key, algorithm=_ALGORITHM)
 
 
 class Tokens:

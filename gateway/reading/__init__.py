@@ -1,1 +1,1 @@
-"""What clients write, read field by field: terms of a create, asks of an open, texts, instants, cursors, days."""
+"""What clients write, field by field: terms, asks, texts, cursors, days in IDs, and instants, read and written."""

@@ -1,6 +1,7 @@
 """What a sender asks for: the body of a create, checked field by field, and its fingerprint."""
 
 import hashlib
+import hmac
 from typing import Any, Final
 
 import msgspec
@@ -11,7 +12,6 @@ from envelope.money import brief, check_fen
 from envelope.split import Split
 from envelope.terms import Kind
 from gateway.http.body import decode
-from gateway.identity.shares import keyed_hash
 from gateway.identity.users import is_user
 from gateway.limits import PAST_OPENS_S
 from gateway.reading.instants import read_instant
@@ -22,9 +22,6 @@ SPLITS: Final[dict[Kind, tuple[Split, ...]]] = {
     Kind.EQUAL: (Split.EQUAL,),
 }
 """The ways to split of each kind; the first is taken where none is named."""
-
-
-_FIRST_SPLITS: Final = {kind: splits[0].value for kind, splits in SPLITS.items()}
 
 
 class CreateBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -43,6 +40,7 @@ class CreateBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 _decoder = msgspec.json.Decoder(CreateBody)
 _KINDS: Final = {kind.value: kind for kind in Kind}
+_FIRST_SPLITS: Final = {kind: splits[0].value for kind, splits in SPLITS.items()}
 _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -76,8 +74,12 @@ def fingerprint(terms: dict[str, Any], key: str) -> str:
     It is stored beside the money, so a password goes in under `key`: nobody can guess it back from there.
     """
     password = terms["password"]
-    hashed = terms if password is None else {**terms, "password": keyed_hash(key, password)}
+    hashed = terms if password is None else {**terms, "password": _keyed_hash(key, password)}
     return hashlib.sha256(_encode_sorted(hashed)).hexdigest()
+
+
+def _keyed_hash(key: str, password: str) -> str:
+    return hmac.digest(key.encode(), b"fingerprint:" + password.encode(), "sha256").hex()
 
 
 def _kind(text: str) -> Kind:

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
+from cluster.machine.checkout import CHECKOUT
 from cluster.machine.ports import free_port
 from cluster.supervision.child import Child
 from envelope.errors import Refused, Unavailable
-from loadtest.child import CHECKOUT, start_child, stop_children
+from loadtest.child import start_child, stop_children
 from loadtest.tally import Tally, read
 from loadtest.users.world import PLAN_VARIABLE, LoadPlan
 

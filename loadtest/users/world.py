@@ -9,10 +9,11 @@ from typing import Final
 
 import msgspec
 
-from cluster.commands.token import make_token
+from gateway.identity.tokens import make_token
 from loadtest.profiles import PROFILES, Phase, Profile
 from loadtest.tally import Second, Tally
 from loadtest.users.memory import Memory
+from runtime.clock import SystemClock
 
 PLAN_VARIABLE: Final = "HONGBAO_LOADTEST_PLAN"
 CHAT_LENGTH: Final = 8
@@ -91,7 +92,8 @@ class World:
         if user not in self._tokens:
             if len(self._tokens) >= TOKENS_KEPT:
                 self._tokens.clear()
-            token, _ = make_token(self._token_key, user, self.plan.seconds + TOKEN_GRACE_S)
+            ttl_s = int(self.plan.seconds + TOKEN_GRACE_S)
+            token = make_token(self._token_key, user, ttl_s=ttl_s, clock=SystemClock())
             self._tokens[user] = f"Bearer {token}"
         return self._tokens[user]
 

@@ -1,4 +1,4 @@
-"""The SET's Postgres as this room sees it: append claims, insert envelopes, load what stands.
+"""What a commit writes to the SET's Postgres: claims with their payout intent, wrong tries, headers.
 
 Every statement that writes runs alone or in one explicit transaction, without a client-side timeout: a commit is
 never cancelled. Whoever calls decides what a lost connection means (`runtime.postgres.is_lost`).

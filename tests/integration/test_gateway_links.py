@@ -9,7 +9,7 @@ from envelope.errors import Unavailable
 from envelope.outcomes import Outcome
 from gateway import servers as servers_module
 from gateway.connection import Connection
-from gateway.http.turnstile import Turnstile
+from gateway.turnstile import Turnstile
 from tests.integration.gateway_fixtures import INDEX, KEY, Door, FakePeer, door, silent, some_id
 from wire.link import Link
 from wire.messages import Op

@@ -1,6 +1,6 @@
 import asyncio
 
-from gateway.http.turnstile import Turnstile
+from gateway.turnstile import Turnstile
 
 
 async def _pass(turnstile: Turnstile, name: int, passed: list[int]) -> None:
