@@ -15,7 +15,7 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import ERROR, _ErrInfo
 
 from gateway.http.request import Request
-from gateway.limits import KEEP_ALIVE_S, LINGER_S
+from gateway.limits import KEEP_ALIVE_S, LINGER_S, TAKE_S
 
 if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
@@ -51,9 +51,9 @@ class Connection(web.RequestHandler):
                 self._request_in_progress = True
                 answer = await (front.malformed(request) if request.message is ERROR else front.serve(request))
                 alive = self._write(request, answer)
-                if self._paused and self.transport is not None:
-                    # Who asks and does not read must not fill our memory: what is sent goes before the next is begun.
-                    await self._drain_helper()
+                # Who asks and does not read must not fill our memory: what is sent goes before the next is begun.
+                if self._paused and not await self._taken():
+                    break
                 self._finish()
                 if payload is not EMPTY_PAYLOAD and not payload.is_eof():
                     alive = await self._drop(payload) and alive
@@ -88,6 +88,17 @@ class Connection(web.RequestHandler):
         if self.transport is not None:
             self.transport.write(answer.encode(request, keep_alive=alive))
         return alive
+
+    async def _taken(self) -> bool:
+        """Wait until the client has taken most of what was written; one that does not in time is hung up on."""
+        try:
+            async with asyncio.timeout(TAKE_S):
+                await self._drain_helper()
+        except TimeoutError:
+            if self.transport is not None:
+                self.transport.abort()
+            return False
+        return True
 
     async def _drop(self, payload: "StreamReader") -> bool:
         """Read and drop what is left of a body that nobody wanted; returns whether that was all of it."""

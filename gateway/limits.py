@@ -16,6 +16,8 @@ BODY_S: Final = 10.0
 """A body of 64 KB takes this long on the worst phone; a client that drips bytes is told 408."""
 KEEP_ALIVE_S: Final = 75.0
 """An idle connection is kept this long, longer than any proxy of ours keeps its end: the client's side closes first."""
+TAKE_S: Final = 75.0
+"""Most of an answer must be taken in this time. The longest, 1 MB, takes a phone on a bad line a minute."""
 LINGER_S: Final = 1.0
 """How long what is left of a refused body is read and dropped, so that the client sees the refusal and not a reset."""
 REQUESTS: Final = 20_000

@@ -69,6 +69,18 @@ async def test_who_asks_and_does_not_read_fills_no_memory(door: Door) -> None:
     writer.close()
 
 
+async def test_who_never_reads_is_hung_up_on(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was sent is not kept for ever for somebody who does not come for it."""
+    monkeypatch.setattr("gateway.connection.TAKE_S", 0.2)
+    _, writer = await connect(door)
+    writer.transport.pause_reading()
+    writer.write(DOCS * 600)
+    await asyncio.sleep(0.1)
+    end = held(writer)
+    await door.until(lambda: end.transport is None)
+    writer.close()
+
+
 async def test_an_upgrade_behind_another_request_is_answered(door: Door) -> None:
     """To the first nothing is special; the second is answered like any other and is the last."""
     reader, writer = await connect(door)
