@@ -24,7 +24,8 @@ def command(*, user: str, hours: float, data: Path | None, as_json: bool) -> Non
 
     Signed with HONGBAO_TOKEN_KEY, or the key that the first start put into the data folder.
     """
-    expires_at = int(time.time() + hours * 3600)
+    issued_at = int(time.time())
+    expires_at = issued_at + int(hours * 3600)
     folder = datafolder.choose(data, server_account())
-    token = sign(Secrets.load(folder.secrets).key("TOKEN_KEY"), user, expires_at)
+    token = sign(Secrets.load(folder.secrets).key("TOKEN_KEY"), user, issued_at, expires_at)
     report({"user": user, "token": token, "expires_at": expires_at}, as_json=as_json, show=token)

@@ -26,12 +26,13 @@ _OPTIONS: Final[Any] = {
 
 def make_token(key: str, user: str, *, ttl_s: int, clock: Clock) -> str:
     """Return a token for `user` that expires after `ttl_s` seconds."""
-    return sign(key, user, clock.now_ms() // 1000 + ttl_s)
+    now = clock.now_ms() // 1000
+    return sign(key, user, now, now + ttl_s)
 
 
-def sign(key: str, user: str, expires_at: int) -> str:
-    """Return a token for `user` that expires at an instant (Unix time); raises Refused `malformed_user`."""
-    return jwt.encode({"sub": check_user(user), "exp": expires_at}, key, algorithm=_ALGORITHM)
+def sign(key: str, user: str, issued_at: int, expires_at: int) -> str:
+    """Return a token for `user` from one instant to another (Unix time); raises Refused `malformed_user`."""
+    return jwt.encode({"sub": check_user(user), "iat": issued_at, "exp": expires_at}, key, algorithm=_ALGORITHM)
 
 
 class Tokens:
