@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any, cast
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import ERROR, _ErrInfo
 
@@ -82,8 +82,9 @@ class Connection(web.RequestHandler):
 
     def _write(self, request: Request, answer: "Answer") -> bool:
         """Write the answer; returns whether the connection goes on after it."""
-        # A request to change the protocol is answered like any other, but the parser has stopped at it.
-        last = self._upgraded and not self._messages
+        # A request to change the protocol is answered like any other, but the parser has stopped at it: of what follows
+        # it may have dropped a part, and what it reads then could be the middle of a body.
+        last = (self._upgraded and not self._messages) or hdrs.UPGRADE in request.headers
         self._keepalive = alive = request.keep_alive and not (answer.close or self._close or last)
         if self.transport is not None:
             self.transport.write(answer.encode(request, keep_alive=alive))

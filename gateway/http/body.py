@@ -52,7 +52,8 @@ async def _arriving(request: Request) -> bytes:
     if request.content_length > BODY_BYTES:
         raise _too_large()
     _check_type(request)
-    if request.transport is not None and request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
+    expects = not request.old and request.headers.get(hdrs.EXPECT, "").lower() == "100-continue"
+    if request.transport is not None and expects:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     body = bytearray()
     try:

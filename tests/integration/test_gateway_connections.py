@@ -90,6 +90,20 @@ async def test_an_upgrade_behind_another_request_is_answered(door: Door) -> None
     writer.close()
 
 
+@pytest.mark.parametrize("protocol", [b"h2c", b"TLS/1.0", b"websocket"])
+async def test_nothing_is_read_behind_an_upgrade(door: Door, protocol: bytes) -> None:
+    """Aiohttp's parser drops what follows in the segment, and would take the next body for a request: it ends there."""
+    reader, writer = await connect(door)
+    upgrade = HEALTH + b"Connection: Upgrade\r\nUpgrade: " + protocol + b"\r\n\r\n"
+    writer.write(upgrade + b"POST /v1/envelopes HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(DOCS))
+    await asyncio.sleep(0.05)
+    writer.write(DOCS)
+    answers = await asyncio.wait_for(reader.read(), 5.0)
+    assert answers.count(b"HTTP/1.1 ") == 1
+    assert b"Connection: close" in answers
+    writer.close()
+
+
 @pytest.mark.parametrize(
     ("lines", "status"),
     [
