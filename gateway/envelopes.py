@@ -103,10 +103,10 @@ class Envelopes:
         """Return the IDs a create may get, in order: one slot for ever, today's business day."""
         topology = self._sets.topology
         slot, serial = place_for(user, key, self._slot_key, topology.layout)
-        day = self._calendar.first_id(topology.zone) + slot
+        least = self._calendar.first_id(topology.zone) + slot
         if serial > SERIALS - CANDIDATE_IDS:
-            return [day + (serial + number) % SERIALS * MAX_SLOTS for number in range(CANDIDATE_IDS)]
-        first = day + serial * MAX_SLOTS
+            return [least + (serial + number) % SERIALS * MAX_SLOTS for number in range(CANDIDATE_IDS)]
+        first = least + serial * MAX_SLOTS
         return list(range(first, first + CANDIDATE_IDS * MAX_SLOTS, MAX_SLOTS))
 
     def _with_token(self, view: dict[str, Any], user: str) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from envelope.outcomes import Outcome
 from gateway import servers as servers_module
 from gateway.connection import Connection
 from gateway.turnstile import Turnstile
+from sharding.ids import day_of, serial_of, slot_of
+from sharding.slots import SERIALS
 from tests.integration.gateway_fixtures import INDEX, KEY, Door, FakePeer, door, silent, some_id
 from wire.link import Link
 from wire.messages import Op
@@ -299,3 +301,12 @@ async def test_what_a_create_carries(door: Door) -> None:
     assert len(set(candidates)) == 4
     assert len({one % 1000 for one in candidates}) == 1
     assert (terms["total_fen"], terms["split"]) == (200, "double_mean")
+
+
+async def test_candidates_begin_anew_behind_the_last_serial(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten digits end: behind the last serial of a day comes its first, in the same slot, and all stay of that day."""
+    monkeypatch.setattr("gateway.envelopes.place_for", lambda *_: (7, SERIALS - 2))
+    await door.create("alice", kind="lucky", total_fen=100, count=2)
+    ((_, args),) = [asked for peer in door.servers.values() for asked in peer.asked]
+    assert [serial_of(one) for one in args[3]] == [SERIALS - 2, SERIALS - 1, 0, 1]
+    assert len({(day_of(one), slot_of(one)) for one in args[3]}) == 1
