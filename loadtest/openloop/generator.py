@@ -13,6 +13,8 @@ from loadtest.openloop.connection import Connection
 CONNECT_S: Final = 10.0
 DRAIN_S: Final = 20.0
 """How long after the last request answers are awaited; the gateway itself gives up earlier."""
+_GREETING: Final = b"GET /healthz HTTP/1.1\r\nHost: load\r\n\r\n"
+_OK: Final = 200
 TICK_S: Final = 0.001
 """Requests that are due within a millisecond leave together. They leave late, never early, and being late counts."""
 
@@ -32,6 +34,7 @@ class Generator:
         self._heard = heard
         self._lost = lost
         self._all: set[Connection] = set()
+        self._greeted: dict[Connection, asyncio.Future[None]] = {}
         self._idle: deque[Connection] = deque()
         self._waiting: deque[tuple[bytes, int, float]] = deque()
         self._again: set[asyncio.Task[None]] = set()
@@ -43,7 +46,7 @@ class Generator:
         self.unanswered = 0
 
     async def __aenter__(self) -> Self:
-        """Connect all; raises Unavailable `gateway_away`."""
+        """Connect all, until the gateway answers on each; raises Unavailable `gateway_away`."""
         try:
             async with asyncio.timeout(CONNECT_S):
                 await asyncio.gather(*(self._connect() for _ in range(self._connections)))
@@ -91,7 +94,11 @@ class Generator:
         number, connection.number = connection.number, -1
         now = time.perf_counter()
         if number < 0:
-            connection.close()
+            greeted = self._greeted.get(connection)
+            if greeted is None or greeted.done() or status != _OK:
+                connection.close()
+            else:
+                greeted.set_result(None)
             return
         self._settle()
         self._heard(number, status, body, connection.due, now)
@@ -103,6 +110,10 @@ class Generator:
     def lost(self, connection: Connection, reason: str) -> None:
         """Count what was in flight and connect again (called by the connection)."""
         self._all.discard(connection)
+        if (greeted := self._greeted.pop(connection, None)) is not None:
+            if not greeted.done():
+                greeted.set_exception(ConnectionError(reason))
+            return
         if self._closing:
             return
         if connection.number >= 0:
@@ -152,10 +163,26 @@ class Generator:
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(lambda: Connection(self), self._host, self._port)
         self._all.add(connection)
+        await self._greet(connection)
         if self._waiting:
             connection.send(*self._waiting.popleft())
         else:
             self._refill(connection)
+
+    async def _greet(self, connection: Connection) -> None:
+        """Wait until the gateway answers: the kernel connects before it has accepted.
+
+        To accept 256 connections takes it tens of milliseconds, which opens sent at once would have to wait for.
+        """
+        greeted = self._greeted[connection] = asyncio.get_running_loop().create_future()
+        connection.send(_GREETING, -1, 0.0)
+        try:
+            await greeted
+        except BaseException:
+            connection.close()
+            raise
+        if self._greeted.pop(connection, None) is None:
+            raise ConnectionError("the gateway closed the connection")
 
     async def _reconnect(self) -> None:
         try:

@@ -52,10 +52,13 @@ def test_opens_go_round_robin():
 
 
 class Server:
-    """Answers every request after `delay_s`; in pieces when `chop`; hangs up instead of answering number `deaf`."""
+    """Answers every request after `delay_s`, the first of each connection after `accept_s` more.
 
-    def __init__(self, delay_s=0.0, *, chop=False, deaf=-1):
-        self.delay_s, self.chop, self.deaf = delay_s, chop, deaf
+    In pieces when `chop`; hangs up instead of answering number `deaf`.
+    """
+
+    def __init__(self, delay_s=0.0, *, accept_s=0.0, chop=False, deaf=-1):
+        self.delay_s, self.accept_s, self.chop, self.deaf = delay_s, accept_s, chop, deaf
         self.seen = []
 
     async def __aenter__(self):
@@ -67,6 +70,7 @@ class Server:
         self._server.close()
 
     async def _serve(self, reader, writer):
+        await asyncio.sleep(self.accept_s)
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 self.seen.append(head)
@@ -138,6 +142,26 @@ async def test_a_lost_connection_is_told_and_replaced():
         await generator.open_loop(requests(20), [number / 500 for number in range(20)])
     assert len(ears.answers) == 19
     assert [number for number, _ in ears.losses] == [next(iter(set(range(20)) - {one[0] for one in ears.answers}))]
+
+
+async def test_nobody_is_charged_for_the_time_that_connecting_takes():
+    """The kernel connects at once; a run begins when the server itself has answered on every connection."""
+    ears = Ears()
+    async with (
+        Server(accept_s=0.2, delay_s=0.1) as server,
+        Generator(server.url, 3, ears.heard, ears.lost) as generator,
+    ):
+        assert len(server.seen) == 3
+        await generator.open_loop(requests(3), [0.0] * 3)
+    assert all(took_s < 0.2 for *_, took_s in ears.answers)
+    assert len(ears.answers) == generator.sent == 3
+
+
+async def test_a_server_that_does_not_answer_the_first_request():
+    """It counts as one that cannot be connected to."""
+    with pytest.raises(Unavailable, match="cannot connect"):
+        async with Server(deaf=2) as server, Generator(server.url, 2, Ears().heard, Ears().lost):
+            pass
 
 
 async def test_no_gateway():
