@@ -222,7 +222,7 @@ class Setnode:
             async with asyncio.timeout(DRAIN_S):
                 await self.room.drain()
                 idle = (self.claims, self.creates, self.cold)
-                while self.registry.statistics()["waiting"] or not all(one.idle for one in idle):
+                while self.registry.waiting or not all(one.idle for one in idle):
                     await asyncio.sleep(0.01)
         except TimeoutError:
             _log.warning("stopped with work in flight; Postgres knows what was committed")
@@ -289,7 +289,7 @@ class Setnode:
 
     async def _gauge(self) -> None:
         self.registry.publish()
-        _waiting.set(self.registry.statistics()["waiting"])
+        _waiting.set(self.registry.waiting)
         _payouts_held.set(self.payouts.held)
         _unreconciled.set(self.payouts.unpaid_fen + self.payouts.stuck_fen)
 

@@ -89,9 +89,11 @@ class Actor:
             request.fail(Unavailable("busy", "too many are opening this envelope at once; try again"))
             return
         mailbox.append(request)
+        stage = self.stage
+        stage.waiting += 1
         if self.phase is IDLE:
             self.phase = READY
-            self.stage.want_commit(self)
+            stage.want_commit(self)
         elif self.phase is FROZEN:
             self._knock()
 
@@ -109,6 +111,7 @@ class Actor:
         else:
             decided, self.mailbox = mailbox[:limit], mailbox[limit:]
         self.decided = decided
+        self.stage.waiting -= len(decided)
         before, now_ms = batch.mark(), batch.at_ms
         try:
             for request in decided:
@@ -162,6 +165,7 @@ class Actor:
             elif in_doubt:
                 request.tried_at = tried_at(request)
         self.mailbox = decided + (self.mailbox or [])
+        self.stage.waiting += len(decided)
         self._ask_for_log()
 
     def _ask_for_log(self) -> None:
@@ -180,13 +184,14 @@ class Actor:
         while answered < len(mailbox) and self._answered_at_once(mailbox[answered]):
             answered += 1
         self.mailbox = mailbox[answered:]
+        self.stage.waiting -= answered
         self._rest()
 
     def freeze(self, broken: InvariantBroken) -> None:
         """Answer nobody from this log again; whoever waits hears that it is frozen. The loader may thaw it."""
         self.stage.broken(self, broken)
-        waiting = [*(self.decided or ()), *(self.mailbox or ())]
-        self.decided = self.mailbox = self.log = self.shown = None
+        waiting = [*(self.decided or ()), *self._emptied()]
+        self.decided = self.log = self.shown = None
         self.phase = FROZEN
         self.frozen_until = self.stage.loop_time() + FROZEN_S
         for request in waiting:
@@ -197,14 +202,12 @@ class Actor:
         if self.stage.loop_time() >= self.frozen_until:
             self._ask_for_log()
             return
-        mailbox, self.mailbox = self.mailbox, None
-        for request in mailbox or ():
+        for request in self._emptied():
             request.fail(_frozen())
 
     def turn_away(self, error: HongbaoError) -> None:
         """Tell everybody who waits that there is no answer now; who needs no write is told the truth all the same."""
-        mailbox, self.mailbox = self.mailbox, None
-        for request in mailbox or ():
+        for request in self._emptied():
             answer = None if self.log is None else self._answer_without_write(request)
             self._tell(request, answer or (unknown() if request.unsettled else error))
         if self.log is not None:
@@ -212,13 +215,11 @@ class Actor:
 
     def give_up(self) -> list[Request]:
         """Return those who wait, in order: somebody else answers them (the day has gone cold)."""
-        mailbox, self.mailbox = self.mailbox, None
-        return mailbox or []
+        return self._emptied()
 
     def not_found(self) -> None:
         """Tell everybody who waits that there is no such envelope."""
-        mailbox, self.mailbox = self.mailbox, None
-        for request in mailbox or ():
+        for request in self._emptied():
             if request.ask in (OPEN, GRAB):
                 self._tell(request, NOT_FOUND)
             else:
@@ -236,6 +237,12 @@ class Actor:
         if self.mailbox is None:
             self.mailbox = []
         return self.mailbox
+
+    def _emptied(self) -> list[Request]:
+        """Return the requests in the mailbox and leave it empty."""
+        mailbox, self.mailbox = self.mailbox or [], None
+        self.stage.waiting -= len(mailbox)
+        return mailbox
 
     def _cannot_win(self, user: str) -> bool:
         log = self.log

@@ -46,6 +46,7 @@ class Registry:
         self._weights: dict[int, int] = {}
         self._weight = 0
         self.tally = [0] * len(Outcome)
+        self.waiting = 0
         self.now_ms = clock.now_ms
         self.loop_time = loop_time
         self.want_commit = want_commit
@@ -126,8 +127,7 @@ class Registry:
 
     def statistics(self) -> dict[str, int]:
         """Return what is in memory: actors, their weight in shares, requests waiting."""
-        waiting = sum(actor.waiting for actor in self._actors.values())
-        return {"actors": len(self._actors), "weight": self._weight, "waiting": waiting}
+        return {"actors": len(self._actors), "weight": self._weight, "waiting": self.waiting}
 
     def _enter(self, actor: Actor, shares: int = 20) -> Actor:
         weight = shares + ENVELOPE_WEIGHT

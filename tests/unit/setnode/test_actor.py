@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -29,6 +30,7 @@ class Stage:
         self.rows: list[Row] = []
         self.tries: dict[str, int] = {}
         self.tally = [0] * len(Outcome)
+        self.waiting = 0
         self.now = OPENS
         self.time = 0.0
         self.ready: list[Actor] = []
@@ -115,8 +117,11 @@ class Stage:
 
 
 @pytest.fixture
-def stage() -> Stage:
-    return Stage()
+def stage() -> Iterator[Stage]:
+    """At the end of every test the requests that wait have been counted right."""
+    stage = Stage()
+    yield stage
+    assert stage.waiting == stage.actor.waiting
 
 
 def test_an_open_is_answered_after_its_commit_and_not_before(stage):
@@ -549,6 +554,7 @@ def test_any_schedule_answers_in_order_and_never_lies(seed):  # noqa: C901, PLR0
             stage.rows.append((seq, "open", rival, ClaimLog(stage.terms).amounts[seq], OPENS))
         elif step == "refuse" and stage.ready:
             stage.ready.pop().turn_away(Unavailable("busy", "no entry"))
+        assert stage.waiting == stage.actor.waiting, seed
     order = [number for number, _ in stage.replies]
     assert order == sorted(order), seed
     rows = {row[2]: row for row in stage.rows}
