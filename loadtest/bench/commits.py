@@ -8,13 +8,17 @@ of a SET to these.
 """
 
 import asyncio
+import random
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from loadtest.bench import fill, pictures
+from loadtest.bench.arrivals import open_loop
 from loadtest.bench.figures import Bench, Figures, Row, Section
 from loadtest.bench.growth.alive import wake
 from loadtest.bench.growth.size import SHARES
@@ -24,6 +28,9 @@ from setnode.actors.batch import ClaimBatch
 from setnode.limits import BATCH_ROWS
 
 WINDOWS: Final = (1, 4, 16, 64, 200, 600, 2_000, 4_000)
+LOADS: Final = (0.2, 0.4, 0.6, 0.8)
+LOAD_S: Final = 0.4
+"""Least length of a measurement at one load."""
 KEPT_FACTORS = 200
 WEIGHED_SLOTS = 4
 FEWEST, LEAST_OPENS = 50, 2_000
@@ -34,7 +41,7 @@ _SIZE = (
 
 
 class Stopwatch:
-    """Times every batch of a SET, while `counting`, from when it is gathered until all in it are answered.
+    """Times every batch of a SET, inside `counting`, from when it is gathered until all in it are answered.
 
     Where two connections overlap, a batch counts from the end of the one that ended before it: so the two are one
     server that carries as much as both, which is what the model knows. Each from its own start, they would carry half.
@@ -42,13 +49,21 @@ class Stopwatch:
     """
 
     def __init__(self, one: OneSet) -> None:
-        self.batches: list[tuple[int, float]] = []
-        self.counting = False
+        self._batches: list[tuple[int, float]] | None = None
         self._in_flight = 0
         self._since = 0.0
         lane: Any = one.node.claim_lane
         self._gather, self._done, self._lost = lane.gather, lane.done, lane.lost
         lane.gather, lane.done, lane.lost = self.gather, self.done, self.lost
+
+    @contextmanager
+    def counting(self, batches: list[tuple[int, float]]) -> Iterator[None]:
+        """Add (rows, seconds) of every batch that ends inside the block."""
+        self._batches = batches
+        try:
+            yield
+        finally:
+            self._batches = None
 
     def gather(self, skip: set[int]) -> ClaimBatch | None:
         """Stand before the lane's own."""
@@ -64,8 +79,8 @@ class Stopwatch:
         """Stand before the lane's own."""
         self._done(batch, result)
         since = self._ended()
-        if self.counting:
-            self.batches.append((len(batch), self._since - since))
+        if self._batches is not None:
+            self._batches.append((len(batch), self._since - since))
 
     def lost(self, batch: ClaimBatch, error: Exception) -> None:
         """Stand before the lane's own."""
@@ -79,39 +94,29 @@ class Stopwatch:
         return since
 
 
-class Calibration:
-    """Finds out what batches of all sizes cost; `sweep` as often as wanted, then `figures`, or `service` alone."""
+@dataclass
+class Sweep:
+    """What batches of all sizes took, in (rows, seconds), and what was carried meanwhile."""
 
-    def __init__(self, one: OneSet, windows: Sequence[int] = WINDOWS) -> None:
-        self._one = one
-        self._watch = Stopwatch(one)
-        self._rates: dict[int, list[float]] = {window: [] for window in windows}
-        self._opened = self._written = 0
-
-    async def sweep(self, seconds: float) -> None:
-        """Let batches of all sizes come for about `seconds`."""
-        lsn = await self._one.scalar("SELECT pg_current_wal_lsn()")
-        self._watch.counting = True
-        for window, rates in self._rates.items():
-            until = time.perf_counter() + seconds / len(self._rates)
-            while time.perf_counter() < until:
-                rates.append(await self._fire(window))
-        self._watch.counting = False
-        self._written += await self._one.scalar("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), $1)::bigint", lsn)
+    batches: list[tuple[int, float]] = field(default_factory=list)
+    rates: dict[int, list[float]] = field(default_factory=dict)
+    """Opens a second, by how many were in flight."""
+    opened: int = 0
+    written: int = 0
+    """Bytes of log, of the opens that kept so many in flight."""
 
     def service(self) -> queue.Service:
-        """Return the model of the batches seen."""
-        return queue.fit(self._watch.batches, BATCH_ROWS)
+        """Return the model of the batches."""
+        return queue.fit(self.batches, BATCH_ROWS)
 
     @property
     def carried(self) -> float:
-        """Opens a second at the window that carried most."""
-        return max(statistics.median(some) for some in self._rates.values() if some)
+        """Opens a second at the number in flight that carried most."""
+        return max(statistics.median(some) for some in self.rates.values())
 
     def figures(self) -> Figures:
         """Return the fitted service and what a claim costs."""
         service = self.service()
-        rates = {window: statistics.median(some) for window, some in self._rates.items() if some}
         return {
             "fixed_ms": service.fixed_s * 1e3,
             "per_row_us": service.per_row_s * 1e6,
@@ -119,17 +124,49 @@ class Calibration:
             "spreads": [(least, _kept(factors)) for least, factors in service.spreads],
             "stalls_per_second": service.stalls.per_s,
             "stalls_ms": [one * 1e3 for one in _kept(service.stalls.lengths_s)],
-            "batches": len(self._watch.batches),
+            "batches": len(self.batches),
             "opens_per_second": self.carried,
-            "rates": [{"in_flight": window, "opens_per_second": rate} for window, rate in rates.items()],
-            "wal_bytes_per_claim": self._written / self._opened,
+            "rates": [
+                {"in_flight": window, "opens_per_second": statistics.median(r)} for window, r in self.rates.items()
+            ],
+            "wal_bytes_per_claim": self.written / self.opened,
         }
 
-    async def _fire(self, window: int) -> float:
+
+class Calibration:
+    """Finds out what batches of all sizes cost, with `windows` of opens in flight and at `loads` of what is carried.
+
+    Both, because a SET is another one when opens reach it whether it has answered or not: its loop then reads them
+    while a transaction runs.
+    """
+
+    def __init__(self, one: OneSet, windows: Sequence[int] = WINDOWS, loads: Sequence[float] = LOADS) -> None:
+        self._one = one
+        self._windows = windows
+        self._loads = loads
+        self._watch = Stopwatch(one)
+        self._dice = random.Random()
+
+    async def sweep(self, seconds: float) -> Sweep:
+        """Let batches of all sizes come for about `seconds`, or for as long as one measurement of each takes."""
+        found, each = Sweep(), seconds / (len(self._windows) + len(self._loads))
+        lsn = await self._one.scalar("SELECT pg_current_wal_lsn()")
+        with self._watch.counting(found.batches):
+            for window in self._windows:
+                until = time.perf_counter() + each
+                rates = found.rates[window] = []
+                while not rates or time.perf_counter() < until:
+                    rates.append(await self._fire(window, found))
+            found.written = await self._one.scalar("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), $1)::bigint", lsn)
+            for load in self._loads:
+                await open_loop(self._one, load * found.carried, max(each, LOAD_S), self._dice)
+        return found
+
+    async def _fire(self, window: int, found: Sweep) -> float:
         # As many envelopes as are in flight: in a batch each open is another envelope's, which costs most.
         some = await wake(self._one, max(FEWEST, window))
         shares = min(SHARES, max(4, LEAST_OPENS // len(some)))
-        self._opened += len(some) * shares
+        found.opened += len(some) * shares
         return await fire(self._one.node, round_robin(some, shares), window)
 
 
@@ -153,12 +190,11 @@ async def weigh_rows(one: OneSet, claims: int) -> Figures:
 async def measure(bench: Bench, *, seconds: float, windows: Sequence[int] = WINDOWS, claims: int = 200_000) -> Figures:
     """Calibrate a SET of its own."""
     async with one_set(await asyncio.to_thread(bench.scratch, "commit")) as one:
-        calibration = Calibration(one, windows)
-        await calibration.sweep(seconds)
+        sweep = await Calibration(one, windows).sweep(seconds)
         bench.say("what a row weighs")
         rows = await weigh_rows(one, claims)
         bench.audit("commit", holds=await fill.adds_up(one))
-    return {**calibration.figures(), **rows}
+    return {**sweep.figures(), **rows}
 
 
 async def _measure(bench: Bench) -> Figures:

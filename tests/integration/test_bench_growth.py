@@ -58,7 +58,7 @@ async def test_commits_are_calibrated(bench: Bench) -> None:
 
 async def test_the_model_is_compared_with_a_run(bench: Bench) -> None:
     """The check ends with a prediction and what was seen at each load; how near they are is the machine's affair."""
-    found = await check.compare(bench, calibrate_s=0.3, turns=2, turn_s=0.1, windows=FEW)
+    found = await check.compare(bench, turns=2, turn_s=0.1, windows=FEW)
     assert [one.part for one in found.points] == [0.3, 0.5, 0.7]
     assert all(one.seen_p99_ms > 0 and one.predicted_p99_ms > 0 for one in found.points)
     assert 0 <= found.stolen < 1

@@ -14,26 +14,20 @@ STEADY = Service(fixed_s=0.002, per_row_s=20e-6, most=2_000)
 def test_turns_are_predicted_as_the_queue_says(part: float) -> None:
     """Long turns meet what the queue says for ever, but for lumps and timer, which are a millisecond."""
     rate = part * STEADY.capacity
-    said, turns = predict(STEADY, rate), predicted(STEADY, [rate], 2.0, turns=10)
+    said, turns = predict(STEADY, rate), predicted(STEADY, rate, 2.0)
     assert quantile(turns, 0.5) == pytest.approx(said.p50_s, abs=1.5 * TIMER_S, rel=0.1)
     assert quantile(turns, 0.99) == pytest.approx(said.p99_s, abs=1.5 * TIMER_S, rel=0.1)
 
 
 def test_the_warm_up_does_not_count() -> None:
     """Only opens that were due in the turn itself are in it."""
-    turns = predicted(STEADY, [5_000], 0.1, turns=200)
+    turns = predicted(STEADY, 5_000, 0.1, walks=200)
     assert len(turns) == pytest.approx(200 * 500, rel=0.02)
-
-
-def test_turns_differ_in_their_load() -> None:
-    """Each rate has its part of the turns."""
-    turns = predicted(STEADY, [1_000, 5_000], 0.1, turns=200)
-    assert len(turns) == pytest.approx(100 * (100 + 500), rel=0.02)
 
 
 def test_next_to_no_load_an_open_takes_a_batch_of_one() -> None:
     """And no more than the timer's error."""
-    turns = predicted(STEADY, [5], 1.0, turns=100)
+    turns = predicted(STEADY, 5, 1.0, walks=100)
     assert quantile(turns, 0.5) == pytest.approx(STEADY.mean_s(1), abs=TIMER_S / 4)
 
 

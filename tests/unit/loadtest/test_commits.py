@@ -37,18 +37,22 @@ def test_batches_share_the_time_in_which_they_overlap(
     now = 0.0
     monkeypatch.setattr(commits.time, "perf_counter", lambda: now)
     watch = commits.Stopwatch(cast("Any", SimpleNamespace(node=SimpleNamespace(claim_lane=lane))))
-    watch.counting = True
+    found: list[tuple[int, float]] = []
     batches = [[0] * number for number in range(1, len(spans) + 1)]
     events = [(end, 0, batch) for (_, end), batch in zip(spans, batches, strict=True)]
     events += [(start, 1, batch) for (start, _), batch in zip(spans, batches, strict=True)]
-    for at, starts, batch in sorted(events, key=lambda event: event[:2]):
-        now = float(at)
-        if starts:
-            lane.next = batch
-            lane.gather(set())
-        else:
-            lane.done(batch, None)
-    assert watch.batches == counted
+    with watch.counting(found):
+        for at, starts, batch in sorted(events, key=lambda event: event[:2]):
+            now = float(at)
+            if starts:
+                lane.next = batch
+                lane.gather(set())
+            else:
+                lane.done(batch, None)
+    assert found == counted
+    lane.gather(set())
+    lane.done(lane.next, None)
+    assert found == counted, "what comes after the block is nobody's"
 
 
 def test_a_lost_batch_leaves_no_trace(lane: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,13 +60,14 @@ def test_a_lost_batch_leaves_no_trace(lane: SimpleNamespace, monkeypatch: pytest
     now = 0.0
     monkeypatch.setattr(commits.time, "perf_counter", lambda: now)
     watch = commits.Stopwatch(cast("Any", SimpleNamespace(node=SimpleNamespace(claim_lane=lane))))
-    watch.counting = True
+    found: list[tuple[int, float]] = []
     lane.next = [0]
-    lane.gather(set())
-    now = 5.0
-    lane.lost(lane.next, OSError())
-    now = 100.0
-    lane.gather(set())
-    now = 103.0
-    lane.done(lane.next, None)
-    assert watch.batches == [(1, 3.0)]
+    with watch.counting(found):
+        lane.gather(set())
+        now = 5.0
+        lane.lost(lane.next, OSError())
+        now = 100.0
+        lane.gather(set())
+        now = 103.0
+        lane.done(lane.next, None)
+    assert found == [(1, 3.0)]
