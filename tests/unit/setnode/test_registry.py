@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from envelope.claim_log import ClaimLog
+from envelope.errors import InvariantBroken, Unavailable
 from runtime.clock import ManualClock
 from setnode.actors.actor import Actor
 from setnode.actors.registry import Registry
@@ -79,6 +80,25 @@ def test_one_request_wakes_an_envelope_once():
         ask(registry, 0)
     assert len(loading) == 1
     assert registry.statistics()["waiting"] == 50
+
+
+def test_those_who_wait_are_counted_over_all_envelopes():
+    """The count follows arrivals, refusals and envelopes that nobody knows, without a look at every actor."""
+    registry, ready, loading = build(live_shares=100_000)
+    for number in range(3):
+        registry.adopt(log_of(number))
+        for _ in range(number + 1):
+            ask(registry, number)
+    ask(registry, 7)
+    ask(registry, 7, Ask.DETAIL)
+    assert registry.waiting == 1 + 2 + 3 + 2 == sum(actor.waiting for actor in registry.actors())
+    ready[2].turn_away(Unavailable("busy", "no entry"))
+    assert registry.waiting == 1 + 2 + 2
+    loading[0].not_found()
+    assert registry.waiting == 1 + 2
+    ready[1].freeze(InvariantBroken("test", "not what it should be"))
+    ready[0].turn_away(Unavailable("busy", "no entry"))
+    assert registry.waiting == 0
 
 
 def test_only_the_actor_itself_is_forgotten():
