@@ -172,7 +172,7 @@ class Generator:
     async def _greet(self, connection: Connection) -> None:
         """Wait until the gateway answers: the kernel connects before it has accepted.
 
-        To accept 256 connections takes it tens of milliseconds, which opens sent at once would have to wait for.
+        What is sent at once would wait until the last of hundreds is accepted.
         """
         greeted = self._greeted[connection] = asyncio.get_running_loop().create_future()
         connection.send(_GREETING, -1, 0.0)

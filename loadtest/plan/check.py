@@ -36,6 +36,7 @@ TIMER_S: Final = 0.001
 """A loop's timer (libuv's) rings at a whole millisecond, the nearest."""
 TURNS, TURN_S = 40, 0.4
 TURN_WINDOWS: Final = tuple(window for window in WINDOWS if window <= 600)  # noqa: PLR2004 - as large as batches come
+QUANTILES: Final = (0.5, 0.99)
 RATES: Final = 15
 """What a SET carries is the median of so many measurements with most in flight, those of the last five turns."""
 DRAWS: Final = 200
@@ -119,8 +120,8 @@ async def compare(
 def _compared(part: float, turn_s: float, runs: Sequence[Went]) -> Compared:
     said = [walk for seed, run in enumerate(runs) for walk in predicted(run.service, run.rate, turn_s, seed=seed)]
     seen = [run.latencies_s for run in runs]
-    p50, p99 = (usual(said, part) * 1e3 for part in (0.5, 0.99))
-    seen_p50, seen_p99 = (usual(seen, part) * 1e3 for part in (0.5, 0.99))
+    p50, p99 = (usual(said, one) * 1e3 for one in QUANTILES)
+    seen_p50, seen_p99 = (usual(seen, one) * 1e3 for one in QUANTILES)
     low, high = p99_range(seen, random.Random(1))
     rate = statistics.median(run.rate for run in runs)
     return Compared(part, rate, p50, seen_p50, p99, seen_p99, (low * 1e3, high * 1e3))
