@@ -13,6 +13,11 @@ def numbers(values: Iterable[int | None]) -> str:
     return f"{{{','.join(map(str, values)).replace('None', 'NULL')}}}"
 
 
+def array(elements: Iterable[str]) -> str:
+    """Return the literal of an array whose elements are written already and need no quotes."""
+    return f"{{{','.join(elements)}}}"
+
+
 def texts(values: Sequence[str]) -> str:
     """Return the literal of an array of texts, each in quotes: whatever they hold, none of them is read as NULL."""
     if not values:
@@ -23,15 +28,19 @@ def texts(values: Sequence[str]) -> str:
     return f'{{"{joined}"}}'
 
 
+def joined(arrays: Iterable[str]) -> str:
+    """Return the literal of the array that has the elements of all `arrays`, literals themselves."""
+    return array(one[1:-1] for one in arrays if one != "{}")
+
+
 def texts_or_null(values: Iterable[str | None]) -> str:
     """Return the literal of an array in which None is NULL."""
-    quoted = ("NULL" if one is None else f'"{_escaped(one)}"' for one in values)
-    return f"{{{','.join(quoted)}}}"
+    return array("NULL" if one is None else f'"{_escaped(one)}"' for one in values)
 
 
 def flags(values: Iterable[bool]) -> str:
     """Return the literal of an array of booleans."""
-    return f"{{{','.join('t' if one else 'f' for one in values)}}}"
+    return array("t" if one else "f" for one in values)
 
 
 def _escaped(text: str) -> str:

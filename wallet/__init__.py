@@ -1,8 +1,9 @@
 """The wallet: the users' money, a service of its own with its own Postgres (floor 5).
 
 What lives here, in the order a payment meets it: `service` (the room behind the link), `channels` (how a payout
-leaves escrow), `batcher` (group commit), `decide` (the pure rules of one batch), `ledger` (the one transaction
-that writes), `accounts` (names to numbers), `statements` (reads). SQL stands in `queries/*.sql`.
+leaves escrow), `batcher` (group commit), `draft` (what a request gets, on arrival), `decide` (the pure rules of one
+batch), `ledger` (the one transaction that writes), `accounts` (names to numbers), `statements` (reads). SQL stands in
+`queries/*.sql`.
 
 May import: `wire`, `envelope`, `runtime`; never another room of this floor.
 

@@ -12,18 +12,20 @@ from wallet.sql import SQL
 class Accounts:
     """Numbers account names through a bounded cache (least recently used goes first).
 
+    Numbers are kept as the text that goes into an array literal: each is written many times and never computed with.
+
     A number never changes, so the cache cannot be stale, unless the database was replaced under us: the ledger
     sees that (fewer accounts move than were named) and calls `forget`.
     """
 
     def __init__(self, most: int = CACHED_ACCOUNTS) -> None:
-        self._known: OrderedDict[str, int] = OrderedDict()
+        self._known: OrderedDict[str, str] = OrderedDict()
         self._most = most
 
-    async def number(self, connection: Any, names: Iterable[str]) -> dict[str, int]:
+    async def number(self, connection: Any, names: Iterable[str]) -> dict[str, str]:
         """Return the number of every name; missing accounts are made in the connection's transaction."""
         known = self._known
-        numbers: dict[str, int] = {}
+        numbers: dict[str, str] = {}
         missing: list[str] = []
         for name in names:
             account_id = known.get(name)
@@ -36,10 +38,11 @@ class Accounts:
             # Sorted, so that two processes that make the same accounts wait for each other in one direction.
             missing.sort()
             kinds = [int(account_kind(name)) for name in missing]
-            numbers.update(dict(await connection.fetch(SQL["open_accounts"], missing, kinds)))
+            made = await connection.fetch(SQL["open_accounts"], missing, kinds)
+            numbers.update((name, str(account_id)) for name, account_id in made)
         return numbers
 
-    def remember(self, numbers: dict[str, int]) -> None:
+    def remember(self, numbers: dict[str, str]) -> None:
         """Keep numbers whose transaction has committed (never earlier: a rolled back account's number is void)."""
         self._known.update(numbers)
         while len(self._known) > self._most:

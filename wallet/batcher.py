@@ -18,6 +18,7 @@ from runtime import logs
 from runtime.postgres import Session, is_lost, pause
 from wallet import measures
 from wallet.decide import PAID, Plan
+from wallet.draft import Draft
 from wallet.ledger import Ledger
 from wallet.limits import (
     ALONE_AFTER,
@@ -41,10 +42,10 @@ _log = logs.get("wallet")
 class Job:
     """A request waiting for its transaction."""
 
-    __slots__ = ("deadline", "future", "request", "sent")
+    __slots__ = ("deadline", "draft", "future", "sent")
 
-    def __init__(self, request: Request, deadline: float, future: asyncio.Future[Any]) -> None:
-        self.request = request
+    def __init__(self, draft: Draft, deadline: float, future: asyncio.Future[Any]) -> None:
+        self.draft = draft
         self.deadline = deadline
         self.future = future
         self.sent = False
@@ -71,14 +72,14 @@ class Batcher:
         return {"requests": len(self._queue), "orders": self._orders}
 
     def submit(self, request: Request) -> asyncio.Future[Any]:
-        """Queue `request`; the future gives its answer (see `decide.Plan`) once it is durable.
+        """Draft and queue `request`; the future gives its answer (see `decide.Plan`) once it is durable.
 
         Raises Unavailable(`busy`) at once when the queue is full or the wallet is stopping.
         """
         if self._stopping or self._orders + request.size > MAX_QUEUED_ORDERS:
             raise Unavailable("busy", "the wallet has too much to do; try again shortly", retry_after_s=BUSY_RETRY_S)
         loop = asyncio.get_running_loop()
-        job = Job(request, loop.time() + REQUEST_DEADLINE_S, loop.create_future())
+        job = Job(Draft(request), loop.time() + REQUEST_DEADLINE_S, loop.create_future())
         self._queue.append(job)
         self._orders += request.size
         self._wake.set()
@@ -109,10 +110,10 @@ class Batcher:
     def _take(self) -> list[Job]:
         batch: list[Job] = []
         orders = 0
-        while self._queue and (not batch or orders + self._queue[0].request.size <= MAX_BATCH_ORDERS):
+        while self._queue and (not batch or orders + self._queue[0].draft.request.size <= MAX_BATCH_ORDERS):
             job = self._queue.popleft()
             batch.append(job)
-            orders += job.request.size
+            orders += job.draft.request.size
         self._orders -= orders
         measures.queue_depth.set(self._orders)
         if batch:
@@ -179,7 +180,7 @@ class Batcher:
         connection = await self._session.use()
         for job in batch:
             job.sent = True
-        write = self._ledger.write(connection, [job.request for job in batch], careful=careful)
+        write = self._ledger.write(connection, [job.draft for job in batch], careful=careful)
         try:
             plan = await self._patiently(write)
         except Exception as error:

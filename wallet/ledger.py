@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from envelope.errors import InvariantBroken
-from runtime.literals import numbers, texts
+from runtime.literals import array, numbers, texts
 from wallet.accounts import Accounts
 from wallet.decide import Known, Plan, decide
+from wallet.draft import Columns, Draft, lay_together
 from wallet.postings import FundRow, Posting, user_account
 from wallet.requests import DepositRequest, FundRequest, PayRequest, Request
 from wallet.sql import SQL
@@ -22,42 +23,46 @@ class Ledger:
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
 
-    async def write(self, connection: Any, requests: Sequence[Request], *, careful: bool) -> Plan:
-        """Commit `requests`; when it returns, every answer of the plan is durable.
+    async def write(self, connection: Any, drafts: Sequence[Draft], *, careful: bool) -> Plan:
+        """Commit the requests of `drafts`; when it returns, every answer of the plan is durable.
 
         An optimistic attempt may raise UniqueViolationError or CheckViolationError: nothing was written, and a
         careful attempt will say which requests are at fault.
         """
-        await connection.execute(SQL["hold"])
-        known = await _read(connection, requests) if careful else Known.nothing()
-        plan = decide(requests, known)
-        accounts = await self._post(connection, plan.postings)
+        if careful:
+            await connection.execute(SQL["hold"])
+            requests = [draft.request for draft in drafts]
+            plan = decide(requests, await _read(connection, requests))
+            columns = Columns.of(plan.postings)
+        else:
+            plan, columns = lay_together(drafts)
+            await connection.execute(SQL["hold"])
+        accounts = await self._post(connection, columns) if columns else {}
         await _post_funds(connection, plan.funds, accounts)
         await _tell_balances(connection, plan)
-        if not plan.postings:
+        if not columns:
             await connection.execute(SQL["mark"])
         await connection.execute("COMMIT")
         self._accounts.remember(accounts)
         return plan
 
-    async def _post(self, connection: Any, postings: Sequence[Posting]) -> dict[str, int]:
-        if not postings:
-            return {}
-        order_nos, kinds, debits, credits_, users, amounts, envelopes = zip(*postings, strict=True)
-        touched = set(debits)
-        touched.update(credits_)
+    async def _post(self, connection: Any, columns: Columns) -> dict[str, str]:
+        touched = set(columns.debits)
+        touched.update(columns.credits)
         # A claim paid by a provider moves no money of its user, but his statement shows it.
-        accounts = await self._accounts.number(connection, touched.union(users))
+        accounts = await self._accounts.number(connection, touched.union(columns.users))
         number = accounts.__getitem__
+        debits, credits_ = array(map(number, columns.debits)), array(map(number, columns.credits))
+        users = credits_ if columns.users == columns.credits else array(map(number, columns.users))
         moved = await connection.fetchval(
             SQL["post"],
-            texts(order_nos),
-            numbers(kinds),
-            numbers(map(number, debits)),
-            numbers(map(number, credits_)),
-            numbers(map(number, users)),
-            numbers(amounts),
-            numbers(envelopes),
+            columns.order_nos,
+            columns.kinds,
+            debits,
+            credits_,
+            users,
+            columns.amounts,
+            columns.envelopes,
         )
         if moved != len(touched):
             self._accounts.forget()
@@ -65,12 +70,12 @@ class Ledger:
         return accounts
 
 
-async def _post_funds(connection: Any, funds: Sequence[FundRow], accounts: dict[str, int]) -> None:
+async def _post_funds(connection: Any, funds: Sequence[FundRow], accounts: dict[str, str]) -> None:
     if funds:
         keys, prints, users, totals, envelopes = zip(*funds, strict=True)
-        payers = [accounts[user] for user in users]
+        payers = map(accounts.__getitem__, users)
         await connection.execute(
-            SQL["post_funds"], texts(keys), texts(prints), numbers(payers), numbers(totals), numbers(envelopes)
+            SQL["post_funds"], texts(keys), texts(prints), array(payers), numbers(totals), numbers(envelopes)
         )
 
 

@@ -19,6 +19,7 @@ from tests.integration.wallet_fixtures import (
     wallet_database,
 )
 from wallet.accounts import Accounts
+from wallet.draft import Draft
 from wallet.ledger import Ledger
 from wallet.limits import MAX_BATCH_ORDERS, MAX_QUEUED_ORDERS
 from wallet.requests import DepositRequest, FundRequest, PayRequest
@@ -203,9 +204,11 @@ async def test_numbers_of_accounts_that_were_rolled_back_are_not_remembered(wall
     accounts = Accounts()
     connection = await asyncpg.connect(wallet_database)
     with pytest.raises(asyncpg.CheckViolationError):
-        await Ledger(accounts).write(connection, [DepositRequest("d", "bob", 5), fund("k", ENVELOPE)], careful=False)
+        await Ledger(accounts).write(
+            connection, [Draft(DepositRequest("d", "bob", 5)), Draft(fund("k", ENVELOPE))], careful=False
+        )
     await connection.execute("ROLLBACK")
-    plan = await Ledger(accounts).write(connection, [DepositRequest("d", "bob", 5)], careful=False)
+    plan = await Ledger(accounts).write(connection, [Draft(DepositRequest("d", "bob", 5))], careful=False)
     assert plan.answers == [5]
     await connection.close()
 

@@ -1,5 +1,6 @@
 -- Write postings and move the balances they imply: $1 order_no, $2 kind, $3 debit, $4 credit, $5 user, $6 amount,
---   $7 envelope, each an array literal (runtime.literals).
+--   $7 envelope, each an array literal (runtime.literals). unnest in the SELECT list goes row by row; in FROM, Postgres
+--   would first write each of them into a table of its own, a tenth of the whole statement.
 -- Meaning: balances follow from the very rows that went in, so they cannot drift apart. A known order number fails
 --   the whole statement by UNIQUE, a balance below zero by CHECK; the batch is then decided again with knowledge.
 --   (ON CONFLICT DO NOTHING was measured to cost 23-31 % more time, for the case that nearly never comes.)
@@ -8,9 +9,8 @@
 -- Lock: the rows of the accounts, in order of account_id.
 WITH posted AS (
     INSERT INTO transfer (order_no, kind, debit_account, credit_account, user_account, amount_fen, envelope_id)
-    SELECT * FROM unnest(
-        $1::text::varchar[], $2::text::smallint[], $3::text::bigint[], $4::text::bigint[], $5::text::bigint[],
-        $6::text::bigint[], $7::text::bigint[])
+    SELECT unnest($1::text::varchar[]), unnest($2::text::smallint[]), unnest($3::text::bigint[]),
+        unnest($4::text::bigint[]), unnest($5::text::bigint[]), unnest($6::text::bigint[]), unnest($7::text::bigint[])
     RETURNING debit_account, credit_account, amount_fen
 ), delta AS (
     SELECT side.account_id, sum(side.change_fen)::bigint AS change_fen

@@ -1,0 +1,72 @@
+"""Requests decided one by one on arrival and laid together for a transaction."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime import literals
+from wallet.decide import CONFLICT, PAID, Known, decide
+from wallet.draft import Columns, Draft, lay_together
+from wallet.requests import DepositRequest, FundRequest, PayOrder, PayRequest, Request
+from wire.messages import Fund, PayKind
+from wire.orders import payout_order
+
+ENVELOPE = 2611210000000001007
+
+
+def order(seq: int, user: str, amount_fen: int) -> PayOrder:
+    return PayOrder(payout_order(ENVELOPE, seq), PayKind.CLAIM, user, amount_fen, ENVELOPE)
+
+
+def request(number: int, kind: str, size: int) -> Request:
+    if kind == "pay":
+        return PayRequest([order(100 * number + seq, f'u"{seq}\\', 1 + seq) for seq in range(size)])
+    if kind == "fund":
+        return FundRequest(f"k{number}", "f", "ann", 7, ENVELOPE + 1000 * number)
+    return DepositRequest(f"d{number}", "bob", 1 + size)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["pay", "fund", "deposit"]), st.integers(0, 4)), max_size=6))
+def test_drafts_laid_together_are_the_batch_decided_as_a_whole(kinds):
+    """Answers, funds and postings are the same, whatever is in the batch; the columns hold each posting once."""
+    requests = [request(number, *kind) for number, kind in enumerate(kinds)]
+    whole = decide(requests, Known.nothing())
+    plan, columns = lay_together([Draft(one) for one in requests])
+    assert (plan.answers, plan.postings, plan.funds) == (whole.answers, whole.postings, whole.funds)
+    if not whole.postings:
+        assert columns is None
+        return
+    several = [one for one in requests if isinstance(one, PayRequest)]
+    single = [one for one in requests if not isinstance(one, PayRequest)]
+    assert columns is not None
+    names = columns._replace(debits=list(columns.debits), credits=list(columns.credits), users=list(columns.users))
+    wanted = Columns.of(decide([*single, *several], Known.nothing()).postings)
+    assert wanted is not None
+    assert names == wanted._replace(debits=list(wanted.debits), credits=list(wanted.credits), users=list(wanted.users))
+
+
+def test_what_repeats_another_draft_of_the_batch_is_paid_once():
+    """An order, a create or a deposit that is in a batch twice moves money once; another one is refused."""
+    requests = [
+        PayRequest([order(0, "ann", 5), order(1, "bob", 6)]),
+        FundRequest("k", "f", "ann", 7, ENVELOPE),
+        PayRequest([order(1, "bob", 6), order(0, "ann", 6)]),
+        FundRequest("k", "f", "ann", 7, ENVELOPE + 1000),
+    ]
+    plan, columns = lay_together([Draft(one) for one in requests])
+    assert plan.answers == [[PAID, PAID], (Fund.DONE, ENVELOPE), [PAID, CONFLICT], (Fund.REPLAYED, ENVELOPE)]
+    assert columns is not None
+    assert len(plan.postings) == len(columns.debits) == 3
+    assert len(plan.funds) == 1
+
+
+def test_a_draft_is_not_changed_by_the_batch_it_is_in():
+    """A batch that must be tried again is laid together from the same drafts."""
+    drafts = [Draft(request(0, "pay", 2)), Draft(request(1, "fund", 0))]
+    assert lay_together(drafts) == lay_together(drafts)
+
+
+@given(st.lists(st.lists(st.text(max_size=3), max_size=3), max_size=4))
+def test_joined_literals_hold_the_elements_of_all(parts):
+    """Joining literals is the literal of the joined lists, empty ones included."""
+    together = [text for part in parts for text in part]
+    assert literals.joined([literals.texts(part) for part in parts]) == literals.texts(together)

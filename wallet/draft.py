@@ -1,0 +1,86 @@
+"""A request decided and encoded where it arrives, while Postgres writes others: a transaction then only joins texts.
+
+A draft trusts that its orders are new and that everybody has the money. Nothing hangs on that: what is not so is
+refuted by UNIQUE and CHECK, or seen when the drafts of a batch are laid together, and then decided as a whole.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from runtime import literals
+from wallet.decide import Known, Plan, decide
+from wallet.postings import Posting
+from wallet.requests import PayRequest, Request
+
+
+class Columns(NamedTuple):
+    """Postings by column: array literals, and accounts by name, which get their numbers in the transaction."""
+
+    order_nos: str
+    kinds: str
+    amounts: str
+    envelopes: str
+    debits: Sequence[str]
+    credits: Sequence[str]
+    users: Sequence[str]
+
+    @classmethod
+    def of(cls, postings: Iterable[Posting]) -> "Columns | None":
+        """Encode `postings`; None when there are none."""
+        columns = tuple(zip(*postings, strict=True))
+        if not columns:
+            return None
+        order_nos, kinds, debits, credits_, users, amounts, envelopes = columns
+        numbers = literals.numbers
+        return cls(
+            literals.texts(order_nos), numbers(kinds), numbers(amounts), numbers(envelopes), debits, credits_, users
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence["Columns"]) -> "Columns":
+        """Return the rows of all `parts` (at least one), in their order."""
+        if len(parts) == 1:
+            return parts[0]
+        order_nos, kinds, amounts, envelopes, debits, credits_, users = zip(*parts, strict=True)
+        join, names = literals.joined, chain.from_iterable
+        return cls(
+            join(order_nos),
+            join(kinds),
+            join(amounts),
+            join(envelopes),
+            list(names(debits)),
+            list(names(credits_)),
+            list(names(users)),
+        )
+
+
+class Draft:
+    """One request, what it gets if all is as expected, and its postings; those of a PAY encoded already."""
+
+    __slots__ = ("columns", "plan", "request")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.plan = decide((request,), Known.nothing())
+        # A create or a deposit is one posting: these are encoded together, which costs less than one by one.
+        self.columns = Columns.of(self.plan.postings) if isinstance(request, PayRequest) else None
+
+
+def lay_together(drafts: Sequence[Draft]) -> tuple[Plan, Columns | None]:
+    """Return the optimist's plan of a batch and what it posts: the drafts as they are, unless one repeats another.
+
+    Requests of several postings come after those of one; within a transaction no other order can be told.
+    """
+    plan = Plan()
+    for draft in drafts:
+        plan.answers += draft.plan.answers
+        plan.postings += draft.plan.postings
+        plan.funds += draft.plan.funds
+        plan.replays += draft.plan.replays
+    if len({posting.order_no for posting in plan.postings}) < len(plan.postings):
+        plan = decide([draft.request for draft in drafts], Known.nothing())
+        return plan, Columns.of(plan.postings)
+    single = Columns.of(posting for draft in drafts if draft.columns is None for posting in draft.plan.postings)
+    parts = [columns for columns in (single, *(draft.columns for draft in drafts)) if columns]
+    return plan, Columns.joined(parts) if parts else None
