@@ -67,6 +67,57 @@ CREATE TABLE fund (
     CONSTRAINT fund_amount CHECK (total_fen > 0)
 );
 
+-- Write a batch: hold the ledger, write the postings, move the balances they imply, record the creates whose money they
+-- take in. Every text is an array literal (runtime.literals); `named` says how many accounts debits and credits name.
+--   Lock: one batch writes at a time, however many wallet processes there are, so rows become visible in the order of
+--   transfer_id and fund_id, and no two batches can deadlock over account rows. Without the lock the money would still be
+--   right (UNIQUE, CHECK, row locks); only the order of fund_id would not. Then the accounts' rows, in order of account_id.
+--   Balances follow from the very rows that went in, so they cannot drift apart. A known order number fails the whole
+--   statement by UNIQUE, a balance below zero by CHECK; the batch is then decided again with knowledge. (ON CONFLICT DO
+--   NOTHING was measured to cost 23-31 % more time, for the case that nearly never comes.) Fewer accounts moved than named
+--   means that one is missing: nothing is written.
+--   A function, because a batch is then one round trip with its commit; each statement in it sees what was committed
+--   before the lock was given. unnest in the SELECT list goes row by row, in order; in FROM, Postgres would first write
+--   each array into a table of its own, a tenth of the whole statement.
+--   Index: transfer_order, transfer_statement, fund_create_key, fund_envelope, fund_order (written), account_pkey (read).
+CREATE FUNCTION post(
+    order_nos text, kinds text, debits text, credits text, users text, amounts text, envelopes text, named integer,
+    fund_keys text, fund_prints text, fund_users text, fund_totals text, fund_envelopes text
+) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    moved_accounts integer;
+BEGIN
+    PERFORM pg_advisory_xact_lock(7110001);
+    WITH posted AS (
+        INSERT INTO transfer (order_no, kind, debit_account, credit_account, user_account, amount_fen, envelope_id)
+        SELECT unnest(order_nos::varchar[]), unnest(kinds::smallint[]), unnest(debits::bigint[]),
+            unnest(credits::bigint[]), unnest(users::bigint[]), unnest(amounts::bigint[]), unnest(envelopes::bigint[])
+        RETURNING debit_account, credit_account, amount_fen
+    ), delta AS (
+        SELECT side.account_id, sum(side.change_fen)::bigint AS change_fen
+        FROM (
+            SELECT debit_account AS account_id, -amount_fen AS change_fen FROM posted
+            UNION ALL
+            SELECT credit_account, amount_fen FROM posted
+        ) AS side
+        GROUP BY side.account_id
+        ORDER BY side.account_id
+    ), moved AS (
+        UPDATE account SET balance_fen = account.balance_fen + delta.change_fen
+        FROM delta WHERE account.account_id = delta.account_id
+        RETURNING 1
+    )
+    SELECT count(*) INTO moved_accounts FROM moved;
+    IF moved_accounts <> named THEN
+        RAISE EXCEPTION '% accounts were named, % moved', named, moved_accounts;
+    END IF;
+    IF fund_keys <> '{}' THEN
+        INSERT INTO fund (create_key, fingerprint, user_account, total_fen, envelope_id)
+        SELECT unnest(fund_keys::varchar[]), unnest(fund_prints::varchar[]), unnest(fund_users::bigint[]),
+            unnest(fund_totals::bigint[]), unnest(fund_envelopes::bigint[]);
+    END IF;
+END $$;
+
 -- Roles: the wallet appends and moves balances, the audit reads, nobody but the owner changes or deletes what was written.
 GRANT USAGE ON SCHEMA public TO hongbao_wallet, hongbao_audit;
 GRANT SELECT, INSERT ON transfer, fund TO hongbao_wallet;

@@ -8,8 +8,9 @@
 
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from envelope.claim_log import ClaimLog
 from envelope.errors import InvariantBroken, Refused, Unavailable
@@ -24,8 +25,7 @@ from wire.messages import Fund
 from wire.wallet import WalletClient
 
 
-@dataclass(frozen=True)
-class Create:
+class Create(msgspec.Struct, frozen=True, kw_only=True):
     """A validated create as it comes off the link; `envelope_ids` are candidates, tried in order."""
 
     sender: str

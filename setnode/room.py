@@ -38,7 +38,8 @@ class Room:
         self._password_key = password_key
         self._admit = admit
         self._creates: set[asyncio.Task[None]] = set()
-        self._loop_time = asyncio.get_running_loop().time
+        loop = asyncio.get_running_loop()
+        self._loop_time, self._create_task = loop.time, loop.create_task
         self.stopping = False
 
     def handle(self, peer: Peer, number: int, op: int, args: list[Any]) -> None:
@@ -88,7 +89,7 @@ class Room:
         """Own the task: a caller that hangs up does not cancel a create."""
         if len(self._creates) >= MAX_CREATES:
             raise Unavailable("busy", "too many envelopes are being created at once; try again")
-        task = asyncio.ensure_future(self._create(peer, number, create))
+        task = self._create_task(self._create(peer, number, create))
         self._creates.add(task)
         task.add_done_callback(self._creates.discard)
 

@@ -1,7 +1,7 @@
 """Account names and their numbers, remembered once they are committed."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from wallet.limits import CACHED_ACCOUNTS
@@ -22,21 +22,22 @@ class Accounts:
         self._known: OrderedDict[str, str] = OrderedDict()
         self._most = most
 
-    async def number(self, connection: Any, names: Iterable[str]) -> dict[str, str]:
-        """Return the number of every name; missing accounts are made in the connection's transaction."""
+    def known(self, names: Collection[str]) -> dict[str, str] | None:
+        """Return the number of every name; None if one of them is not remembered."""
         known = self._known
-        numbers: dict[str, str] = {}
-        missing: list[str] = []
+        numbers = {name: known[name] for name in names if name in known}
+        if len(numbers) < len(names):
+            return None
         for name in names:
-            account_id = known.get(name)
-            if account_id is None:
-                missing.append(name)
-            else:
-                numbers[name] = account_id
-                known.move_to_end(name)
+            known.move_to_end(name)
+        return numbers
+
+    async def number(self, connection: Any, names: Collection[str]) -> dict[str, str]:
+        """Return the number of every name; missing accounts are made in the connection's transaction."""
+        numbers = {name: self._known[name] for name in names if name in self._known}
+        # Sorted, so that two processes that make the same accounts wait for each other in one direction.
+        missing = sorted(name for name in names if name not in numbers)
         if missing:
-            # Sorted, so that two processes that make the same accounts wait for each other in one direction.
-            missing.sort()
             kinds = [int(account_kind(name)) for name in missing]
             made = await connection.fetch(SQL["open_accounts"], missing, kinds)
             numbers.update((name, str(account_id)) for name, account_id in made)
@@ -44,7 +45,9 @@ class Accounts:
 
     def remember(self, numbers: dict[str, str]) -> None:
         """Keep numbers whose transaction has committed (never earlier: a rolled back account's number is void)."""
-        self._known.update(numbers)
+        for name, number in numbers.items():
+            self._known[name] = number
+            self._known.move_to_end(name)
         while len(self._known) > self._most:
             self._known.popitem(last=False)
 

@@ -47,6 +47,11 @@ class Plan:
     funds: list[FundRow] = field(default_factory=list)
     replays: int = 0
 
+    @property
+    def asks_balances(self) -> bool:
+        """Whether a balance must be read before this can be answered."""
+        return any(isinstance(answer, str) for answer in self.answers)
+
 
 def decide(requests: Sequence[Request], known: Known) -> Plan:
     """Decide `requests` in order; `known` is moved forward by what is accepted."""

@@ -25,6 +25,16 @@ class Columns(NamedTuple):
     credits: Sequence[str]
     users: Sequence[str]
 
+    @property
+    def touched(self) -> set[str]:
+        """The accounts whose balances move."""
+        return {*self.debits, *self.credits}
+
+    @property
+    def accounts(self) -> set[str]:
+        """All accounts named. A claim paid by a provider moves no money of its user, but his statement shows it."""
+        return {*self.debits, *self.credits, *self.users}
+
     @classmethod
     def of(cls, postings: Iterable[Posting]) -> "Columns | None":
         """Encode `postings`; None when there are none."""
@@ -56,31 +66,35 @@ class Columns(NamedTuple):
 
 
 class Draft:
-    """One request, what it gets if all is as expected, and its postings; those of a PAY encoded already."""
+    """One request; of a PAY also what it gets if all is as expected, with its postings encoded."""
 
     __slots__ = ("columns", "plan", "request")
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.plan = decide((request,), Known.nothing())
-        # A create or a deposit is one posting: these are encoded together, which costs less than one by one.
-        self.columns = Columns.of(self.plan.postings) if isinstance(request, PayRequest) else None
+        # A create or a deposit is one posting: all of a batch are decided and encoded together, which costs less.
+        self.plan = decide((request,), Known.nothing()) if isinstance(request, PayRequest) else None
+        self.columns = Columns.of(self.plan.postings) if self.plan else None
 
 
 def lay_together(drafts: Sequence[Draft]) -> tuple[Plan, Columns | None]:
-    """Return the optimist's plan of a batch and what it posts: the drafts as they are, unless one repeats another.
+    """Return the optimist's plan of a batch and what it posts: PAYs as drafted, unless one repeats another.
 
-    Requests of several postings come after those of one; within a transaction no other order can be told.
+    They are posted after the requests of one posting; within a transaction no other order can be told.
     """
-    plan = Plan()
+    single = decide([draft.request for draft in drafts if draft.plan is None], Known.nothing())
+    parts = [Columns.of(single.postings), *(draft.columns for draft in drafts)]
+    plan = Plan([], single.postings, single.funds, single.replays)
+    answers = iter(single.answers)
     for draft in drafts:
-        plan.answers += draft.plan.answers
-        plan.postings += draft.plan.postings
-        plan.funds += draft.plan.funds
-        plan.replays += draft.plan.replays
+        if draft.plan is None:
+            plan.answers.append(next(answers))
+        else:
+            plan.answers += draft.plan.answers
+            plan.postings += draft.plan.postings
+            plan.replays += draft.plan.replays
     if len({posting.order_no for posting in plan.postings}) < len(plan.postings):
         plan = decide([draft.request for draft in drafts], Known.nothing())
         return plan, Columns.of(plan.postings)
-    single = Columns.of(posting for draft in drafts if draft.columns is None for posting in draft.plan.postings)
-    parts = [columns for columns in (single, *(draft.columns for draft in drafts)) if columns]
-    return plan, Columns.joined(parts) if parts else None
+    written = [columns for columns in parts if columns]
+    return plan, Columns.joined(written) if written else None

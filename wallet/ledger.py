@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import asyncpg
+
 from envelope.errors import InvariantBroken
 from runtime.literals import array, numbers, texts
 from wallet.accounts import Accounts
@@ -30,58 +32,56 @@ class Ledger:
         careful attempt will say which requests are at fault.
         """
         if careful:
-            await connection.execute(SQL["hold"])
-            requests = [draft.request for draft in drafts]
-            plan = decide(requests, await _read(connection, requests))
-            columns = Columns.of(plan.postings)
+            return await self._write_carefully(connection, [draft.request for draft in drafts])
+        plan, columns = lay_together(drafts)
+        numbered = self._accounts.known(columns.accounts) if columns and not plan.asks_balances else None
+        if columns and numbered:
+            # Nothing to be read or made first: the whole transaction is one statement, and one round trip.
+            await self._post(connection, columns, plan.funds, numbered)
+            return plan
+        await connection.execute(SQL["hold"])
+        return await self._finish(connection, plan, columns)
+
+    async def _write_carefully(self, connection: Any, requests: Sequence[Request]) -> Plan:
+        await connection.execute(SQL["hold"])
+        plan = decide(requests, await _read(connection, requests))
+        return await self._finish(connection, plan, Columns.of(plan.postings))
+
+    async def _finish(self, connection: Any, plan: Plan, columns: Columns | None) -> Plan:
+        """Write `plan` in the transaction that holds the ledger, and commit it."""
+        numbered: dict[str, str] = {}
+        if columns:
+            numbered = await self._accounts.number(connection, columns.accounts)
+            await self._post(connection, columns, plan.funds, numbered)
         else:
-            plan, columns = lay_together(drafts)
-            await connection.execute(SQL["hold"])
-        accounts = await self._post(connection, columns) if columns else {}
-        await _post_funds(connection, plan.funds, accounts)
-        await _tell_balances(connection, plan)
-        if not columns:
             await connection.execute(SQL["mark"])
+        await _tell_balances(connection, plan)
         await connection.execute("COMMIT")
-        self._accounts.remember(accounts)
+        self._accounts.remember(numbered)
         return plan
 
-    async def _post(self, connection: Any, columns: Columns) -> dict[str, str]:
-        touched = set(columns.debits)
-        touched.update(columns.credits)
-        # A claim paid by a provider moves no money of its user, but his statement shows it.
-        accounts = await self._accounts.number(connection, touched.union(columns.users))
-        number = accounts.__getitem__
+    async def _post(
+        self, connection: Any, columns: Columns, funds: Sequence[FundRow], numbered: dict[str, str]
+    ) -> None:
+        number = numbered.__getitem__
         debits, credits_ = array(map(number, columns.debits)), array(map(number, columns.credits))
         users = credits_ if columns.users == columns.credits else array(map(number, columns.users))
-        moved = await connection.fetchval(
-            SQL["post"],
-            columns.order_nos,
-            columns.kinds,
-            debits,
-            credits_,
-            users,
-            columns.amounts,
-            columns.envelopes,
-        )
-        if moved != len(touched):
+        keys, prints, payers, totals, envelopes = zip(*funds, strict=True) if funds else ((),) * 5
+        try:
+            await connection.execute(
+                SQL["post"],
+                *(columns.order_nos, columns.kinds, debits, credits_, users, columns.amounts, columns.envelopes),
+                len(columns.touched),
+                *(texts(keys), texts(prints), array(map(number, payers)), numbers(totals), numbers(envelopes)),
+            )
+        except asyncpg.RaiseError as missing:
             self._accounts.forget()
-            raise InvariantBroken("accounts_moved", f"{len(touched)} accounts were named, {moved} moved")
-        return accounts
-
-
-async def _post_funds(connection: Any, funds: Sequence[FundRow], accounts: dict[str, str]) -> None:
-    if funds:
-        keys, prints, users, totals, envelopes = zip(*funds, strict=True)
-        payers = map(accounts.__getitem__, users)
-        await connection.execute(
-            SQL["post_funds"], texts(keys), texts(prints), array(payers), numbers(totals), numbers(envelopes)
-        )
+            raise InvariantBroken("accounts_moved", str(missing)) from missing
 
 
 async def _tell_balances(connection: Any, plan: Plan) -> None:
-    names = {answer for answer in plan.answers if isinstance(answer, str)}
-    if names:
+    if plan.asks_balances:
+        names = {answer for answer in plan.answers if isinstance(answer, str)}
         balances = dict(await connection.fetch(SQL["balances"], list(names)))
         plan.answers = [balances[answer] if isinstance(answer, str) else answer for answer in plan.answers]
 
