@@ -26,6 +26,7 @@ from loadtest.stolen import Stolen
 from runtime import logs, process
 
 _WRITTEN = {"quick", "machine", "seconds", "sittings", "sections", "stolen", "ratios", "audits", "holds"}
+"""What a file must have to be gone on with; `lasted`, the seconds of each section, came later."""
 
 
 @click.command("bench")
@@ -97,7 +98,9 @@ class Run:
         found: dict[str, Any] = dict(self.kept.get("sections", {}))
         kept_audits = [Audit(**one) for one in self.kept.get("audits", ())]
         taken: dict[str, float] = dict(self.kept.get("stolen", {}))
-        figures = dict(self.kept)
+        lasted: dict[str, float] = dict(self.kept.get("lasted", {}))
+        # What was measured stands; how it is judged may have changed since.
+        figures = {**self.kept, **_judged(found, kept_audits)}
         missing = [one for one in self.sections if one.name not in found]
         with tempfile.TemporaryDirectory(prefix="hongbao-bench-") as name, console.status("") as status:
             folder = Path(name)
@@ -106,29 +109,33 @@ class Run:
             for number, section in enumerate(missing, 1):
                 bench.say = _sayer(status, f"{number}/{len(missing)} {section.name}: {section.title}")
                 bench.say("")
-                stolen = Stolen()
+                stolen, began = Stolen(), time.perf_counter()
                 found[section.name] = await section.measure(bench)
                 taken[section.name] = round(stolen.part(), 3)
-                figures = self._figures(found, taken, bench.audits, time.perf_counter() - started)
+                lasted[section.name] = round(time.perf_counter() - began, 1)
+                figures = {
+                    "quick": self.quick,
+                    "machine": machine(),
+                    "seconds": round(self.kept.get("seconds", 0.0) + time.perf_counter() - started, 1),
+                    "sittings": self.kept.get("sittings", 0) + 1,
+                    "sections": dict(found),
+                    "stolen": dict(taken),
+                    "lasted": dict(lasted),
+                    "audits": [vars(one) for one in bench.audits],
+                    **_judged(found, bench.audits),
+                }
                 if self.file is not None:
                     _write(self.file, figures)
         return figures
 
-    def _figures(
-        self, found: Mapping[str, Any], taken: Mapping[str, float], audits: Sequence[Audit], seconds: float
-    ) -> dict[str, Any]:
-        ratios = {ratio.key: judged for ratio in RATIOS if (judged := ratio.judge(found)) is not None}
-        return {
-            "quick": self.quick,
-            "machine": machine(),
-            "seconds": round(self.kept.get("seconds", 0.0) + seconds, 1),
-            "sittings": self.kept.get("sittings", 0) + 1,
-            "sections": dict(found),
-            "stolen": dict(taken),
-            "ratios": ratios,
-            "audits": [vars(one) for one in audits],
-            "holds": all(one.holds for one in audits) and all(one["holds"] for one in ratios.values()),
-        }
+
+def _judged(found: Mapping[str, Any], audits: Sequence[Audit]) -> dict[str, Any]:
+    """Return each ratio that can be told of the sections `found`, and whether all of them and all audits hold."""
+    ratios = {ratio.key: judged for ratio in RATIOS if (judged := ratio.judge(found)) is not None}
+    return {
+        "ratios": ratios,
+        "holds": all(one.holds for one in audits) and all(one["holds"] for one in ratios.values()),
+    }
 
 
 def _write(file: Path, figures: Mapping[str, Any]) -> None:

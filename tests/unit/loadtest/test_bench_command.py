@@ -47,7 +47,7 @@ async def test_what_was_measured_outlives_what_fails(tmp_path: Path) -> None:
     assert figures["sections"] == {name: {"of": name} for name in "abc"}
     assert [one["section"] for one in figures["audits"]] == ["a", "b", "c"]
     assert (figures["sittings"], figures["holds"]) == (2, True)
-    assert list(figures["stolen"]) == ["a", "b", "c"]
+    assert list(figures["stolen"]) == list(figures["lasted"]) == ["a", "b", "c"]
     assert json.loads(file.read_text()) == figures
     assert [path.name for path in tmp_path.iterdir()] == ["all.json"]
 
@@ -58,6 +58,15 @@ async def test_a_sitting_with_nothing_left_tells_what_is_known(tmp_path: Path) -
     figures = await Run(sections.all, False, file).measure(console())
     assert await Run(sections.all, False, file, _kept(file, quick=False)).measure(console()) == figures
     assert sections.measured == ["a"]
+
+
+async def test_what_is_known_is_judged_anew(tmp_path: Path) -> None:
+    """A file whose ratios were told by other rules, or left out, has those of today when it is gone on with."""
+    file, sections = tmp_path / "all.json", Sections("a")
+    figures = await Run(sections.all, False, file).measure(console())
+    file.write_text(json.dumps({**figures, "ratios": {"gone": {"value": 1, "bar": 2, "holds": False}}, "holds": False}))
+    told = await Run(sections.all, False, file, _kept(file, quick=False)).measure(console())
+    assert (told["ratios"], told["holds"]) == ({}, True)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"quick": true}', '{"quick": true, "machine": {"cores": 0}}'])
