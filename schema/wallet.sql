@@ -2,7 +2,7 @@
 -- are the same.
 
 -- Where money can be. A balance is kept beside the transfers so that "may he pay?" is one row, not a sum; it is moved
--- only by the statement that inserts the transfers (wallet/queries/post.sql), so it is their sum, and the audit proves it.
+-- only by the function that inserts the transfers (`post`), so it is their sum, and the audit proves it.
 CREATE TABLE account (
     account_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name        varchar(64) COLLATE "C" NOT NULL,
@@ -25,7 +25,7 @@ CREATE TABLE account (
 CREATE INDEX account_escrow ON account (account_id) WHERE kind = 1;
 
 -- Money moved: one row is both postings, so all postings sum to zero by construction. Rows are never changed or deleted.
--- No foreign keys to account: two look-ups and two row locks per credit. post.sql counts the accounts it moved instead,
+-- No foreign keys to account: two look-ups and two row locks per credit. `post` counts the accounts it moved instead,
 -- and the audit joins both ways.
 CREATE TABLE transfer (
     transfer_id    bigint GENERATED ALWAYS AS IDENTITY,
@@ -123,3 +123,5 @@ GRANT USAGE ON SCHEMA public TO hongbao_wallet, hongbao_audit;
 GRANT SELECT, INSERT ON transfer, fund TO hongbao_wallet;
 GRANT SELECT, INSERT, UPDATE (balance_fen) ON account TO hongbao_wallet;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO hongbao_audit;
+REVOKE EXECUTE ON FUNCTION post FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION post TO hongbao_wallet;

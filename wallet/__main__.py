@@ -48,6 +48,8 @@ def writer_session(dsn: str) -> Session:
     return Session(
         dsn,
         {
+            # What `post` relies on: each of its statements sees what was committed before it got the lock.
+            "default_transaction_isolation": "read committed",
             "lock_timeout": str(LOCK_WAIT_MS),
             "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS),
             "plan_cache_mode": "force_generic_plan",

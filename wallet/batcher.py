@@ -42,13 +42,15 @@ _log = logs.get("wallet")
 class Job:
     """A request waiting for its transaction."""
 
-    __slots__ = ("deadline", "draft", "future", "sent")
+    __slots__ = ("deadline", "draft", "future", "lost", "sent")
 
     def __init__(self, draft: Draft, deadline: float, future: asyncio.Future[Any]) -> None:
         self.draft = draft
         self.deadline = deadline
         self.future = future
         self.sent = False
+        self.lost = False
+        """An attempt lost its connection: it may have committed, whatever became of those after it."""
 
 
 class Batcher:
@@ -169,7 +171,7 @@ class Batcher:
                     plan = await self._attempt([job], careful=True)
                 except Exception as error:  # noqa: BLE001 - every error must end in an answer
                     if attempt == ALONE_AFTER:
-                        self._let_go([job], _failed(error))
+                        self._let_go([job], _failed(error, known=not job.lost))
                     else:
                         await pause(attempt)
                 else:
@@ -187,6 +189,8 @@ class Batcher:
             measures.attempts.labels(type(error).__name__).inc()
             if isinstance(error, InvariantBroken):
                 measures.broken.labels(error.check).inc()
+            for job in batch:
+                job.lost |= is_lost(error)
             await self._undo(connection, error)
             raise
         measures.attempts.labels("careful" if careful else "optimistic").inc()
@@ -212,7 +216,8 @@ class Batcher:
             return
         try:
             async with asyncio.timeout(1.0):
-                await connection.execute("ROLLBACK")
+                if connection.is_in_transaction():
+                    await connection.execute("ROLLBACK")
         except Exception:  # noqa: BLE001 - a connection that cannot roll back is of no use
             self._session.drop()
 
@@ -234,9 +239,9 @@ def _may_try_again(error: Exception) -> bool:
     return isinstance(error, Unavailable) or is_lost(error) or getattr(error, "sqlstate", None) in _TRY_AGAIN
 
 
-def _failed(error: Exception) -> Unavailable:
+def _failed(error: Exception, *, known: bool) -> Unavailable:
     _log.error("request failed", error=f"{type(error).__name__}: {error}")
-    return Unavailable("internal_error", "an unexpected error was logged", outcome_known=not is_lost(error))
+    return Unavailable("internal_error", "an unexpected error was logged", outcome_known=known)
 
 
 def _too_late(*, sent: bool) -> Unavailable:

@@ -1,8 +1,8 @@
 """The rules of one batch, pure: what each request gets, and which postings that means, in order of arrival.
 
-The same rules run twice at most. First with `Known.nothing()`: no order was seen before and everybody has the
-money, which is nearly always true, and the database's UNIQUE and CHECK refute it where it is not. Then, and only
-then, with what the database says about exactly these orders and accounts, read under the ledger's lock.
+First they run with `Known.nothing()`: no order was seen before and everybody has the money, which is nearly always
+true, and the database's UNIQUE and CHECK refute it where it is not. Then, and only then, they run with what the
+database says about exactly these orders and accounts, read under the ledger's lock.
 """
 
 from collections.abc import Sequence

@@ -80,11 +80,11 @@ class Draft:
 def lay_together(drafts: Sequence[Draft]) -> tuple[Plan, Columns | None]:
     """Return the optimist's plan of a batch and what it posts: PAYs as drafted, unless one repeats another.
 
-    They are posted after the requests of one posting; within a transaction no other order can be told.
+    They are posted before the requests of one posting, so that a statement shows what came in before it was spent. No
+    other order matters: an escrow is paid from after its create was answered.
     """
     single = decide([draft.request for draft in drafts if draft.plan is None], Known.nothing())
-    parts = [Columns.of(single.postings), *(draft.columns for draft in drafts)]
-    plan = Plan([], single.postings, single.funds, single.replays)
+    plan = Plan(funds=single.funds, replays=single.replays)
     answers = iter(single.answers)
     for draft in drafts:
         if draft.plan is None:
@@ -93,8 +93,9 @@ def lay_together(drafts: Sequence[Draft]) -> tuple[Plan, Columns | None]:
             plan.answers += draft.plan.answers
             plan.postings += draft.plan.postings
             plan.replays += draft.plan.replays
+    plan.postings += single.postings
     if len({posting.order_no for posting in plan.postings}) < len(plan.postings):
         plan = decide([draft.request for draft in drafts], Known.nothing())
         return plan, Columns.of(plan.postings)
-    written = [columns for columns in parts if columns]
+    written = [columns for columns in (*(draft.columns for draft in drafts), Columns.of(single.postings)) if columns]
     return plan, Columns.joined(written) if written else None

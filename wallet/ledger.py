@@ -17,13 +17,14 @@ from wire.orders import escrow_account, fund_order
 
 
 class Ledger:
-    """Decides and writes a batch of requests in one transaction on the connection it is given.
+    """Writes a batch of drafts in one transaction on the connection it is given.
 
     It raises what Postgres raises; the caller rolls back or drops the connection (`wallet.batcher`).
     """
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
+        self._connection: Any = None
 
     async def write(self, connection: Any, drafts: Sequence[Draft], *, careful: bool) -> Plan:
         """Commit the requests of `drafts`; when it returns, every answer of the plan is durable.
@@ -31,16 +32,32 @@ class Ledger:
         An optimistic attempt may raise UniqueViolationError or CheckViolationError: nothing was written, and a
         careful attempt will say which requests are at fault.
         """
+        if connection is not self._connection:
+            # A database that was restored may give the numbers it has lost to others; no connection outlives that.
+            self._accounts.forget()
+            self._connection = connection
         if careful:
             return await self._write_carefully(connection, [draft.request for draft in drafts])
         plan, columns = lay_together(drafts)
         numbered = self._accounts.known(columns.accounts) if columns and not plan.asks_balances else None
         if columns and numbered:
-            # Nothing to be read or made first: the whole transaction is one statement, and one round trip.
-            await self._post(connection, columns, plan.funds, numbered)
+            await self._write_at_once(connection, plan, columns, numbered)
             return plan
         await connection.execute(SQL["hold"])
         return await self._finish(connection, plan, columns)
+
+    async def _write_at_once(self, connection: Any, plan: Plan, columns: Columns, numbered: dict[str, str]) -> None:
+        """Write what needs nothing read or made before: payouts by a statement that is a transaction of its own.
+
+        Such a statement can still commit after its sender has given it up. Of a payout that is the wanted end, by
+        whomever. A create may meanwhile have been refused for want of money, finally: it ends with a COMMIT that only a
+        sender who still waits can send.
+        """
+        if plan.funds:
+            await connection.execute("BEGIN")
+        await self._post(connection, columns, plan.funds, numbered)
+        if plan.funds:
+            await connection.execute("COMMIT")
 
     async def _write_carefully(self, connection: Any, requests: Sequence[Request]) -> Plan:
         await connection.execute(SQL["hold"])
@@ -70,9 +87,19 @@ class Ledger:
         try:
             await connection.execute(
                 SQL["post"],
-                *(columns.order_nos, columns.kinds, debits, credits_, users, columns.amounts, columns.envelopes),
+                columns.order_nos,
+                columns.kinds,
+                debits,
+                credits_,
+                users,
+                columns.amounts,
+                columns.envelopes,
                 len(columns.touched),
-                *(texts(keys), texts(prints), array(map(number, payers)), numbers(totals), numbers(envelopes)),
+                texts(keys),
+                texts(prints),
+                array(map(number, payers)),
+                numbers(totals),
+                numbers(envelopes),
             )
         except asyncpg.RaiseError as missing:
             self._accounts.forget()

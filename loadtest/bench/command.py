@@ -126,6 +126,8 @@ class Run:
                 }
                 if self.file is not None:
                     _write(self.file, figures)
+        if not missing and self.file is not None:
+            _write(self.file, figures)
         return figures
 
 

@@ -38,3 +38,6 @@ BEGIN
             unnest(fund_totals::bigint[]), unnest(fund_envelopes::bigint[]);
     END IF;
 END $$;
+
+REVOKE EXECUTE ON FUNCTION post FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION post TO hongbao_wallet;

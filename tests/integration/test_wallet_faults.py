@@ -7,6 +7,7 @@ import pytest
 
 from envelope.errors import Unavailable
 from runtime.postgres import Session
+from tests.integration.hanging_proxy import hanging_proxy
 from tests.integration.wallet_fixtures import ENVELOPE, claim, ledger_rows, running, wallet, wallet_database
 from wallet import batcher as batcher_module
 from wallet.__main__ import writer_session
@@ -14,7 +15,7 @@ from wallet.accounts import Accounts
 from wallet.ledger import Ledger
 from wallet.requests import FundRequest, PayRequest
 from wallet.sql import SQL
-from wire.messages import Pay
+from wire.messages import Fund, Pay
 
 __all__ = ["ledger_rows", "wallet", "wallet_database"]
 PAID = (Pay.PAID, None)
@@ -123,6 +124,54 @@ async def test_a_silent_database_is_left_and_the_outcome_called_unknown(
     monkeypatch.undo()
     assert await wallet.channel.pay([claim(0, "bob", 10)]) == [PAID]
     assert await ledger_rows.fetchval("SELECT count(*) FROM transfer WHERE kind = 2") == 1
+
+
+async def test_a_create_that_was_refused_for_good_takes_no_money_later(wallet_database, ledger_rows, monkeypatch):
+    """A create stuck on its way to Postgres, asked again and refused for want of money, does not arrive afterwards."""
+    create = FundRequest("late", "f", "ann", 100, ENVELOPE + 1000)
+    async with hanging_proxy(wallet_database) as proxy, running(proxy.through(wallet_database)) as one:
+        await _fund(one, 100)  # every account of the create is known from now on
+        monkeypatch.setattr(batcher_module, "REQUEST_DEADLINE_S", 0.3)
+        monkeypatch.setattr(batcher_module, "COMMIT_PATIENCE_S", 0.2)
+        proxy.hang()
+        with pytest.raises(Unavailable) as stuck:
+            await one.batcher.submit(create)
+        assert not stuck.value.outcome_known
+        async with running(wallet_database) as two:
+            assert await two.batcher.submit(create) == (Fund.INSUFFICIENT, ENVELOPE + 1000)
+            await two.give("ann", 100)
+            proxy.wake()
+            await asyncio.sleep(0.3)
+            assert await two.statements.balance("ann") == 100
+            assert await two.batcher.submit(create) == (Fund.DONE, ENVELOPE + 1000)
+
+
+async def test_payouts_to_accounts_that_are_gone_are_not_paid(wallet, ledger_rows):
+    """Numbers remembered of a database that was emptied under us: the statement writes nothing and says so."""
+    await wallet.give("bob", 1)
+    await _fund(wallet, 100)
+    assert await wallet.channel.pay([claim(0, "bob", 10)]) == [PAID]
+    await ledger_rows.execute("TRUNCATE account, transfer, fund")
+    assert await wallet.channel.pay([claim(1, "bob", 10)]) == [(Pay.REFUSED, "escrow_short")]
+    assert await ledger_rows.fetchval("SELECT count(*) FROM transfer") == 0
+
+
+async def test_a_new_connection_trusts_no_number_of_the_old_one(wallet_database, ledger_rows):
+    """A restored database may have given an account's number to somebody else: he is not paid in its place."""
+    async with running(wallet_database) as wallet:
+        await _fund(wallet, 100)
+        assert await wallet.channel.pay([claim(0, "bob", 10)]) == [PAID]
+        await ledger_rows.execute("TRUNCATE account, transfer, fund RESTART IDENTITY")
+        await ledger_rows.execute(
+            """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+        )
+        async with running(wallet_database) as other:
+            for user in ("cid", "dan", "eve", "fay"):
+                await other.give(user, 1)
+            await _fund(other, 100)
+        assert await wallet.channel.pay([claim(0, "bob", 10)]) == [PAID]
+        assert await wallet.statements.balance("bob") == 10
 
 
 async def test_a_request_that_cannot_be_written_does_not_hold_up_its_batch(wallet, ledger_rows):

@@ -66,6 +66,14 @@ async def test_a_key_with_another_body_or_a_taken_id_changes_nothing(wallet, led
     assert await wallet.statements.balance("ann") == 800
 
 
+async def test_two_creates_that_want_one_id_in_one_batch_are_told_apart(wallet, ledger_rows):
+    """Both keys arrive together with the same envelope ID: the first has it, the other hears ID_TAKEN."""
+    await wallet.give("ann", 1000)
+    answers = await asyncio.gather(*(wallet.batcher.submit(fund(key, ENVELOPE)) for key in "kl"))
+    assert answers == [(Fund.DONE, ENVELOPE), (Fund.ID_TAKEN, ENVELOPE)]
+    assert await wallet.statements.balance("ann") == 900
+
+
 async def test_a_create_without_money_may_succeed_after_a_deposit(wallet, ledger_rows):
     """INSUFFICIENT records nothing: the same key works once the money is there."""
     assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (Fund.INSUFFICIENT, ENVELOPE)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from runtime import literals
 from wallet.decide import CONFLICT, PAID, Known, decide
 from wallet.draft import Columns, Draft, lay_together
+from wallet.postings import PROVIDER
 from wallet.requests import DepositRequest, FundRequest, PayOrder, PayRequest, Request
 from wire.messages import Fund, PayKind
 from wire.orders import payout_order
@@ -18,14 +19,15 @@ def order(seq: int, user: str, amount_fen: int) -> PayOrder:
 
 
 def request(number: int, kind: str, size: int) -> Request:
-    if kind == "pay":
-        return PayRequest([order(100 * number + seq, f'u"{seq}\\', 1 + seq) for seq in range(size)])
+    if kind in ("pay", "pay_out"):
+        orders = [order(100 * number + seq, f'u"{seq}\\', 1 + seq) for seq in range(size)]
+        return PayRequest(orders, through=PROVIDER if kind == "pay_out" else None)
     if kind == "fund":
         return FundRequest(f"k{number}", "f", "ann", 7, ENVELOPE + 1000 * number)
     return DepositRequest(f"d{number}", "bob", 1 + size)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["pay", "fund", "deposit"]), st.integers(0, 4)), max_size=6))
+@given(st.lists(st.tuples(st.sampled_from(["pay", "pay_out", "fund", "deposit"]), st.integers(0, 4)), max_size=6))
 def test_drafts_laid_together_are_the_batch_decided_as_a_whole(kinds):
     """Answers, funds and postings are the same, whatever is in the batch; the columns hold each posting once."""
     requests = [request(number, *kind) for number, kind in enumerate(kinds)]
