@@ -140,8 +140,10 @@ async def test_room_is_what_the_cap_leaves(server: Memcached) -> None:
         one.leave(first)
 
 
-async def test_a_hot_envelope_that_is_wanted_elsewhere_changes_hands(memcached: str) -> None:
+async def test_a_hot_envelope_that_is_wanted_elsewhere_changes_hands(memcached: str, monkeypatch) -> None:
     """The holder hears of it at its next look, ends its turn and stays away long enough for the other to get in."""
+    # Long enough for a machine that stands still in the middle of this, too.
+    monkeypatch.setattr(module, "YIELD_S", 1.0)
     with Gate(memcached) as (one, two):
         first, second = await one.enter(), await two.enter()
         assert await one.enter_hot([7, 8], first) == set()
