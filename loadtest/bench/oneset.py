@@ -43,7 +43,10 @@ Opens = Iterable[tuple[int, str]]
 
 @dataclass(frozen=True)
 class Tables:
-    """The day tables of a SET: how many slots it holds, and how many days, today the last of them."""
+    """The day tables of a SET: how many slots it holds, and how many days up to today.
+
+    Tomorrow's are there as well: a run that begins before midnight ends after it.
+    """
 
     slots: int = 100
     days: int = 1
@@ -51,7 +54,7 @@ class Tables:
     @property
     def leaves(self) -> int:
         """Tables that hold rows: two for each slot and day, and one of guests for each database and day."""
-        return self.days * (2 * self.slots + self.slots // TABLES_PER_DATABASE)
+        return (self.days + 1) * (2 * self.slots + self.slots // TABLES_PER_DATABASE)
 
 
 @dataclass
@@ -164,7 +167,7 @@ async def one_set(
         await migrate_set(owner)
         first = business_date(SystemClock().now()) - timedelta(days=tables.days - 1)
         databases = range(tables.slots // TABLES_PER_DATABASE)
-        await DayTables(owner, databases).ensure(first, ahead_days=tables.days - 1)
+        await DayTables(owner, databases).ensure(first, ahead_days=tables.days)
         bank = await _server(stack, folder, "wallet") if wallet else None
         payer = await _wallet(stack, folder, bank) if bank else None
         only = SetSpec("set-1", (ServerSpec("set-1-a", NOBODY),))
