@@ -1,4 +1,4 @@
--- 0002 A batch is one statement: what wallet/queries/post.sql and post_funds.sql did becomes a function, which holds the
+-- 0002 A batch is written by one statement: what wallet/queries/post.sql and post_funds.sql did becomes a function, which holds the
 -- ledger, writes the postings, moves the balances and records the creates. Explained in schema/wallet.sql.
 
 CREATE FUNCTION post(
