@@ -15,6 +15,9 @@ BATCH_ROWS = 2_000
 """Claims of one transaction: enough to amortise the fsync, few enough to keep a commit under 50 ms."""
 BATCH_PER_ENVELOPE = 1_500
 """Requests of one envelope decided in one transaction, so that one hot group does not fill all of it."""
+HALVES_FROM = 400
+"""Requests at one envelope from which a transaction takes half of them, so that Python and Postgres work at the same
+time. Below it the second commit costs more than that gives (docs/decisions/0017)."""
 CLAIM_CONNECTIONS = 2
 """Commits that overlap: one computes while the other waits for the disk."""
 CROWD = 300

@@ -10,6 +10,9 @@ can be lost.
        └────────────── conflict or lost connection ───────────────┘
 
 An invariant that breaks leads to FROZEN from anywhere: nobody is answered from a log that is not the truth.
+
+Where hundreds wait, a transaction takes half of them, and what it decided is told only once the next one is on its way:
+Python answers while Postgres writes. Those `owed` an answer are told before anything else is said of the envelope.
 """
 
 from envelope.claim_log import ClaimLog
@@ -23,7 +26,7 @@ from setnode.actors.shown import KEEP_FROM, ShownClaims
 from setnode.actors.sight import cannot_cancel, hidden
 from setnode.actors.stage import FOREIGN, FROZEN, IDLE, LOADING, READY, WRITING, Phase, Stage
 from setnode.actors.views import detail_view
-from setnode.limits import FROZEN_S, MAILBOX
+from setnode.limits import FROZEN_S, HALVES_FROM, MAILBOX
 
 _OPENED = Outcome.OPENED
 
@@ -32,7 +35,8 @@ class Actor:
     """Serialises everything that happens to one envelope on this server."""
 
     __slots__ = (
-        "decided", "envelope_id", "frozen_until", "generation", "log", "mailbox", "phase", "shown", "stage", "touched"
+        "decided", "envelope_id", "frozen_until", "generation", "log", "mailbox", "owed", "phase", "shown", "stage",
+        "touched",
     )  # fmt: skip
 
     def __init__(self, envelope_id: int, stage: Stage, log: ClaimLog | None = None) -> None:
@@ -42,6 +46,7 @@ class Actor:
         self.phase: Phase = LOADING if log is None else IDLE
         self.mailbox: list[Request] | None = None
         self.decided: list[Request] | None = None
+        self.owed: list[Request] | None = None
         self.shown: ShownClaims | None = None
         self.frozen_until = 0.0
         self.touched = True
@@ -100,12 +105,16 @@ class Actor:
     def collect(self, batch: ClaimBatch, limit: int, stale: float) -> None:
         """Decide up to `limit` requests, in order, and add what they write to `batch`. Called only when READY.
 
-        Requests that arrived before `stale` (loop time) are too old to win. If nothing needs writing everybody is
-        answered here and the actor is done with this round.
+        Of a great crowd at most half, those owed an answer included: they hear it, and ask again, while Postgres writes
+        the other half. Requests that arrived before `stale` (loop time) are too old to win. If nothing needs writing
+        everybody is answered here and the actor is done with this round.
         """
         log, mailbox = self.log, self.mailbox
         if log is None or not mailbox:
             return
+        crowd = len(mailbox) + len(self.owed or ())
+        if crowd >= HALVES_FROM:
+            limit = min(limit, (crowd + 1) // 2)
         if len(mailbox) <= limit:
             decided, self.mailbox = mailbox, None
         else:
@@ -131,12 +140,41 @@ class Actor:
         else:
             batch.actors.append(self)
 
-    def settle(self) -> None:
-        """Answer everybody decided, in order: what they hear is durable now."""
-        decided, self.decided = self.decided or (), None
-        log, tally = self.log, self.stage.tally
+    def settle(self, *, owe: bool = False) -> bool:
+        """Answer everybody decided, in order: what they hear is durable now.
+
+        With `owe`, and a great crowd of which others wait for the next transaction, they are owed their answer until
+        `tell_owed`, which the caller sees to. Returns whether anybody is. Who is to be shown the envelope as this
+        commit left it is never put off: the next one is decided by then.
+        """
+        decided, self.decided = self.decided or [], None
+        self.tell_owed()
+        log = self.log
         if log is not None:
             log.committed = len(log.winners) + (log.closing is not None)
+        if (
+            owe
+            and self.mailbox
+            and len(self.mailbox) + len(decided) >= HALVES_FROM
+            and all(request.ask is OPEN for request in decided)
+        ):
+            self.owed = decided
+        else:
+            self._tell_decided(decided)
+        if self.mailbox and self.generation != self.stage.generation and log is not None and log.terms.password_mac:
+            self._ask_for_log()
+        else:
+            self._rest()
+        return self.owed is not None
+
+    def tell_owed(self) -> None:
+        """Answer those whose claims are durable and who have not been told yet."""
+        if self.owed is not None:
+            owed, self.owed = self.owed, None
+            self._tell_decided(owed)
+
+    def _tell_decided(self, decided: list[Request]) -> None:
+        tally = self.stage.tally
         for request in decided:
             answer = request.decision
             if isinstance(answer, tuple):
@@ -146,10 +184,6 @@ class Actor:
                 request.fail(answer)
             else:
                 self._show(request)
-        if self.mailbox and self.generation != self.stage.generation and log is not None and log.terms.password_mac:
-            self._ask_for_log()
-        else:
-            self._rest()
 
     def reload(self, *, in_doubt: bool) -> None:
         """Throw the log away and ask for it anew: a rival wrote, or (`in_doubt`) the commit's outcome was lost.
@@ -169,6 +203,7 @@ class Actor:
         self._ask_for_log()
 
     def _ask_for_log(self) -> None:
+        self.tell_owed()
         self.log = self.shown = None
         self.phase = LOADING
         self.generation = self.stage.standing(self.envelope_id)
@@ -190,6 +225,7 @@ class Actor:
     def freeze(self, broken: InvariantBroken) -> None:
         """Answer nobody from this log again; whoever waits hears that it is frozen. The loader may thaw it."""
         self.stage.broken(self, broken)
+        self.tell_owed()
         waiting = [*(self.decided or ()), *self._emptied()]
         self.decided = self.log = self.shown = None
         self.phase = FROZEN
@@ -239,7 +275,8 @@ class Actor:
         return self.mailbox
 
     def _emptied(self) -> list[Request]:
-        """Return the requests in the mailbox and leave it empty."""
+        """Return the requests in the mailbox and leave it empty; nobody before them is still owed an answer."""
+        self.tell_owed()
         mailbox, self.mailbox = self.mailbox or [], None
         self.stage.waiting -= len(mailbox)
         return mailbox

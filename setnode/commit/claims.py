@@ -80,12 +80,18 @@ class ClaimLane:
         return await append_claims(connection, batch, self._server, foreign)
 
     def done(self, batch: ClaimBatch, result: Written) -> None:
-        """Answer the actors; those whose envelope a rival wrote reload first."""
+        """Answer the actors; those whose envelope a rival wrote reload first.
+
+        Great crowds are told at the loop's next turn: in this one the committer sends the next transaction.
+        """
+        owing = []
         for actor in batch.actors:
             if actor.envelope_id in result.refused:
                 actor.reload(in_doubt=False)
-            else:
-                actor.settle()
+            elif actor.settle(owe=True):
+                owing.append(actor)
+        if owing:
+            asyncio.get_running_loop().call_soon(_tell, owing)
         if result.batch_id is not None:
             self._committed(result.batch_id, batch, result.refused)
 
@@ -118,3 +124,8 @@ class ClaimLane:
             actor.turn_away(Unavailable("busy", "this envelope is very busy; try again in a moment"))
         else:
             loop.call_later(FULL_PAUSE_S, self.want, actor)
+
+
+def _tell(owing: Sequence[Actor]) -> None:
+    for actor in owing:
+        actor.tell_owed()

@@ -15,7 +15,7 @@ from setnode.actors.actor import Actor
 from setnode.actors.batch import ClaimBatch
 from setnode.actors.request import OUTCOMES, Ask, LocalPeer, Request
 from setnode.actors.stage import FOREIGN, Phase
-from setnode.limits import FROZEN_S
+from setnode.limits import FROZEN_S, HALVES_FROM
 from tests.unit.envelope.test_claim_log import entries_of
 from tests.unit.envelope.test_ladder import EXPIRES, OPENS, terms
 
@@ -518,16 +518,18 @@ def test_whoever_came_during_a_commit_waits_for_the_truth_too(secret):
     assert tries_left(secret, number) == 0
 
 
+@pytest.mark.parametrize("halves_from", [2, HALVES_FROM])
 @pytest.mark.parametrize("seed", range(60))
-def test_any_schedule_answers_in_order_and_never_lies(seed):  # noqa: C901, PLR0912 - a schedule is a list of steps
+def test_any_schedule_answers_in_order_and_never_lies(seed, halves_from, monkeypatch):  # noqa: C901, PLR0912 - a schedule is a list of steps
     """Random arrivals, commits, lost answers, rivals and refusals: FIFO, one batch in flight, opened means a row."""
+    monkeypatch.setattr(actor_module, "HALVES_FROM", halves_from)
     chance = random.Random(seed)
     stage = Stage(total_fen=1_000, count=12)
     users = [f"u{n}" for n in range(16)]
     asked: dict[int, str] = {}
     in_flight: ClaimBatch | None = None
     for _ in range(400):
-        step = chance.choice(("ask", "ask", "collect", "commit", "lose", "load", "rival", "refuse"))
+        step = chance.choice(("ask", "ask", "collect", "commit", "lose", "load", "rival", "refuse", "tell"))
         if step == "ask":
             user = chance.choice(users)
             asked[stage.ask(user, chance.choice((Ask.OPEN, Ask.OPEN, Ask.GRAB)))] = user
@@ -538,9 +540,11 @@ def test_any_schedule_answers_in_order_and_never_lies(seed):  # noqa: C901, PLR0
         elif step == "commit" and in_flight is not None:
             batch, in_flight = in_flight, None
             if stage.write(batch):
-                stage.actor.settle()
+                stage.actor.settle(owe=True)
             else:
                 stage.actor.reload(in_doubt=False)
+        elif step == "tell":
+            stage.actor.tell_owed()
         elif step == "lose" and in_flight is not None:
             batch, in_flight = in_flight, None
             if chance.random() < 0.5:
@@ -555,6 +559,7 @@ def test_any_schedule_answers_in_order_and_never_lies(seed):  # noqa: C901, PLR0
         elif step == "refuse" and stage.ready:
             stage.ready.pop().turn_away(Unavailable("busy", "no entry"))
         assert stage.waiting == stage.actor.waiting, seed
+    stage.actor.tell_owed()
     order = [number for number, _ in stage.replies]
     assert order == sorted(order), seed
     rows = {row[2]: row for row in stage.rows}
