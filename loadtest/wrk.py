@@ -13,8 +13,10 @@ CONNECTIONS = 256
 LATE_S = 30.0
 """wrk reads its script's file and hears its last answers; past this it hangs. An answer later than its own two seconds,
 on a machine whose cores others have, is a latency and not an error."""
+OPENS_PER_S = 35_000
+"""More than are answered here in a second, by whomever: so many must be prepared for each."""
 _HERE = Path(__file__).parent
-OPEN, CREATE = _HERE / "open.lua", _HERE / "create.lua"
+_OPEN, CREATE = _HERE / "open.lua", _HERE / "create.lua"
 _MS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 
 
@@ -46,6 +48,16 @@ async def fire(url: str, seconds: float, data: Path, script: Path, *args: str) -
             process.kill()
             await process.wait()
     return read(out.decode())
+
+
+async def fire_opens(url: str, seconds: float, data: Path, prepared: Path, *, skip: int = 0) -> Fired:
+    """Send the prepared opens (`crowd.write_opens`) after the first `skip`, as fast as answers come."""
+    return await fire(url, seconds, data, _OPEN, str(prepared), str(skip), str(prepared_for(seconds)))
+
+
+def prepared_for(seconds: float) -> int:
+    """Return how many opens must be prepared so that none is asked twice in so many seconds."""
+    return int(seconds * OPENS_PER_S) + CONNECTIONS
 
 
 def read(said: str) -> Fired:

@@ -13,7 +13,7 @@ from loadtest.bench.figures import Bench, Figures
 from loadtest.plan.queue import Service, Stalls
 
 COMMIT_S = 8.0
-CPU_ENVELOPES, CPU_S = 1_000, 3
+CPU_S = 2
 WEIGHED = 5_000
 _OF_COMMIT = (
     "fixed_ms",
@@ -84,7 +84,7 @@ async def measure(bench: Bench) -> Measured:
     bench.say("measuring group commits")
     sections: dict[str, Any] = {"commit": await commits.measure(bench, seconds=COMMIT_S)}
     bench.say("measuring CPU over HTTP")
-    sections["cpu"] = await cpu.measure(bench, envelopes=CPU_ENVELOPES, seconds=CPU_S)
+    sections["cpu"] = await cpu.measure(bench, seconds=CPU_S)
     bench.say("measuring payouts")
     sections["payouts"] = await payouts.measure(bench, payouts.Size(2_000, 20, 1))
     bench.say("weighing envelopes")

@@ -1,8 +1,8 @@
 """The section: starts and fills the ground, lets the contenders take turns, drains, audits; and shows what it found."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from statistics import median
 
 from loadtest import crowd, wrk
@@ -17,27 +17,17 @@ _CREATES_PER_S = 12_000
 """More than can be made here, so that the sender's money does not run out."""
 
 
-@dataclass(frozen=True)
-class Size:
-    """`many` envelopes of 20 shares and `hot` ones of 10,000: more opens than this project answers in its turns."""
-
-    seconds: float = 3
-    many: int = 18_000
-    hot: int = 36
-
-
-QUICK = Size(seconds=2, many=5_000, hot=10)
-
-
 async def measure(bench: Bench) -> Figures:
     """Start a stack of one SET and one server, fill it, let the contenders take turns, drain, audit."""
-    size = QUICK if bench.quick else Size()
+    seconds = 2.0 if bench.quick else 3.0
+    opens = wrk.prepared_for(turns.WARM_UP_S) + bench.rounds * wrk.prepared_for(seconds)
+    many, hot = ceil(opens / crowd.SHARES), ceil(opens / HOT_SHARES)
     bench.say("starting a stack")
-    async with ground(bench.scratch("http"), size.seconds) as place:
-        bench.say(f"making {size.many:,} envelopes of {crowd.SHARES} and {size.hot} of {HOT_SHARES:,} shares")
-        await crowd.pay_in(place.access, int(bench.rounds * size.seconds * _CREATES_PER_S))
-        await place.prepare("many", size.many, crowd.SHARES)
-        await place.prepare("hot", size.hot, HOT_SHARES)
+    async with ground(bench.scratch("http"), seconds) as place:
+        bench.say(f"making {many:,} envelopes of {crowd.SHARES} and {hot} of {HOT_SHARES:,} shares")
+        await crowd.pay_in(place.access, int(bench.rounds * seconds * _CREATES_PER_S))
+        await place.prepare("many", many, crowd.SHARES)
+        await place.prepare("hot", hot, HOT_SHARES)
         bench.say("pools of the lock")
         pools = {key: await turns.pools(place, key) for key in place.opens}
         bench.say("warming up")

@@ -53,7 +53,7 @@ async def pessimistic(ground: Ground, key: str, pool: int) -> float:
 
 async def constant(ground: Ground, name: str, url: str) -> float:
     """Ask a server that answers a constant."""
-    fired = await wrk.fire(url, ground.seconds, ground.data, wrk.OPEN, str(ground.opens["many"].path), "0")
+    fired = await wrk.fire_opens(url, ground.seconds, ground.data, ground.opens["many"].path)
     ground.note(name, fired)
     return fired.per_second
 
@@ -65,13 +65,13 @@ def name_of(contender: str, key: str) -> str:
 
 async def _ours(ground: Ground, key: str, seconds: float) -> wrk.Fired:
     opens = ground.opens[key]
-    fired = await wrk.fire(
-        ground.access.gateway_url, seconds, ground.data, wrk.OPEN, str(opens.path), str(opens.at % opens.lines)
+    fired = await wrk.fire_opens(
+        ground.access.gateway_url, seconds, ground.data, opens.path, skip=opens.at % opens.lines
     )
     # Those in flight when wrk stops were sent too.
     opens.at += fired.requests + wrk.CONNECTIONS
     ground.told += fired.requests
-    if opens.at > opens.lines:
+    if fired.requests > wrk.prepared_for(seconds) or opens.at > opens.lines:
         ground.offs.append(f"the {opens.lines} prepared opens ({key}) did not last, later ones were repeats")
     await all_paid(ground.access)
     return fired
@@ -82,7 +82,7 @@ async def _lock(ground: Ground, key: str, seconds: float, pool: int) -> wrk.Fire
     opens = ground.opens[key]
     await ground.books.prepare(opens.envelopes, opens.shares, opens.shares * crowd.FEN)
     async with ground.served(Mode.PESSIMISTIC, pool) as service:
-        fired = await wrk.fire(service.url, seconds, ground.data, wrk.OPEN, str(opens.path), "0")
+        fired = await wrk.fire_opens(service.url, seconds, ground.data, opens.path)
     money = await ground.books.balance(await ground.books.left_in_rows_fen())
     if not money.holds or money.stored < fired.requests:
         ground.offs.append(f"the lock answered {fired.requests} and holds {money}")
