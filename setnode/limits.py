@@ -76,6 +76,9 @@ PAY_GATHER_S = 0.1
 """A worker that has just paid lets this much gather: a credit costs less in a batch of hundreds, and nobody waits."""
 PAY_WORKERS = 4
 """Calls to the wallet at once: while one commits the next are on their way, as long as there is enough to pay."""
+PAY_HELPERS = 4
+"""More calls at once while there is a whole one's worth to pay. Four calls are two batches of the wallet; a third is to
+be on its way before the first is answered for. For less they would only make the others' calls smaller."""
 PAY_QUEUE = 500
 """Committed batches kept in memory for paying; what exceeds it is read back from Postgres, where all of it stands."""
 PAY_UNANSWERED = 50_000

@@ -80,29 +80,33 @@ def _order(row: Row, receiver: str) -> Order:
 
 
 class Line:
-    """Bundles that may be paid now, first in first out. `wanted` is set while there are any."""
+    """Bundles that may be paid now, first in first out.
+
+    `wanted` is set while there are any, `full` while there is enough for a whole call to the wallet: waiting for more
+    would gain nothing.
+    """
 
     def __init__(self) -> None:
         self.wanted = asyncio.Event()
+        self.full = asyncio.Event()
         self._queue: deque[Bundle] = deque()
         self._orders = 0
-
-    @property
-    def fills_a_call(self) -> bool:
-        """Whether there is enough for a whole call to the wallet: waiting for more would gain nothing."""
-        return self._orders >= PAY_BATCH
 
     def put(self, bundle: Bundle) -> None:
         """Line up."""
         self._queue.append(bundle)
-        self._orders += len(bundle)
-        self.wanted.set()
+        self._grown(len(bundle))
 
     def put_back(self, bundles: Sequence[Bundle]) -> None:
         """Return to the head of the line what was taken and could not be tried."""
         self._queue.extendleft(reversed(bundles))
-        self._orders += sum(len(bundle) for bundle in bundles)
+        self._grown(sum(len(bundle) for bundle in bundles))
+
+    def _grown(self, orders: int) -> None:
+        self._orders += orders
         self.wanted.set()
+        if self._orders >= PAY_BATCH:
+            self.full.set()
 
     def take(self) -> list[Bundle]:
         """Take as many as fit into one call to the wallet."""
@@ -114,6 +118,8 @@ class Line:
         self._orders -= size
         if not self._queue:
             self.wanted.clear()
+        if self._orders < PAY_BATCH:
+            self.full.clear()
         return taken
 
 

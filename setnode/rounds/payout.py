@@ -21,6 +21,7 @@ from setnode.limits import (
     ADOPT_AFTER_S,
     PAY_ATTEMPTS,
     PAY_GATHER_S,
+    PAY_HELPERS,
     PAY_QUEUE,
     PAY_WORKERS,
     SERVICE_PATIENCE_S,
@@ -105,8 +106,10 @@ class Payouts:
         """Pay until cancelled; those without an answer have a worker of their own, however long the wallet takes."""
         async with asyncio.TaskGroup() as tasks:
             for _ in range(PAY_WORKERS):
-                tasks.create_task(self._work(self._new))
-            tasks.create_task(self._work(self._unanswered))
+                tasks.create_task(self._work(self._new, self._new.wanted))
+            for _ in range(PAY_HELPERS):
+                tasks.create_task(self._work(self._new, self._new.full))
+            tasks.create_task(self._work(self._unanswered, self._unanswered.wanted))
 
     async def read_back(self) -> int:
         """Take in rows this process does not hold: its own that overflowed, others' that were left lying.
@@ -151,11 +154,11 @@ class Payouts:
         self._held.add(bundle.batch_id)
         self.unpaid_fen += bundle.fen
 
-    async def _work(self, line: Line) -> None:
+    async def _work(self, line: Line, signal: asyncio.Event) -> None:
         failures, paid_at = 0, 0.0
         while True:
-            await line.wanted.wait()
-            if not line.fills_a_call and time.monotonic() - paid_at < PAY_GATHER_S:
+            await signal.wait()
+            if not line.full.is_set() and time.monotonic() - paid_at < PAY_GATHER_S:
                 await asyncio.sleep(PAY_GATHER_S)
             bundles = line.take()
             paid_at = time.monotonic()

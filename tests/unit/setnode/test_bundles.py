@@ -1,5 +1,6 @@
 """The orders of a committed batch, made when somebody asks for them."""
 
+from setnode.rounds import bundles
 from setnode.rounds.bundles import Bundle
 from wire.messages import PayKind
 from wire.wallet import Order
@@ -47,3 +48,18 @@ def test_what_is_kept_is_all_that_is_left() -> None:
         assert (len(one), one.fen) == (2, 170)
         one.keep([])
         assert (len(one), one.fen, one.orders, one.lines()) == (0, 0, [], [])
+
+
+def test_a_line_is_full_while_it_fills_a_call(monkeypatch) -> None:
+    """Helpers wake for a whole call and not for less, also for what was put back; everybody else for anything."""
+    monkeypatch.setattr(bundles, "PAY_BATCH", 6)
+    line = bundles.Line()
+    seen = []
+    for step in (lambda: line.put(bundle()), lambda: line.put(bundle()), lambda: line.put(bundle()), line.take):
+        step()
+        seen.append((line.wanted.is_set(), line.full.is_set()))
+    assert seen == [(True, False), (True, True), (True, True), (True, False)]
+    rest = line.take()
+    assert (len(rest), line.wanted.is_set(), line.full.is_set()) == (1, False, False)
+    line.put_back([*rest, bundle()])
+    assert (line.wanted.is_set(), line.full.is_set()) == (True, True)
