@@ -1,5 +1,8 @@
 """Group commit: what arrives while a transaction runs goes into the next one, in order of arrival.
 
+Two lines, each in its own order: creates and deposits, for which somebody waits, and payouts, for which nobody does.
+A transaction takes from both, so that a backlog of payouts delays a create by one transaction and never keeps it out.
+
 Durability: a future is resolved only after the commit. Cancellation: a caller that hangs up lets go of its future;
 the transaction is never cancelled. When our own patience ends, the connection is dropped without a cancel request,
 the outcome counts as unknown, and the same order numbers are tried again.
@@ -25,11 +28,13 @@ from wallet.limits import (
     BUSY_RETRY_S,
     COMMIT_PATIENCE_S,
     IDLE_CHECK_S,
+    MAX_BATCH_CREATES,
     MAX_BATCH_ORDERS,
+    MAX_QUEUED_CREATES,
     MAX_QUEUED_ORDERS,
     REQUEST_DEADLINE_S,
 )
-from wallet.requests import Request
+from wallet.requests import PayRequest, Request
 from wire.messages import Fund
 
 _REFUTED = (asyncpg.UniqueViolationError, asyncpg.CheckViolationError)
@@ -53,14 +58,43 @@ class Job:
         """An attempt lost its connection: it may have committed, whatever became of those after it."""
 
 
+class Line:
+    """Jobs of one kind. At most `queued` orders wait; a transaction takes at most `batched` of them."""
+
+    def __init__(self, queued: int, batched: int) -> None:
+        self.jobs: deque[Job] = deque()
+        self.orders = 0
+        self._queued = queued
+        self._batched = batched
+
+    def room(self, size: int) -> bool:
+        """Say whether so many orders may wait here."""
+        return self.orders + size <= self._queued
+
+    def put(self, job: Job) -> None:
+        """Line up."""
+        self.jobs.append(job)
+        self.orders += job.draft.request.size
+
+    def take(self) -> tuple[list[Job], int]:
+        """Take what goes into the next transaction, at least one job if there is any; returns it and its orders."""
+        taken: list[Job] = []
+        orders = 0
+        while self.jobs and (not taken or orders + self.jobs[0].draft.request.size <= self._batched):
+            taken.append(self.jobs.popleft())
+            orders += taken[-1].draft.request.size
+        self.orders -= orders
+        return taken, orders
+
+
 class Batcher:
-    """The queue before the ledger; `run()` it in exactly one task, `submit` from anywhere in the loop."""
+    """The lines before the ledger; `run()` it in exactly one task, `submit` from anywhere in the loop."""
 
     def __init__(self, session: Session, ledger: Ledger) -> None:
         self._session = session
         self._ledger = ledger
-        self._queue: deque[Job] = deque()
-        self._orders = 0
+        self._awaited = Line(MAX_QUEUED_CREATES, MAX_BATCH_CREATES)
+        self._payouts = Line(MAX_QUEUED_ORDERS, MAX_BATCH_ORDERS)
         self._wake = asyncio.Event()
         self._stopping = False
 
@@ -69,26 +103,22 @@ class Batcher:
         """Whether the writing connection is open."""
         return self._session.up
 
-    def statistics(self) -> dict[str, int]:
-        """Return how many requests and orders wait."""
-        return {"requests": len(self._queue), "orders": self._orders}
-
     def submit(self, request: Request) -> asyncio.Future[Any]:
         """Draft and queue `request`; the future gives its answer (see `decide.Plan`) once it is durable.
 
-        Raises Unavailable(`busy`) at once when the queue is full or the wallet is stopping.
+        Raises Unavailable(`busy`) at once when its line is full or the wallet is stopping.
         """
-        if self._stopping or self._orders + request.size > MAX_QUEUED_ORDERS:
+        line = self._payouts if isinstance(request, PayRequest) else self._awaited
+        if self._stopping or not line.room(request.size):
             raise Unavailable("busy", "the wallet has too much to do; try again shortly", retry_after_s=BUSY_RETRY_S)
         loop = asyncio.get_running_loop()
         job = Job(Draft(request), loop.time() + REQUEST_DEADLINE_S, loop.create_future())
-        self._queue.append(job)
-        self._orders += request.size
+        line.put(job)
         self._wake.set()
         return job.future
 
     def stop(self) -> None:
-        """Take nothing new; `run` returns when the queue is empty."""
+        """Take nothing new; `run` returns when nothing waits."""
         self._stopping = True
         self._wake.set()
 
@@ -105,25 +135,21 @@ class Batcher:
                 else:
                     await self._idle()
         finally:
-            for job in (*batch, *self._queue):
+            for job in (*batch, *self._awaited.jobs, *self._payouts.jobs):
                 self._let_go([job], _too_late(sent=job.sent))
             await self._session.close()
 
     def _take(self) -> list[Job]:
-        batch: list[Job] = []
-        orders = 0
-        while self._queue and (not batch or orders + self._queue[0].draft.request.size <= MAX_BATCH_ORDERS):
-            job = self._queue.popleft()
-            batch.append(job)
-            orders += job.draft.request.size
-        self._orders -= orders
-        measures.queue_depth.set(self._orders)
+        awaited, creates = self._awaited.take()
+        payouts, orders = self._payouts.take()
+        measures.queue_depth.set(self._awaited.orders + self._payouts.orders)
+        batch = awaited + payouts
         if batch:
-            measures.batch_orders.observe(orders)
+            measures.batch_orders.observe(creates + orders)
         return batch
 
     async def _idle(self) -> None:
-        # No await between "the queue is empty" (_take) and clear(): a wake-up cannot be lost.
+        # No await between "nothing waits" (_take) and clear(): a wake-up cannot be lost.
         self._wake.clear()
         try:
             if not self._session.up:

@@ -18,9 +18,13 @@ MAX_ORDERS_PER_PAY: Final = 4_000
 MAX_BATCH_ORDERS: Final = 4_000
 """Orders in one transaction: 80-120 ms of Postgres at full load. Measured in Postgres alone (a sketch): 40 us an order
 in batches of 200, 24 in 1,000, 20 in 4,000; more would make everybody wait longer for little."""
+MAX_BATCH_CREATES: Final = 1_000
+"""Creates and deposits in one transaction, beside its payouts: each of them is a caller who waits."""
 MAX_QUEUED_ORDERS: Final = 60_000
-"""Orders waiting for a transaction: about 1.5 s of work. Above it a caller hears `busy` at once, because what
-waits longer than its deadline is work for nobody."""
+"""Payouts waiting for a transaction: about 1.5 s of work. Above it a caller hears `busy` at once, because what waits
+longer than its deadline is work for nobody."""
+MAX_QUEUED_CREATES: Final = 10_000
+"""The same for creates and deposits, at some thousands a second; a backlog of payouts does not keep them out."""
 BUSY_RETRY_S: Final = 0.5
 
 REQUEST_DEADLINE_S: Final = 4.0
@@ -68,7 +72,7 @@ def check() -> None:
     """Raise InvariantBroken where the limits contradict each other; called at import."""
     relations = {
         "a PAY fits into a batch": MAX_ORDERS_PER_PAY <= MAX_BATCH_ORDERS,
-        "a batch fits into the queue": MAX_BATCH_ORDERS < MAX_QUEUED_ORDERS,
+        "a batch fits into the queue": MAX_BATCH_ORDERS < MAX_QUEUED_ORDERS and MAX_BATCH_CREATES < MAX_QUEUED_CREATES,
         "the wallet gives up before the link": REQUEST_DEADLINE_S < LINK_DEADLINE_S,
         "a lock is waited for within the deadline": LOCK_WAIT_MS / 1000 < REQUEST_DEADLINE_S,
         "a payment outside ends in time": PROVIDER_CALL_S < PROVIDER_PATIENCE_S

@@ -15,6 +15,8 @@ Where hundreds wait, a transaction takes half of them, and what it decided is to
 Python answers while Postgres writes. Those `owed` an answer are told before anything else is said of the envelope.
 """
 
+from collections.abc import Sequence
+
 from envelope.claim_log import ClaimLog
 from envelope.decide import NOT_FOUND, Answer, judge, may_see, open_share
 from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
@@ -145,22 +147,17 @@ class Actor:
 
         With `owe`, and a great crowd of which others wait for the next transaction, they are owed their answer until
         `tell_owed`, which the caller sees to. Returns whether anybody is. Who is to be shown the envelope as this
-        commit left it is never put off: the next one is decided by then.
+        commit left it is not put off, nor are those before him: the next one is decided by then.
         """
         decided, self.decided = self.decided or [], None
         self.tell_owed()
         log = self.log
         if log is not None:
             log.committed = len(log.winners) + (log.closing is not None)
-        if (
-            owe
-            and self.mailbox
-            and len(self.mailbox) + len(decided) >= HALVES_FROM
-            and all(request.ask is OPEN for request in decided)
-        ):
-            self.owed = decided
-        else:
-            self._tell_decided(decided)
+        if owe and self.mailbox and len(self.mailbox) + len(decided) >= HALVES_FROM:
+            shown = _last_shown(decided)
+            decided, self.owed = decided[:shown], decided[shown:] or None
+        self._tell_decided(decided)
         if self.mailbox and self.generation != self.stage.generation and log is not None and log.terms.password_mac:
             self._ask_for_log()
         else:
@@ -225,7 +222,6 @@ class Actor:
     def freeze(self, broken: InvariantBroken) -> None:
         """Answer nobody from this log again; whoever waits hears that it is frozen. The loader may thaw it."""
         self.stage.broken(self, broken)
-        self.tell_owed()
         waiting = [*(self.decided or ()), *self._emptied()]
         self.decided = self.log = self.shown = None
         self.phase = FROZEN
@@ -371,3 +367,11 @@ class Actor:
 
 def _frozen() -> InvariantBroken:
     return InvariantBroken("frozen", "this envelope is frozen until an operator has looked at it; no money moved")
+
+
+def _last_shown(decided: Sequence[Request]) -> int:
+    """Return how many go to the last who is to be shown the envelope, him included."""
+    for position in range(len(decided), 0, -1):
+        if isinstance(decided[position - 1].decision, Deferred):
+            return position
+    return 0

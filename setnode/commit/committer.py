@@ -43,7 +43,7 @@ class Lane(Protocol[Batch]):
         """Write the batch in one transaction."""
 
     def done(self, batch: Batch, result: Any) -> None:
-        """The batch is durable: answer everybody."""
+        """The batch is durable: answer everybody, now or once the next one is on its way."""
 
     def lost(self, batch: Batch, error: Exception) -> None:
         """The batch failed, or nobody knows: find out, then answer."""

@@ -158,6 +158,8 @@ class Payouts:
         failures, paid_at = 0, 0.0
         while True:
             await signal.wait()
+            if not signal.is_set():
+                continue  # all who wait are woken; another one was faster
             if not line.full.is_set() and time.monotonic() - paid_at < PAY_GATHER_S:
                 await asyncio.sleep(PAY_GATHER_S)
             bundles = line.take()

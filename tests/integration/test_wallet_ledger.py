@@ -18,6 +18,7 @@ from tests.integration.wallet_fixtures import (
     wallet,
     wallet_database,
 )
+from wallet import batcher as batcher_module
 from wallet.accounts import Accounts
 from wallet.draft import Draft
 from wallet.ledger import Ledger
@@ -150,6 +151,32 @@ async def test_a_full_queue_refuses_at_once(wallet, ledger_rows):
     assert (refused.value.code, refused.value.outcome_known) == ("busy", True)
     for request in waiting:
         request.cancel()
+
+
+async def test_a_backlog_of_payouts_neither_keeps_a_create_out_nor_delays_it(wallet_database, ledger_rows, monkeypatch):
+    """With its line full a payout hears busy, a create does not, and is done two transactions later at most."""
+    monkeypatch.setattr(batcher_module, "MAX_BATCH_ORDERS", 10)
+    monkeypatch.setattr(batcher_module, "MAX_QUEUED_ORDERS", 50)
+    async with running(wallet_database) as one:
+        await one.give("ann", 1000)
+        await one.batcher.submit(fund("k", ENVELOPE))
+        await ledger_rows.execute("BEGIN; SELECT pg_advisory_xact_lock(7110001)")
+        numbers = itertools.count()
+        pays = [[claim(next(numbers), "bob", 1) for _ in range(10)] for _ in range(7)]
+        waiting = [one.batcher.submit(PayRequest(pays[0]))]
+        while not await ledger_rows.fetchval(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        ):
+            await asyncio.sleep(0)
+        waiting += [one.batcher.submit(PayRequest(orders)) for orders in pays[1:6]]
+        with pytest.raises(Unavailable, match="too much to do"):
+            one.batcher.submit(PayRequest(pays[6]))
+        create = one.batcher.submit(fund("l", ENVELOPE + 1000))
+        await ledger_rows.execute("ROLLBACK")
+        assert await create == (Fund.DONE, ENVELOPE + 1000)
+        assert sum(pay.done() for pay in waiting) <= 2
+        assert await asyncio.gather(*waiting) == [[PAID] * 10] * 6
+        assert await one.statements.balance("bob") == 60
 
 
 async def test_a_caller_that_hangs_up_does_not_undo_its_order(wallet, ledger_rows):

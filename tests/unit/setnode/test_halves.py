@@ -1,11 +1,16 @@
 """Great crowds at one envelope: half of them in a transaction, told while the next is on its way, in their order."""
 
+import asyncio
+from types import SimpleNamespace
+
 import pytest
 
 from envelope.errors import InvariantBroken, Unavailable
 from setnode.actors import actor as actor_module
 from setnode.actors.request import Ask
 from setnode.actors.stage import Phase
+from setnode.commit.claims import ClaimLane
+from setnode.commit.store import Written
 from tests.unit.setnode.test_actor import Stage
 
 CROWD = 8
@@ -45,6 +50,14 @@ def test_half_of_a_great_crowd_makes_a_batch(stage):
     assert len(other.collect()) == CROWD - 1
 
 
+def test_a_small_crowd_is_told_at_once(stage):
+    """Three with a fourth behind them: the next commit is not worth waiting for."""
+    numbers = crowd(stage, 0, 4)
+    assert stage.write(stage.collect(limit=3))
+    assert not stage.actor.settle(owe=True)
+    assert told(stage) == numbers[:3]
+
+
 def test_they_are_told_once_the_next_half_is_on_its_way(stage):
     """Durable, but silent until then; a second tap by one of them hears already_opened, after the first answer."""
     numbers = crowd(stage, 0, CROWD)
@@ -76,25 +89,30 @@ def test_halves_stay_halves_while_everybody_comes_back(stage):
     assert sizes == [CROWD // 2] * 3
 
 
-def test_nobody_is_owed_when_nobody_waits_behind(stage):
-    """Without another transaction to send there is nothing to wait for."""
-    numbers = crowd(stage, 0, CROWD)
+def test_the_end_of_a_crowd_is_told_at_once(stage):
+    """However many they are: with nobody behind them no other transaction is sent, and nothing would tell them."""
+    numbers = crowd(stage, 0, 2 * CROWD)
+    assert commit(stage)
     batch = stage.collect()
-    stage.actor.turn_away(Unavailable("busy", "no entry"))
+    stage.actor.tell_owed()
     assert stage.write(batch)
     assert not stage.actor.settle(owe=True)
-    assert sorted(told(stage)) == numbers
+    assert (told(stage), stage.actor.phase) == (numbers, Phase.IDLE)
 
 
 def test_who_is_to_be_shown_the_envelope_is_not_put_off(stage):
-    """A detail shows what this commit left, not what the next one has decided."""
-    opens = crowd(stage, 0, CROWD // 2 - 1)
+    """A detail shows what this commit left, not what the next one has decided; those after it are owed."""
+    before = crowd(stage, 0, 2)
     detail = stage.ask("u0", Ask.DETAIL)
+    after = [*crowd(stage, 2, 3), stage.ask("u9", Ask.GRAB)]
     crowd(stage, CROWD, CROWD + CROWD)
-    assert stage.write(stage.collect(limit=CROWD // 2))
-    assert not stage.actor.settle(owe=True)
-    assert told(stage) == [*opens, detail]
-    assert stage.heard(detail)["claimed_count"] == len(opens)
+    assert stage.write(stage.collect(limit=5))
+    assert stage.actor.settle(owe=True)
+    assert told(stage) == [*before, detail]
+    assert stage.heard(detail)["claimed_count"] == len(before) + 1
+    stage.collect()
+    stage.actor.tell_owed()
+    assert told(stage) == [*before, detail, *after]
 
 
 @pytest.mark.parametrize("what", ["sold out", "frozen", "conflict", "lost", "refused"])
@@ -121,3 +139,23 @@ def test_whatever_happens_next_they_are_told_first(stage, what):
     says = {"sold out": "sold_out", "frozen": "invariant_broken", "refused": "busy"}.get(what, "opened")
     assert told(stage) == numbers
     assert [stage.heard(number) for number in rest] == [says] * len(rest)
+
+
+async def test_the_lane_sends_the_next_half_before_it_tells_the_first(stage):
+    """Settled, nobody has heard; the next half can be gathered at once; a turn of the loop later the first heard."""
+    heard = []
+    lane = ClaimLane(SimpleNamespace(now_ms=stage.now_ms), "s", lambda *committed: heard.append(committed))
+    stage.time = asyncio.get_running_loop().time()
+    numbers = crowd(stage, 0, CROWD)
+    stage.want_commit = lane.want
+    lane.want(stage.actor)
+    first = lane.gather(set())
+    assert len(first) == CROWD // 2
+    lane.done(first, Written(1))
+    assert (told(stage), len(heard)) == ([], 1)
+    second = lane.gather(set())
+    assert len(second) == CROWD // 2
+    await asyncio.sleep(0)
+    assert told(stage) == numbers[: CROWD // 2]
+    lane.done(second, Written(2))
+    assert told(stage) == numbers
