@@ -10,6 +10,7 @@ from tests.faults.stack_fixtures import Crowd, running_stack
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 
+WINS = 500
 PARTS = (
     "set-1-a",
     "gateway-1",
@@ -35,13 +36,15 @@ async def test_kill_nine_of_every_process_in_turn_loses_nothing(server_folder: P
             for part in PARTS:
                 running.stack.kill(part)
                 await crowd.until(150)
+            # How many of the answers are wins hangs on who is faster than whom.
+            while len(crowd.opened) <= WINS:
+                await crowd.until(50)
         async with aiohttp.ClientSession() as session:
             crowd._session = session
             await crowd.check()
         report = await running.settled_audit()
         assert report.holds, report.violations
         assert report.sums.in_flight == 0
-        assert len(crowd.opened) > 500
     async with running_stack(server_folder / "data") as running:
         again = await running.settled_audit()
         assert again.holds
