@@ -42,12 +42,13 @@ class Prepared:
 
 @dataclass
 class Ground:
-    """The running stack and the rivals beside it, with what was seen."""
+    """The running stack and the rivals beside it, with what was seen; `create_s` is how long creates have a turn."""
 
     stack: Stack
     access: Access
     data: Path
     seconds: float
+    create_s: float
     books: Books
     opens: dict[str, Prepared] = field(default_factory=dict)
     """By workload: `many` and `hot`."""
@@ -97,7 +98,7 @@ class Ground:
 
 
 @contextlib.asynccontextmanager
-async def ground(data: Path, seconds: float) -> AsyncIterator[Ground]:
+async def ground(data: Path, seconds: float, create_s: float) -> AsyncIterator[Ground]:
     """Start a stack of one SET and one server, with a database for the rivals, for the block."""
     async with quiet_stack(StackConfig(data=data, port=0, sets=1, servers=1)) as stack:
         superuser = await postgres.connect(stack.postgres(SET).dsn())
@@ -107,6 +108,6 @@ async def ground(data: Path, seconds: float) -> AsyncIterator[Ground]:
             await superuser.close(timeout=5.0)
         books = await Books.make(stack.postgres(SET).dsn("postgres", RIVALS))
         try:
-            yield Ground(stack, find(data), data, seconds, books)
+            yield Ground(stack, find(data), data, seconds, create_s, books)
         finally:
             await books.close()

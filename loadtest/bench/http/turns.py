@@ -32,7 +32,7 @@ async def ours(ground: Ground, key: str) -> float:
 async def create(ground: Ground) -> float:
     """Create envelopes of 20 shares."""
     fired = await wrk.fire(
-        ground.access.gateway_url, ground.seconds, ground.data, wrk.CREATE,
+        ground.access.gateway_url, ground.create_s, ground.data, wrk.CREATE,
         secrets.token_hex(8), ground.access.token(crowd.SENDER), json.dumps(crowd.terms()),
     )  # fmt: skip
     ground.note("create", fired)
