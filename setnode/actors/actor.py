@@ -114,7 +114,7 @@ class Actor:
         log, mailbox = self.log, self.mailbox
         if log is None or not mailbox:
             return
-        crowd = len(mailbox) + len(self.owed or ())
+        crowd = len(mailbox) if self.owed is None else len(mailbox) + len(self.owed)
         if crowd >= HALVES_FROM:
             limit = min(limit, (crowd + 1) // 2)
         if len(mailbox) <= limit:
@@ -150,7 +150,8 @@ class Actor:
         commit left it is not put off, nor are those before him: the next one is decided by then.
         """
         decided, self.decided = self.decided or [], None
-        self.tell_owed()
+        if self.owed is not None:
+            self.tell_owed()
         log = self.log
         if log is not None:
             log.committed = len(log.winners) + (log.closing is not None)
