@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ async def test_nobody_notices_a_move_by_time(land: Land) -> None:
         land.at(tomorrow + timedelta(days=1), hour=1)
         await land.tables()
         await traffic.more(100)
-        before = [await traffic.detail(one) for one in old]
+        before = await _expired(traffic, old)
         done = await until_final(land, name)
         assert (done.step, done.complete, done.left) == ("done", True, [])
         assert done.figures["claims"] > 100
@@ -65,6 +66,17 @@ async def test_nobody_notices_a_move_by_time(land: Land) -> None:
     assert land.topology.moves == {}
     assert land.topology.pins[name] == "set-2"
     assert await open_move(land.ground(), xx) is None
+
+
+async def _expired(traffic: Traffic, old: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The last word on these: an envelope of yesterday reads as expired before the sweep has given its rest back."""
+    last = []
+    async with asyncio.timeout(60):
+        for one in old:
+            while (detail := await traffic.detail(one))["status"] == "expired" and "closed_at" not in detail:
+                await asyncio.sleep(0.05)
+            last.append(detail)
+    return last
 
 
 async def test_killed_at_every_point_it_finishes(land: Land) -> None:
@@ -113,9 +125,7 @@ async def _over(land: Land, traffic: Traffic, name: str) -> None:
     land.at(land.today + timedelta(days=2), hour=1)
     await land.tables()
     async with asyncio.timeout(30):
-        while (await land.on("set-1", "SELECT (SELECT count(*) FROM due) + (SELECT count(*) FROM payout_batch) AS n"))[
-            0
-        ]["n"]:
+        while (await land.on("set-1", _WAITING))[0]["n"]:
             await asyncio.sleep(0.1)
 
 
