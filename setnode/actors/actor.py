@@ -51,7 +51,7 @@ class Actor:
         self.owed: list[Request] | None = None
         self.shown: ShownClaims | None = None
         self.frozen_until = 0.0
-        self.touched = True
+        self.touched = False  # one that is made and never asked for has one lap of the hand, not two
         self.generation = stage.standing(envelope_id)
 
     @property

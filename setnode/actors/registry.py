@@ -1,7 +1,8 @@
 """All actors of this server: finds the one of an envelope, wakes it, lets idle ones sleep.
 
 Memory is bounded by shares, not by envelopes. Passivation is CLOCK (second chance): an idle actor that was not
-touched since the hand last passed is forgotten; Postgres knows everything it knew.
+touched since the hand last passed is forgotten; Postgres knows everything it knew. Nothing counts as touched before
+somebody asks for it, so that a flood of new envelopes goes before those that are being opened.
 """
 
 from collections import OrderedDict

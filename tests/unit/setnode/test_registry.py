@@ -118,8 +118,20 @@ def test_who_is_asked_for_stays_and_who_is_not_goes_first():
     for number in range(100):
         registry.adopt(log_of(number))
     for number in range(100, 1_000):
-        registry.adopt(log_of(number))
         ask(registry, 0, Ask.GRAB)
+        registry.adopt(log_of(number))
     assert not loading, "it was never read again"
     assert FIRST + 1_000 not in registry._actors
     assert registry.statistics()["weight"] <= 101 * (20 + ENVELOPE_WEIGHT)
+
+
+def test_what_is_opened_outlives_a_flood_of_what_nobody_opens():
+    """Room for 100: one asked for every 90 arrivals is never read again, for the flood goes at its first lap."""
+    registry, _, loading = build(live_shares=100 * (20 + ENVELOPE_WEIGHT))
+    registry.adopt(log_of(0))
+    for number in range(1, 3_000):
+        if number % 90 == 1:
+            ask(registry, 0, Ask.GRAB)
+        registry.adopt(log_of(number))
+    assert not loading
+    assert FIRST in registry._actors
