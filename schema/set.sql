@@ -1,4 +1,4 @@
--- The schema of one SET, to be read. The migrations in set/ lead to the same (tests/integration/test_schema.py).
+-- The schema of one SET, to be read. The migrations in set/ lead to the same (tests/integration/schema/test_schema.py).
 --
 -- envelope, claim and guest are partitioned by business date (a range of envelope IDs, which begin with YYMMDD) and
 -- under it by slot. The leaves live in schemas db_00 … db_99: db_07.claim_3_21 holds slot 073 of the 21st.

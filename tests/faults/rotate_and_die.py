@@ -19,7 +19,7 @@ from rotation.register import Operator
 from rotation.steps import Rotation
 from rotation.target import RotationTarget
 from runtime.clock import ManualClock
-from tests.integration.rotation_fixtures import ARCHIVE_KEY
+from tests.integration.rotation.fixtures import ARCHIVE_KEY
 
 REACHED = 9
 

@@ -14,8 +14,8 @@ from cluster.pg import roles
 from gateway.openapi import document
 from sharding.ids import day_of
 from tests.faults.stack_fixtures import Running, running_stack
-from tests.integration.cold_fixtures import detach, drop, move_on
-from tests.integration.gateway_fixtures import Client, client_of
+from tests.integration.archive.fixtures import detach, drop, move_on
+from tests.integration.gateway.fixtures import Client, client_of
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
 

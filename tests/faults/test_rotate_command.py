@@ -18,7 +18,7 @@ from rotation.exclusive import alone
 from schema.day_tables import AHEAD_DAYS, DayTables
 from sharding.ids import business_date
 from tests.faults.stack_fixtures import Running, running_stack
-from tests.integration.rotation_fixtures import Books
+from tests.integration.rotation.fixtures import Books
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 

@@ -19,7 +19,7 @@ from rotation.exclusive import alone
 from schema.day_tables import DayTables
 from tests.conftest import Databases
 from tests.faults.rotate_and_die import REACHED
-from tests.integration.rotation_fixtures import ARCHIVE_KEY, BY, DAY, NEXT, TODAY, XXS, OldDays, books, old_days_of
+from tests.integration.rotation.fixtures import ARCHIVE_KEY, BY, DAY, NEXT, TODAY, XXS, OldDays, books, old_days_of
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 

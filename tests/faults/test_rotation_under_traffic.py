@@ -16,8 +16,8 @@ from cluster.pg import roles
 from schema.day_tables import DayTables
 from sharding.ids import business_date
 from tests.conftest import Databases
-from tests.integration.rotation_fixtures import Books
-from tests.integration.set_fixtures import Town, living_town
+from tests.integration.rotation.fixtures import Books
+from tests.integration.setnode.fixtures import Town, living_town
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 

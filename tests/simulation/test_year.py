@@ -36,8 +36,8 @@ from sharding.ids import BUSINESS_ZONE, business_date, make_id
 from sharding.slots import Layout, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
 from tests.conftest import Databases
-from tests.integration.rotation_fixtures import FileArchive, OldDays, believe_every_clock
-from tests.integration.set_fixtures import KEY, LINK_KEY, Town, wallet_process
+from tests.integration.rotation.fixtures import FileArchive, OldDays, believe_every_clock
+from tests.integration.setnode.fixtures import KEY, LINK_KEY, Town, wallet_process
 from wire.link import Link
 from wire.orders import create_key
 from wire.wallet import WalletClient

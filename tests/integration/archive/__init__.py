@@ -1,0 +1,1 @@
+"""What has gone cold: written, read back, audited."""

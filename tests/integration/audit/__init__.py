@@ -1,0 +1,1 @@
+"""The audit finds and names every edit."""

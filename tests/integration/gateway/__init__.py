@@ -1,0 +1,1 @@
+"""The door, with a real stack behind it."""

@@ -1,0 +1,312 @@
+"""The gateway and the servers behind it: who is called, what is sent again and what never is."""
+
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from envelope.errors import Unavailable
+from envelope.outcomes import Outcome
+from gateway import servers as servers_module
+from gateway.connection import Connection
+from gateway.turnstile import Turnstile
+from sharding.ids import day_of, serial_of, slot_of
+from sharding.slots import SERIALS
+from tests.integration.gateway.fixtures import INDEX, KEY, Door, FakePeer, door, silent, some_id
+from wire.link import Link
+from wire.messages import Op
+
+__all__ = ["door"]
+
+
+async def open_one(door: Door, envelope_id: str, user: str = "bob"):
+    status, _, answer = await door.call("POST", f"/v1/envelopes/{envelope_id}/open", user, {})
+    return status, answer
+
+
+async def test_an_envelope_keeps_its_server(door: Door) -> None:
+    """All calls of one envelope go to one server; many envelopes use both."""
+    ids = [some_id() for _ in range(40)]
+    for _ in range(3):
+        for one in ids:
+            assert (await open_one(door, one))[0] == 200
+    seen = {name: {args[0] for _, args in peer.asked} for name, peer in door.servers.items()}
+    assert seen["a"] & seen["b"] == set()
+    assert seen["a"] | seen["b"] == {int(one) for one in ids}
+    assert min(len(one) for one in seen.values()) > 5
+
+
+async def test_a_server_that_is_gone_is_replaced_at_once(door: Door) -> None:
+    """With one server of two away every envelope is answered by the other, without an error between."""
+    ids = [some_id() for _ in range(20)]
+    await door.servers["a"].stop()
+    for one in ids:
+        assert (await open_one(door, one)) == (200, {"result": "opened", "amount_fen": 100, "seq": 0, "last": False})
+    assert len(door.servers["b"].asked) == 20
+
+
+async def test_a_server_that_stops_hands_over(door: Door) -> None:
+    """A call that a stopping server refused goes to the next one; the client hears nothing of it."""
+
+    def stopping(*_):
+        raise Unavailable("stopping", "going")
+
+    door.servers["a"].answer = stopping
+    for _ in range(20):
+        assert (await open_one(door, some_id()))[0] == 200
+    # After the first refusal nobody asks it any more.
+    assert len(door.servers["a"].asked) <= 1
+    assert len(door.servers["b"].asked) == 20
+
+
+async def test_two_servers_that_stop_are_asked_once_each(door: Door) -> None:
+    """There is one second try, not a chase round the ring; the client is told to come again."""
+
+    def stopping(*_):
+        raise Unavailable("stopping", "going", retry_after_s=0.5)
+
+    for peer in door.servers.values():
+        peer.answer = stopping
+    status, headers, problem = await door.call("POST", f"/v1/envelopes/{some_id()}/open", "bob")
+    assert (status, problem["code"], problem["retry"], headers["Retry-After"]) == (503, "stopping", "later", "1")
+    assert [len(peer.asked) for peer in door.servers.values()] == [1, 1]
+
+
+async def test_nobody_there(door: Door) -> None:
+    """With all servers away the answer is 503 at once, and the gateway is not ready."""
+    for peer in door.servers.values():
+        await peer.stop()
+    await door.until(lambda: door.gateway.readiness.missing() != [])
+    status, headers, problem = await door.call("POST", f"/v1/envelopes/{some_id()}/open", "bob")
+    assert (status, problem["code"], problem["retry"]) == (503, "no_server", "later")
+    assert "Retry-After" in headers
+    status, _, problem = await door.call("GET", "/readyz", None)
+    assert (status, problem["code"]) == (503, "not_ready")
+    assert "SET" in problem["detail"]
+
+
+async def test_an_unknown_outcome_is_told_and_not_sent_again(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that was sent and not answered is 504 "repeat it"; the gateway itself never repeats it."""
+    for peer in door.servers.values():
+        peer.answer = silent
+    envelope_id = some_id()
+    asking = asyncio.ensure_future(door.call("POST", f"/v1/envelopes/{envelope_id}/open", "bob"))
+    await door.until(lambda: any(peer.asked for peer in door.servers.values()))
+    (holder,) = (peer for peer in door.servers.values() if peer.asked)
+    await holder.stop()
+    status, headers, problem = await asking
+    assert (status, problem["code"], problem["retry"]) == (504, "outcome_unknown", "repeat")
+    assert "repeat" in problem["detail"]
+    assert "Retry-After" in headers
+    assert sum(len(peer.asked) for peer in door.servers.values()) == 1
+
+
+async def test_a_deadline_is_an_unknown_outcome(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is there and does not answer in time leaves the outcome unknown, too."""
+    for name in door.servers:
+        monkeypatch.setattr(door.gateway.sets._servers.link(name), "_deadline_s", 0.1)
+    for peer in door.servers.values():
+        peer.answer = silent
+    status, answer = await open_one(door, some_id())
+    assert (status, answer["code"]) == (504, "outcome_unknown")
+
+
+async def test_each_call_is_given_up_at_its_own_deadline(door: Door) -> None:
+    """Made while the link sleeps, behind one that is answered and one whose caller has gone: none is forgotten."""
+    peer, deadline_s = door.servers["a"], 1.0
+    peer.answer = silent
+    link = Link("a", peer.url, key=KEY, deadline_s=deadline_s)
+    keeping = asyncio.ensure_future(link.maintain())
+    loop, told = asyncio.get_running_loop(), {}
+
+    def ask(name: str) -> asyncio.Future[list]:
+        made = loop.time()
+        call = link.call(Op.GRAB, int(some_id()), name, True)
+        call.add_done_callback(lambda _: told.setdefault(name, loop.time() - made))
+        return call
+
+    try:
+        await door.until(lambda: link.up)
+        await asyncio.sleep(0.7 * deadline_s)
+        ask("left").cancel()
+        first = ask("first")
+        await asyncio.sleep(0.4 * deadline_s)
+        peer.answer = lambda peer, number, *_: peer.reply(number, 1)
+        assert await ask("answered") == [1]
+        peer.answer = silent
+        second = ask("second")
+        found = await asyncio.gather(first, second, return_exceptions=True)
+    finally:
+        keeping.cancel()
+        await asyncio.wait({keeping})
+    assert [(type(one), one.code) for one in found] == [(Unavailable, "outcome_unknown")] * 2
+    # A link that slept a whole deadline after each look would tell the second 1.9 deadlines after it was asked.
+    assert all(deadline_s - 0.01 <= told[name] < 1.6 * deadline_s for name in ("first", "second")), told
+
+
+def complaints() -> list[dict]:
+    """Return what the loop's exception handler will have heard."""
+    heard: list[dict] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context))
+    return heard
+
+
+async def test_a_client_that_hangs_up_cancels_nothing(door: Door) -> None:
+    """The call of a client that is gone runs on: its answer is taken, and the next client is served."""
+    waiting: list[tuple] = []
+    heard = complaints()
+    for peer in door.servers.values():
+        peer.answer = lambda peer, number, *_: waiting.append((peer, number))
+    asking = asyncio.ensure_future(door.call("POST", f"/v1/envelopes/{some_id()}/open", "bob"))
+    await door.until(lambda: waiting)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    peer, number = waiting[0]
+    peer.reply(number, INDEX[Outcome.OPENED], 1, 0, True, None)
+    await door.until(lambda: door.gateway.traffic.in_flight == 0)
+    for one in door.servers.values():
+        one.answer = FakePeer().answer
+    assert (await open_one(door, some_id()))[0] == 200
+    assert heard == []
+
+
+async def test_a_client_that_hangs_up_in_its_body_is_not_waited_for(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for the rest of a body is woken when the client goes, and nothing complains."""
+    monkeypatch.setattr("gateway.http.body.BODY_S", 3600.0)
+    heard = complaints()
+    _, writer = await asyncio.open_connection("127.0.0.1", door.gateway.port)
+    writer.write(
+        f"POST /v1/envelopes/{some_id()}/open HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {door.token('bob')}\r\n"
+        'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"share'.encode()
+    )
+    await door.until(lambda: door.gateway.traffic.in_flight == 1)
+    writer.close()
+    await writer.wait_closed()
+    await door.until(lambda: door.gateway.traffic.in_flight == 0)
+    assert heard == []
+    assert all(peer.asked == [] for peer in door.servers.values())
+
+
+async def test_a_client_that_hangs_up_in_the_queue_is_not_served(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request whose client left before its turn came begins nothing."""
+    turns: list[asyncio.Future[None]] = []
+    gone = asyncio.Event()
+
+    def enter(_: object) -> asyncio.Future[None]:
+        turns.append(asyncio.get_running_loop().create_future())
+        return turns[-1]
+
+    def lost(connection: Connection, error: Exception | None) -> None:
+        web.RequestHandler.connection_lost(connection, error)
+        gone.set()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Turnstile, "enter", enter)
+        patched.setattr(Connection, "connection_lost", lost)
+        asking = asyncio.ensure_future(open_one(door, some_id()))
+        await door.until(lambda: bool(turns))
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        await gone.wait()
+    turns[0].set_result(None)
+    assert (await open_one(door, some_id()))[0] == 200
+    assert sum(len(peer.asked) for peer in door.servers.values()) == 1
+
+
+async def test_busy_and_not_found_keep_their_result(door: Door) -> None:
+    """Outcomes that are problems over HTTP still name the result, for a client that reads only that."""
+    for outcome, status in ((Outcome.BUSY, 503), (Outcome.NOT_FOUND, 404)):
+        for one in door.servers.values():
+            one.answer = lambda peer, number, *_, outcome=outcome: peer.reply(
+                number, INDEX[outcome], 0, -1, False, None
+            )
+        for verb in ("open", "grab"):
+            got, headers, problem = await door.call("POST", f"/v1/envelopes/{some_id()}/{verb}", "bob")
+            assert (got, problem["result"], problem["code"]) == (status, outcome.value, outcome.value)
+            assert headers["Content-Type"] == "application/problem+json"
+            assert ("Retry-After" in headers) == (status == 503)
+
+
+async def test_the_topology_is_followed_without_a_restart(door: Door) -> None:
+    """A server that joins gets envelopes, one that leaves gets no more, and no call fails on the way."""
+    newcomer = FakePeer()
+    await newcomer.start()
+    door.write_topology(2, b=door.servers["b"].url, c=newcomer.url)
+    async with asyncio.timeout(10):
+        while not newcomer.asked:
+            assert (await open_one(door, some_id()))[0] == 200
+            await asyncio.sleep(0.02)
+    before = len(door.servers["a"].asked)
+    for _ in range(30):
+        assert (await open_one(door, some_id()))[0] == 200
+    assert len(door.servers["a"].asked) == before
+    assert len(door.gateway.sets._servers._leaving) == 1
+    door.gateway.sets.close()
+    await door.until(lambda: not door.gateway.sets._servers._leaving)
+    await newcomer.stop()
+
+
+async def test_a_server_that_flaps_waits_for_its_envelopes(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that was lost and came back is called again only after it has been up for a while."""
+    monkeypatch.setattr(servers_module, "STEADY_S", 0.4)
+    flapping = door.servers["a"]
+    await flapping.stop()
+    for _ in range(10):
+        assert (await open_one(door, some_id()))[0] == 200
+    loop = asyncio.get_running_loop()
+    await flapping.start()
+    back = loop.time()
+    async with asyncio.timeout(10):
+        while not flapping.asked:
+            assert (await open_one(door, some_id()))[0] == 200
+            await asyncio.sleep(0.01)
+    assert loop.time() - back > 0.4
+
+
+async def test_the_last_server_of_a_set_need_not_wait(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no server is steady, one that has just come back will do."""
+    monkeypatch.setattr(servers_module, "STEADY_S", 1000.0)
+    for peer in door.servers.values():
+        await peer.stop()
+    await door.until(lambda: door.gateway.readiness.missing() != [])
+    await door.servers["b"].start()
+    await door.until_ready()
+    assert (await open_one(door, some_id()))[0] == 200
+
+
+async def test_the_wallet_away(door: Door) -> None:
+    """Without the wallet its calls are 503; opens go on."""
+    await door.wallet.stop()
+    await door.until(lambda: not door.gateway.wallet_link.up)
+    status, headers, problem = await door.call("GET", "/v1/me/wallet", "bob")
+    assert (status, problem["code"]) == (503, "peer_down")
+    assert "wallet" not in problem["detail"]
+    assert "Retry-After" in headers
+    assert (await open_one(door, some_id()))[0] == 200
+
+
+async def test_what_a_create_carries(door: Door) -> None:
+    """A create repeated carries the same key, fingerprint, slot and candidates; another body another fingerprint."""
+    body = {"kind": "lucky", "total_fen": 100, "count": 2}
+    for total_fen in (100, 100, 200):
+        await door.create("alice", key="one", **{**body, "total_fen": total_fen})
+    calls = [args for peer in door.servers.values() for _, args in peer.asked]
+    assert len(calls) == 3
+    assert calls[0] == calls[1]
+    sender, create_key, fingerprint, candidates, terms = calls[2]
+    assert (sender, create_key, candidates) == ("alice", calls[0][1], calls[0][3])
+    assert fingerprint != calls[0][2]
+    assert len(set(candidates)) == 4
+    assert len({one % 1000 for one in candidates}) == 1
+    assert (terms["total_fen"], terms["split"]) == (200, "double_mean")
+
+
+async def test_candidates_begin_anew_behind_the_last_serial(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten digits end: behind the last serial of a day comes its first, in the same slot, and all stay of that day."""
+    monkeypatch.setattr("gateway.envelopes.place_for", lambda *_: (7, SERIALS - 2))
+    await door.create("alice", kind="lucky", total_fen=100, count=2)
+    ((_, args),) = [asked for peer in door.servers.values() for asked in peer.asked]
+    assert [serial_of(one) for one in args[3]] == [SERIALS - 2, SERIALS - 1, 0, 1]
+    assert len({(day_of(one), slot_of(one)) for one in args[3]}) == 1

@@ -1,0 +1,152 @@
+"""The gateway while a database changes its SET: who waits, for how long, and where the call goes then."""
+
+import asyncio
+import time
+
+import pytest
+
+from envelope.errors import Unavailable
+from gateway import sets as sets_module
+from runtime.clock import SystemClock
+from sharding.ids import business_date, make_id
+from sharding.topology import ServerSpec, SetSpec, Topology, change, dump
+from sharding.topology.changes import hold, settle
+from tests.integration.gateway.fixtures import Door, door, opened, some_id
+from wire.messages import Op
+from wire.server import Peer
+
+__all__ = ["door"]
+
+
+@pytest.fixture
+async def two(door: Door) -> Door:
+    """The door before two SETs: server a is set-1, server b set-2; the database of `some_id` is on set-1."""
+    sets = tuple(
+        SetSpec(name, (ServerSpec(server, door.servers[server].url),))
+        for name, server in (("set-1", "a"), ("set-2", "b"))
+    )
+    pins = {f"db_{xx:02d}": "set-1" for xx in range(10)}
+    dump(Topology(2, 100, sets, door.wallet.url, pins=pins, epochs={"db_00": 1}), door.topology)
+    assert door.gateway.sets is not None
+    # Door.write_topology had one SET; pins keep all databases where they were.
+    await door.until(lambda: door.gateway.sets.topology.version == 2)
+    await door.until_ready()
+    return door
+
+
+async def open_one(door: Door) -> tuple[int, str]:
+    status, _, answer = await door.call("POST", f"/v1/envelopes/{some_id()}/open", "bob", {})
+    return status, answer.get("code", answer.get("result"))
+
+
+async def test_servers_hear_the_epochs_before_the_first_call_and_after_each_change(two: Door) -> None:
+    """What a server is told of its caller's topology is what the call was routed by."""
+    heard: list[tuple[int, ...] | None] = []
+
+    def note(peer: Peer, number: int, op: int, args: list) -> None:
+        heard.append(peer.epochs)
+        opened(peer, number, op, args)
+
+    two.servers["a"].answer = note
+    assert await open_one(two) == (200, "opened")
+    change(two.topology, lambda old: settle(old, 5, "set-2"))
+    await two.until(lambda: two.gateway.sets.topology.version == 3)
+    assert await open_one(two) == (200, "opened")
+    assert heard == [(1, *[0] * 9), (1, 0, 0, 0, 0, 1, *[0] * 4)]
+
+
+async def test_calls_wait_for_a_database_that_is_held_and_go_where_it_went(two: Door) -> None:
+    """No call of a held database is refused or lost: all are answered by the new SET as soon as the file says so."""
+    change(two.topology, lambda old: hold(old, 0))
+    await two.until(lambda: bool(two.gateway.sets.topology.held))
+    began = time.monotonic()
+    asking = [asyncio.ensure_future(open_one(two)) for _ in range(50)]
+    await asyncio.sleep(0.2)
+    assert not any(one.done() for one in asking)
+    change(two.topology, lambda old: settle(old, 0, "set-2"))
+    assert await asyncio.gather(*asking) == [(200, "opened")] * 50
+    assert time.monotonic() - began < 1.0, "whoever waits looks often"
+    assert (len(two.servers["a"].asked), len(two.servers["b"].asked)) == (0, 50)
+    assert two.gateway.sets._held == 0
+
+
+async def test_a_hold_has_an_end(two: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has waited long enough is told to come again; what exceeds the bound is told so at once."""
+    monkeypatch.setattr(sets_module, "HOLD_S", 0.3)
+    change(two.topology, lambda old: hold(old, 0))
+    await two.until(lambda: bool(two.gateway.sets.topology.held))
+    began = time.monotonic()
+    assert await open_one(two) == (503, "busy")
+    assert 0.3 <= time.monotonic() - began < 1.0
+    monkeypatch.setattr(sets_module, "HELD", 0)
+    monkeypatch.setattr(sets_module, "HOLD_S", 60.0)
+    assert await open_one(two) == (503, "busy")
+    assert not two.servers["a"].asked
+    assert not two.servers["b"].asked
+
+
+async def test_a_wrong_set_makes_the_gateway_read_the_file_and_ask_the_right_one(two: Door) -> None:
+    """A gateway that has not heard of a move yet loses no call: the old SET refuses, the new one answers."""
+
+    def gone(peer: Peer, number: int, op: int, args: list) -> None:
+        raise Unavailable("wrong_set", "it has left")
+
+    two.servers["a"].answer = gone
+    change(two.topology, lambda old: settle(old, 0, "set-2"))
+    assert await open_one(two) == (200, "opened")
+    assert len(two.servers["b"].asked) == 1
+
+
+async def test_a_server_that_lags_behind_is_asked_again(two: Door) -> None:
+    """The file has reached the gateway before the server: the call is repeated until the server has it, too."""
+    refusals = 3
+
+    def late(peer: Peer, number: int, op: int, args: list) -> None:
+        nonlocal refusals
+        if refusals:
+            refusals -= 1
+            raise Unavailable("topology_outdated", "not yet")
+        opened(peer, number, op, args)
+
+    two.servers["a"].answer = late
+    assert await open_one(two) == (200, "opened")
+    assert len(two.servers["a"].asked) == 4
+
+
+async def test_a_create_begun_before_the_move_is_completed_where_it_began(two: Door) -> None:
+    """The new SET knows the first attempt's ID only by the wallet; the create goes there with that ID alone."""
+    yesterday = make_id(business_date(SystemClock().now()), 5, 17)
+
+    def elsewhere(peer: Peer, number: int, op: int, args: list) -> None:
+        peer.reply(number, True, yesterday)
+
+    change(two.topology, lambda old: settle(settle(old, 0, "set-2"), 1, "set-1"))
+    await two.until(lambda: two.gateway.sets.topology.version >= 3)
+    two.servers["b"].answer = elsewhere
+    two.servers["a"].answer = opened
+    for key in range(400):
+        made = await two.create("alice", key=str(key), kind="lucky", total_fen=100, count=1)
+        if two.servers["b"].asked:
+            break
+    assert made["envelope_id"] == str(yesterday)
+    op, args = two.servers["a"].asked[-1]
+    assert (op, args[3]) == (Op.CREATE, [yesterday])
+    assert args[:3] == two.servers["b"].asked[-1][1][:3]
+
+
+async def test_an_unknown_outcome_stays_unknown_while_held(two: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A create that paid in before its database left is never told that nothing was done."""
+    monkeypatch.setattr(sets_module, "HOLD_S", 0.1)
+    asked = 0
+
+    def paid_in(peer: Peer, number: int, op: int, args: list) -> None:
+        nonlocal asked
+        asked += 1
+        raise Unavailable("wrong_set", "it has paid in", outcome_known=asked > 1)
+
+    for peer in two.servers.values():
+        peer.answer = paid_in
+    body = b'{"kind":"lucky","total_fen":100,"count":1}'
+    status, _, answer = await two.call("POST", "/v1/envelopes", "alice", body, Idempotency_Key="one")
+    assert (status, answer["code"]) == (504, "busy")
+    assert asked > 1

@@ -1,0 +1,1 @@
+"""A database that changes its SET, killed at every point."""

@@ -1,0 +1,360 @@
+"""Two SETs of one server each, the wallet and a gateway, all in this loop on one movable clock, for tests of moves.
+
+A test module imports `land` and names it in `__all__`. `Traffic` is people who create, open and look at envelopes of
+one database without pause and note everything that is not as it should be.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import sys
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import asyncpg
+import pytest
+
+from audit.proof import AuditTarget, audit
+from audit.report import Report
+from cluster.access import _slots
+from cluster.machine import ports
+from cluster.pg import roles
+from gateway.identity.tokens import make_token
+from gateway.service import Gateway, GatewaySettings
+from gateway.service import running as running_gateway
+from moving.ground import Ground
+from runtime.clock import ManualClock
+from schema.day_tables import DayTables
+from schema.migrate import migrate_set, migrate_wallet
+from setnode.service import Setnode, SetnodeSettings, running
+from sharding.ids import business_date
+from sharding.slots import EMBEDDED, place_for
+from sharding.topology import ServerSpec, SetSpec, Topology, dump, load
+from tests.conftest import Databases
+from tests.integration.hanging_proxy import HangingProxy, hanging_proxy
+from tests.integration.setnode.fixtures import wallet_process
+from wire.link import Link
+from wire.wallet import WalletClient
+
+KEY = "k" * 32
+SETS = ("set-1", "set-2")
+WAIT_S = 30.0
+ZONE_HOURS = 8
+NEVER_S = 1e9
+"""The clock jumps and the wallet's does not: every create in flight would look as if it had died long ago."""
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass
+class Land:
+    """What runs, and how to reach it."""
+
+    databases: Databases
+    dsns: dict[str, str]
+    wallet_dsn: str
+    path: Path
+    clock: ManualClock
+    nodes: dict[str, Setnode]
+    wallet: WalletClient
+    gateway: Gateway
+    proxies: dict[str, HangingProxy] = field(default_factory=dict)
+    """Ways by which the tools reach a SET; the servers have their own."""
+
+    @property
+    def topology(self) -> Topology:
+        return load(self.path)
+
+    @property
+    def today(self) -> date:
+        return business_date(self.clock.now())
+
+    def ground(self, **more: Any) -> Ground:
+        return Ground(self.path, self.owners, self.auditor, self.clock, **more)
+
+    @property
+    def owners(self) -> dict[str, str]:
+        dsns = {name: self.databases.dsn_as(dsn, roles.OWNER) for name, dsn in self.dsns.items()}
+        return {name: self.proxies[name].through(dsn) if name in self.proxies else dsn for name, dsn in dsns.items()}
+
+    @contextlib.asynccontextmanager
+    async def reached_by_proxy(self, *set_names: str) -> AsyncIterator[dict[str, HangingProxy]]:
+        """Let the tools of the block reach these SETs at other ports than before."""
+        async with contextlib.AsyncExitStack() as stack:
+            self.proxies = {name: await stack.enter_async_context(hanging_proxy(self.dsns[name])) for name in set_names}
+            yield self.proxies
+            for proxy in self.proxies.values():
+                proxy.vanish()
+        self.proxies = {}
+
+    @property
+    def auditor(self) -> str:
+        return self.databases.dsn_as(self.wallet_dsn, roles.AUDIT)
+
+    def database(self, set_name: str = "set-1") -> int:
+        """A database that a SET holds."""
+        return self.topology.databases_of(set_name)[0]
+
+    async def tables(self, *, ahead_days: int = 2) -> None:
+        """Make the day tables as the daemon does."""
+        topology = self.topology
+        for name, dsn in self.owners.items():
+            await DayTables(dsn, partial(topology.databases_of, name)).ensure(self.today, ahead_days=ahead_days)
+        for node in self.nodes.values():
+            await node._look_at_days()
+
+    def at(self, day: date, *, hour: int = 0, minute: int = 0, second: int = 0) -> None:
+        """Set the clock to a time of the business day."""
+        instant = datetime.combine(day, time(hour, minute, second), UTC) - timedelta(hours=ZONE_HOURS)
+        self.clock.advance(seconds=(instant - self.clock.now()).total_seconds())
+
+    async def on(self, set_name: str, query: str, *args: Any) -> list[Any]:
+        connection = await asyncpg.connect(self.dsns[set_name])
+        try:
+            return list(await connection.fetch(query, *args))
+        finally:
+            await connection.close()
+
+    async def sweep(self, set_name: str) -> int:
+        """One round of a SET's sweeper with every fund old enough; returns how many creates it undid."""
+        self.clock.advance(seconds=max(0.0, (datetime.now(UTC) - self.clock.now()).total_seconds() + 60))
+        sweeper = self.nodes[set_name].sweeper
+        sweeper._after_s = 0
+        try:
+            return (await sweeper.run_once()).undone
+        finally:
+            sweeper._after_s = NEVER_S
+
+    async def register(self, set_name: str, day: date, xx: int, state: str) -> None:
+        """Put a day into a state as if rotation had proven its way there."""
+        connection = await asyncpg.connect(self.dsns[set_name])
+        try:
+            await connection.execute("ALTER TABLE day_register DISABLE TRIGGER ALL")
+            await connection.execute("DELETE FROM day_register WHERE day = $1 AND xx = $2", day, xx)
+            await connection.execute(
+                "INSERT INTO day_register (day, xx, state, envelopes, claims, paid_in_fen, claimed_fen, refunded_fen, "
+                "manifest_sha256) VALUES ($1, $2, $3, 0, 0, 0, 0, 0, $4)",
+                day, xx, state, "00" * 32,
+            )  # fmt: skip
+            for guard in ("stays", "insert", "update", "whole"):
+                await connection.execute(f"ALTER TABLE day_register ENABLE ALWAYS TRIGGER day_register_{guard}")
+        finally:
+            await connection.close()
+
+    async def audit(self) -> Report:
+        """As `hongbao audit` does it: each SET for what the topology gives it."""
+        topology = self.topology
+        targets = [
+            AuditTarget(
+                name, self.databases.dsn_as(dsn, roles.AUDIT), _slots(topology, name), partial(_slots, topology, name)
+            )
+            for name, dsn in self.dsns.items()
+        ]
+        return await audit(targets, self.auditor)
+
+    async def settled(self) -> Report:
+        """Audit until nothing is in flight."""
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                for node in self.nodes.values():
+                    node.payouts._overflow = True
+                report = await self.audit()
+                if not report.holds or report.sums.in_flight == 0:
+                    return report
+                await asyncio.sleep(0.2)
+
+    async def tool(self, kind: str, database: str, to: str | None, die_at: str = "", **more: Any) -> tuple[int, str]:
+        """Run a move in a process of its own that kills itself at a point; returns status and standard error."""
+        job = {
+            "kind": kind, "path": str(self.path), "owners": self.owners, "wallet": self.auditor,
+            "now": self.clock.now().isoformat(), "database": database, "to": to, "die_at": die_at, **more,
+        }  # fmt: skip
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.integration.moving.move_and_die", json.dumps(job),
+            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        async with asyncio.timeout(WAIT_S * 2):
+            _, said = await process.communicate()
+        return process.returncode or 0, said.decode()
+
+
+@contextlib.asynccontextmanager
+async def living_land(
+    databases: Databases, memcached: str, folder: Path, clock: ManualClock | None = None
+) -> AsyncIterator[Land]:
+    """Start everything at noon of today."""
+    if clock is None:
+        day = business_date(datetime.now(UTC))
+        clock = ManualClock(datetime.combine(day, time(12), UTC) - timedelta(hours=ZONE_HOURS))
+    dsns = {name: await databases.clone("set_empty", migrate_set) for name in SETS}
+    wallet_dsn = await databases.clone("wallet", migrate_wallet)
+    wallet_url = f"http://127.0.0.1:{(wallet_port := ports.free_port())}"
+    listens = {name: f"127.0.0.1:{ports.free_port()}" for name in SETS}
+    path = folder / "topology.json"
+    sets = tuple(SetSpec(name, (ServerSpec(f"{name}-a", f"http://{listen}"),)) for name, listen in listens.items())
+    topology = Topology(version=1, slots=100, sets=sets, wallet_url=wallet_url)
+    dump(topology, path)
+    today = business_date(clock.now())
+    for name, dsn in dsns.items():
+        owner = databases.dsn_as(dsn, roles.OWNER)
+        await DayTables(owner, topology.databases_of(name)).ensure(today, ahead_days=2)
+    async with contextlib.AsyncExitStack() as stack:
+        wallet_settings = databases.dsn_as(wallet_dsn, roles.WALLET)
+        await stack.enter_async_context(wallet_process(wallet_settings, wallet_port, key=KEY))
+        nodes = {}
+        for name in SETS:
+            settings = SetnodeSettings(
+                listen=listens[name], topology=str(path), set=name, server=f"{name}-a",
+                postgres_dsn=databases.dsn_as(dsns[name], roles.SETNODE), memcached=memcached,
+                wallet_url=wallet_url, link_key=KEY, password_key="password", sweep_after_s=NEVER_S,
+            )  # fmt: skip
+            nodes[name] = await stack.enter_async_context(running(settings, clock))
+        gateway_settings = GatewaySettings(
+            listen="127.0.0.1:0", topology=str(path), wallet_url=wallet_url,
+            link_key=KEY, token_key=KEY, share_key=KEY, slot_key=KEY,
+        )  # fmt: skip
+        gateway = await stack.enter_async_context(running_gateway(gateway_settings, clock))
+        link = Link("wallet", wallet_url, key=KEY)
+        keeping = asyncio.ensure_future(link.maintain())
+        async with asyncio.timeout(WAIT_S):
+            while not link.up or any(one.readiness.missing() for one in (*nodes.values(), gateway)):
+                await asyncio.sleep(0.01)
+        yield Land(databases, dsns, wallet_dsn, path, clock, nodes, WalletClient(link), gateway)
+        keeping.cancel()
+        await asyncio.wait({keeping})
+
+
+@pytest.fixture
+async def land(databases: Databases, memcached: str, tmp_path: Path) -> AsyncIterator[Land]:
+    async with living_land(databases, memcached, tmp_path) as one:
+        yield one
+
+
+@dataclass
+class Traffic:
+    """People at the gateway's HTTP door. `failures` are answers that say anything but what they should."""
+
+    land: Land
+    database: int
+    seed: int = 1
+    failures: list[str] = field(default_factory=list)
+    envelopes: list[dict[str, Any]] = field(default_factory=list)
+    heard: dict[tuple[str, str], int] = field(default_factory=dict)
+    answers: int = 0
+    slowest_s: float = 0.0
+    _stop: bool = False
+
+    def __post_init__(self) -> None:
+        self._luck = random.Random(self.seed)
+        self._tokens: dict[str, str] = {}
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def slots(self) -> range:
+        """The slots of the database."""
+        return range(self.database * 10, self.database * 10 + 10)
+
+    @contextlib.asynccontextmanager
+    async def busy(self, *, senders: int = 3, people: int = 8) -> AsyncIterator["Traffic"]:
+        """Keep everybody busy for the block."""
+        for sender in range(senders):
+            await self.land.wallet.deposit(f"D{uuid.uuid4().hex}", f"sender-{sender}", 100_000_000)
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as self._session:
+            tasks = [asyncio.ensure_future(self._send_on(f"sender-{one}")) for one in range(senders)]
+            tasks += [asyncio.ensure_future(self._open_on(f"user-{one}")) for one in range(people)]
+            try:
+                yield self
+            finally:
+                self._stop = True
+                await asyncio.gather(*tasks)
+                self._stop = False
+
+    async def more(self, answers: int) -> None:
+        """Wait for further answers."""
+        goal = self.answers + answers
+        async with asyncio.timeout(WAIT_S):
+            while self.answers < goal:
+                await asyncio.sleep(0.01)
+
+    async def call(self, method: str, path: str, user: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        if user not in self._tokens:
+            self._tokens[user] = make_token(KEY, user, ttl_s=400 * 86_400, clock=self.land.clock)
+        assert self._session is not None
+        headers["Authorization"] = f"Bearer {self._tokens[user]}"
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        url = f"http://127.0.0.1:{self.land.gateway.port}{path}"
+        async with self._session.request(method, url, json=body, headers=headers) as answer:
+            told = await answer.json(content_type=None)
+        self.answers += 1
+        self.slowest_s = max(self.slowest_s, loop.time() - began)
+        return answer.status, told
+
+    def key_of(self, user: str) -> str:
+        """An idempotency key that leads to the database."""
+        while True:
+            key = uuid.uuid4().hex
+            if place_for(user, key, KEY.encode(), EMBEDDED)[0] // 10 == self.database:
+                return key
+
+    async def create(self, user: str, **body: Any) -> dict[str, Any] | None:
+        body = {"kind": "lucky", "total_fen": 1_000, "count": 10, **body}
+        status, told = await self.call("POST", "/v1/envelopes", user, body, **{"Idempotency-Key": self.key_of(user)})
+        if status != 201:
+            self.failures.append(f"create: {status} {told}")
+            return None
+        self.envelopes.append(told)
+        return told
+
+    async def detail(self, envelope: dict[str, Any], user: str = "somebody") -> dict[str, Any]:
+        headers = {"X-Share-Token": envelope["share_token"]}
+        path = f"/v1/envelopes/{envelope['envelope_id']}"
+        status, told = await self.call("GET", path, user, None, **headers)
+        if status != 200:
+            self.failures.append(f"detail: {status} {told}")
+        return told
+
+    async def open(self, envelope: dict[str, Any], user: str) -> None:
+        envelope_id = envelope["envelope_id"]
+        path, body = f"/v1/envelopes/{envelope_id}/open", {"share_token": envelope["share_token"]}
+        status, told = await self.call("POST", path, user, body)
+        if status != 200:
+            self.failures.append(f"open: {status} {told}")
+        elif told["result"] in ("opened", "already_opened"):
+            if self.heard.setdefault((envelope_id, user), told["amount_fen"]) != told["amount_fen"]:
+                self.failures.append(f"{user} heard two amounts of {envelope_id}")
+        elif (envelope_id, user) in self.heard:
+            self.failures.append(f"{user} had won {envelope_id} and then heard {told['result']}")
+
+    async def all_stands(self) -> None:
+        """What anybody was told is what the details say."""
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as self._session:
+            for envelope in self.envelopes:
+                detail = await self.detail(envelope)
+                claims = {one["user"]: one["amount_fen"] for one in detail.get("claims", ())}
+                told = {user: fen for (one, user), fen in self.heard.items() if one == envelope["envelope_id"]}
+                assert told.items() <= claims.items(), envelope["envelope_id"]
+
+    async def _send_on(self, user: str) -> None:
+        while not self._stop:
+            await self.create(user)
+            await asyncio.sleep(0.02)
+
+    async def _open_on(self, user: str) -> None:
+        while not self._stop:
+            if not self.envelopes:
+                await asyncio.sleep(0.01)
+                continue
+            envelope = self._luck.choice(self.envelopes[-40:])
+            if self._luck.random() < 0.2:
+                await self.detail(envelope, user)
+            else:
+                await self.open(envelope, user)
+            await asyncio.sleep(0)

@@ -1,0 +1,182 @@
+"""A live move whose SETs or disks fail it, or that restarts find elsewhere: the traffic never pays for it."""
+
+import errno
+from typing import Any
+
+import pytest
+
+from envelope.errors import Refused, Unavailable
+from moving import compare
+from moving.journal import open_move, open_moves
+from moving.moves import abort, move_live
+from sharding.slots import database_name
+from sharding.topology import file
+from tests.integration.moving.checks import no_stream, nothing_left
+from tests.integration.moving.fixtures import Land, Traffic, land
+from tests.integration.moving.move_and_die import DIED
+
+__all__ = ["land"]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+SETS = ("set-1", "set-2")
+
+
+async def some_traffic(traffic: Traffic, answers: int = 60) -> None:
+    """People come, play and are answered as they should be."""
+    async with traffic.busy(senders=2, people=4):
+        await traffic.more(answers)
+    assert traffic.failures == []
+
+
+@pytest.mark.parametrize(
+    ("point", "then"),
+    [
+        ("synced", "on"),
+        ("synced", "back"),
+        ("equal", "on"),
+        ("equal", "back"),
+        ("switched", "on"),
+        ("switched", "back"),
+    ],
+)
+async def test_it_outlives_a_restart_of_both_on_other_ports(land: Land, point: str, then: str) -> None:
+    """The subscription remembers a port where nobody listens any more: the move can be finished, and undone."""
+    xx = land.database()
+    name, traffic = database_name(xx), Traffic(land, xx)
+    await some_traffic(traffic)
+    async with land.reached_by_proxy(*SETS):
+        assert (await land.tool("live", name, "set-2", point))[0] == DIED
+    async with land.reached_by_proxy(*SETS):
+        if then == "on":
+            assert (await move_live(land.ground(), name, None)).complete
+        elif point == "switched":
+            with pytest.raises(Refused) as late:
+                await abort(land.ground(), name)
+            assert late.value.code == "too_late"
+            assert (await move_live(land.ground(), name, None)).complete
+        else:
+            assert (await abort(land.ground(), name)).step == "aborted"
+    assert await open_move(land.ground(), xx) is None
+    await some_traffic(traffic)
+    await traffic.all_stands()
+    report = await land.settled()
+    assert report.holds, report.violations
+    await nothing_left(land, "set-2" if (point, then) in (("synced", "back"), ("equal", "back")) else "set-1", xx)
+    await no_stream(land)
+
+
+async def free(land: Land, traffic: Traffic) -> None:
+    """Nothing is held or fenced, and people are answered by the SET that they knew."""
+    assert land.topology.held == ()
+    assert land.topology.set_for_database(traffic.database).name == "set-1"
+    assert await land.on("set-1", "SELECT FROM pg_trigger WHERE tgname = 'moved_away'") == []
+    await some_traffic(traffic)
+
+
+@pytest.mark.parametrize("then", ["on", "back"])
+async def test_a_stall_ends_without_the_target(land: Land, then: str) -> None:
+    """The tool dies behind the fence and the new SET with it: going on or back first lets the traffic go."""
+    xx = land.database()
+    name, traffic = database_name(xx), Traffic(land, xx)
+    await some_traffic(traffic)
+    async with land.reached_by_proxy(*SETS) as proxies:
+        assert (await land.tool("live", name, "set-2", "fenced"))[0] == DIED
+        proxies["set-2"].vanish()
+        journals = await open_moves(land.ground())
+        assert ([one.route.xx for one in journals.moves], list(journals.away)) == ([xx], ["set-2"])
+        with pytest.raises(Unavailable, match="set-2") as away:
+            await (move_live(land.ground(), name, None) if then == "on" else abort(land.ground(), name))
+        assert away.value.code == "database_unavailable"
+        await free(land, traffic)
+    done = await (move_live(land.ground(), name, None) if then == "on" else abort(land.ground(), name))
+    assert done.step == {"on": "done", "back": "aborted"}[then]
+    await some_traffic(traffic)
+    await traffic.all_stands()
+    assert (await land.settled()).holds
+    await no_stream(land)
+
+
+async def test_a_target_that_goes_silent_in_the_stall_is_left(land: Land) -> None:
+    """It answers nothing any more, not even a rollback: the stall ends in its time all the same."""
+    xx = land.database()
+    name, traffic = database_name(xx), Traffic(land, xx)
+    await some_traffic(traffic)
+    async with land.reached_by_proxy(*SETS) as proxies:
+
+        def hang(point: str) -> None:
+            if point == "fenced":
+                proxies["set-2"].hang()
+
+        async with traffic.busy():
+            with pytest.raises(Unavailable) as silent:
+                await move_live(land.ground(point=hang), name, "set-2")
+        assert silent.value.code == "stall_too_long"
+        assert all("'busy'" in one for one in traffic.failures), traffic.failures
+        traffic.failures.clear()
+        await free(land, traffic)
+    assert (await move_live(land.ground(), name, None)).complete
+    await some_traffic(traffic)
+    await traffic.all_stands()
+    assert (await land.settled()).holds
+
+
+async def test_a_target_lost_while_the_copies_are_compared(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source is in the middle of its sums then; it is let go of, and the stall ends."""
+    xx = land.database()
+    name, traffic = database_name(xx), Traffic(land, xx)
+    await some_traffic(traffic)
+    target, sums = land.dsns["set-2"].rpartition("/")[2], compare.sums
+
+    async def lost(connection: Any, leaves: Any, **bounds: Any) -> Any:
+        if bounds.get("after") is None:
+            return await sums(connection, leaves, **bounds)
+        if await connection.fetchval("SELECT current_database()") == target:
+            raise ConnectionResetError("lost in the stall")
+        return await connection.execute("SELECT pg_sleep(30)")
+
+    monkeypatch.setattr(compare, "sums", lost)
+    async with traffic.busy():
+        with pytest.raises(ConnectionResetError):
+            await move_live(land.ground(), name, "set-2")
+    await free(land, traffic)
+    monkeypatch.undo()
+    assert (await move_live(land.ground(), name, None)).complete
+    await some_traffic(traffic)
+    assert (await land.settled()).holds
+
+
+@pytest.mark.parametrize("where", ["file", "folder"])
+async def test_a_disk_that_fails_the_switch(land: Land, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """Not written: the traffic goes on where it was. Written, perhaps not durable: it has switched, and is finished."""
+    xx = land.database()
+    name, traffic = database_name(xx), Traffic(land, xx)
+    await some_traffic(traffic)
+    dump, sync = file.dump, file._sync_folder
+
+    def full(topology: Any, path: Any) -> None:
+        if topology.set_for_database(xx).name == "set-2":
+            if where == "folder":
+                monkeypatch.setattr(file, "_sync_folder", failing)
+                dump(topology, path)
+            raise OSError(errno.ENOSPC, "no space left")
+        dump(topology, path)
+
+    def failing(path: Any) -> None:
+        sync(path)
+        raise OSError(errno.EIO, "input/output error")
+
+    monkeypatch.setattr(file, "dump", full)
+    async with traffic.busy():
+        with pytest.raises(OSError, match=r"space|input"):
+            await move_live(land.ground(), name, "set-2")
+    assert traffic.failures == []
+    if where == "file":
+        await free(land, traffic)
+    else:
+        assert (land.topology.held, land.topology.set_for_database(xx).name) == ((), "set-2")
+        with pytest.raises(OSError, match="input"):
+            await move_live(land.ground(), name, None)
+    monkeypatch.undo()
+    assert (await move_live(land.ground(), name, None)).complete
+    await some_traffic(traffic)
+    await traffic.all_stands()
+    assert (await land.settled()).holds

@@ -1,0 +1,1 @@
+"""Days that leave the hot tables, step by step."""

@@ -1,0 +1,1 @@
+"""What the tables themselves hold, whatever the code above them does."""

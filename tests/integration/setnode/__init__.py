@@ -1,0 +1,1 @@
+"""One SET from inside: commits, creates, payouts, expiry and admission, on real Postgres, memcached and wallet."""

@@ -1,0 +1,400 @@
+"""Admission: the cap over all servers of a SET, and what holds when memcached does not."""
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from cluster.supervision.memcached import Memcached, MemcachedSpec
+from envelope.errors import Unavailable
+from runtime.postgres import Session
+from setnode.commit import admission as module
+from setnode.commit.admission import Admission, AdmissionConfig
+from setnode.commit.committer import Committer
+from tests.integration.setnode.fixtures import Town, common_town, living_town, module_databases, prove, shared_town
+
+__all__ = ["common_town", "module_databases", "shared_town"]
+
+
+@pytest_asyncio.fixture
+async def server(server_folder: Path, account) -> AsyncIterator[Memcached]:
+    """A memcached of this test's own, to be stopped and hung."""
+    one = Memcached(MemcachedSpec("own", server_folder, server_folder / "memcached.log"), account=account)
+    await one.start()
+    yield one
+    if one.running:
+        os.kill(one.pid, signal.SIGCONT)
+    await one.stop()
+
+
+class Gate:
+    """Admissions that stand for servers; closes them."""
+
+    def __init__(self, address: str, count: int = 2, **config) -> None:
+        settings = {"cap": 3, "local_cap": 50, "wait_s": 0.2, **config}
+        self.servers = [Admission("set-1", address, AdmissionConfig(**settings)) for _ in range(count)]
+
+    def __enter__(self) -> list[Admission]:
+        return self.servers
+
+    def __exit__(self, *_: object) -> None:
+        for one in self.servers:
+            one.close()
+
+
+def say(address: str, words: bytes) -> bytes:
+    host, port = address.split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(words)
+        return connection.recv(4096)
+
+
+def away() -> float:
+    return module._away._value.get()
+
+
+async def test_two_servers_share_one_cap_and_never_exceed_it(memcached: str) -> None:
+    """60 transactions of two servers at a cap of 3: never a fourth inside, all get in, none is left behind."""
+    inside, most, entered = 0, 0, 0
+
+    async def transaction(one: Admission) -> None:
+        nonlocal inside, most, entered
+        lease = await one.enter()
+        inside += 1
+        most, entered = max(most, inside), entered + 1
+        await asyncio.sleep(0.002)
+        inside -= 1
+        one.leave(lease)
+
+    with Gate(memcached, wait_s=20) as servers:
+        await asyncio.gather(*(transaction(servers[n % 2]) for n in range(60)))
+    assert (most, entered) == (3, 60)
+
+
+async def test_at_the_cap_an_entry_is_refused_in_bounded_time(memcached: str) -> None:
+    """Over the cap: wait a little, then busy with a time to retry after; a place given back is taken."""
+    with Gate(memcached, cap=1) as (one, two):
+        lease = await one.enter()
+        started = time.monotonic()
+        with pytest.raises(Unavailable) as busy:
+            await two.enter()
+        assert time.monotonic() - started < 2
+        assert (busy.value.code, busy.value.outcome_known) == ("busy", True)
+        assert busy.value.retry_after_s > 0
+        one.leave(lease)
+        two.leave(await two.enter())
+
+
+async def test_a_killed_holders_entry_ends_by_itself(memcached: str) -> None:
+    """Nobody gives back what a killed server held: its lease expires and the cap is whole again."""
+    with Gate(memcached, cap=1, lease_s=0.3, wait_s=5) as (killed, other):
+        started = time.monotonic()
+        await killed.enter()
+        other.leave(await other.enter())
+        assert 0.25 < time.monotonic() - started < 4
+
+
+async def test_a_hot_envelope_has_a_cap_of_its_own(memcached: str) -> None:
+    """Two servers cannot both be inside with one hot envelope; others are free, and leaving frees it."""
+    with Gate(memcached) as (one, two):
+        first, second = await one.enter(), await two.enter()
+        assert await one.enter_hot([7, 8], first) == set()
+        assert await two.enter_hot([8, 9], second) == {8}
+        assert second.hot == {9}
+        one.leave(first)
+        async with asyncio.timeout(5):
+            while await two.enter_hot([8], second):
+                await asyncio.sleep(0.005)
+        two.leave(second)
+
+
+async def test_room_is_what_the_cap_leaves(server: Memcached) -> None:
+    """A turn goes on while one more would get in: not at the cap, nor without a local entry, a lease or memcached."""
+    with Gate(server.address, cap=2, local_cap=2) as (one, two):
+        first = await one.enter()
+        assert await one._has_room(first)
+        second = await two.enter()
+        assert not await one._has_room(first)
+        two.leave(second)
+        async with asyncio.timeout(5):
+            while not await one._has_room(first):
+                await asyncio.sleep(0.005)
+        await one._local.acquire()
+        assert not await one._has_room(first)
+        one._local.release()
+        say(server.address, b"flush_all\r\n")
+        assert not await one._has_room(first), "memcached knows nothing of this entry any more"
+        server.kill()
+        await server.wait()
+        before = away()
+        assert not await one._has_room(first)
+        assert not await one._has_room(first)
+        assert away() == before + 1, "asked once, then left alone"
+        one.leave(first)
+
+
+async def test_a_hot_envelope_that_is_wanted_elsewhere_changes_hands(memcached: str, monkeypatch) -> None:
+    """The holder hears of it at its next look, ends its turn and stays away long enough for the other to get in."""
+    # Long enough for a machine that stands still in the middle of this, too.
+    monkeypatch.setattr(module, "YIELD_S", 1.0)
+    with Gate(memcached) as (one, two):
+        first, second = await one.enter(), await two.enter()
+        assert await one.enter_hot([7, 8], first) == set()
+        assert await one._has_room(first)
+        assert await two.enter_hot([7], second) == {7}
+        async with asyncio.timeout(5):
+            while await one._has_room(first):
+                await asyncio.sleep(0.005)
+        one.leave(first)
+        first = await one.enter()
+        async with asyncio.timeout(5):
+            # 8 is wanted by nobody, and to be had as soon as its own old entry is given back, which runs behind.
+            while await one.enter_hot([7, 8], first) != {7}:
+                await asyncio.sleep(0.005)
+        async with asyncio.timeout(5):
+            while await two.enter_hot([7], second):
+                await asyncio.sleep(0.005)
+        assert second.hot == {7}
+        assert await two._has_room(second), "nobody wants what the mark was for"
+        async with asyncio.timeout(5):
+            while 7 in one._yielded:
+                await asyncio.sleep(0.01)
+                await one._has_room(first)
+        assert await one.enter_hot([7], first) == {7}, "now it is the other's"
+        two.leave(second)
+        async with asyncio.timeout(5):
+            while await one.enter_hot([7], first):
+                await asyncio.sleep(0.005)
+        one.leave(first)
+
+
+async def test_two_connections_of_one_server_do_not_take_it_from_each_other(memcached: str) -> None:
+    """Both may come upon one hot envelope; that is no reason to leave it to another server."""
+    with Gate(memcached) as (one, _):
+        first, second = await one.enter(), await one.enter()
+        assert await one.enter_hot([7], first) == set()
+        assert await one.enter_hot([7], second) == {7}
+        one.leave(await one.enter())
+        for _ in range(5):
+            await asyncio.sleep(0.02)
+            assert await one._has_room(first)
+        assert not one._yielded
+        one.leave(first)
+        one.leave(second)
+
+
+class Ceaseless:
+    """A lane that always has one more transaction, of some milliseconds."""
+
+    def __init__(self) -> None:
+        self.wanted, self.crowded = asyncio.Event(), asyncio.Event()
+        self.wanted.set()
+
+    def hot(self) -> list[int]:
+        return []
+
+    def gather(self, skip: set[int]) -> list[int]:
+        return [1]
+
+    async def write(self, connection, batch: list[int]) -> None:
+        await connection.execute("SELECT pg_sleep(0.005)")
+
+    def done(self, batch: list[int], result: None) -> None:
+        pass
+
+    def lost(self, batch: list[int], error: Exception) -> None:
+        raise error
+
+    def refuse(self, error: Unavailable) -> None:
+        raise AssertionError(error)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_committer_keeps_its_entry_while_nobody_can_be_waiting(
+    common_town: Town, memcached: str, monkeypatch
+) -> None:
+    """With room the same work needs fewer entries than at the cap, where each is given back after 50 ms."""
+    entered: list[int] = []
+    with Gate(memcached, cap=2) as (one, two):
+        enter = one.enter
+
+        async def counted():
+            entered.append(1)
+            return await enter()
+
+        monkeypatch.setattr(one, "enter", counted)
+        counts = []
+        for others in (0, 1):
+            leases = [await two.enter() for _ in range(others)]
+            session = Session(common_town.nodes[0].settings.postgres_dsn)
+            await session.use()
+            entered.clear()
+            running = asyncio.ensure_future(Committer(Ceaseless(), [session], one).run())
+            await asyncio.sleep(2)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            await session.close()
+            counts.append(len(entered))
+            for lease in leases:
+                two.leave(lease)
+    with_room, at_the_cap = counts
+    assert 1 <= with_room < at_the_cap
+
+
+async def test_the_local_cap_holds_while_memcached_hangs(server: Memcached) -> None:
+    """A hung memcached delays the first entry by its timeout only, the alarm counts, and the local cap refuses."""
+    with Gate(server.address, cap=1, local_cap=2) as (one, two):
+        leases = [await one.enter()]
+        os.kill(server.pid, signal.SIGSTOP)
+        before, started = away(), time.monotonic()
+        leases.append(await one.enter())
+        with pytest.raises(Unavailable, match="busy"):
+            await one.enter()
+        other = await two.enter()
+        assert time.monotonic() - started < 2
+        assert away() >= before + 2
+        for lease in leases:
+            one.leave(lease)
+        two.leave(other)
+
+
+async def test_memcached_killed_and_started_again_is_used_again(server: Memcached, monkeypatch) -> None:
+    """Gone, the local cap holds; back, and empty, the shared cap holds again."""
+    monkeypatch.setattr(module, "AWAY_S", 0.05)
+    with Gate(server.address, cap=1) as (one, two):
+        held = await one.enter()
+        server.kill()
+        await server.wait()
+        before = away()
+        for gone in (one, two):
+            gone.leave(await gone.enter())
+        assert away() >= before + 2
+        await server.start()
+        await asyncio.sleep(0.1)  # AWAY_S must pass
+        again = await one.enter()
+        with pytest.raises(Unavailable, match="busy"):
+            await two.enter()
+        one.leave(held)
+        one.leave(again)
+
+
+@pytest.mark.parametrize("value", [b"garbage", b"\x91\xa1x", b"\x91\x92\xa1x\xa1y", b"\x05"])
+async def test_foreign_bytes_in_memcached_are_as_good_as_none(memcached: str, value: bytes) -> None:
+    """Whatever stands at the key, entries are given, the next write mends it, and the cap holds."""
+    say(memcached, b"set hongbao:set-1:inside 0 0 %d\r\n%s\r\n" % (len(value), value))
+    before = away()
+    with Gate(memcached, cap=1) as (one, two):
+        lease = await one.enter()
+        with pytest.raises(Unavailable, match="busy"):
+            await two.enter()
+        one.leave(lease)
+    assert away() == before
+
+
+@asynccontextmanager
+async def babbler(words: bytes) -> AsyncIterator[str]:
+    """Something that listens where memcached should be, and answers every command with `words`."""
+
+    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        told.add(writer)
+        while await reader.read(4096):
+            writer.write(words)
+
+    told: set[asyncio.StreamWriter] = set()
+    server = await asyncio.start_server(babble, "127.0.0.1", 0)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for writer in told:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in told), return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"VALUE hongbao:set-1:inside 0\r\nEND\r\n",
+        b"VALUE another:key 0 1 7\r\nx\r\nEND\r\n",
+        b"VALUE hongbao:set-1:inside zero 1 7\r\nx\r\nEND\r\n",
+        b"VALUE hongbao:set-1:inside 0 1 seven\r\n\x90\r\nEND\r\n",
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    ],
+)
+async def test_answers_that_cannot_be_read_are_as_good_as_none(words: bytes, monkeypatch) -> None:
+    """Whatever the parser makes of them, entries are given under the local cap, given back, and the alarm counts."""
+    monkeypatch.setattr(module, "AWAY_S", 0.0)
+    async with babbler(words) as address:
+        with Gate(address, count=1, cap=1, local_cap=2) as (one,):
+            before = away()
+            leases = [await one.enter(), await one.enter()]
+            assert await one.enter_hot([7], leases[0]) == set()
+            with pytest.raises(Unavailable, match="busy"):
+                await one.enter()
+            assert away() >= before + 3
+            for lease in leases:
+                one.leave(lease)
+            async with asyncio.timeout(5):
+                while away() < before + 6:  # three entries were given back, which nobody could read either
+                    await asyncio.sleep(0.01)
+            one.leave(await one.enter())
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_refused_at_the_cap_an_open_is_busy_and_nothing_is_written(common_town: Town, memcached: str) -> None:
+    """While the SET is full an open hears busy and no claim stands; with room again the same open wins."""
+    town = common_town
+    envelope_id = await town.create(1_000, 10)
+    with Gate(memcached, count=1, cap=8) as (crowd,):
+        leases = [await crowd.enter() for _ in range(8)]
+        with pytest.raises(Unavailable) as busy:
+            await town.open(envelope_id, "a")
+        assert (busy.value.code, busy.value.retry_after_s > 0) == ("busy", True)
+        assert (await town.grab(envelope_id, "a"))["result"] == "openable"
+        assert await town.scalar("SELECT count(*) FROM claim") == 0
+        for lease in leases:
+            crowd.leave(lease)
+        async with asyncio.timeout(5):
+            while True:
+                try:
+                    answer = await town.open(envelope_id, "a")
+                    break
+                except Unavailable:
+                    await asyncio.sleep(0.01)
+    assert answer["result"] == "opened"
+
+
+async def test_a_create_refused_at_the_cap_says_that_its_money_may_have_gone(databases, server, tmp_path: Path) -> None:
+    """The header had no entry, the money is in escrow: the outcome is unknown, and the repeat completes it once."""
+    async with living_town(databases, server.address, tmp_path, admission_cap=4) as town:
+        await town.deposit("ann", 500)
+        args = town.create_args("ann", 500, 5, "key")
+        with Gate(server.address, count=1, cap=4) as (crowd,):
+            leases = [await crowd.enter() for _ in range(4)]
+            with pytest.raises(Unavailable) as busy:
+                await town.caller.ask(town.nodes[0], 3, args)
+            assert (busy.value.code, busy.value.outcome_known) == ("busy", False)
+            for lease in leases:
+                crowd.leave(lease)
+        say(server.address, b"flush_all\r\n")
+        _, view = await town.caller.ask(town.nodes[0], 3, args)
+        assert await town.wallet.balance("ann") == 0
+        envelope_id = int(view["envelope_id"])
+        os.kill(server.pid, signal.SIGSTOP)
+        answers = await asyncio.gather(*(town.open(envelope_id, f"u{n}") for n in range(20)))
+        os.kill(server.pid, signal.SIGCONT)
+        assert [one["result"] for one in answers] == ["opened"] * 5 + ["sold_out"] * 15
+        assert sum(one["amount_fen"] for one in answers) == 500
+        other = await town.create(500, 50, sender="bob")
+        say(server.address, b"flush_all\r\n")
+        answers = await asyncio.gather(*(town.open(other, f"u{n}") for n in range(60)))
+        assert sum(one["amount_fen"] for one in answers) == 500
+        await prove(town)

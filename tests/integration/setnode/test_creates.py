@@ -1,0 +1,390 @@
+"""Creates: one charge and one envelope per key, completed by the retry or undone by the sweeper, never both."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from unittest.mock import AsyncMock
+
+import pytest
+
+from envelope.errors import HongbaoError, Refused, Unavailable
+from runtime.clock import ManualClock
+from schema.day_tables import DayTables
+from setnode.commit import creates
+from setnode.commit.store import insert_envelopes
+from setnode.rounds.sweeper import Sweeper
+from setnode.service import Setnode
+from sharding.ids import business_date, day_of, make_id, serial_of, slot_of
+from tests.integration.setnode.fixtures import (
+    Town,
+    common_town,
+    living_town,
+    module_databases,
+    prove,
+    shared_town,
+)  # fmt: skip
+from wire.messages import Op
+
+__all__ = ["common_town", "module_databases", "shared_town"]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+NEVER_S = 1e6
+
+
+def TOWN() -> dict:  # noqa: N802 - read by shared_town
+    """Sweepers look only when a test tells them to."""
+    return {"sweep_after_s": NEVER_S}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_rounds_of_their_own() -> Iterator[None]:
+    """Without this a periodic round that began a moment earlier would take the age that a test sets for its own."""
+    services = Setnode._services
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Setnode, "_services", lambda node: [one for one in services(node) if one.name != "sweeper"])
+        yield
+
+
+@pytest.fixture
+def town(common_town: Town) -> Town:
+    return common_town
+
+
+async def create(town: Town, args: list, server: int = 0) -> tuple[bool, dict]:
+    replayed, view = await town.caller.ask(town.nodes[server], Op.CREATE, args)
+    return replayed, view
+
+
+async def sweep(town: Town, server: int = 0) -> int:
+    sweeper = town.nodes[server].sweeper
+    undone = 0
+    sweeper._after_s = 0
+    while (result := await sweeper.run_once()).funds:
+        undone += result.undone
+    sweeper._after_s = NEVER_S
+    return undone
+
+
+def dies_half_way(town: Town, patch: pytest.MonkeyPatch) -> None:
+    """Every create ends after its money went into escrow."""
+
+    def gone(_terms):
+        raise Unavailable("database_unavailable", "died here")
+
+    for node in town.nodes:
+        patch.setattr(node.create_lane, "insert", gone)
+
+
+async def half(town: Town, args: list) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        dies_half_way(town, patch)
+        with pytest.raises(Unavailable) as died:
+            await create(town, args)
+    assert not died.value.outcome_known
+
+
+async def test_fifty_identical_creates_at_once_make_one_envelope(town: Town) -> None:
+    """Over two servers: one charge, one header, the same body for everybody, one of them the first."""
+    await town.deposit("ann", 10_000)
+    args = town.create_args("ann", 1_000, 5, "at-once", greeting="恭喜发财")
+    answers = await asyncio.gather(*(create(town, args, n % 2) for n in range(50)))
+    assert len({str(sorted(view.items())) for _, view in answers}) == 1
+    assert [replayed for replayed, _ in answers].count(False) == 1
+    assert await town.wallet.balance("ann") == 9_000
+    assert await town.scalar("SELECT count(*) FROM envelope WHERE sender = 'ann'") == 1
+
+
+async def test_a_key_belongs_to_one_request(town: Town) -> None:
+    """The same key with another body is refused and changes nothing."""
+    await town.deposit("bea", 5_000)
+    await create(town, town.create_args("bea", 1_000, 5, "key"))
+    with pytest.raises(Refused, match="idempotency_key_reused"):
+        await create(town, town.create_args("bea", 2_000, 5, "key"))
+    assert await town.wallet.balance("bea") == 4_000
+
+
+async def test_without_the_money_nothing_is_recorded(town: Town) -> None:
+    """Refused, no header, no fund; with the money the very same request works."""
+    await town.deposit("poor", 999)
+    args = town.create_args("poor", 1_000, 5, "key")
+    for _ in range(2):
+        with pytest.raises(Refused, match="insufficient_funds"):
+            await create(town, args)
+    assert await town.wallet.balance("poor") == 999
+    assert await town.scalar("SELECT count(*) FROM fund WHERE create_key = $1", args[1], wallet=True) == 0
+    await town.deposit("poor", 1)
+    assert (await create(town, args))[0] is False
+
+
+@pytest.mark.parametrize(
+    "terms", [{"total_fen": 0}, {"count": 0}, {"count": 2_000}, {"kind": "gift"}, {"to": [""]}, {"total_fen": 10**12}]
+)
+async def test_terms_that_no_envelope_can_have_take_no_money(town: Town, terms: dict) -> None:
+    """What the gateway should have stopped stops here, before the wallet is asked."""
+    await town.deposit("odd", 1_000)
+    before = await town.wallet.balance("odd")
+    args = town.create_args("odd", 1_000, 5, f"odd{terms}")
+    args[4].update(terms)
+    with pytest.raises(HongbaoError):
+        await create(town, args)
+    assert await town.wallet.balance("odd") == before
+
+
+async def test_a_create_that_died_half_way_is_completed_by_its_retry(town: Town) -> None:
+    """Money in escrow, no header: the retry makes the envelope without a second charge, the sweeper finds nothing."""
+    await town.deposit("cid", 3_000)
+    args = town.create_args("cid", 1_000, 5, "half")
+    await half(town, args)
+    assert await town.wallet.balance("cid") == 2_000
+    assert (await create(town, args, 1))[0] is True
+    assert await sweep(town) == 0
+    assert await town.wallet.balance("cid") == 2_000
+    assert (await create(town, args))[1] == (await create(town, args, 1))[1]
+
+
+async def test_a_retry_whose_first_id_belongs_to_another_set_writes_nothing(town: Town, monkeypatch) -> None:
+    """The topology changed between the attempts: no header here, but the ID by which the right SET completes it."""
+    await town.deposit("moved", 3_000)
+    args = town.create_args("moved", 1_000, 5, "moved")
+    await half(town, args)
+    with monkeypatch.context() as patch:
+        for node in town.nodes:
+            patch.setattr(node.creator, "_holds", lambda _: False)
+        for _ in range(2):
+            assert await create(town, args) == (True, args[3][0])
+    assert await town.scalar("SELECT count(*) FROM envelope WHERE sender = 'moved'") == 0
+    assert (await create(town, args, 1))[0] is True
+    assert await town.wallet.balance("moved") == 2_000
+
+
+async def test_a_create_that_nobody_repeats_is_undone(town: Town) -> None:
+    """The sweeper gives all of it back, once; a later retry hears create_undone and takes nothing."""
+    await town.deposit("dan", 3_000)
+    args = town.create_args("dan", 1_000, 5, "undone")
+    await half(town, args)
+    assert await asyncio.gather(sweep(town, 0), sweep(town, 1)) in ([1, 0], [0, 1])
+    for node in town.nodes:
+        node.payouts._overflow = True
+        await node.payouts.read_back()
+    await town.paid_out()
+    assert await town.wallet.balance("dan") == 3_000
+    for server in (0, 1):
+        with pytest.raises(Refused, match="create_undone"):
+            await create(town, args, server)
+    assert await town.wallet.balance("dan") == 3_000
+    envelope_id = await town.scalar("SELECT envelope_id FROM envelope WHERE sender = 'dan'")
+    assert (await town.open(envelope_id, "late"))["result"] == "canceled"
+
+
+async def test_the_sweeper_leaves_a_young_create_alone(town: Town) -> None:
+    """What paid in a moment ago is still being created."""
+    await town.deposit("eve", 1_000)
+    args = town.create_args("eve", 1_000, 5, "young")
+    await half(town, args)
+    town.nodes[0].sweeper._after_s = 30
+    assert (await town.nodes[0].sweeper.run_once()).undone == 0
+    town.nodes[0].sweeper._after_s = NEVER_S
+    await create(town, args)
+
+
+async def test_the_sweeper_catches_up_in_one_round(town: Town, monkeypatch) -> None:
+    """However many pages lie between its cursor and a create that died."""
+    await sweep(town)
+    await town.deposit("fay", 5_000)
+    for number in range(4):
+        await create(town, town.create_args("fay", 1_000, 5, f"stands-{number}"))
+    await half(town, town.create_args("fay", 1_000, 5, "died"))
+    monkeypatch.setattr(Sweeper, "PAGE", 2)
+    assert await sweep_once(town) == 1
+
+
+async def test_a_cursor_that_a_move_turns_back_stays_back(town: Town, monkeypatch) -> None:
+    """Turned back in the middle of a page: what that page brings carries it past no fund to look at again."""
+    await town.deposit("ida", 2_000)
+    await half(town, town.create_args("ida", 1_000, 5, "gone by"))
+    await sweep(town)
+    assert await town.scalar("SELECT after FROM fund_cursor") > 0
+    await half(town, town.create_args("ida", 1_000, 5, "turned"))
+    sweeper = town.nodes[0].sweeper
+    undo = sweeper._undo
+
+    async def turned_back(connection, funds):
+        await connection.execute("UPDATE fund_cursor SET after = 0")
+        return await undo(connection, funds)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeper, "_undo", turned_back)
+        await sweep_once(town)
+    assert await town.scalar("SELECT after FROM fund_cursor") == 0
+    await sweep(town)
+    assert await town.scalar("SELECT after FROM fund_cursor") > 0
+    await town.paid_out()
+    assert await town.wallet.balance("ida") == 2_000
+
+
+@pytest.mark.parametrize("days", [-3, 3])
+async def test_a_gateway_of_another_day_moves_no_money(town: Town, monkeypatch, days: int) -> None:
+    """Its day may be proven already, or closed before it comes; who repeats what stands is told what stands."""
+    await town.deposit(f"gil{days}", 2_000)
+    day = business_date(town.clock.now()) + timedelta(days=days)
+    args = town.create_args(f"gil{days}", 1_000, 5, f"other-day{days}")
+    args[3] = [make_id(day, serial_of(one), slot_of(one)) for one in args[3]]
+    for node in town.nodes:
+        monkeypatch.setattr(node.creator, "_has_tables", AsyncMock(return_value=True))
+    with pytest.raises(Unavailable, match="clocks_differ") as differ:
+        await create(town, args)
+    assert differ.value.outcome_known
+    assert await town.wallet.balance(f"gil{days}") == 2_000
+
+
+async def test_retry_and_sweeper_at_once_give_one_or_the_other(town: Town) -> None:
+    """Twenty races: either an envelope stands and the money is in it, or it was undone and the money is back."""
+    alive = 0
+    for n in range(20):
+        user = f"race{n}"
+        await town.deposit(user, 1_000)
+        args = town.create_args(user, 1_000, 5, "race")
+        await half(town, args)
+        racers = [create(town, args, n % 2), sweep(town, (n + 1) % 2)]
+        if n % 3 == 0:
+            sweeping = asyncio.ensure_future(racers[1])
+            await asyncio.sleep(0.001 * (n % 7))  # a head start, so that both sides win some
+            racers[1] = sweeping
+        created, swept = await asyncio.gather(*racers, return_exceptions=True)
+        won = not isinstance(created, BaseException)
+        alive += won
+        assert swept == (not won), repr(created)
+        assert won or created.code == "create_undone"
+        kinds = await town.rows(
+            "SELECT c.kind FROM envelope e JOIN claim c USING (envelope_id) WHERE e.sender = $1", user
+        )
+        assert [row["kind"] for row in kinds] == ([] if won else ["undone"])
+    for node in town.nodes:
+        node.payouts._overflow = True
+    await town.paid_out()
+    back = [await town.wallet.balance(f"race{n}") for n in range(20)]
+    assert (back.count(0), back.count(1_000)) == (alive, 20 - alive)
+
+
+def gathers(town: Town, patch: pytest.MonkeyPatch, number: int) -> list[int]:
+    """The first server's creates wait until `number` of them make one batch; returns the sizes of its transactions."""
+    lane, sizes = town.nodes[0].create_lane, []
+
+    def insert(terms):
+        future = asyncio.get_running_loop().create_future()
+        lane._ready.append((terms, future))
+        if len(lane._ready) >= number:
+            lane.wanted.set()
+        return future
+
+    async def counted(connection, headers):
+        sizes.append(len(headers))
+        return await insert_envelopes(connection, headers)
+
+    patch.setattr(lane, "insert", insert)
+    patch.setattr(creates, "insert_envelopes", counted)
+    return sizes
+
+
+async def test_a_day_without_tables_takes_no_other_days_creates_with_it(town: Town, monkeypatch) -> None:
+    """Five creates in one batch, two of a day whose tables went after the money: three stand, two are completed later.
+
+    Who comes when it is known that there are none hears so before any money moves.
+    """
+    day = business_date(datetime.now(UTC)) + timedelta(days=20)
+    for node in town.nodes:
+        monkeypatch.setattr(node.creator, "_is_near", lambda _: True)
+    good, early = ([town.create_args(f"{name}{n}", 1_000, 5, "mixed") for n in range(3)] for name in ("good", "early"))
+    for args in [*good, *early]:
+        await town.deposit(args[0], 1_000)
+    for args in early:
+        args[3] = [make_id(day, serial_of(one), slot_of(one)) for one in args[3]]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(town.nodes[0].creator, "_has_tables", AsyncMock(return_value=True))
+        sizes = gathers(town, patch, 5)
+        answers = await asyncio.gather(*(create(town, args) for args in [*good, *early[:2]]), return_exceptions=True)
+    assert (sizes[0], sorted(sizes[1:])) == (5, [2, 3])
+    assert [replayed for replayed, _ in answers[:3]] == [False] * 3
+    assert [error.code for error in answers[3:]] == ["day_tables_missing"] * 2
+    assert not any(error.outcome_known for error in answers[3:])
+    with pytest.raises(Unavailable, match="day_tables_missing") as missing:
+        await create(town, early[2])
+    assert missing.value.outcome_known
+    assert await town.wallet.balance(early[2][0]) == 1_000
+    assert town.nodes[0]._sessions["create"].up, "a missing day is no reason to lose the connection"
+    await DayTables(town.set_dsn, range(10)).ensure(day, ahead_days=0)
+    await town.nodes[0]._look_at_days()
+    assert [(await create(town, args))[0] for args in early] == [True, True, False]
+
+
+async def test_an_id_that_stands_is_left_as_it_is_and_takes_no_other_with_it(town: Town, monkeypatch) -> None:
+    """Of a batch of three one was just written by another server: the others go in, each once, with its guest."""
+    crowd = [town.create_args(f"stood{n}", 1_000, 5, "stood", to=[f"stood-guest{n}"]) for n in range(3)]
+    for args in crowd:
+        await town.deposit(args[0], 1_000)
+    _, first = await create(town, crowd[1], server=1)
+    creator, looks = town.nodes[0].creator, iter([None])
+
+    async def not_yet(envelope_id):
+        return next(looks, await fetch(envelope_id))
+
+    fetch = creator._fetch
+    monkeypatch.setattr(creator, "_fetch", not_yet)
+    sizes = gathers(town, monkeypatch, 3)
+    answers = await asyncio.gather(*(create(town, args) for args in crowd))
+    assert sizes == [3]
+    assert [replayed for replayed, _ in answers] == [False, True, False]
+    assert answers[1][1] == first
+    ids = sorted(int(view["envelope_id"]) for _, view in answers)
+    due = await town.rows("SELECT envelope_id FROM due WHERE envelope_id = ANY($1) ORDER BY envelope_id", ids)
+    guests = await town.rows("SELECT user_id FROM guest WHERE envelope_id = ANY($1) ORDER BY user_id", ids)
+    assert [row["envelope_id"] for row in due] == ids
+    assert [row["user_id"] for row in guests] == ["stood-guest0", "stood-guest1", "stood-guest2"]
+
+
+@pytest.mark.asyncio(loop_scope="function")
+async def test_across_midnight_the_retry_finds_the_first_and_missing_days_lose_nothing(
+    databases, memcached: str, tmp_path: Path
+) -> None:
+    """A retry on the next business day completes the first day's envelope; a day without tables delays, no more."""
+    today = business_date(datetime.now(UTC))
+    midnight = datetime.combine(today + timedelta(days=1), datetime.min.time(), UTC) - timedelta(hours=8)
+    clock = ManualClock(midnight - timedelta(seconds=5))
+    async with living_town(databases, memcached, tmp_path, clock, sweep_after_s=NEVER_S) as town:
+        await town.deposit("night", 5_000)
+        args = town.create_args("night", 1_000, 5, "midnight")
+        await half(town, args)
+        clock.advance(seconds=10)
+        later = town.create_args("night", 1_000, 5, "midnight")
+        assert (day_of(args[3][0]), day_of(later[3][0])) == (today, today + timedelta(days=1))
+        replayed, view = await create(town, later)
+        assert (replayed, int(view["envelope_id"])) == (True, args[3][0])
+        assert (await create(town, args, 1))[1] == view
+        assert await town.wallet.balance("night") == 4_000
+
+        clock.advance(days=5)
+        completed, undone = (town.create_args("night", 1_000, 5, key) for key in ("completed", "undone"))
+        with pytest.raises(Unavailable, match="day_tables_missing") as missing:
+            await create(town, completed)
+        assert missing.value.outcome_known
+        with pytest.MonkeyPatch.context() as patch:
+            for node in town.nodes:
+                patch.setattr(node.creator, "_has_tables", AsyncMock(return_value=True))
+            await half(town, undone)
+        assert await sweep_once(town) == 0
+        await DayTables(town.set_dsn, range(10)).ensure(business_date(clock.now()), ahead_days=0)
+        await town.nodes[0]._look_at_days()
+        await create(town, completed)
+        assert await sweep_once(town) == 1
+        await prove(town)
+        # The first one expired meanwhile: paid in, refunded; the undone one is back; the completed one is paid in.
+        assert await town.wallet.balance("night") == 4_000
+
+
+async def sweep_once(town: Town) -> int:
+    """One round, with every fund old enough."""
+    sweeper = town.nodes[0].sweeper
+    sweeper._after_s = 0
+    result = await sweeper.run_once()
+    sweeper._after_s = NEVER_S
+    return result.undone

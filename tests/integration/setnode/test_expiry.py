@@ -1,0 +1,187 @@
+"""Expiry: every envelope is closed once its time is up, whoever was down meanwhile, and the rest goes back exactly."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from runtime.clock import ManualClock
+from runtime.postgres import Session
+from setnode.actors import actor as actor_module
+from setnode.rounds import expiry as expiry_module
+from setnode.rounds.expiry import Expiry, ExpiryConfig
+from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
+from wire.messages import Op
+
+__all__ = ["common_town", "module_databases", "shared_town"]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+NEVER = ExpiryConfig(adopt_after_s=1e9)
+
+
+def TOWN() -> dict:  # noqa: N802 - read by shared_town
+    """The clock moves only when a test says so."""
+    return {"clock": ManualClock(datetime.now(UTC))}
+
+
+@pytest.fixture
+def town(common_town: Town) -> Town:
+    return common_town
+
+
+def at_rest(town: Town, patch: pytest.MonkeyPatch) -> None:
+    """The services see nothing due until a test calls `due`."""
+    for node in town.nodes:
+        patch.setattr(node.expiry, "_owns", lambda _: False)
+        patch.setattr(node.expiry, "config", NEVER)
+
+
+async def due(node, *, owns: bool = True, config: ExpiryConfig = NEVER):
+    """One round of this server alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(node.expiry, "_owns", lambda _: owns)
+        patch.setattr(node.expiry, "config", config)
+        return await node.expiry.run_once()
+
+
+async def closings(town: Town, envelope_ids: list[int]) -> dict[int, tuple[str, int]]:
+    rows = await town.rows(
+        "SELECT envelope_id, kind, amount_fen FROM claim WHERE kind <> 'open' AND envelope_id = ANY($1)", envelope_ids
+    )
+    return {row["envelope_id"]: (row["kind"], row["amount_fen"]) for row in rows}
+
+
+async def all_forgotten(town: Town) -> None:
+    async with asyncio.timeout(20):
+        while await town.scalar("SELECT count(*) FROM due WHERE expires_at <= $1", town.clock.now()):
+            await asyncio.sleep(0.02)
+
+
+async def test_after_any_downtime_it_catches_up(town: Town, monkeypatch) -> None:
+    """200 envelopes fell due while nobody looked: all are closed once, every sender has exactly his rest back."""
+    with pytest.MonkeyPatch.context() as down:
+        at_rest(town, down)
+        envelope_ids = await asyncio.gather(
+            *(town.create(100 + n, 5, sender=f"s{n}", expires_in_s=60) for n in range(200))
+        )
+        won = {n: (await town.open(envelope_ids[n], "early"))["amount_fen"] for n in range(0, 200, 10)}
+        town.clock.advance(hours=30)
+    await all_forgotten(town)
+    closed = await closings(town, list(envelope_ids))
+    assert closed == {one: ("expired", 100 + n - won.get(n, 0)) for n, one in enumerate(envelope_ids)}
+    await town.paid_out()
+    for n in (0, 7, 10, 199):
+        assert await town.wallet.balance(f"s{n}") == 100 + n - won.get(n, 0)
+
+
+async def test_a_late_open_and_the_close_never_both_take_the_rest(town: Town, monkeypatch) -> None:
+    """Opens on both servers race the close of a third hand: the log stays dense, nobody wins after the close."""
+    at_rest(town, monkeypatch)
+    for n in range(15):
+        envelope_id = await town.create(100, 10, sender=f"race{n}", expires_in_s=60)
+        opening = [town.open(envelope_id, f"u{k}", node=town.nodes[k % 2]) for k in range(6)]
+        opens = asyncio.gather(*opening)
+        for _ in range(n % 5):
+            await asyncio.sleep(0)
+        town.clock.advance(seconds=61)
+        rounds = asyncio.gather(*(due(node) for node in town.nodes))
+        answers = await opens
+        await rounds
+        await due(town.nodes[0])
+        won = sum(answer["amount_fen"] for answer in answers if answer["result"] == "opened")
+        assert {answer["result"] for answer in answers} <= {"opened", "expired"}
+        assert await closings(town, [envelope_id]) == {envelope_id: ("expired", 100 - won)}
+        await town.paid_out()
+        assert await town.wallet.balance(f"race{n}") == 100 - won
+
+
+async def test_a_dead_owners_envelopes_are_closed_by_another(town: Town, monkeypatch) -> None:
+    """Not before adopt_after_s, so that a living owner keeps its memory; then by whoever looks."""
+    at_rest(town, monkeypatch)
+    envelope_id = await town.create(100, 10, expires_in_s=60)
+    other, patient = town.other(envelope_id), ExpiryConfig(adopt_after_s=5)
+    town.clock.advance(seconds=64)
+    assert (await due(other, owns=False, config=patient)).closed == 0
+    town.clock.advance(seconds=2)
+    assert (await due(other, owns=False, config=patient)).closed == 1
+    assert await closings(town, [envelope_id]) == {envelope_id: ("expired", 100)}
+    assert (await town.open(envelope_id, "late"))["result"] == "expired"
+
+
+async def test_sold_out_and_canceled_envelopes_are_only_forgotten(town: Town, monkeypatch) -> None:
+    """Nothing is left to close: the due row goes, the log stays as it is."""
+    at_rest(town, monkeypatch)
+    sold, canceled = [await town.create(100, 2, expires_in_s=60) for _ in range(2)]
+    for user in "ab":
+        await town.open(sold, user)
+    await town.cancel(canceled, "sender")
+    town.clock.advance(seconds=61)
+    result = await due(town.nodes[0])
+    assert (result.forgotten, result.closed) == (2, 0)
+    assert await closings(town, [sold, canceled]) == {canceled: ("canceled", 100)}
+
+
+@pytest.mark.parametrize("clock_first", [False, True])
+async def test_a_cancel_after_the_hour_has_one_answer(town: Town, monkeypatch, clock_first) -> None:
+    """The sender who cancels too late is shown the expiry, whoever closed it; repeats on both servers say the same."""
+    at_rest(town, monkeypatch)
+    envelope_id = await town.create(100, 4, expires_in_s=60)
+    await town.open(envelope_id, "early")
+    town.clock.advance(seconds=61)
+    if clock_first:
+        assert (await due(town.owner(envelope_id))).closed == 1
+    first = await town.cancel(envelope_id, "sender")
+    assert first["status"] == "expired"
+    assert await closings(town, [envelope_id]) == {envelope_id: ("expired", first["refund_fen"])}
+    elsewhere = await town.caller.ask(town.other(envelope_id), Op.CANCEL, [envelope_id, "sender"])
+    assert [await town.cancel(envelope_id, "sender"), *elsewhere] == [first, first]
+
+
+async def test_an_envelope_that_cannot_be_closed_now_stays_due(town: Town, monkeypatch) -> None:
+    """Refused at the cap or frozen, it is tried again in the next round; nothing is forgotten."""
+    at_rest(town, monkeypatch)
+    envelope_id = await town.create(100, 2, expires_in_s=60)
+    town.clock.advance(seconds=61)
+    owner = town.owner(envelope_id)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner.claim_lane, "gather", lambda _: owner.claim_lane.refuse(_busy()))
+        assert (await due(owner)).closed == 0
+    assert await town.scalar("SELECT count(*) FROM due WHERE envelope_id = $1", envelope_id) == 1
+    assert (await due(owner)).closed == 1
+
+
+async def test_those_that_cannot_be_closed_hold_up_nobody(town: Town, monkeypatch) -> None:
+    """A page full of frozen envelopes and of IDs that never were: the next is closed, an alarm counts, none is lost."""
+    at_rest(town, monkeypatch)
+    monkeypatch.setattr(actor_module, "FROZEN_S", 0.0)
+    frozen = [await town.create(100, 2, sender=f"frozen{n}", expires_in_s=60) for n in range(3)]
+    town.clock.advance(seconds=1)
+    good = await town.create(100, 2, sender="good", expires_in_s=60)
+    never = [2613320000000001007, frozen[0] + 1_000]
+    await town.scalar("INSERT INTO due SELECT $1, unnest($2::bigint[])", town.clock.now(), never)
+    split = await town.scalar("SELECT split FROM envelope WHERE envelope_id = $1", frozen[0])
+    change = "UPDATE envelope SET split = $1 WHERE envelope_id = ANY($2)"
+    await town.scalar(change, "no_such_split", frozen)
+    node = town.nodes[0]
+    node.registry.distrust()
+    session = Session(node.settings.postgres_dsn)
+    config = ExpiryConfig(batch=5, adopt_after_s=1e9)
+    expiry = Expiry(session, node.registry, town.clock, lambda _: True, config)
+    town.clock.advance(seconds=61)
+    for closed in (1, 0):
+        result = await expiry.run_once()
+        assert (result.seen, result.closed, result.unclosable) == (5, 0, 5)
+        assert (await expiry.run_once()).closed == closed
+        assert expiry_module._unclosable._value.get() == 5
+    assert await closings(town, [good, *frozen]) == {good: ("expired", 100)}
+    await town.scalar("DELETE FROM due WHERE envelope_id = ANY($1)", never)
+    await town.scalar(change, split, frozen)
+    assert (await expiry.run_once()).closed == 3
+    assert expiry_module._unclosable._value.get() == 0
+    assert await closings(town, frozen) == dict.fromkeys(frozen, ("expired", 100))
+    await session.close()
+
+
+def _busy():
+    from envelope.errors import Unavailable
+
+    return Unavailable("busy", "no entry")

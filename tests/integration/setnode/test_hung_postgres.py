@@ -1,0 +1,222 @@
+"""A Postgres that hangs without closing a connection: whoever waits hears in time, nothing is canceled, all goes on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from envelope.errors import Unavailable
+from runtime.postgres import Session
+from setnode import service
+from setnode.commit import committer, rivals
+from setnode.rounds import expiry, payout, sweeper
+from setnode.wake import loader
+from tests.conftest import Databases
+from tests.integration.hanging_proxy import HangingProxy, hanging_proxy
+from tests.integration.setnode.fixtures import Town, living_town, module_databases, prove
+from wire.messages import Op
+
+__all__ = ["module_databases"]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+PATIENCE_S = 0.5
+SOON_S = 20.0
+"""What ends by itself ends by then, on a busy machine too; without an end it would be the test's timeout."""
+LIMITS = (
+    (committer, "COMMIT_PATIENCE_S"),
+    (loader, "LOAD_PATIENCE_S"),
+    (service, "LOAD_PATIENCE_S"),
+    (expiry, "SERVICE_PATIENCE_S"),
+    (sweeper, "SERVICE_PATIENCE_S"),
+    (payout, "SERVICE_PATIENCE_S"),
+    (rivals, "LISTEN_PATIENCE_S"),
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def proxy(postgres) -> AsyncIterator[HangingProxy]:
+    async with hanging_proxy(postgres.dsn()) as one:
+        yield one
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(module_databases: Databases, _memcached, tmp_path_factory, proxy: HangingProxy) -> AsyncIterator[Town]:
+    folder = tmp_path_factory.mktemp("town")
+    with pytest.MonkeyPatch.context() as patch:
+        # For as long as the town lives: a round that began between two tests would keep its lock for the full limit.
+        for module, name in LIMITS:
+            patch.setattr(module, name, PATIENCE_S)
+        async with living_town(module_databases, _memcached.address, folder, through=proxy.through) as one:
+            yield one
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def town(shared: Town, proxy: HangingProxy) -> AsyncIterator[Town]:
+    """Servers whose patience is short; afterwards the books are clean, and nobody ever sent a cancel request."""
+    yield shared
+    proxy.wake()
+    await prove(shared)
+    assert proxy.cancels == 0
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def session(module_databases: Databases, proxy: HangingProxy) -> AsyncIterator[Session]:
+    one = Session(proxy.through(await module_databases.empty()))
+    yield one
+    proxy.wake()
+    await one.close()
+    assert proxy.cancels == 0
+
+
+async def unavailable(waiting: Any) -> Unavailable:
+    """Await what must end by itself."""
+    async with asyncio.timeout(SOON_S):
+        with pytest.raises(Unavailable) as away:
+            await waiting
+    return away.value
+
+
+async def works_again(ask: Callable[[], Awaitable[Any]]) -> None:
+    """Ask until it works, as the services do: on a busy machine one try may take longer than the short patience."""
+    async with asyncio.timeout(SOON_S):
+        while True:
+            try:
+                await ask()
+            except Unavailable:
+                await asyncio.sleep(0.05)
+            else:
+                return
+
+
+both_ways = pytest.mark.parametrize("way", ["patiently", "to_the_end"])
+
+
+def asks(sql: str):
+    return lambda connection: connection.fetchval(sql)
+
+
+@both_ways
+async def test_silence_after_a_write_is_an_unknown_outcome_and_cancels_nothing(
+    session: Session, proxy: HangingProxy, way: str
+) -> None:
+    """The answer never comes: unknown, in time; the write is durable, and the next call has a new connection."""
+    await session.patiently(lambda connection: connection.execute(f"CREATE TABLE {way} (n integer)"), 5)
+    old = await session.use()
+    proxy.silence(answers_only=True)
+    away = await unavailable(getattr(session, way)(lambda c: c.execute(f"INSERT INTO {way} VALUES (1)"), PATIENCE_S))
+    assert (away.code, away.outcome_known) == ("database_unavailable", False)
+    assert await session.patiently(asks(f"SELECT count(*) FROM {way}"), 5) == 1
+    assert await session.use() is not old
+
+
+@both_ways
+async def test_a_server_that_does_not_even_let_us_in_was_told_nothing(
+    session: Session, proxy: HangingProxy, way: str
+) -> None:
+    """Silent while connecting: unavailable in time, and the outcome is known."""
+    proxy.hang()
+    assert (await unavailable(getattr(session, way)(asks("SELECT 1"), PATIENCE_S))).outcome_known
+    proxy.wake()
+    assert await session.patiently(asks("SELECT 1"), 5) == 1
+
+
+@both_ways
+async def test_a_caller_who_is_cancelled_cancels_nothing_on_the_server(session: Session, way: str) -> None:
+    """Its task is cancelled in the middle of a statement: the connection goes, no cancel request is sent."""
+    await session.patiently(asks("SELECT 1"), 5)
+    waiting = asyncio.ensure_future(getattr(session, way)(asks("SELECT pg_sleep(60)"), 60))
+    await asyncio.sleep(0.1)  # the statement must be under way
+    waiting.cancel()
+    assert await asyncio.gather(waiting, return_exceptions=True) != [None]
+    assert not session.up
+    assert await session.patiently(asks("SELECT 1"), 5) == 1
+
+
+async def test_an_error_of_the_statement_passes_and_keeps_the_connection(session: Session) -> None:
+    """Only a lost connection is made anew."""
+    old = await session.use()
+    with pytest.raises(Exception, match="division by zero"):
+        await session.patiently(asks("SELECT 1 / 0"), 5)
+    assert await session.use() is old
+
+
+async def test_every_service_ends_its_wait_and_works_again(town: Town, proxy: HangingProxy) -> None:
+    """Expiry, sweeper, payouts' reader, the reader of creates and days: unavailable in time, then as before."""
+    node = town.nodes[0]
+    envelope_id = await town.create(100, 2)
+
+    everything = [
+        node.expiry.run_once,
+        node.sweeper.run_once,
+        node.payouts.read_back,
+        lambda: node._fetch(envelope_id),
+        node._look_at_days,
+    ]
+    proxy.hang()
+    for ask in everything:
+        await unavailable(ask())
+    crowd = await asyncio.gather(*(unavailable(node._fetch(envelope_id)) for _ in range(20)))
+    assert {away.code for away in crowd} == {"database_unavailable"}
+    proxy.wake()
+    for ask in everything:
+        await works_again(ask)
+
+
+async def test_who_waits_for_a_sleeping_envelope_hears_in_time(town: Town, proxy: HangingProxy, monkeypatch) -> None:
+    """The loader hangs: nothing was written and the caller is told so; awake again, the same open wins."""
+    monkeypatch.setattr(loader, "STALE_S", 0.1)
+    envelope_id = await town.create(100, 2)
+    stranger = town.other(envelope_id)
+    proxy.hang()
+    away = await unavailable(town.open(envelope_id, "a", node=stranger))
+    assert (away.code, away.outcome_known) == ("database_unavailable", True)
+    proxy.wake()
+    async with asyncio.timeout(SOON_S):
+        assert (await town.open(envelope_id, "a", node=stranger))["result"] == "opened"
+
+
+async def test_an_open_in_a_hung_commit_is_told_the_truth_afterwards(town: Town, proxy: HangingProxy) -> None:
+    """The commit goes in but its news does not come out: the actor reads what is true and answers from it."""
+    envelope_id = await town.create(100, 2)
+    await town.open(envelope_id, "a")
+    assert proxy.silence(b":claims", answers_only=True)
+    async with asyncio.timeout(SOON_S):
+        assert (await town.open(envelope_id, "b"))["result"] == "opened"
+    assert await town.scalar("SELECT count(*) FROM claim WHERE envelope_id = $1", envelope_id) == 2
+
+
+async def test_a_create_whose_look_back_hangs_says_that_its_money_may_have_gone(
+    town: Town, proxy: HangingProxy
+) -> None:
+    """A retry reads what its first attempt left: while that hangs the outcome is unknown; awake, it is told."""
+    await town.deposit("ann", 1_000)
+    args = town.create_args("ann", 1_000, 5, "key")
+    first = await town.caller.ask(town.nodes[0], Op.CREATE, args)
+    proxy.hang()
+    assert not (await unavailable(town.caller.ask(town.nodes[1], Op.CREATE, args))).outcome_known
+    proxy.wake()
+    async with asyncio.timeout(SOON_S):
+        assert await town.caller.ask(town.nodes[1], Op.CREATE, args) == [True, first[1]]
+
+
+async def test_payers_whose_rows_cannot_be_forgotten_pay_on(town: Town, proxy: HangingProxy) -> None:
+    """Their connection is silent: what they paid is forgotten over a new one, and nothing is paid twice."""
+    envelope_id = await town.create(1_000, 10)
+    await town.open(envelope_id, "early")
+    await town.paid_out()
+    assert proxy.silence(b":payout")
+    won = await asyncio.gather(*(town.open(envelope_id, f"p{n}") for n in range(9)))
+    await town.paid_out()
+    assert [await town.wallet.balance(f"p{n}") for n in range(9)] == [one["amount_fen"] for one in won]
+
+
+async def test_a_listener_that_died_without_a_word_is_remade(town: Town, proxy: HangingProxy) -> None:
+    """What was notified meanwhile is lost; once it listens again the owner shows what the stand-in wrote."""
+    envelope_id = await town.create(1_000, 10)
+    await town.open(envelope_id, "first")
+    assert proxy.silence(b":listen")
+    await town.open(envelope_id, "second", node=town.other(envelope_id))
+    async with asyncio.timeout(SOON_S):
+        while (await town.detail(envelope_id, "sender"))["claimed_count"] != 2:
+            await asyncio.sleep(0.02)

@@ -1,0 +1,256 @@
+"""The ledger on a real Postgres: deliberate duplicates, exact counts, and batches with one bad order."""
+
+import asyncio
+import itertools
+import random
+
+import asyncpg
+import pytest
+
+from envelope.errors import Refused, Unavailable
+from tests.integration.wallet.fixtures import (
+    ENVELOPE,
+    claim,
+    ledger_rows,
+    prove,
+    refund,
+    running,
+    wallet,
+    wallet_database,
+)
+from wallet import batcher as batcher_module
+from wallet.accounts import Accounts
+from wallet.draft import Draft
+from wallet.ledger import Ledger
+from wallet.limits import MAX_BATCH_ORDERS, MAX_QUEUED_ORDERS
+from wallet.requests import DepositRequest, FundRequest, PayRequest
+from wire.messages import Fund, Pay
+
+__all__ = ["ledger_rows", "wallet", "wallet_database"]
+PAID = (Pay.PAID, None)
+
+
+def fund(key, envelope_id, total_fen=100, user="ann", fingerprint="f"):
+    return FundRequest(key, fingerprint, user, total_fen, envelope_id)
+
+
+async def test_fifty_identical_creates_take_the_money_once(wallet, ledger_rows):
+    """50 concurrent FUNDs with one key: exactly one DONE, 49 REPLAYED with its envelope, one transfer."""
+    await wallet.give("ann", 1000)
+    waiting = [wallet.batcher.submit(fund("k", ENVELOPE + 1000 * n)) for n in range(50)]
+    answers = await asyncio.gather(*waiting)
+    assert sorted(status for status, _ in answers) == [Fund.DONE] + [Fund.REPLAYED] * 49
+    assert {envelope_id for _, envelope_id in answers} == {ENVELOPE}
+    assert await wallet.statements.balance("ann") == 900
+    assert await ledger_rows.fetchval("SELECT count(*) FROM transfer WHERE kind = 1") == 1
+
+
+async def test_fifty_identical_creates_from_two_processes_take_the_money_once(wallet_database, ledger_rows):
+    """The same, with the requests spread over two wallets: the database decides."""
+    async with running(wallet_database) as one, running(wallet_database) as two:
+        await one.give("ann", 1000)
+        answers = []
+        for _ in range(5):
+            waiting = [w.batcher.submit(fund("k", ENVELOPE)) for w in (one, two) for _ in range(5)]
+            answers += await asyncio.gather(*waiting)
+        assert sorted(status for status, _ in answers) == [Fund.DONE] + [Fund.REPLAYED] * 49
+        assert await one.statements.balance("ann") == 900
+
+
+async def test_a_key_with_another_body_or_a_taken_id_changes_nothing(wallet, ledger_rows):
+    """KEY_REUSED and ID_TAKEN leave the balance; another candidate ID then succeeds."""
+    await wallet.give("ann", 1000)
+    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (Fund.DONE, ENVELOPE)
+    assert await wallet.batcher.submit(fund("k", ENVELOPE, fingerprint="g")) == (Fund.KEY_REUSED, ENVELOPE)
+    assert await wallet.batcher.submit(fund("l", ENVELOPE)) == (Fund.ID_TAKEN, ENVELOPE)
+    assert await wallet.batcher.submit(fund("l", ENVELOPE + 1000)) == (Fund.DONE, ENVELOPE + 1000)
+    assert await wallet.statements.balance("ann") == 800
+
+
+async def test_two_creates_that_want_one_id_in_one_batch_are_told_apart(wallet, ledger_rows):
+    """Both keys arrive together with the same envelope ID: the first has it, the other hears ID_TAKEN."""
+    await wallet.give("ann", 1000)
+    answers = await asyncio.gather(*(wallet.batcher.submit(fund(key, ENVELOPE)) for key in "kl"))
+    assert answers == [(Fund.DONE, ENVELOPE), (Fund.ID_TAKEN, ENVELOPE)]
+    assert await wallet.statements.balance("ann") == 900
+
+
+async def test_a_create_without_money_may_succeed_after_a_deposit(wallet, ledger_rows):
+    """INSUFFICIENT records nothing: the same key works once the money is there."""
+    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (Fund.INSUFFICIENT, ENVELOPE)
+    assert await ledger_rows.fetchval("SELECT count(*) FROM fund") == 0
+    await wallet.give("ann", 100)
+    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (Fund.DONE, ENVELOPE)
+
+
+async def test_a_poor_sender_in_the_middle_of_a_batch_fails_alone(wallet, ledger_rows):
+    """Of 21 creates in one batch, the one without money is INSUFFICIENT and the other 20 are DONE."""
+    await wallet.give("ann", 2000)
+    waiting = [
+        wallet.batcher.submit(fund(f"k{n}", ENVELOPE + 1000 * n, user="bob" if n == 10 else "ann")) for n in range(21)
+    ]
+    answers = await asyncio.gather(*waiting)
+    assert [n for n, (status, _) in enumerate(answers) if status != Fund.DONE] == [10]
+    assert answers[10][0] == Fund.INSUFFICIENT
+    assert await wallet.statements.balance("ann") == 0
+
+
+async def test_two_peers_paying_the_same_orders_pay_each_once(wallet_database, ledger_rows):
+    """Two wallets get the same 200 orders at once, in different order: all answers PAID, 200 credits."""
+    async with running(wallet_database) as one, running(wallet_database) as two:
+        await one.give("ann", 1000)
+        await one.batcher.submit(fund("k", ENVELOPE, 1000))
+        orders = [claim(seq, f"u{seq % 7}", 5) for seq in range(200)]
+        waiting = []
+        for n, w in enumerate((one, two, one, two)):
+            shuffled = random.Random(n).sample(orders, len(orders))
+            waiting += [w.channel.pay(shuffled[i : i + 50]) for i in range(0, 200, 50)]
+        results = await asyncio.gather(*waiting)
+        assert all(tuple(result) == PAID for result in itertools.chain.from_iterable(results))
+        assert len(results) == 16
+    assert await ledger_rows.fetchval("SELECT count(*) FROM transfer WHERE kind = 2") == 200
+    paid = await ledger_rows.fetchval("SELECT sum(balance_fen) FROM account WHERE name LIKE 'user:u%'")
+    assert paid == 1000
+
+
+async def test_an_order_that_differs_from_its_first_is_a_conflict(wallet, ledger_rows):
+    """Same number, other amount or user: REFUSED order_conflict; the others of its list are paid."""
+    await wallet.give("ann", 100)
+    await wallet.batcher.submit(fund("k", ENVELOPE))
+    assert await wallet.channel.pay([claim(0, "bob", 10)]) == [PAID]
+    results = await wallet.channel.pay([claim(0, "bob", 11), claim(0, "cid", 10), claim(1, "cid", 10)])
+    assert results == [(Pay.REFUSED, "order_conflict"), (Pay.REFUSED, "order_conflict"), PAID]
+    assert await wallet.statements.balance("cid") == 10
+
+
+async def test_an_escrow_never_pays_more_than_it_holds(wallet, ledger_rows):
+    """escrow_short refuses exactly the order that does not fit; a refund of the rest still does."""
+    await wallet.give("ann", 100)
+    await wallet.batcher.submit(fund("k", ENVELOPE))
+    results = await wallet.channel.pay([claim(0, "bob", 60), claim(1, "cid", 41), refund(2, "ann", 40)])
+    assert results == [PAID, (Pay.REFUSED, "escrow_short"), PAID]
+    assert await wallet.statements.balance("ann") == 40
+    assert await wallet.statements.escrow_total() == 0
+
+
+async def test_a_deposit_counts_once_and_tells_the_balance(wallet, ledger_rows):
+    """A repeat tells the present balance and moves nothing; the number for another sum is refused."""
+    deposit = DepositRequest("d", "ann", 30)
+    assert await asyncio.gather(*(wallet.batcher.submit(deposit) for _ in range(10))) == [30] * 10
+    assert await wallet.batcher.submit(deposit) == 30
+    with pytest.raises(Refused, match="order_conflict"):
+        await wallet.batcher.submit(DepositRequest("d", "ann", 31))
+
+
+async def test_a_full_queue_refuses_at_once(wallet, ledger_rows):
+    """What would exceed the queue's bound hears busy with a time to retry, and moves no money."""
+    orders = [claim(n, "bob", 1) for n in range(MAX_BATCH_ORDERS)]
+    waiting = [wallet.batcher.submit(PayRequest(orders)) for _ in range(MAX_QUEUED_ORDERS // MAX_BATCH_ORDERS)]
+    with pytest.raises(Unavailable) as refused:
+        wallet.batcher.submit(PayRequest(orders))
+    assert (refused.value.code, refused.value.outcome_known) == ("busy", True)
+    for request in waiting:
+        request.cancel()
+
+
+async def test_a_backlog_of_payouts_neither_keeps_a_create_out_nor_delays_it(wallet_database, ledger_rows, monkeypatch):
+    """With its line full a payout hears busy, a create does not, and is done two transactions later at most."""
+    monkeypatch.setattr(batcher_module, "MAX_BATCH_ORDERS", 10)
+    monkeypatch.setattr(batcher_module, "MAX_QUEUED_ORDERS", 50)
+    async with running(wallet_database) as one:
+        await one.give("ann", 1000)
+        await one.batcher.submit(fund("k", ENVELOPE))
+        await ledger_rows.execute("BEGIN; SELECT pg_advisory_xact_lock(7110001)")
+        numbers = itertools.count()
+        pays = [[claim(next(numbers), "bob", 1) for _ in range(10)] for _ in range(7)]
+        waiting = [one.batcher.submit(PayRequest(pays[0]))]
+        while not await ledger_rows.fetchval(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        ):
+            await asyncio.sleep(0)
+        waiting += [one.batcher.submit(PayRequest(orders)) for orders in pays[1:6]]
+        with pytest.raises(Unavailable, match="too much to do"):
+            one.batcher.submit(PayRequest(pays[6]))
+        create = one.batcher.submit(fund("l", ENVELOPE + 1000))
+        await ledger_rows.execute("ROLLBACK")
+        assert await create == (Fund.DONE, ENVELOPE + 1000)
+        assert sum(pay.done() for pay in waiting) <= 2
+        assert await asyncio.gather(*waiting) == [[PAID] * 10] * 6
+        assert await one.statements.balance("bob") == 60
+
+
+async def test_a_caller_that_hangs_up_does_not_undo_its_order(wallet, ledger_rows):
+    """Cancelling the answer of an order does not cancel the order."""
+    await wallet.give("ann", 100)
+    await wallet.batcher.submit(fund("k", ENVELOPE))
+    gone = wallet.batcher.submit(PayRequest([claim(0, "bob", 10)]))
+    gone.cancel()
+    assert await wallet.channel.pay([claim(1, "bob", 10)]) == [PAID]
+    assert await wallet.statements.balance("bob") == 20
+
+
+async def test_the_database_refuses_wrong_code(wallet, ledger_rows):
+    """UNIQUE and CHECK hold without the wallet's rules: negative user, second number, zero amount, wrong kind."""
+    await wallet.give("ann", 100)
+    for wrong in (
+        "UPDATE account SET balance_fen = -1 WHERE name = 'user:ann'",
+        "INSERT INTO account (name, kind) VALUES ('user:bob', 2)",
+        """INSERT INTO transfer (debit_account, credit_account, user_account, amount_fen, kind, order_no)
+            SELECT debit_account, credit_account, user_account, amount_fen, kind, order_no FROM transfer""",
+        """INSERT INTO transfer (debit_account, credit_account, user_account, amount_fen, kind, order_no)
+            VALUES (1, 2, 2, 0, 0, 'zero')""",
+        """INSERT INTO transfer (debit_account, credit_account, user_account, amount_fen, kind, order_no)
+            VALUES (1, 1, 1, 5, 0, 'self')""",
+    ):
+        with pytest.raises((asyncpg.CheckViolationError, asyncpg.UniqueViolationError)):
+            await ledger_rows.execute(wrong)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_any_sequence_keeps_the_books(wallet_database, ledger_rows, seed):
+    """Random requests from two processes, half of them repeats: balances sum to zero and equal their transfers."""
+    dice = random.Random(seed)
+    users = ["ann", "bob", "cid", "dee"]
+    envelopes = [ENVELOPE + 1000 * n for n in range(3)] + [ENVELOPE + 1, ENVELOPE + 2]
+
+    def request():
+        user, envelope_id, amount_fen = dice.choice(users), dice.choice(envelopes), dice.randint(1, 30)
+        match dice.randrange(4):
+            case 0:
+                return DepositRequest(f"d{dice.randrange(20)}", user, amount_fen)
+            case 1:
+                return FundRequest(f"k{dice.randrange(12)}", dice.choice("fg"), user, amount_fen, envelope_id)
+            case _:
+                orders = [claim(dice.randrange(8), user, dice.randint(1, 9), envelope_id) for _ in range(3)]
+                return PayRequest([*orders, refund(9, user, amount_fen, envelope_id)])
+
+    async with running(wallet_database) as one, running(wallet_database) as two:
+        for _ in range(12):
+            made = [request() for _ in range(15)]
+            made += dice.choices(made, k=15)
+            waiting = [dice.choice((one, two)).batcher.submit(each) for each in made]
+            answers = await asyncio.gather(*waiting, return_exceptions=True)
+            assert all(not isinstance(answer, Exception) or isinstance(answer, Refused) for answer in answers)
+        await prove(ledger_rows)
+
+
+async def test_numbers_of_accounts_that_were_rolled_back_are_not_remembered(wallet_database, ledger_rows):
+    """A refuted batch leaves no account number in memory: the number it drew is void."""
+    accounts = Accounts()
+    connection = await asyncpg.connect(wallet_database)
+    with pytest.raises(asyncpg.CheckViolationError):
+        await Ledger(accounts).write(
+            connection, [Draft(DepositRequest("d", "bob", 5)), Draft(fund("k", ENVELOPE))], careful=False
+        )
+    await connection.execute("ROLLBACK")
+    plan = await Ledger(accounts).write(connection, [Draft(DepositRequest("d", "bob", 5))], careful=False)
+    assert plan.answers == [5]
+    await connection.close()
+
+
+async def test_a_database_restored_under_us_is_noticed(wallet, ledger_rows):
+    """Account numbers that are gone from the database stop the batch, which is then written with fresh ones."""
+    await wallet.give("ann", 5)
+    await ledger_rows.execute("TRUNCATE account, transfer, fund")
+    await wallet.give("ann", 7)
+    assert await wallet.statements.balance("ann") == 7
