@@ -200,6 +200,11 @@ def _retrieve(task: "asyncio.Task[Any]") -> None:
         task.exception()
 
 
-async def pause(attempt: int, *, base_s: float = 0.05, most_s: float = 2.0) -> None:
-    """Sleep before the next attempt: exponential with full jitter, bounded."""
-    await asyncio.sleep(random.uniform(0, min(most_s, base_s * 2 ** min(attempt, 10))))  # noqa: S311 - no secret
+def backoff_s(attempt: int, *, base_s: float = 0.05, most_s: float = 2.0) -> float:
+    """Return how long to wait before the next attempt: exponential with full jitter, bounded."""
+    return random.uniform(0, min(most_s, base_s * 2 ** min(attempt, 10)))  # noqa: S311 - no secret
+
+
+async def pause(attempt: int, *, most_s: float = 2.0) -> None:
+    """Sleep before the next attempt (see `backoff_s`)."""
+    await asyncio.sleep(backoff_s(attempt, most_s=most_s))

@@ -7,6 +7,7 @@ however often it is tried.
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -42,6 +43,8 @@ READ_UNANSWERED = 20
 """Batches let go without an answer that are read back at once, in full: what was paid of them is asked again."""
 AWAY_PAUSE_S = 2.0
 """Longest pause while the wallet does not answer at all."""
+BUSY = "busy"
+"""What a wallet says that is there and has too much to do (`wallet.batcher`), and a link with too many calls."""
 
 _log = logs.get("setnode")
 _paid = metrics.counter("hongbao_payouts_total", "Orders by result", ("result",))
@@ -77,6 +80,8 @@ class Payouts:
         """Claimed in this SET and waiting for an operator."""
         self._finished: list[Bundle] = []
         self._finishing = asyncio.Lock()
+        self._answers = asyncio.Event()
+        """Lowered when the wallet is found away, raised by the first call that it answers."""
         self._overflow = True  # at start there may be rows of an earlier life
 
     @property
@@ -164,9 +169,9 @@ class Payouts:
                 await asyncio.sleep(PAY_GATHER_S)
             bundles = line.take()
             paid_at = time.monotonic()
-            if bundles and not await self._pay(bundles, line):
+            if bundles and (error := await self._pay(bundles, line)):
                 failures += 1
-                await postgres.pause(failures, most_s=AWAY_PAUSE_S)
+                await self._pause(failures, error)
                 continue
             failures = 0
             try:
@@ -175,11 +180,24 @@ class Payouts:
                 _log.warning("payouts not marked yet", error=f"{type(error).__name__}: {error}")
                 await postgres.pause(3)
 
-    async def _pay(self, bundles: Sequence[Bundle], line: Line) -> bool:
-        """Send the orders; False when the wallet is away, which costs no order an attempt."""
+    async def _pause(self, failures: int, error: HongbaoError) -> None:
+        """Leave the wallet alone for a while. If it is away, the first of all workers whom it answers ends it for all.
+
+        Else those who had met it away would sleep on beside a backlog, each for up to AWAY_PAUSE_S.
+        """
+        pause_s = postgres.backoff_s(failures, most_s=AWAY_PAUSE_S)
+        if error.code == BUSY:
+            await asyncio.sleep(pause_s)
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._answers.wait()
+
+    async def _pay(self, bundles: Sequence[Bundle], line: Line) -> HongbaoError | None:
+        """Send the orders; returns why there was no answer at all, which costs no order an attempt."""
         bundles = self._forget_moved(bundles)
         if not bundles:
-            return True
+            return None
         orders = [order for bundle in bundles for order in bundle.orders]
         try:
             results = await self._wallet.pay(orders)
@@ -188,13 +206,16 @@ class Payouts:
         except HongbaoError as error:
             _log.warning("wallet away", error=error.detail, orders=len(orders))
             line.put_back(bundles)
-            return False
+            if error.code != BUSY:
+                self._answers.clear()
+            return error
+        self._answers.set()
         at = 0
         for bundle in bundles:
             size = len(bundle)
             self._judge(bundle, results[at : at + size])
             at += size
-        return True
+        return None
 
     def _forget_moved(self, bundles: Sequence[Bundle]) -> list[Bundle]:
         """Return the bundles that have orders of ours; of the others nothing is left to do but to delete the row."""
@@ -217,12 +238,13 @@ class Payouts:
         self._finished.append(bundle)
         self._new.wanted.set()
 
-    async def _pay_apart(self, bundles: Sequence[Bundle], refusal: Refused, line: Line) -> bool:
+    async def _pay_apart(self, bundles: Sequence[Bundle], refusal: Refused, line: Line) -> HongbaoError | None:
         """Find the bundle that the wallet cannot even read; its orders go the way of those it has no answer for."""
         if len(bundles) > 1:
-            return all([await self._pay([bundle], line) for bundle in bundles])
+            errors = [await self._pay([bundle], line) for bundle in bundles]
+            return next(filter(None, errors), None)
         self._judge(bundles[0], [(Pay.UNKNOWN, refusal.detail)] * len(bundles[0]))
-        return True
+        return None
 
     def _judge(self, bundle: Bundle, results: Sequence[tuple[Pay, str | None]]) -> None:
         """Keep of a bundle what is not final, for a later try under the same order numbers."""

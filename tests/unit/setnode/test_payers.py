@@ -5,10 +5,13 @@ import time
 
 import pytest
 
+from envelope.errors import HongbaoError, Unavailable
 from runtime.clock import SystemClock
+from setnode.limits import PAY_WORKERS
 from setnode.rounds import bundles, payout
 from setnode.rounds.bundles import Bundle
 from setnode.rounds.payout import Payouts
+from wire.messages import Pay
 
 WHOLE = 20
 
@@ -73,3 +76,61 @@ async def test_helpers_leave_the_rest_to_the_workers(small_calls, monkeypatch):
 async def test_workers_take_whatever_there_is(small_calls):
     """A single order waits for nobody."""
     assert await calls(Wallet(), [1]) == [1]
+
+
+class Returning(Wallet):
+    """Fails the first calls as told, and answers all later ones."""
+
+    def __init__(self, *errors: HongbaoError) -> None:
+        super().__init__()
+        self.callers: list[asyncio.Task[None] | None] = []
+        self._errors = list(errors)
+
+    async def pay(self, orders):
+        self.calls.append(len(orders))
+        self.callers.append(asyncio.current_task())
+        await asyncio.sleep(0)
+        if self._errors:
+            raise self._errors.pop(0)
+        return [(Pay.PAID, None)] * len(orders)
+
+
+@pytest.fixture
+def long_pauses(monkeypatch):
+    """Whoever was refused first comes again soon, everybody else in an hour."""
+    pauses = iter([0.01])
+    monkeypatch.setattr(payout.postgres, "backoff_s", lambda *_, **__: next(pauses, 3600.0))
+    monkeypatch.setattr(payout, "PAY_HELPERS", 0)
+    monkeypatch.setattr(payout, "PAY_GATHER_S", 0.0)
+
+
+async def backlog(wallet: Wallet, calls: int) -> Payouts:
+    """Line up a backlog of whole calls and let the workers have their time with it."""
+    payouts = Payouts(wallet, Session(), SystemClock(), "s")
+    for number in range(calls):
+        payouts._hold(bundle(number, WHOLE))
+        payouts._new.put(bundle(number, WHOLE))
+    paying = asyncio.ensure_future(payouts.run())
+    await asyncio.sleep(0.2)
+    paying.cancel()
+    await asyncio.gather(paying, return_exceptions=True)
+    return payouts
+
+
+async def test_a_wallet_that_is_back_has_all_workers_at_once(small_calls, long_pauses):
+    """All four met it away; the first that is answered ends the pause of the others, not only its own."""
+    away = Unavailable("peer_down", "wallet is not connected")
+    wallet = Returning(*[away] * PAY_WORKERS)
+    payouts = await backlog(wallet, 20)
+    assert payouts.unpaid_fen == 0
+    assert len(wallet.calls) == PAY_WORKERS + 20
+    assert len(set(wallet.callers[PAY_WORKERS:])) == PAY_WORKERS
+
+
+async def test_a_busy_wallet_is_left_alone_for_the_whole_pause(small_calls, long_pauses):
+    """Who is told `busy` does not come again because others are answered: they are what it is busy with."""
+    busy = Unavailable("busy", "the wallet has too much to do")
+    wallet = Returning(*[busy] * PAY_WORKERS)
+    payouts = await backlog(wallet, 20)
+    assert payouts.unpaid_fen == 0
+    assert len(set(wallet.callers[PAY_WORKERS:])) == 1
