@@ -1,7 +1,8 @@
 """What the sender fixed at creation and nobody ever changes."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from envelope.split import Split
 
@@ -13,9 +14,8 @@ class Kind(StrEnum):
     EQUAL = "equal"
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """The immutable header of an envelope.
+class Terms(msgspec.Struct, frozen=True, gc=False):
+    """The immutable header of an envelope. A struct, because a frozen dataclass of so many fields takes 3 µs to make.
 
     Instants are milliseconds since the epoch (UTC). `seed` has 32 bytes and stays secret until the envelope is
     closed. `invited` None means everybody who holds the share token. `password_mac` is the hex HMAC of the

@@ -7,10 +7,17 @@ several times what Postgres takes to read it as text (docs/performance.md). A st
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
 
-def numbers(values: Iterable[int | None]) -> str:
-    """Return the literal of an array of integers; None is NULL."""
-    return f"{{{','.join(map(str, values)).replace('None', 'NULL')}}}"
+_json = msgspec.json.Encoder().encode
+
+
+def numbers(values: Sequence[int | None]) -> str:
+    """Return the literal of an array of integers; None is NULL.
+
+    Between the brackets JSON and Postgres write integers, and null, alike: 0.02 µs a number instead of 0.1.
+    """
+    return f"{{{_json(values)[1:-1].decode()}}}"
 
 
 def array(elements: Iterable[str]) -> str:

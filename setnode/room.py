@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
@@ -18,11 +17,16 @@ from sharding.ids import day_of, first_id
 from wire.messages import Op
 from wire.server import Peer
 
-_ASKS = {Op.OPEN: OPEN, Op.GRAB: GRAB, Op.DETAIL: DETAIL, Op.CANCEL: CANCEL}
-_ASK_BY_NUMBER: dict[int, Ask] = {int(op): ask for op, ask in _ASKS.items()}
+_ASKS: dict[int, tuple[Ask, int]] = {
+    int(Op.OPEN): (OPEN, 4), int(Op.GRAB): (GRAB, 3), int(Op.DETAIL): (DETAIL, 3), int(Op.CANCEL): (CANCEL, 2),
+}  # fmt: skip
+"""By operation: what is asked of the actor, and how many arguments come with it."""
+_USER_CHARS = LIMITS.user_id_chars
+_NO_DAY = 10**13
+"""An envelope ID without its first six digits, the day, is below this."""
 
-_ARGUMENTS = {OPEN: 4, GRAB: 3, DETAIL: 3, CANCEL: 2}
-
+_MAX_DAYS = 1_000
+"""Days remembered; a few are in use at any time."""
 MAX_CREATES = 5_000
 """Creates in flight in this process; above it `busy`."""
 
@@ -40,14 +44,19 @@ class Room:
         self._creates: set[asyncio.Task[None]] = set()
         loop = asyncio.get_running_loop()
         self._loop_time, self._create_task = loop.time, loop.create_task
+        self._days: set[int] = set()
+        """First six digits of envelope IDs that were looked up in the calendar."""
         self.stopping = False
 
     def handle(self, peer: Peer, number: int, op: int, args: list[Any]) -> None:
         """Take one request; see `wire.messages.Op` for its arguments."""
-        ask = _ASK_BY_NUMBER.get(op)
+        asked = _ASKS.get(op)
         if self.stopping:
             raise Unavailable("stopping", "this server is going away; another one takes over", retry_after_s=0.5)
-        if ask is not None:
+        if asked is not None:
+            ask, arguments = asked
+            if len(args) < arguments:
+                raise Refused("malformed_request", "the arguments do not fit the operation")
             self._ask(ask, peer, number, args)
         elif op == Op.CREATE:
             create = _understand(args)
@@ -63,17 +72,26 @@ class Room:
             await asyncio.wait(self._creates)
 
     def _ask(self, ask: Ask, peer: Peer, number: int, args: list[Any]) -> None:
-        if len(args) < _ARGUMENTS[ask]:
-            raise Refused("malformed_request", "the arguments do not fit the operation")
         envelope_id, user = args[0], args[1]
         _check_user(user)
-        _check_day(envelope_id)
+        if envelope_id // _NO_DAY not in self._days:
+            self._learn_day(envelope_id // _NO_DAY)
         self._admit(peer, envelope_id)
         password = args[3] if ask is OPEN else None
         password_mac = None if password is None else mac(self._password_key, envelope_id, password)
         token_ok = ask is CANCEL or bool(args[2])
         request = Request(ask, user, token_ok, password_mac, peer, number, self._loop_time())
         self._registry.offer(envelope_id, request)
+
+    def _learn_day(self, digits: int) -> None:
+        """Remember a day; raise Refused(`malformed_envelope_id`) where no calendar has it."""
+        try:
+            first_id(day_of(digits * _NO_DAY))
+        except (ValueError, InvariantBroken):
+            raise Refused("malformed_envelope_id", "no envelope ID begins with these six digits: no day") from None
+        if len(self._days) >= _MAX_DAYS:
+            self._days.clear()
+        self._days.add(digits)
 
     async def _create(self, peer: Peer, number: int, create: Create) -> None:
         try:
@@ -96,22 +114,8 @@ class Room:
 
 def _check_user(user: object) -> None:
     # A name that Postgres would not take, or that means "the sender" in the log, would fail or freeze the whole batch.
-    if not isinstance(user, str) or not 1 <= len(user) <= LIMITS.user_id_chars or "\0" in user:
+    if not isinstance(user, str) or not 1 <= len(user) <= _USER_CHARS or "\0" in user:
         raise Refused("malformed_request", f"a user has 1 to {LIMITS.user_id_chars} characters, none of them NUL")
-
-
-def _check_day(envelope_id: int) -> None:
-    if not _is_day(envelope_id // 10**13):
-        raise Refused("malformed_envelope_id", "no envelope ID begins with these six digits: no day")
-
-
-@lru_cache(maxsize=1024)
-def _is_day(digits: int) -> bool:
-    try:
-        first_id(day_of(digits * 10**13))
-    except (ValueError, InvariantBroken):
-        return False
-    return True
 
 
 def _understand(args: list[Any]) -> Create:

@@ -27,7 +27,7 @@ from wire.messages import Op
 from wire.server import Peer
 
 CREATE_CHUNK = 1_000
-_OPENED = OUTCOMES.index(Outcome.OPENED)
+_OPEN, _OPENED = int(Op.OPEN), OUTCOMES.index(Outcome.OPENED)
 _STORED = """
 SELECT count(*) AS claims, coalesce(sum(amount_fen), 0)::bigint AS fen,
        count(*) FILTER (WHERE amount_fen < 1 OR kind <> 'open') AS wrong
@@ -121,7 +121,7 @@ class Crowd(Peer):
         self.asked.append(ask)
         self._in_flight += 1
         try:
-            self._node.room.handle(self, number, Op.OPEN, [*ask, True, None])
+            self._node.room.handle(self, number, _OPEN, [*ask, True, None])
         except HongbaoError as error:
             self.fail(number, error)
 

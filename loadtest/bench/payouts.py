@@ -42,7 +42,7 @@ class Size:
     rounds: int = 5
 
 
-QUICK = Size(2_500, 20, 3)
+QUICK = Size(5_000, 20, 3)
 TINY = Size(20, 5, 1)
 
 

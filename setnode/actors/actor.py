@@ -91,7 +91,7 @@ class Actor:
                 self._ask_for_log()
             elif self._answered_at_once(request):
                 return
-        mailbox = self._mail()
+        mailbox = self.mailbox or self._mail()
         if len(mailbox) >= MAILBOX:
             request.fail(Unavailable("busy", "too many are opening this envelope at once; try again"))
             return
@@ -123,7 +123,8 @@ class Actor:
             decided, self.mailbox = mailbox[:limit], mailbox[limit:]
         self.decided = decided
         self.stage.waiting -= len(decided)
-        before, now_ms = batch.mark(), batch.at_ms
+        claims, tries, now_ms = batch.claims, batch.tries, batch.at_ms
+        before = len(claims), len(tries)
         try:
             for request in decided:
                 if request.arrived < stale and not request.unsettled:
@@ -137,7 +138,7 @@ class Actor:
             self.freeze(broken)
             return
         self.phase = WRITING
-        if batch.mark() == before:
+        if (len(claims), len(tries)) == before:
             self.settle()
         else:
             batch.actors.append(self)
@@ -175,7 +176,7 @@ class Actor:
         tally = self.stage.tally
         for request in decided:
             answer = request.decision
-            if isinstance(answer, tuple):
+            if isinstance(answer, Answer):
                 request.answer(answer)
                 tally[answer.outcome.code] += 1
             elif isinstance(answer, HongbaoError):
@@ -295,7 +296,7 @@ class Actor:
 
     def _tell(self, request: Request, answer: Answer | HongbaoError) -> None:
         """Tell an outcome, and count it, or why there is none."""
-        if isinstance(answer, tuple):
+        if isinstance(answer, Answer):
             request.answer(answer)
             self.stage.tally[answer.outcome.code] += 1
         else:

@@ -39,10 +39,6 @@ class ClaimBatch:
         """How many more rows it takes."""
         return BATCH_ROWS - len(self.claims) - len(self.tries)
 
-    def mark(self) -> tuple[int, int]:
-        """Return how much has been added: claims and wrong tries."""
-        return len(self.claims), len(self.tries)
-
     def add_open(self, log: ClaimLog, user: str, answer: Answer) -> None:
         """Add the claim of one share."""
         terms = log.terms
@@ -60,7 +56,7 @@ class ClaimBatch:
         self.tries.append((log.terms.envelope_id, user, (log.wrong_tries or {})[user]))
 
     def cut_back(self, mark: tuple[int, int]) -> None:
-        """Drop everything above `mark` (what one actor had added before its log turned out broken)."""
+        """Drop everything above `mark`, counts of claims and tries (one actor's log turned out broken)."""
         claims, tries = mark
         del self.claims[claims:]
         del self.receivers[claims:]

@@ -14,6 +14,8 @@ The rule for wrong passwords. A count is written as a number, and only if the st
 
 from collections.abc import Iterable
 
+import msgspec
+
 from envelope.claim_log import ClaimLog
 from envelope.decide import Answer
 from envelope.errors import HongbaoError, Unavailable
@@ -25,7 +27,7 @@ from setnode.actors.request import Ask, Deferred, Request
 def may_have_written(request: Request) -> bool:
     """Say whether what was decided for this request was to be written."""
     decision = request.decision
-    if isinstance(decision, tuple):
+    if isinstance(decision, Answer):
         return decision.outcome is Outcome.OPENED
     return request.ask is Ask.CANCEL and decision is Deferred.AS_COMMITTED
 
@@ -33,7 +35,7 @@ def may_have_written(request: Request) -> bool:
 def tried_at(request: Request) -> int:
     """Return at which count the wrong password decided for this request was to be written; 0 where there was none."""
     decision = request.decision
-    if request.password_mac is None or not isinstance(decision, tuple):
+    if request.password_mac is None or not isinstance(decision, Answer):
         return 0
     if decision.outcome is not Outcome.WRONG_PASSWORD:
         return 0
@@ -64,8 +66,8 @@ def truth(log: ClaimLog, request: Request, answer: Answer) -> Answer | HongbaoEr
         return answer
     if answer.outcome is Outcome.ALREADY_OPENED:
         before = request.decision
-        same = isinstance(before, tuple) and before.seq == answer.seq
-        return answer._replace(outcome=Outcome.OPENED) if same else answer
+        same = isinstance(before, Answer) and before.seq == answer.seq
+        return msgspec.structs.replace(answer, outcome=Outcome.OPENED) if same else answer
     return answer if answer.outcome is Outcome.OPENED or log.final else unknown()
 
 

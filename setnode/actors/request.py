@@ -74,8 +74,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
 
     def answer(self, answer: Answer) -> None:
         """Tell the caller the outcome."""
-        outcome, amount_fen, seq, last, extra = answer
-        self.peer.reply(self.number, outcome.code, amount_fen, seq, last, extra)
+        self.peer.reply(self.number, answer.outcome.code, answer.amount_fen, answer.seq, answer.last, answer.extra)
 
     def tell(self, detail: dict[str, Any]) -> None:
         """Tell the caller the envelope's detail (DETAIL and CANCEL)."""

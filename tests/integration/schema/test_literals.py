@@ -4,6 +4,7 @@ import asyncpg
 import pytest
 
 from runtime.literals import flags, numbers, texts, texts_or_null
+from wallet.postings import Kind
 
 NASTY = [
     "", "plain", "NULL", "null", "a,b", "{}", "{a}", '"', '""', '","', "\\", '\\"', "'", "a b", " a ", "\n\t",
@@ -26,9 +27,10 @@ async def test_texts_come_out_as_they_went_in(connection, values):
 
 
 async def test_numbers_come_out_as_they_went_in(connection):
-    """Both ends of bigint, none at all, and whatever can be gone through once."""
-    for values in ([], [0], [-(2**63), None, 2**63 - 1, 7]):
-        assert await connection.fetchval("SELECT $1::text::bigint[]", numbers(iter(values))) == values
+    """Both ends of bigint, none at all, lists and tuples, and numbers that have a name."""
+    for values in ([], [0], [-(2**63), None, 2**63 - 1, 7], [None], [Kind.FUND, Kind.REFUND]):
+        assert await connection.fetchval("SELECT $1::text::bigint[]", numbers(values)) == values
+        assert await connection.fetchval("SELECT $1::text::bigint[]", numbers(tuple(values))) == values
 
 
 async def test_none_and_flags(connection):
