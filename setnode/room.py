@@ -21,6 +21,8 @@ _ASKS: dict[int, tuple[Ask, int]] = {
     int(Op.OPEN): (OPEN, 4), int(Op.GRAB): (GRAB, 3), int(Op.DETAIL): (DETAIL, 3), int(Op.CANCEL): (CANCEL, 2),
 }  # fmt: skip
 """By operation: what is asked of the actor, and how many arguments come with it."""
+_KINDS, _SPLITS = {one.value: one for one in Kind}, {one.value: one for one in Split}
+"""Up to Python 3.11 an enumeration takes 0.4 µs to find a member."""
 _USER_CHARS = LIMITS.user_id_chars
 _NO_DAY = 10**13
 """An envelope ID without its first six digits, the day, is below this."""
@@ -139,8 +141,8 @@ def _parse_create(args: list[Any]) -> Create:
         create_key=create_key,
         fingerprint=fingerprint,
         envelope_ids=envelope_ids,
-        kind=Kind(terms["kind"]),
-        split=Split(terms["split"]),
+        kind=_KINDS[terms["kind"]],
+        split=_SPLITS[terms["split"]],
         total_fen=total_fen,
         count=count,
         greeting=terms.get("greeting") or "",

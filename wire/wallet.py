@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from wire.link import Link
 from wire.messages import Fund, Op, Pay, PayKind
 
-_PAY = tuple(Pay)
+_PAY, _FUND = tuple(Pay), tuple(Fund)
 
 
 class Order(NamedTuple):
@@ -42,7 +42,7 @@ class WalletClient:
         Returns what happened and the envelope ID of the first attempt under this key (durable when returned).
         """
         status, first = await self._link.call(Op.FUND, create_key, fingerprint, user, total_fen, envelope_id)
-        return Fund(status), first
+        return _FUND[status], first
 
     async def pay(self, orders: Sequence[Order]) -> list[tuple[Pay, str | None]]:
         """Pay `orders`; one result each, in order. PAID is durable when returned."""

@@ -83,7 +83,6 @@ class Registry:
         if self._actors.get(actor.envelope_id) is actor:
             del self._actors[actor.envelope_id]
             self._weight -= self._weights.pop(actor.envelope_id)
-            _live.set(len(self._actors))
 
     def retire(self, gone: Callable[[int], bool]) -> bool:
         """Forget the idle actors whose days have gone cold; returns whether some were busy and are still here."""
@@ -116,7 +115,8 @@ class Registry:
         return self.generation if self._owns(envelope_id) else FOREIGN
 
     def publish(self) -> None:
-        """Carry the tally over into the metrics; called once a second, so that an answer costs one addition."""
+        """Carry counts over into the metrics; called once a second, so that an answer costs one addition."""
+        _live.set(len(self._actors))
         for outcome in Outcome:
             count, self.tally[outcome.code] = self.tally[outcome.code], 0
             _BY_RESULT[outcome.code].inc(count)
@@ -137,7 +137,6 @@ class Registry:
         self._weight += weight
         if self._weight > self._live_shares:
             self._passivate()
-        _live.set(len(self._actors))
         return actor
 
     def _passivate(self) -> None:

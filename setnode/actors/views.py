@@ -25,8 +25,8 @@ def created_view(terms: Terms) -> dict[str, Any]:
         "count": terms.count,
         "greeting": terms.greeting,
         "password_required": terms.password_mac is not None,
-        "created_at": instant(terms.created_at_ms),
-        "opens_at": instant(terms.opens_at_ms),
+        "created_at": (created_at := instant(terms.created_at_ms)),
+        "opens_at": instant(terms.opens_at_ms) if scheduled else created_at,
         "expires_at": instant(terms.expires_at_ms),
     }
     if terms.invited is not None:
