@@ -1,7 +1,8 @@
-"""The room behind the link: each request becomes a task that waits for its answer and replies."""
+"""The room behind the link: creates and deposits go to the batcher at once, all else becomes a task that replies."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from envelope.errors import Refused
@@ -26,10 +27,12 @@ class WalletRoom:
         self._batcher = batcher
         self._channel = channel
         self._statements = statements
+        self._written: dict[int, type[FundRequest | DepositRequest]] = {
+            Op.FUND: FundRequest,
+            Op.DEPOSIT: DepositRequest,
+        }
         self._answers: dict[int, Callable[[list[Any]], Awaitable[Values]]] = {
-            Op.FUND: self._fund,
             Op.PAY: self._pay,
-            Op.DEPOSIT: self._deposit,
             Op.BALANCE: self._balance,
             Op.ENTRIES: self._entries,
             Op.ENVELOPES: self._envelopes,
@@ -38,21 +41,19 @@ class WalletRoom:
 
     def handle(self, peer: Peer, number: int, op: int, args: list[Any]) -> None:
         """Take one request (see `wire.server.Room`); answers come in the order in which they become durable."""
+        written = self._written.get(op)
+        if written is not None:
+            # A task for each took 3 of the 8 µs of Python that a create costs here outside of its frames.
+            self._batcher.submit(read(written, args)).add_done_callback(partial(_tell, peer, number))
+            return
         answer = self._answers.get(op)
         if answer is None:
             raise Refused("malformed_request", f"the wallet does not know operation {op}")
         self._group.create_task(_reply(peer, number, answer(args)))
 
-    async def _fund(self, args: list[Any]) -> Values:
-        values: Values = await self._batcher.submit(read(FundRequest, args))
-        return values
-
     async def _pay(self, args: list[Any]) -> Values:
         (orders,) = args
         return (await self._channel.pay(read_orders(orders)),)
-
-    async def _deposit(self, args: list[Any]) -> Values:
-        return (await self._batcher.submit(read(DepositRequest, args)),)
 
     async def _balance(self, args: list[Any]) -> Values:
         (user,) = read(tuple[str], args)
@@ -66,6 +67,16 @@ class WalletRoom:
 
     async def _funds(self, args: list[Any]) -> Values:
         return (await self._statements.funds(*read(tuple[int, int, int], args)),)
+
+
+def _tell(peer: Peer, number: int, answered: asyncio.Future[Any]) -> None:
+    error = answered.exception()
+    if error is not None:
+        peer.fail(number, error)
+        return
+    answer = answered.result()
+    values = answer if isinstance(answer, tuple) else (answer,)
+    peer.reply(number, *values)
 
 
 async def _reply(peer: Peer, number: int, answer: Awaitable[Values]) -> None:
