@@ -34,7 +34,10 @@ _OPENED = Outcome.OPENED
 
 
 def judge(log: ClaimLog, user: str, *, token_ok: bool, now_ms: int) -> Answer:
-    """Say what `user` would hear now; OPENABLE when nothing but the password stands in the way."""
+    """Say what `user` would hear now; of outcome OPENABLE when nothing but a password stands in the way.
+
+    The very answer OPENABLE, by which `open_share` knows it, says that no password does either.
+    """
     terms = log.terms
     seq = log.winners.get(user)
     if seq is not None:

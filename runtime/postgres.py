@@ -20,6 +20,9 @@ CONNECT_S = 5.0
 LEAVE_S = 1.0
 """Work whose connection was dropped hears of it at once; what has not after this long is left behind."""
 
+FIRST_PAUSE_S = 0.05
+"""Twice this is the longest pause after a first failure; each failure more doubles it."""
+
 T = TypeVar("T")
 
 LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, ConnectionError, OSError, TimeoutError)
@@ -200,9 +203,9 @@ def _retrieve(task: "asyncio.Task[Any]") -> None:
         task.exception()
 
 
-def backoff_s(attempt: int, *, base_s: float = 0.05, most_s: float = 2.0) -> float:
+def backoff_s(attempt: int, *, most_s: float = 2.0) -> float:
     """Return how long to wait before the next attempt: exponential with full jitter, bounded."""
-    return random.uniform(0, min(most_s, base_s * 2 ** min(attempt, 10)))  # noqa: S311 - no secret
+    return random.uniform(0, min(most_s, FIRST_PAUSE_S * 2 ** min(attempt, 10)))  # noqa: S311 - no secret
 
 
 async def pause(attempt: int, *, most_s: float = 2.0) -> None:

@@ -13,7 +13,7 @@ from setnode.actors.passwords import mac
 from setnode.actors.registry import Registry
 from setnode.actors.request import CANCEL, DETAIL, GRAB, OPEN, Ask, Request
 from setnode.creator import Create, Creator
-from sharding.ids import day_of, first_id
+from sharding.ids import IDS_PER_DAY, day_of, first_id
 from wire.messages import Op
 from wire.server import Peer
 
@@ -24,8 +24,6 @@ _ASKS: dict[int, tuple[Ask, int]] = {
 _KINDS, _SPLITS = {one.value: one for one in Kind}, {one.value: one for one in Split}
 """Up to Python 3.11 an enumeration takes 0.4 µs to find a member."""
 _USER_CHARS = LIMITS.user_id_chars
-_NO_DAY = 10**13
-"""An envelope ID without its first six digits, the day, is below this."""
 
 _MAX_DAYS = 1_000
 """Days remembered; a few are in use at any time."""
@@ -76,8 +74,11 @@ class Room:
     def _ask(self, ask: Ask, peer: Peer, number: int, args: list[Any]) -> None:
         envelope_id, user = args[0], args[1]
         _check_user(user)
-        if envelope_id // _NO_DAY not in self._days:
-            self._learn_day(envelope_id // _NO_DAY)
+        if type(envelope_id) is not int:
+            # 2611210000000001024.0 would be the same key as the number without a point, and belong to nobody.
+            raise Refused("malformed_request", "an envelope ID is an integer")
+        if envelope_id // IDS_PER_DAY not in self._days:
+            self._learn_day(envelope_id // IDS_PER_DAY)
         self._admit(peer, envelope_id)
         password = args[3] if ask is OPEN else None
         password_mac = None if password is None else mac(self._password_key, envelope_id, password)
@@ -88,7 +89,7 @@ class Room:
     def _learn_day(self, digits: int) -> None:
         """Remember a day; raise Refused(`malformed_envelope_id`) where no calendar has it."""
         try:
-            first_id(day_of(digits * _NO_DAY))
+            first_id(day_of(digits * IDS_PER_DAY))
         except (ValueError, InvariantBroken):
             raise Refused("malformed_envelope_id", "no envelope ID begins with these six digits: no day") from None
         if len(self._days) >= _MAX_DAYS:

@@ -18,7 +18,8 @@ FIRST_YEAR, LAST_YEAR = 2010, 2092
 BUSINESS_ZONE = ZoneInfo("Asia/Shanghai")
 _DAY_DIGITS = 6
 _SLOT_DIGITS = 3
-_IDS_PER_DAY = SERIALS * MAX_SLOTS
+IDS_PER_DAY = SERIALS * MAX_SLOTS
+"""An ID divided by it is its first six digits, the day."""
 
 
 def make_id(day: date, serial: int, slot: int) -> int:
@@ -33,7 +34,7 @@ def make_id(day: date, serial: int, slot: int) -> int:
 
 def day_of(envelope_id: int) -> date:
     """Return the business day on which the envelope was made. The ID must have come from here."""
-    return _day_of_digits(envelope_id // _IDS_PER_DAY)
+    return _day_of_digits(envelope_id // IDS_PER_DAY)
 
 
 def slot_of(envelope_id: int) -> int:
@@ -82,12 +83,12 @@ def first_id(day: date) -> int:
     """Return the least ID a business day can have: the lower bound, included, of its partitions."""
     if not FIRST_YEAR <= day.year <= LAST_YEAR:
         raise InvariantBroken("id_year", f"IDs reach from {FIRST_YEAR} to {LAST_YEAR}, {day} is outside")
-    return ((day.year % 100 * 100 + day.month) * 100 + day.day) * _IDS_PER_DAY
+    return ((day.year % 100 * 100 + day.month) * 100 + day.day) * IDS_PER_DAY
 
 
 def end_id(day: date) -> int:
     """Return the upper bound, not included, of the IDs of a business day."""
-    return first_id(day) + _IDS_PER_DAY
+    return first_id(day) + IDS_PER_DAY
 
 
 def business_date(instant: datetime, zone: ZoneInfo = BUSINESS_ZONE) -> date:

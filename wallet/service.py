@@ -70,6 +70,7 @@ class WalletRoom:
 
 
 def _tell(peer: Peer, number: int, answered: asyncio.Future[Any]) -> None:
+    """Reply with what the batcher decided; its futures are never cancelled, they end with an error."""
     error = answered.exception()
     if error is not None:
         peer.fail(number, error)

@@ -11,6 +11,7 @@ from wire.link import Link
 from wire.messages import Fund, Op, Pay, PayKind
 
 _PAY, _FUND = tuple(Pay), tuple(Fund)
+"""By number: both count from 0, and an enumeration takes 0.4 µs to find a member."""
 
 
 class Order(NamedTuple):

@@ -115,7 +115,7 @@ class Registry:
         return self.generation if self._owns(envelope_id) else FOREIGN
 
     def publish(self) -> None:
-        """Carry counts over into the metrics; called once a second, so that an answer costs one addition."""
+        """Carry counts over into the metrics; once a second, so that an answer costs an addition, a create nothing."""
         _live.set(len(self._actors))
         for outcome in Outcome:
             count, self.tally[outcome.code] = self.tally[outcome.code], 0

@@ -13,6 +13,7 @@ from sharding.ids import format_id
 def created_view(terms: Terms) -> dict[str, Any]:
     """Return what the sender is told at creation; depends on nothing that changes, so a repeat is the same."""
     scheduled = terms.opens_at_ms > terms.created_at_ms
+    created_at = instant(terms.created_at_ms)
     view: dict[str, Any] = {
         "envelope_id": format_id(terms.envelope_id),
         "status": State.SCHEDULED if scheduled else State.OPEN,
@@ -25,7 +26,7 @@ def created_view(terms: Terms) -> dict[str, Any]:
         "count": terms.count,
         "greeting": terms.greeting,
         "password_required": terms.password_mac is not None,
-        "created_at": (created_at := instant(terms.created_at_ms)),
+        "created_at": created_at,
         "opens_at": instant(terms.opens_at_ms) if scheduled else created_at,
         "expires_at": instant(terms.expires_at_ms),
     }

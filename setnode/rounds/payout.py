@@ -43,8 +43,8 @@ READ_UNANSWERED = 20
 """Batches let go without an answer that are read back at once, in full: what was paid of them is asked again."""
 AWAY_PAUSE_S = 2.0
 """Longest pause while the wallet does not answer at all."""
-BUSY = "busy"
-"""What a wallet says that is there and has too much to do (`wallet.batcher`), and a link with too many calls."""
+AWAY = frozenset({"peer_down", "outcome_unknown"})
+"""Nobody has answered. All other errors are answers: of a wallet that has too much to do, or whose database is away."""
 
 _log = logs.get("setnode")
 _paid = metrics.counter("hongbao_payouts_total", "Orders by result", ("result",))
@@ -181,12 +181,13 @@ class Payouts:
                 await postgres.pause(3)
 
     async def _pause(self, failures: int, error: HongbaoError) -> None:
-        """Leave the wallet alone for a while. If it is away, the first of all workers whom it answers ends it for all.
+        """Leave the wallet alone for a while. If it is away, the first of all workers whom it pays ends it for all.
 
-        Else those who had met it away would sleep on beside a backlog, each for up to AWAY_PAUSE_S.
+        Else those who had met it away would sleep on beside a backlog, each for up to AWAY_PAUSE_S. Whoever was
+        answered with an error keeps to his own pause: that others are paid is no sign that he will be.
         """
         pause_s = postgres.backoff_s(failures, most_s=AWAY_PAUSE_S)
-        if error.code == BUSY:
+        if error.code not in AWAY:
             await asyncio.sleep(pause_s)
             return
         with contextlib.suppress(TimeoutError):
@@ -206,7 +207,7 @@ class Payouts:
         except HongbaoError as error:
             _log.warning("wallet away", error=error.detail, orders=len(orders))
             line.put_back(bundles)
-            if error.code != BUSY:
+            if error.code in AWAY:
                 self._answers.clear()
             return error
         self._answers.set()

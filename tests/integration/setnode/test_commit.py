@@ -285,6 +285,8 @@ async def test_one_bad_header_does_not_hide_its_neighbours(common_town: Town) ->
         (Op.OPEN, [2613320000000001007, "a", True, None], "malformed_envelope_id"),
         (Op.OPEN, [20_000_000_000_000_000_007, "a", True, None], "malformed_envelope_id"),
         (Op.OPEN, [2611210000000001007, "", True, None], "malformed_request"),
+        (Op.OPEN, [2611210000000001024.0, "a", True, None], "malformed_request"),
+        (Op.OPEN, ["2611210000000001007", "a", True, None], "malformed_request"),
         (Op.OPEN, [2611210000000001007, "u" * 41, True, None], "malformed_request"),
         (Op.OPEN, [2611210000000001007, "a\0", True, None], "malformed_request"),
         (Op.OPEN, [2611210000000001007, "a"], "malformed_request"),

@@ -1,6 +1,7 @@
 """Who pays when: workers for anything, helpers for whole calls alone."""
 
 import asyncio
+import contextlib
 import time
 
 import pytest
@@ -79,20 +80,28 @@ async def test_workers_take_whatever_there_is(small_calls):
 
 
 class Returning(Wallet):
-    """Fails the first calls as told, and answers all later ones."""
+    """Answers each call as told: with an error, or None for paid; after the last all are paid, or as it says."""
 
-    def __init__(self, *errors: HongbaoError) -> None:
+    def __init__(self, *answers: HongbaoError | None, ever_after: HongbaoError | None = None) -> None:
         super().__init__()
         self.callers: list[asyncio.Task[None] | None] = []
-        self._errors = list(errors)
+        self._answers = list(answers)
+        self._ever_after = ever_after
 
     async def pay(self, orders):
         self.calls.append(len(orders))
         self.callers.append(asyncio.current_task())
+        error = self._answers.pop(0) if self._answers else self._ever_after
         await asyncio.sleep(0)
-        if self._errors:
-            raise self._errors.pop(0)
+        if error is not None:
+            raise error
         return [(Pay.PAID, None)] * len(orders)
+
+
+AWAY = Unavailable("peer_down", "wallet is not connected")
+SILENT = Unavailable("outcome_unknown", "no answer from wallet in time", outcome_known=False)
+BUSY = Unavailable("busy", "the wallet has too much to do")
+BROKEN = Unavailable("internal_error", "an unexpected error was logged")
 
 
 @pytest.fixture
@@ -104,33 +113,50 @@ def long_pauses(monkeypatch):
     monkeypatch.setattr(payout, "PAY_GATHER_S", 0.0)
 
 
-async def backlog(wallet: Wallet, calls: int) -> Payouts:
-    """Line up a backlog of whole calls and let the workers have their time with it."""
+@contextlib.asynccontextmanager
+async def backlog(wallet: Wallet, calls: int):
+    """Line up so many whole calls and let the workers have the block's time with them."""
     payouts = Payouts(wallet, Session(), SystemClock(), "s")
     for number in range(calls):
         payouts._hold(bundle(number, WHOLE))
         payouts._new.put(bundle(number, WHOLE))
     paying = asyncio.ensure_future(payouts.run())
-    await asyncio.sleep(0.2)
+    async with asyncio.timeout(30):
+        yield payouts
     paying.cancel()
     await asyncio.gather(paying, return_exceptions=True)
-    return payouts
 
 
-async def test_a_wallet_that_is_back_has_all_workers_at_once(small_calls, long_pauses):
-    """All four met it away; the first that is answered ends the pause of the others, not only its own."""
-    away = Unavailable("peer_down", "wallet is not connected")
-    wallet = Returning(*[away] * PAY_WORKERS)
-    payouts = await backlog(wallet, 20)
-    assert payouts.unpaid_fen == 0
+async def all_paid(payouts: Payouts) -> None:
+    while payouts.unpaid_fen:
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("error", [AWAY, SILENT])
+async def test_a_wallet_that_is_back_has_all_workers_at_once(small_calls, long_pauses, error):
+    """All four met it away; the first that is paid ends the pause of the others, not only its own."""
+    wallet = Returning(*[error] * PAY_WORKERS)
+    async with backlog(wallet, 20) as payouts:
+        await all_paid(payouts)
     assert len(wallet.calls) == PAY_WORKERS + 20
     assert len(set(wallet.callers[PAY_WORKERS:])) == PAY_WORKERS
 
 
-async def test_a_busy_wallet_is_left_alone_for_the_whole_pause(small_calls, long_pauses):
-    """Who is told `busy` does not come again because others are answered: they are what it is busy with."""
-    busy = Unavailable("busy", "the wallet has too much to do")
-    wallet = Returning(*[busy] * PAY_WORKERS)
-    payouts = await backlog(wallet, 20)
-    assert payouts.unpaid_fen == 0
+@pytest.mark.parametrize("error", [BUSY, BROKEN])
+async def test_who_was_answered_with_an_error_keeps_to_his_pause(small_calls, long_pauses, error):
+    """Who is told `busy`, or that something broke, does not come again because others are paid."""
+    wallet = Returning(*[error] * PAY_WORKERS)
+    async with backlog(wallet, 20) as payouts:
+        await all_paid(payouts)
     assert len(set(wallet.callers[PAY_WORKERS:])) == 1
+
+
+async def test_a_wallet_that_goes_away_is_left_alone(small_calls, long_pauses):
+    """Paid once, then away for good: every worker tries it, the first to wake once more, and then all wait."""
+    wallet = Returning(None, ever_after=AWAY)
+    async with backlog(wallet, 20) as payouts:
+        while len(wallet.calls) < 1 + PAY_WORKERS:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+    assert len(wallet.calls) <= 2 + PAY_WORKERS
+    assert payouts.unpaid_fen == 19 * WHOLE

@@ -8,7 +8,7 @@ from envelope.errors import Refused
 from wallet.decide import CONFLICT, PAID, SHORT, Known, decide
 from wallet.postings import OUTSIDE, Kind, Posting, user_account
 from wallet.requests import DepositRequest, FundRequest, PayOrder, PayRequest, read, read_orders
-from wire.messages import Fund, PayKind
+from wire.messages import Fund, Pay, PayKind
 from wire.orders import escrow_account, payout_order
 
 ENVELOPE = 2611210000000001007
@@ -117,3 +117,9 @@ def test_a_malformed_order_refuses_its_whole_list():
     """One order that is not an order refuses the PAY, with nothing done."""
     with pytest.raises(Refused):
         read_orders([["n", 0, "ann", 1, ENVELOPE], ["n", 9, "ann", 1, ENVELOPE]])
+
+
+def test_results_have_the_numbers_by_which_callers_find_them():
+    """The client takes them from a tuple: a gap or another beginning would read one result as another."""
+    assert [one.value for one in Fund] == list(range(len(Fund)))
+    assert [one.value for one in Pay] == list(range(len(Pay)))
