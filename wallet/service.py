@@ -43,7 +43,7 @@ class WalletRoom:
         """Take one request (see `wire.server.Room`); answers come in the order in which they become durable."""
         written = self._written.get(op)
         if written is not None:
-            # A task for each took 3 of the 8 µs of Python that a create costs here outside of its frames.
+            # A task for each took 3 of the 8 µs of Python that a create costs here outside of its frames (a sketch).
             self._batcher.submit(read(written, args)).add_done_callback(partial(_tell, peer, number))
             return
         answer = self._answers.get(op)
