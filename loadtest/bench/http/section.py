@@ -19,8 +19,9 @@ _CREATES_PER_S = 12_000
 
 async def measure(bench: Bench) -> Figures:
     """Start a stack of one SET and one server, fill it, let the contenders take turns, drain, audit."""
-    # Envelopes that nobody opens fill the memory of a SET like any other: above 130,000 those prepared for the next turn
-    # are put to sleep for them. A full run whose creates had turns of three seconds saw opens fall from 15,000 to 4,000/s.
+    # Envelopes that nobody opens fill the memory of a SET like any other: above 130,000 those prepared for the next
+    # turn are put to sleep for them. In a full run whose creates had turns of three seconds opens fell from 15,000 to
+    # 4,000/s.
     seconds, create_s = (2.0, 2.0) if bench.quick else (3.0, 1.0)
     opens = wrk.prepared_for(turns.WARM_UP_S) + bench.rounds * wrk.prepared_for(seconds)
     many, hot = ceil(opens / crowd.SHARES), ceil(opens / HOT_SHARES)
