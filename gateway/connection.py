@@ -73,6 +73,11 @@ class Connection(web.RequestHandler):
         alive, transport = not head.should_close, self.transport
         return Request(head.method, head.path, head.headers, payload, alive, transport, message=head)
 
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Go on reading. At the end of every body aiohttp asks for it, also where nothing was paused."""
+        if resume_parser or self._reading_paused:
+            super().resume_reading(resume_parser)
+
     def _resume(self) -> None:
         """Let the parser go on where it was paused because requests came faster than answers."""
         if self._parser is not None:

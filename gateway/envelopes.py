@@ -43,9 +43,9 @@ class Envelopes:
     async def create(self, request: Request, _: str) -> Answer:
         """Make an envelope, once per (sender, Idempotency-Key), however often this is asked."""
         user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
-        key = idempotency_key_of(request)
-        terms = read_terms(await read_body(request), self._clock.now_ms())
-        candidates = self._candidates(user, key)
+        key, now_ms = idempotency_key_of(request), self._clock.now_ms()
+        terms = read_terms(await read_body(request), now_ms)
+        candidates = self._candidates(user, key, now_ms)
         marks = (user, create_key(user, key), fingerprint(terms, self._share_key))
         replayed, view = await self._sets.call(candidates[0], Op.CREATE, *marks, candidates, terms)
         if isinstance(view, int):
@@ -99,11 +99,11 @@ class Envelopes:
         self._ids[text] = envelope_id
         return envelope_id
 
-    def _candidates(self, user: str, key: str) -> list[int]:
+    def _candidates(self, user: str, key: str, now_ms: int) -> list[int]:
         """Return the IDs a create may get, in order: one slot for ever, today's business day."""
         topology = self._sets.topology
         slot, serial = place_for(user, key, self._slot_key, topology.layout)
-        least = self._calendar.first_id(topology.zone) + slot
+        least = self._calendar.first_id(topology.zone, now_ms) + slot
         if serial > SERIALS - CANDIDATE_IDS:
             return [least + (serial + number) % SERIALS * MAX_SLOTS for number in range(CANDIDATE_IDS)]
         first = least + serial * MAX_SLOTS

@@ -10,6 +10,7 @@ from gateway.limits import HELD, HOLD_LOOK_S, HOLD_S, ROUTE_CACHE, TOPOLOGY_S, W
 from gateway.servers import Servers
 from runtime import logs, metrics
 from runtime.periodic import Periodic
+from sharding.slots import MAX_SLOTS
 from sharding.topology import Topology, TopologyFile, set_paused
 from wire.link import Link
 from wire.messages import Op
@@ -33,6 +34,7 @@ class Sets:
         self._servers = Servers(key, tasks)
         self._servers.follow(self._file.current)
         self._found: dict[int, Link] = {}
+        """By envelope ID, or by slot (three digits, where an ID has 19) where the slot alone decides."""
         self._tasks = tasks
         self._held = 0
         self._looking: asyncio.Task[None] | None = None
@@ -57,7 +59,8 @@ class Sets:
         """
         link: Link | None = None
         try:
-            link = self._found.get(envelope_id) or self._find(envelope_id)
+            found = self._found.get
+            link = found(envelope_id % MAX_SLOTS) or found(envelope_id) or self._find(envelope_id)
             return await link.call(op, *args)
         except Unavailable as error:
             first = error
@@ -88,7 +91,9 @@ class Sets:
         name = topology.server_in(home, envelope_id, self._servers.alive).name
         if len(self._found) >= ROUTE_CACHE:
             self._found.clear()
-        link = self._found[envelope_id] = self._servers.link(name)
+        # Where a slot has never moved and its SET has one server, all of its envelopes go there: also new ones.
+        alone = len(home.serving) == 1 and topology.is_settled(envelope_id)
+        link = self._found[envelope_id % MAX_SLOTS if alone else envelope_id] = self._servers.link(name)
         return link
 
     def _next_may(self, error: Unavailable, link: Link | None) -> bool:
@@ -111,7 +116,7 @@ class Sets:
                 self._look_again()
                 link: Link | None = None
                 try:
-                    link = self._found.get(envelope_id) or self._find(envelope_id)
+                    link = self._find(envelope_id)
                     return await link.call(op, *args)
                 except Unavailable as again:
                     if again.code not in _ELSEWHERE and not self._next_may(again, link):

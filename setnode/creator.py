@@ -7,40 +7,21 @@
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
-
-import msgspec
 
 from envelope.claim_log import ClaimLog
 from envelope.errors import InvariantBroken, Refused, Unavailable
 from envelope.outcomes import Entry
-from envelope.split import SPLIT_VERSION, Split
-from envelope.terms import Kind, Terms
+from envelope.split import SPLIT_VERSION
+from envelope.terms import Terms
 from runtime.clock import Clock
 from setnode.actors.passwords import mac
 from setnode.actors.views import created_view
 from setnode.commit.creates import CreateLane
+from setnode.create_request import Create
 from wire.messages import Fund
 from wire.wallet import WalletClient
-
-
-class Create(msgspec.Struct, frozen=True, kw_only=True):
-    """A validated create as it comes off the link; `envelope_ids` are candidates, tried in order."""
-
-    sender: str
-    create_key: str
-    fingerprint: str
-    envelope_ids: Sequence[int]
-    kind: Kind
-    split: Split
-    total_fen: int
-    count: int
-    greeting: str
-    to: frozenset[str] | None
-    password: str | None
-    opens_at_ms: int | None
-    expires_in_s: int
 
 
 class Creator:
@@ -56,6 +37,7 @@ class Creator:
         fetch: Callable[[int], Awaitable[ClaimLog | InvariantBroken | None]],
         adopt: Callable[[ClaimLog], None],
         holds: Callable[[int], bool],
+        is_usual: Callable[[int], bool],
         has_tables: Callable[[int], Awaitable[bool]],
         is_near: Callable[[int], bool],
     ) -> None:
@@ -66,6 +48,7 @@ class Creator:
         self._fetch = fetch
         self._adopt = adopt
         self._holds = holds
+        self._is_usual = is_usual
         self._has_tables = has_tables
         self._is_near = is_near
 
@@ -81,11 +64,8 @@ class Creator:
         was begun.
         """
         first = create.envelope_ids[0]
-        if not await self._has_tables(first):
-            raise Unavailable("day_tables_missing", "the tables of this business day are missing; operators know")
-        if not self._is_near(first) and await self._stands(first) is None:
-            # Its day may be proven and leave while the money is on its way. A repeat of what stands is welcome.
-            raise Unavailable("clocks_differ", "gateway and server do not agree which day it is; operators must look")
+        if not self._is_usual(first):
+            await self._look_at_day(first)
         replayed, envelope_id = await self._fund(create)
         if not self._holds(envelope_id):
             # The first attempt's ID is the wallet's word, not one of those that were checked at the door; and the
@@ -103,10 +83,18 @@ class Creator:
             raise Refused("create_undone", "this create took too long and was undone, the money is back; use a new key")
         return True, created_view(standing.terms)
 
+    async def _look_at_day(self, envelope_id: int) -> None:
+        """Refuse a create that nothing may be written for, before any money moves."""
+        if not await self._has_tables(envelope_id):
+            raise Unavailable("day_tables_missing", "the tables of this business day are missing; operators know")
+        if not self._is_near(envelope_id) and await self._stands(envelope_id) is None:
+            # Its day may be proven and leave while the money is on its way. A repeat of what stands is welcome.
+            raise Unavailable("clocks_differ", "gateway and server do not agree which day it is; operators must look")
+
     async def _fund(self, create: Create) -> tuple[bool, int]:
         for candidate in create.envelope_ids:
             status, envelope_id = await self._wallet.fund(
-                create.create_key, create.fingerprint, create.sender, create.total_fen, candidate
+                create.create_key, create.fingerprint, create.sender, create.terms.total_fen, candidate
             )
             if status is Fund.INSUFFICIENT:
                 raise Refused("insufficient_funds", "the wallet does not hold that much; nothing was taken")
@@ -132,25 +120,25 @@ class Creator:
         return found
 
     def _terms(self, create: Create, envelope_id: int) -> Terms:
-        now_ms = self._clock.now_ms()
-        opens_at_ms = max(now_ms, create.opens_at_ms or now_ms)
-        password_mac = None if create.password is None else mac(self._password_key, envelope_id, create.password)
+        wanted, now_ms = create.terms, self._clock.now_ms()
+        opens_at_ms = now_ms if wanted.opens_at_ms is None else max(now_ms, wanted.opens_at_ms)
+        password_mac = None if wanted.password is None else mac(self._password_key, envelope_id, wanted.password)
         return Terms(
-            envelope_id=envelope_id,
-            sender=create.sender,
-            kind=create.kind,
-            split=create.split,
-            split_version=SPLIT_VERSION,
-            total_fen=create.total_fen,
-            count=create.count,
-            greeting=create.greeting,
-            created_at_ms=now_ms,
-            opens_at_ms=opens_at_ms,
-            expires_at_ms=opens_at_ms + create.expires_in_s * 1000,
-            seed=secrets.token_bytes(32),
-            create_key=create.create_key,
-            invited=create.to,
-            password_mac=password_mac,
+            envelope_id,
+            create.sender,
+            wanted.kind,
+            wanted.split,
+            SPLIT_VERSION,
+            wanted.total_fen,
+            wanted.count,
+            wanted.greeting,
+            now_ms,
+            opens_at_ms,
+            opens_at_ms + wanted.expires_in_s * 1000,
+            secrets.token_bytes(32),
+            create.create_key,
+            wanted.to,
+            password_mac,
         )
 
 

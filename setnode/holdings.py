@@ -24,9 +24,12 @@ _log = logs.get("setnode")
 class Holdings:
     """Answers for one SET. `changed` is called after the topology was replaced."""
 
-    def __init__(self, file: TopologyFile, set_name: str, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, file: TopologyFile, set_name: str, changed: Callable[[], None] = lambda: None, *, server: str = ""
+    ) -> None:
         self._file = file
         self._set = set_name
+        self._server = server
         self._changed = changed
         self._read_at = float("-inf")
         self._take_in()
@@ -43,6 +46,12 @@ class Holdings:
             return True
         spans = self._spans.get(slot)
         return spans is not None and any(envelope_id in span for span in spans)
+
+    def owns(self, envelope_id: int) -> bool:
+        """Say whether our own server is the envelope's first on the ring."""
+        if self._alone and envelope_id % 1000 in self._whole:
+            return True
+        return self.holds(envelope_id) and self.topology.server_for(envelope_id).name == self._server
 
     def serves(self, envelope_id: int) -> bool:
         """Say whether the envelope is on this SET and may be written just now."""
@@ -71,6 +80,7 @@ class Holdings:
         topology = self.topology
         self._epochs = topology.epoch_of
         self._spans = topology.ids_of(self._set)
+        self._alone = any(one.serving == (self._server,) for one in topology.sets if one.name == self._set)
         self._paused = any(one.paused for one in topology.sets if one.name == self._set)
         held = {slot for slot in self._spans if self._paused or topology.is_held(slot)}
         self._whole = frozenset(slot for slot in self._spans if _always(topology, slot)) - held

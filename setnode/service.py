@@ -46,7 +46,7 @@ from setnode.rounds.payout import READ_EVERY_S, Payouts
 from setnode.rounds.sweeper import Sweeper
 from setnode.wake.cold import Cold
 from setnode.wake.loader import Loader, fetch_logs
-from sharding.ids import business_date, day_of
+from sharding.ids import IDS_PER_DAY, business_date, day_of, first_id
 from sharding.topology import Topology, TopologyFile
 from wire.link import Link
 from wire.server import add_link
@@ -97,8 +97,10 @@ class Setnode:
     def __init__(self, settings: SetnodeSettings, clock: Clock | None = None) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
-        self.holdings = Holdings(TopologyFile(Path(settings.topology)), settings.set, self._moved)
-        self.holds = self.holdings.holds
+        self.holdings = Holdings(
+            TopologyFile(Path(settings.topology)), settings.set, self._moved, server=settings.server
+        )
+        self.holds, self.owns = self.holdings.holds, self.holdings.owns
         self.readiness = Readiness()
         dsn = settings.postgres_dsn
         self.wallet_link = Link("wallet", settings.wallet_url, key=settings.link_key)
@@ -142,6 +144,7 @@ class Setnode:
             fetch=self._fetch,
             adopt=self.registry.adopt,
             holds=self.holds,
+            is_usual=self._is_usual,
             has_tables=self._has_tables,
             is_near=self._is_near,
         )
@@ -154,6 +157,7 @@ class Setnode:
         )
         self.rivals = Rivals(self._sessions["listen"], self.registry.distrust, self.holdings.reload)
         self.days: set[date] = set()
+        self._usual: frozenset[int] = frozenset()
         self._today = business_date(self.clock.now(), self.topology.zone)
         self._retiring = False
         self.closed_days: set[date] = set()
@@ -164,10 +168,6 @@ class Setnode:
     def topology(self) -> Topology:
         """The topology as it is now."""
         return self.holdings.topology
-
-    def owns(self, envelope_id: int) -> bool:
-        """Say whether this server is the envelope's first on the ring."""
-        return self.holds(envelope_id) and (self.topology.server_for(envelope_id).name == self.settings.server)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop`, then finish what is in flight and leave."""
@@ -232,12 +232,22 @@ class Setnode:
         return found[envelope_id] if envelope_id in found else await self.cold.find(envelope_id)
 
     async def _look_at_days(self) -> None:
-        self.closed_days = await self._read(registered_days)
-        self.days = await self._read(known_days)
-        _ahead.set(days_ahead(self.days, business_date(self.clock.now(), self.topology.zone)))
+        closed = await self._read(registered_days)
+        self.note_days(await self._read(known_days), closed)
         self._retiring |= await self._read(self.cold.look)
         if self._retiring:
             self._retiring = self.registry.retire(self.cold.covers)
+
+    def note_days(self, days: set[date], closed: set[date]) -> None:
+        """Take in which days have tables, and which nobody can write any more."""
+        self.days, self.closed_days = days, closed
+        today = business_date(self.clock.now(), self.topology.zone)
+        _ahead.set(days_ahead(days, today))
+        self._usual = frozenset(first_id(day) // IDS_PER_DAY for day in days - closed if abs(day - today) <= _A_DAY)
+
+    def _is_usual(self, envelope_id: int) -> bool:
+        """Say whether the envelope's day had tables, was open and near when we looked last, seconds ago at most."""
+        return envelope_id // IDS_PER_DAY in self._usual
 
     async def _has_tables(self, envelope_id: int) -> bool:
         """Say whether the envelope's day has tables. One not known is looked for again, by one at a time and seldom.

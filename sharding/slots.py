@@ -8,6 +8,7 @@ slot.
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
+from struct import Struct
 
 from envelope.errors import InvariantBroken
 
@@ -17,6 +18,7 @@ MAX_SLOTS = 1_000
 SERIALS = 10**10
 # Shorter keys could be guessed; blake2b takes 64 bytes at most.
 _KEY_BYTES = range(16, 65)
+_halves = Struct(">QQ").unpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,13 @@ def place_for(sender: str, idempotency_key: str, key: bytes, layout: Layout) -> 
     do. Who meets another's (sender, key) there takes the next number; the slot stays. `key` is the deployment's secret
     of 16 to 64 bytes; it must never change while a create may be retried.
     """
-    digest = _digest(sender, idempotency_key, key)
-    return int.from_bytes(digest[:8], "big") % layout.slots, int.from_bytes(digest[8:], "big") % SERIALS
+    # Headers may carry bytes that are no UTF-8, as lone surrogates; they have a place like any other.
+    first, second = sender.encode("utf-8", "surrogatepass"), idempotency_key.encode("utf-8", "surrogatepass")
+    digest = _keyed(key).copy()
+    # Lengths first, or ("ab", "c") and ("a", "bc") would be one envelope.
+    digest.update(b"0:%d:%d:%b%b" % (len(first), len(second), first, second))
+    slots, serials = _halves(digest.digest())
+    return slots % layout.slots, serials % SERIALS
 
 
 def database_of(slot: int) -> int:
@@ -69,16 +76,6 @@ def table_of(slot: int) -> int:
 def database_name(database: int) -> str:
     """Return the name of a database as topology pins and schemas write it: 7 -> "db_07"."""
     return f"db_{database:02d}"
-
-
-def _digest(sender: str, idempotency_key: str, key: bytes) -> bytes:
-    # Headers may carry bytes that are no UTF-8, as lone surrogates; they have a place like any other.
-    first, second = sender.encode(errors="surrogatepass"), idempotency_key.encode(errors="surrogatepass")
-    # Lengths first, or ("ab", "c") and ("a", "bc") would be one envelope.
-    text = b"0:%d:%d:%b%b" % (len(first), len(second), first, second)
-    digest = _keyed(key).copy()
-    digest.update(text)
-    return digest.digest()
 
 
 @lru_cache(maxsize=8)

@@ -1,8 +1,10 @@
 """Order numbers: made before the money moves, derived from what they pay for, so that a retry cannot mint a new one."""
 
 import hashlib
+from struct import Struct
 
 _begun = hashlib.blake2b(digest_size=16, person=b"hongbao-create")
+_length = Struct(">I").pack
 
 
 def payout_order(envelope_id: int, seq: int) -> str:
@@ -18,9 +20,8 @@ def fund_order(create_key: str) -> str:
 def create_key(sender: str, idempotency_key: str) -> str:
     """Return the 32 hex digits that stand for (sender, idempotency key); fields are length-prefixed."""
     one, two = sender.encode(), idempotency_key.encode()
-    framed = len(one).to_bytes(4, "big") + one + len(two).to_bytes(4, "big") + two
     digest = _begun.copy()
-    digest.update(framed)
+    digest.update(_length(len(one)) + one + _length(len(two)) + two)
     return digest.hexdigest()
 
 

@@ -81,8 +81,8 @@ def _check_type(request: Request) -> None:
         )
 
 
-def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
-    """Decode a body into a flat struct.
+def decode(decoder: "msgspec.json.Decoder[T]", body: bytes, *, needed: int = 1) -> T:
+    """Decode a body into a flat struct, of whose fields `needed` must be there.
 
     Raises Refused: `malformed_json`, `duplicate_field`, `unknown_field`, `missing_field`, `wrong_type` and the like.
     """
@@ -90,8 +90,8 @@ def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
         raise Refused("malformed_json", "the body is empty; send a JSON object")
     try:
         decoded = decoder.decode(body)
-        # A name is followed by a colon: with one colon, as most opens have, none can be there twice.
-        if body.count(b":") > 1:
+        # Each name is followed by a colon: with no more of them than names that are there, none is there twice.
+        if body.count(b":") > needed:
             _check_names(body)
     except msgspec.ValidationError as error:
         _check_json(body)

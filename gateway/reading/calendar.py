@@ -4,7 +4,7 @@ from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from gateway.limits import FUTURE_SLACK_S
-from runtime.clock import Clock, to_ms
+from runtime.clock import Clock, from_ms, to_ms
 from sharding.ids import business_date, check_not_future, end_id, first_id
 
 
@@ -16,13 +16,12 @@ class Calendar:
         self._end = 0
         self._today: tuple[ZoneInfo | None, int, int, int] = (None, 0, 0, 0)
 
-    def first_id(self, zone: ZoneInfo) -> int:
-        """Return the least ID of the business day that it is now."""
-        now_ms = self._clock.now_ms()
+    def first_id(self, zone: ZoneInfo, now_ms: int) -> int:
+        """Return the least ID of the business day of an instant, which is now or was a moment ago."""
         known, begins_ms, ends_ms, first = self._today
         if known is zone and begins_ms <= now_ms < ends_ms:
             return first
-        today = business_date(self._clock.now(), zone)
+        today = business_date(from_ms(now_ms), zone)
         begins, ends = (to_ms(datetime.combine(day, time(), zone)) for day in (today, today + timedelta(days=1)))
         self._today = (zone, begins, ends, first_id(today))
         return self._today[3]

@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -11,6 +11,7 @@ from envelope.limits import LIMITS
 from envelope.money import brief, check_fen
 from envelope.split import Split
 from envelope.terms import Kind
+from gateway.http.answer import encode_json
 from gateway.http.body import decode
 from gateway.identity.users import is_user
 from gateway.limits import PAST_OPENS_S
@@ -38,64 +39,82 @@ class CreateBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     split: str | None = None
 
 
+class Wanted(msgspec.Struct, frozen=True):
+    """The terms as CREATE carries them (`wire.messages.Op`).
+
+    In the order of the alphabet, and so in their JSON: the fingerprints of all times are made of that.
+    """
+
+    count: int
+    expires_in_s: int
+    greeting: str
+    kind: str
+    opens_at_ms: int | None
+    password: str | None
+    split: str
+    to: list[str] | None
+    total_fen: int
+
+    def __repr__(self) -> str:
+        """Say nothing of what only the invited may know."""
+        return f"Wanted({self.kind})"
+
+
 _decoder = msgspec.json.Decoder(CreateBody)
-_KINDS: Final = {kind.value: kind for kind in Kind}
-_FIRST_SPLITS: Final = {kind: splits[0].value for kind, splits in SPLITS.items()}
-_encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
+_NEEDED: Final = 3
+"""Fields that no create goes without."""
+_FIRST_SPLITS: Final = {kind.value: splits[0].value for kind, splits in SPLITS.items()}
+_MOST_FEN: Final = LIMITS.max_total_fen
 
 
-def read_terms(body: bytes, now_ms: int) -> dict[str, Any]:
-    """Return the terms as CREATE carries them (`wire.messages.Op`); raises Refused with the code of the field."""
-    wish = decode(_decoder, body)
-    kind = _kind(wish.kind)
-    total_fen = check_fen(wish.total_fen, name="total_fen", at_most=LIMITS.max_total_fen)
-    to = None if wish.to is None else _to(wish.to)
-    password = wish.password
+def read_terms(body: bytes, now_ms: int) -> Wanted:
+    """Return what the body asks for; raises Refused with the code of the field."""
+    wish = decode(_decoder, body, needed=_NEEDED)
+    kind = wish.kind
+    first = _FIRST_SPLITS.get(kind)
+    if first is None:
+        raise Refused("unknown_kind", f"kind must be one of {', '.join(Kind)}")
+    total_fen, to, password, greeting, seconds = (
+        wish.total_fen, wish.to, wish.password, wish.greeting, wish.expires_in_s
+    )  # fmt: skip
+    if not 1 <= total_fen <= _MOST_FEN:
+        check_fen(total_fen, name="total_fen", at_most=_MOST_FEN)
+    if to is not None:
+        to = _to(to)
     if password is not None:
         check_text(password, name="password", least=1, most=LIMITS.password_chars, code="password_length")
-    return {
-        "kind": wish.kind,
-        "split": _split(kind, wish.split),
-        "total_fen": total_fen,
-        "count": _count(wish.count, total_fen, to),
-        "greeting": check_text(
-            wish.greeting or "", name="greeting", most=LIMITS.greeting_chars, code="greeting_too_long"
-        ),
-        "to": to,
-        "password": password,
-        "opens_at_ms": None if wish.opens_at is None else _opens_at(wish.opens_at, now_ms),
-        "expires_in_s": _expires_in(wish.expires_in_s),
-    }
+    return Wanted(
+        _count(wish.count, total_fen, to),
+        LIMITS.default_expires_in_s if seconds is None else _expires_in(seconds),
+        check_text(greeting, name="greeting", most=LIMITS.greeting_chars, code="greeting_too_long") if greeting else "",
+        kind,
+        None if wish.opens_at is None else _opens_at(wish.opens_at, now_ms),
+        password,
+        first if wish.split is None else _split(kind, wish.split),
+        to,
+        total_fen,
+    )
 
 
-def fingerprint(terms: dict[str, Any], key: str) -> str:
+def fingerprint(terms: Wanted, key: str) -> str:
     """Return the SHA-256 (hex) by which a repeated create is known to be the same: of the terms, not of their JSON.
 
     It is stored beside the money, so a password goes in under `key`: nobody can guess it back from there.
     """
-    password = terms["password"]
-    hashed = terms if password is None else {**terms, "password": _keyed_hash(key, password)}
-    return hashlib.sha256(_encode_sorted(hashed)).hexdigest()
+    if terms.password is not None:
+        terms = msgspec.structs.replace(terms, password=_keyed_hash(key, terms.password))
+    return hashlib.sha256(encode_json(terms)).hexdigest()
 
 
 def _keyed_hash(key: str, password: str) -> str:
     return hmac.digest(key.encode(), b"fingerprint:" + password.encode(), "sha256").hex()
 
 
-def _kind(text: str) -> Kind:
-    kind = _KINDS.get(text)
-    if kind is None:
-        raise Refused("unknown_kind", f"kind must be one of {', '.join(Kind)}")
-    return kind
-
-
-def _split(kind: Kind, text: str | None) -> str:
-    if text is None:
-        return _FIRST_SPLITS[kind]
+def _split(kind: str, text: str) -> str:
     if text not in tuple(Split):
         raise Refused("unknown_split", f"split must be one of {', '.join(Split)}")
-    if text not in SPLITS[kind]:
-        raise Refused("split_not_for_kind", f"kind {kind} can be split by {', '.join(SPLITS[kind])}")
+    if text not in SPLITS[Kind(kind)]:
+        raise Refused("split_not_for_kind", f"kind {kind} can be split by {', '.join(SPLITS[Kind(kind)])}")
     return text
 
 
@@ -130,9 +149,7 @@ def _opens_at(text: str, now_ms: int) -> int:
     return opens_at_ms
 
 
-def _expires_in(seconds: int | None) -> int:
-    if seconds is None:
-        return LIMITS.default_expires_in_s
+def _expires_in(seconds: int) -> int:
     least, most = LIMITS.min_expires_in_s, LIMITS.max_expires_in_s
     if not least <= seconds <= most:
         raise Refused("expires_in_out_of_range", f"expires_in_s must be {least} to {most}, not {brief(seconds)}")

@@ -77,6 +77,12 @@ class CreateLane:
 
     def done(self, batch: list[tuple[Terms, asyncio.Future[bool]]], result: Inserted) -> None:
         """Tell each whether it went in, or that its day has no tables."""
+        written = result.written
+        if len(written) == len(batch):
+            for _, future in batch:
+                if not future.done():
+                    future.set_result(True)
+            return
         for terms, future in batch:
             if terms.envelope_id in result.without_tables:
                 missing = "the tables of this business day are missing; operators know"
@@ -86,7 +92,7 @@ class CreateLane:
             elif terms.envelope_id in result.closed:
                 self._fail([(terms, future)], day_closed(day_of(terms.envelope_id)))
             elif not future.done():
-                future.set_result(terms.envelope_id in result.written)
+                future.set_result(terms.envelope_id in written)
 
     def lost(self, batch: list[tuple[Terms, asyncio.Future[bool]]], error: Exception) -> None:
         """Tell everybody that nobody knows; the creator tries again."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import asyncpg
+from msgspec.structs import astuple
 
 from envelope.terms import Terms
 from runtime.literals import flags, numbers, texts, texts_or_null
@@ -121,23 +122,30 @@ async def insert_envelopes(connection: Connection, batch: Sequence[Terms]) -> se
 
 
 def _header_columns(batch: Sequence[Terms]) -> tuple[str, ...]:
-    guests = [(terms.envelope_id, user) for terms in batch for user in sorted(terms.invited or ())]
+    # The fields of Terms are in the order of the columns.
+    (
+        ids, senders, kinds, splits, versions, totals, counts, greetings, created, opens, expires, seeds, keys, invited,
+        passwords,
+    ) = zip(*map(astuple, batch), strict=True)  # fmt: skip
+    guests = [
+        (envelope_id, user) for envelope_id, users in zip(ids, invited, strict=True) for user in sorted(users or ())
+    ]
     return (
-        numbers([terms.envelope_id for terms in batch]),
-        texts([terms.sender for terms in batch]),
-        texts([terms.kind.value for terms in batch]),
-        texts([terms.split.value for terms in batch]),
-        numbers([terms.split_version for terms in batch]),
-        numbers([terms.total_fen for terms in batch]),
-        numbers([terms.count for terms in batch]),
-        texts([terms.greeting for terms in batch]),
-        numbers([terms.created_at_ms for terms in batch]),
-        numbers([terms.opens_at_ms for terms in batch]),
-        numbers([terms.expires_at_ms for terms in batch]),
-        texts([terms.seed.hex() for terms in batch]),
-        texts([terms.create_key for terms in batch]),
-        flags([terms.invited is not None for terms in batch]),
-        texts_or_null([terms.password_mac for terms in batch]),
+        numbers(ids),
+        texts(senders),
+        texts(kinds),
+        texts(splits),
+        numbers(versions),
+        numbers(totals),
+        numbers(counts),
+        texts(greetings),
+        numbers(created),
+        numbers(opens),
+        numbers(expires),
+        texts([seed.hex() for seed in seeds]),
+        texts(keys),
+        flags([users is not None for users in invited]),
+        texts_or_null(passwords),
         numbers([envelope_id for envelope_id, _ in guests]),
         texts([user for _, user in guests]),
     )

@@ -115,6 +115,10 @@ class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
             return stays[0][1]
         return next(home for first, home in reversed(stays) if envelope_id >= first)
 
+    def is_settled(self, envelope_id: int) -> bool:
+        """Say whether one SET has the envelope's database for all days."""
+        return len(self._bounds[database_of(slot_of(envelope_id))]) == 1
+
     def history(self, database: int) -> tuple[Stay, ...]:
         """Return who holds a database, oldest first; the first stay has no beginning."""
         return self._stays[database]

@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from datetime import date, timedelta
+from typing import Any
 
 import pytest
 
@@ -9,7 +11,7 @@ from envelope.errors import Unavailable
 from gateway import sets as sets_module
 from runtime.clock import SystemClock
 from sharding.ids import business_date, make_id
-from sharding.topology import ServerSpec, SetSpec, Topology, change, dump
+from sharding.topology import Move, ServerSpec, SetSpec, Topology, change, dump
 from sharding.topology.changes import hold, settle
 from tests.integration.gateway.fixtures import Door, door, opened, some_id
 from wire.messages import Op
@@ -150,3 +152,43 @@ async def test_an_unknown_outcome_stays_unknown_while_held(two: Door, monkeypatc
     status, _, answer = await two.call("POST", "/v1/envelopes", "alice", body, Idempotency_Key="one")
     assert (status, answer["code"]) == (504, "busy")
     assert asked > 1
+
+
+async def test_new_envelopes_follow_when_a_slot_gets_another_home(door: Door) -> None:
+    """Where one server has a SET its slots are remembered, not its envelopes; a second one, or a move, ends that."""
+    assert door.gateway.sets is not None
+    sets = door.gateway.sets
+    a, b = (ServerSpec(name, door.servers[name].url) for name in "ab")
+    today = business_date(SystemClock().now())
+    version = sets.topology.version
+
+    async def go_by(*specs: SetSpec, **changed: Any) -> None:
+        nonlocal version
+        version += 1
+        pins = {f"db_{xx:02d}": "set-1" for xx in range(10)}
+        dump(Topology(version, 100, specs, door.wallet.url, pins=pins, **changed), door.topology)
+        await door.until(lambda: sets.topology.version == version)
+        await door.until_ready()
+        for peer in door.servers.values():
+            peer.asked.clear()
+
+    async def asked_of(day: date, serials: range) -> tuple[int, int]:
+        for serial in serials:
+            path = f"/v1/envelopes/{make_id(day, serial, 7)}/open"
+            assert (await door.call("POST", path, "bob", {}))[0] == 200
+        return len(door.servers["a"].asked), len(door.servers["b"].asked)
+
+    await go_by(SetSpec("set-1", (a,)), SetSpec("set-2", (b,)))
+    assert await asked_of(today, range(20)) == (20, 0)
+    assert len(sets._found) == 1
+    await go_by(SetSpec("set-1", (a, b)))
+    of_a, of_b = await asked_of(today, range(20, 60))
+    assert of_a + of_b == 40
+    assert of_a > 5
+    assert of_b > 5
+    assert len(sets._found) == 40
+    yesterday = today - timedelta(days=1)
+    move = Move("set-1", "set-2", today)
+    await go_by(SetSpec("set-1", (a,)), SetSpec("set-2", (b,)), moves={"db_00": (move,)}, epochs={"db_00": 1})
+    assert await asked_of(yesterday, range(10)) == (10, 0)
+    assert await asked_of(today, range(10)) == (10, 10)

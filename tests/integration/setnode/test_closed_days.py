@@ -77,13 +77,13 @@ async def test_a_create_of_a_closed_day_is_refused(town: Town) -> None:
     assert refused.value.code == "day_closed"
     assert await town.wallet.balance("sender") == 100
     for node in town.nodes:
-        node.closed_days = {today}
+        node.note_days(node.days, {today})
     with pytest.raises(Refused) as refused:
         await ask_create(town, town.create_args("sender", 100, 2, "two"))
     assert refused.value.code == "day_closed"
     assert await town.wallet.balance("sender") == 100
     for node in town.nodes:
-        node.closed_days = set()
+        node.note_days(node.days, set())
         node.sweeper._after_s = 0.0
     # While the fence is up the sweeper neither fails nor passes the money by.
     assert (await town.nodes[0].sweeper.run_once()).undone == 0

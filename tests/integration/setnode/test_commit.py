@@ -81,6 +81,8 @@ async def test_killed_connections_under_load_leave_every_answer_true(common_town
     async def one_after_the_other(part: list) -> None:
         for envelope_id, user in part:
             await insist(town, envelope_id, user, heard)
+            # However fast the machine is, there is time for some kills.
+            await asyncio.sleep(chance.uniform(0, 0.03))
 
     opening = asyncio.gather(*(one_after_the_other(crowd[start::30]) for start in range(30)))
     while not opening.done():
@@ -279,6 +281,17 @@ async def test_one_bad_header_does_not_hide_its_neighbours(common_town: Town) ->
     assert answers[1]["result"] == "opened"
 
 
+TERMS = {
+    "kind": "lucky",
+    "split": "bell",
+    "total_fen": 100,
+    "count": 20,
+    "expires_in_s": 60,
+    "greeting": "",
+    "to": None,
+}
+
+
 @pytest.mark.parametrize(
     ("op", "args", "code"),
     [
@@ -291,6 +304,19 @@ async def test_one_bad_header_does_not_hide_its_neighbours(common_town: Town) ->
         (Op.OPEN, [2611210000000001007, "a\0", True, None], "malformed_request"),
         (Op.OPEN, [2611210000000001007, "a"], "malformed_request"),
         (Op.GRAB, [2611210000000001999, "a", True], "wrong_set"),
+        (Op.CREATE, ["a", "k", "f", [], TERMS], "malformed_request"),
+        (Op.CREATE, ["a", "k", "f", [2611210000000001007.0], TERMS], "malformed_request"),
+        (Op.CREATE, ["a", "k", "f", [2611210000000001007]], "malformed_request"),
+        (Op.CREATE, ["a", "k", "f", [2611210000000001007], TERMS, 1], "malformed_request"),
+        (Op.CREATE, ["", "k", "f", [2611210000000001007], TERMS], "malformed_request"),
+        (Op.CREATE, ["a\0", "k", "f", [2611210000000001007], TERMS], "malformed_request"),
+        (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "kind": "surprise"}], "malformed_request"),
+        (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "total_fen": 0}], "malformed_request"),
+        (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "total_fen": True}], "malformed_request"),
+        (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "count": 101}], "malformed_request"),
+        (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "greeting": "a\0"}], "malformed_request"),
+        (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "to": ["b\0"]}], "malformed_request"),
+        (Op.CREATE, ["a", "k", "f", [2611210000000001999], TERMS], "wrong_set"),
         (99, [], "unknown_operation"),
     ],
 )

@@ -96,6 +96,6 @@ def test_today_is_remembered_only_as_long_as_it_lasts(zone, steps_ms):
     calendar = Calendar(clock)
     for step_ms in steps_ms:
         clock.advance(milliseconds=step_ms)
-        assert calendar.first_id(here) == first_id(business_date(clock.now(), here))
+        assert calendar.first_id(here, clock.now_ms()) == first_id(business_date(clock.now(), here))
         clock.advance(milliseconds=-step_ms // 2)
-        assert calendar.first_id(here) == first_id(business_date(clock.now(), here))
+        assert calendar.first_id(here, clock.now_ms()) == first_id(business_date(clock.now(), here))

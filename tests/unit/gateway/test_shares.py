@@ -1,5 +1,8 @@
 """Share tokens: one per envelope and key, and nothing else is taken for one."""
 
+import base64
+import hmac
+
 import pytest
 
 from gateway.identity.shares import TOKEN_CHARS, Shares
@@ -21,6 +24,15 @@ def test_a_token_opens_its_envelope_only():
 def test_what_is_no_token(given):
     """Anything else is wrong, and not an error."""
     assert not shares.holds(ONE, given)
+
+
+@pytest.mark.parametrize("secret", ["s" * 32, "s" * 64, "ü" * 64, "s" * 65, "s" * 1000, "\0", ""])
+def test_tokens_never_change(secret):
+    """HMAC-SHA256 of the 19 digits, as the standard library has it, whatever the length of the key."""
+    made = Shares(secret)
+    for envelope_id in (ONE, OTHER, 1, 2**63 - 1):
+        mac = hmac.digest(secret.encode(), b"%019d" % envelope_id, "sha256")
+        assert made.token_of(envelope_id) == base64.urlsafe_b64encode(mac[:16]).rstrip(b"=").decode()
 
 
 def test_a_changed_character_is_wrong():

@@ -1,11 +1,14 @@
 """The body of a create: every way to be wrong has its own stable code, and the same wish the same fingerprint."""
 
+import hashlib
 import json
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from envelope.errors import Refused
 from gateway.http.body import _check_names
@@ -23,7 +26,7 @@ def read(body):
 
 def test_the_least_body():
     """Kind, sum and count are enough; the rest has defaults."""
-    assert read(GOOD) == {
+    assert asdict(read(GOOD)) == {
         "kind": "lucky",
         "split": "double_mean",
         "total_fen": 2000,
@@ -50,8 +53,8 @@ def test_the_fullest_body():
         "split": "equal",
     }
     terms = read(body)
-    assert (terms["to"], terms["opens_at_ms"], terms["split"]) == (["bob", "carol"], NOW_MS + 1500, "equal")
-    assert (terms["greeting"], terms["password"], terms["expires_in_s"]) == (body["greeting"], body["password"], 60)
+    assert (terms.to, terms.opens_at_ms, terms.split) == (["bob", "carol"], NOW_MS + 1500, "equal")
+    assert (terms.greeting, terms.password, terms.expires_in_s) == (body["greeting"], body["password"], 60)
 
 
 SECRET = "password"
@@ -196,7 +199,7 @@ def test_types_are_named_as_json_names_them(sentence, body):
 
 def test_colons_are_not_names():
     """What looks like a second name inside a text is none."""
-    assert read(but(greeting='"count":"count":{"total_fen":'))["greeting"] == '"count":"count":{"total_fen":'
+    assert read(but(greeting='"count":"count":{"total_fen":')).greeting == '"count":"count":{"total_fen":'
 
 
 @settings(deadline=None)
@@ -221,19 +224,19 @@ def test_any_object_is_terms_or_refused(changes):
         terms = read({**GOOD, **changes})
     except Refused:
         return
-    assert 1 <= terms["count"] <= min(terms["total_fen"], 10_000)
-    assert terms["total_fen"] <= 100_000_000
+    assert 1 <= terms.count <= min(terms.total_fen, 10_000)
+    assert terms.total_fen <= 100_000_000
 
 
 @pytest.mark.parametrize("split", ["double_mean", "double_mean_narrow", "line_segments", "bell"])
 def test_every_lucky_split_can_be_chosen(split):
     """A lucky envelope is cut as its sender says."""
-    assert read(but(split=split))["split"] == split
+    assert read(but(split=split)).split == split
 
 
 def test_a_start_just_past_is_now():
     """A create repeated after its start must reach its first answer, so a start some minutes ago is taken."""
-    assert read(but(opens_at="2026-11-21T03:55:00Z"))["opens_at_ms"] == NOW_MS - 300_000
+    assert read(but(opens_at="2026-11-21T03:55:00Z")).opens_at_ms == NOW_MS - 300_000
 
 
 def test_fingerprints():
@@ -250,6 +253,30 @@ def test_fingerprints():
         but(count=1),
     ]
     assert len({one, *(fingerprint(read(body), "key") for body in others)}) == 7
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        GOOD,
+        but(greeting="恭喜", split="bell", expires_in_s=60),
+        but(count=1, to=["b", "a"], opens_at="2026-11-21T12:00:00+08:00"),
+    ],
+)
+def test_fingerprints_never_change(body):
+    """It is the hash of the terms as JSON with sorted names: another one would refuse repeats of older creates."""
+    terms = read(body)
+    text = json.dumps(asdict(terms), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert fingerprint(terms, "key") == hashlib.sha256(text.encode()).hexdigest()
+    carried = msgspec.msgpack.decode(msgspec.msgpack.encode(terms))
+    assert carried == asdict(terms)
+
+
+def test_a_pinned_fingerprint():
+    """With a password, too, that of one create is what it was on the day it was made."""
+    terms = read(but(**{SECRET: "1234"}))
+    assert fingerprint(terms, "key") == "4a1dfe1ff0a9ef3d538999643d00d53c7cc8ca9d597e50f78a11a9f0bea7086a"
+    assert "1234" not in repr(terms)
 
 
 def test_a_password_is_fingerprinted_under_a_key():

@@ -3,11 +3,12 @@
 from datetime import date, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from envelope.errors import Unavailable
 from setnode.holdings import Holdings
 from sharding.ids import make_id
-from sharding.topology import TopologyFile, dump
+from sharding.topology import ServerSpec, TopologyFile, dump
 from sharding.topology.changes import hold, move_from, settle, successor
 from tests.unit.sharding.test_topology import make
 from wire.messages import Op
@@ -118,3 +119,52 @@ async def test_a_caller_with_other_slots_is_no_oracle(place):
     peer.hear(Op.EPOCHS, [[5]])
     assert place.refusal(peer, place.id_of(xx=max(place.topology.databases_of(NAME)))) is None
     assert place.refusal(peer, make_id(DAY, 1, 999)) in ("wrong_set", None)
+
+
+def test_it_owns_what_is_first_on_the_ring(tmp_path):
+    """A server that is alone has all that its SET holds, one of two has its part, and one that is drained nothing."""
+    path = tmp_path / "topology.json"
+    topology = make(2)
+    home = next(one for one in topology.sets if one.name == NAME)
+    first, second = home.servers[0], ServerSpec("second", "http://127.0.0.1:9")
+    xx = topology.databases_of(NAME)[0]
+    ids = [make_id(DAY, serial, xx * 10) for serial in range(64)]
+    elsewhere = make_id(DAY, 1, topology.databases_of("set-1")[0] * 10)
+
+    def owned(servers, server):
+        sets = tuple(replace(one, servers=servers) if one is home else one for one in topology.sets)
+        dump(replace(topology, version=topology.version + 1, sets=sets), path)
+        holdings = Holdings(TopologyFile(path), NAME, server=server)
+        assert not holdings.owns(elsewhere)
+        return {envelope_id for envelope_id in ids if holdings.owns(envelope_id)}
+
+    assert owned((first,), first.name) == set(ids)
+    assert owned((first,), second.name) == set()
+    parts = owned((first, second), first.name), owned((first, second), second.name)
+    assert parts[0] | parts[1] == set(ids)
+    assert parts[0]
+    assert parts[1]
+    assert not parts[0] & parts[1]
+    drained = replace(second, drained=True)
+    assert owned((first, drained), first.name) == set(ids)
+    assert owned((first, drained), second.name) == set()
+
+
+def test_it_owns_until_the_date_of_a_move(place):
+    """Alone or not: from the date of a move on the envelopes are another's."""
+    servers = next(one for one in place.topology.sets if one.name == NAME).servers
+    for alone in (True, False):
+        sets = [replace(one, servers=servers[:1]) if one.name == NAME and alone else one for one in place.topology.sets]
+        topology = replace(place.topology, sets=tuple(sets))
+        dump(topology, place.path)
+        names = [server.name for server in servers]
+        all_holdings = [Holdings(TopologyFile(place.path), NAME, server=name) for name in names]
+
+        def owners(day, all_holdings=all_holdings):
+            return sum(holdings.owns(place.id_of(day)) for holdings in all_holdings)
+
+        assert owners(DAY) == owners(DAY - timedelta(days=1)) == 1
+        dump(move_from(topology, place.xx, "set-1", DAY), place.path)
+        assert all(holdings.reload() for holdings in all_holdings)
+        assert owners(DAY) == 0
+        assert owners(DAY - timedelta(days=1)) == 1

@@ -1,0 +1,52 @@
+"""A create as it comes off the link, turned into values that can be written."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from envelope.errors import Refused
+from envelope.limits import LIMITS
+from envelope.money import MAX_TOTAL_FEN
+from envelope.split import Split
+from envelope.terms import Kind
+
+User = Annotated[str, msgspec.Meta(min_length=1, max_length=LIMITS.user_id_chars)]
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """The terms of a create, checked by the gateway; what nobody could open, or Postgres would not take, is refused."""
+
+    kind: Kind
+    split: Split
+    total_fen: Annotated[int, msgspec.Meta(ge=1, le=MAX_TOTAL_FEN)]
+    count: Annotated[int, msgspec.Meta(ge=1, le=LIMITS.max_count)]
+    expires_in_s: int
+    greeting: str = ""
+    to: frozenset[User] | None = None
+    password: str | None = None
+    opens_at_ms: int | None = None
+
+
+class Create(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A create as it comes off the link; `envelope_ids` are candidates of one slot and day, tried in order."""
+
+    sender: User
+    create_key: str
+    fingerprint: str
+    envelope_ids: Annotated[list[int], msgspec.Meta(min_length=1)]
+    terms: Wanted
+
+
+def read_create(args: list[Any]) -> Create:
+    """Return what the arguments of CREATE say; raises Refused `malformed_request`."""
+    try:
+        create = msgspec.convert(args, Create)
+    except msgspec.ValidationError as error:
+        raise Refused("malformed_request", f"the terms of this create cannot be read: {error}") from error
+    wanted = create.terms
+    if wanted.count > wanted.total_fen:
+        raise Refused("malformed_request", "there are more shares than fen")
+    # Postgres has no NUL in a text: one would fail the whole batch.
+    if "\0" in create.sender or "\0" in wanted.greeting or (wanted.to and "\0" in "".join(wanted.to)):
+        raise Refused("malformed_request", "a name or the greeting contains a NUL character")
+    return create
