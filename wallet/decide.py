@@ -19,6 +19,10 @@ PAID: tuple[int, str | None] = (int(Pay.PAID), None)
 CONFLICT: tuple[int, str | None] = (int(Pay.REFUSED), "order_conflict")
 SHORT: tuple[int, str | None] = (int(Pay.REFUSED), "escrow_short")
 
+_DEPOSIT, _FUND = int(Kind.DEPOSIT), int(Kind.FUND)
+_KIND_OF = (int(Kind.CLAIM), int(Kind.REFUND))
+"""By `PayKind`. Numbers, because an enumeration is slow to look into and slow to add to."""
+
 
 @dataclass(slots=True)
 class Known:
@@ -70,7 +74,7 @@ def _pay(order: PayOrder, through: str | None, known: Known, plan: Plan) -> tupl
     user = user_account(order.user)
     posting = Posting(
         order.order_no,
-        Kind.CLAIM + order.kind,
+        _KIND_OF[order.kind],
         escrow_account(order.envelope_id),
         through or user,
         user,
@@ -98,7 +102,7 @@ def _fund(request: FundRequest, known: Known, plan: Plan) -> tuple[int, int] | R
     order_no = fund_order(request.create_key)
     if order_no in known.orders:
         return Refused("order_conflict", f"order {order_no} is not a create's; nothing was moved")
-    posting = Posting(order_no, Kind.FUND, user, escrow, user, request.total_fen, request.envelope_id)
+    posting = Posting(order_no, _FUND, user, escrow, user, request.total_fen, request.envelope_id)
     if not _move(posting, known, plan):
         return Fund.INSUFFICIENT, request.envelope_id
     row = FundRow(request.create_key, request.fingerprint, user, request.total_fen, request.envelope_id)
@@ -110,7 +114,7 @@ def _fund(request: FundRequest, known: Known, plan: Plan) -> tuple[int, int] | R
 
 def _deposit(request: DepositRequest, known: Known, plan: Plan) -> str | Refused:
     user = user_account(request.user)
-    posting = Posting(request.order_no, Kind.DEPOSIT, OUTSIDE, user, user, request.amount_fen, None)
+    posting = Posting(request.order_no, _DEPOSIT, OUTSIDE, user, user, request.amount_fen, None)
     first = known.orders.get(request.order_no)
     if first is None:
         _move(posting, known, plan)

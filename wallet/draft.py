@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from msgspec.structs import astuple
+
 from runtime import literals
 from wallet.decide import Known, Plan, decide
 from wallet.postings import Posting
@@ -38,7 +40,7 @@ class Columns(NamedTuple):
     @classmethod
     def of(cls, postings: Iterable[Posting]) -> "Columns | None":
         """Encode `postings`; None when there are none."""
-        columns = tuple(zip(*postings, strict=True))
+        columns = tuple(zip(*map(astuple, postings), strict=True))
         if not columns:
             return None
         order_nos, kinds, debits, credits_, users, amounts, envelopes = columns

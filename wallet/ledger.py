@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import asyncpg
+from msgspec.structs import astuple
 
 from envelope.errors import InvariantBroken
 from runtime.literals import array, numbers, texts
@@ -83,7 +84,7 @@ class Ledger:
         number = numbered.__getitem__
         debits, credits_ = array(map(number, columns.debits)), array(map(number, columns.credits))
         users = credits_ if columns.users == columns.credits else array(map(number, columns.users))
-        keys, prints, payers, totals, envelopes = zip(*funds, strict=True) if funds else ((),) * 5
+        keys, prints, payers, totals, envelopes = zip(*map(astuple, funds), strict=True) if funds else ((),) * 5
         try:
             await connection.execute(
                 SQL["post"],

@@ -1,7 +1,8 @@
 """One movement of money, and the names of the accounts it touches."""
 
 from enum import IntEnum, StrEnum
-from typing import NamedTuple
+
+import msgspec
 
 OUTSIDE = "outside"
 """Where deposits come from; the only account that may be negative."""
@@ -37,7 +38,7 @@ class AccountKind(IntEnum):
     CHANNEL = 3
 
 
-class Posting(NamedTuple):
+class Posting(msgspec.Struct, frozen=True, order=True, gc=False):
     """`amount_fen` from `debit` to `credit` under `order_no`; accounts by name, `user` is whose statement shows it."""
 
     order_no: str
@@ -58,7 +59,7 @@ class Posting(NamedTuple):
         )
 
 
-class FundRow(NamedTuple):
+class FundRow(msgspec.Struct, frozen=True, gc=False):
     """The record that makes a create idempotent."""
 
     create_key: str
