@@ -43,8 +43,9 @@ class Envelopes:
     async def create(self, request: Request, _: str) -> Answer:
         """Make an envelope, once per (sender, Idempotency-Key), however often this is asked."""
         user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
-        key, now_ms = idempotency_key_of(request), self._clock.now_ms()
-        terms = read_terms(await read_body(request), now_ms)
+        key, body = idempotency_key_of(request), await read_body(request)
+        now_ms = self._clock.now_ms()
+        terms = read_terms(body, now_ms)
         candidates = self._candidates(user, key, now_ms)
         marks = (user, create_key(user, key), fingerprint(terms, self._share_key))
         replayed, view = await self._sets.call(candidates[0], Op.CREATE, *marks, candidates, terms)

@@ -37,7 +37,8 @@ SHARE_CACHE: Final = 16_384
 ID_CACHE: Final = 65_536
 """Envelope IDs that were read and found possible, about 200 bytes each; all forgotten when there are more."""
 ROUTE_CACHE: Final = 65_536
-"""Envelopes whose server is remembered, about 150 bytes each; all forgotten whenever a server comes or goes."""
+"""Envelopes, and slots, whose server is remembered, about 150 bytes each; all forgotten whenever a server comes or
+goes."""
 STEADY_S: Final = 1.0
 """A server that was lost must stay connected this long before it gets its envelopes back: one that flaps would
 move every actor to and fro, and each move reads the log again."""

@@ -11,30 +11,36 @@ from envelope.split import Split
 from envelope.terms import Kind
 
 User = Annotated[str, msgspec.Meta(min_length=1, max_length=LIMITS.user_id_chars)]
+EnvelopeId = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+Instant = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """The terms of a create, checked by the gateway; what nobody could open, or Postgres would not take, is refused."""
+class Wish(msgspec.Struct, frozen=True):
+    """The terms of a create as the gateway has checked them; what Postgres would not take is refused here again."""
 
     kind: Kind
     split: Split
     total_fen: Annotated[int, msgspec.Meta(ge=1, le=MAX_TOTAL_FEN)]
     count: Annotated[int, msgspec.Meta(ge=1, le=LIMITS.max_count)]
-    expires_in_s: int
-    greeting: str = ""
+    expires_in_s: Annotated[int, msgspec.Meta(ge=1, le=LIMITS.max_expires_in_s)]
+    greeting: Annotated[str, msgspec.Meta(max_length=LIMITS.greeting_chars)] = ""
     to: frozenset[User] | None = None
     password: str | None = None
-    opens_at_ms: int | None = None
+    opens_at_ms: Instant | None = None
+
+    def __repr__(self) -> str:
+        """Say nothing of what only the invited may know."""
+        return f"Wish({self.kind.value})"
 
 
 class Create(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A create as it comes off the link; `envelope_ids` are candidates of one slot and day, tried in order."""
+    """A create as it comes off the link; `envelope_ids` are candidates, of one slot and day, tried in order."""
 
     sender: User
     create_key: str
     fingerprint: str
-    envelope_ids: Annotated[list[int], msgspec.Meta(min_length=1)]
-    terms: Wanted
+    envelope_ids: Annotated[list[EnvelopeId], msgspec.Meta(min_length=1)]
+    terms: Wish
 
 
 def read_create(args: list[Any]) -> Create:
@@ -43,10 +49,10 @@ def read_create(args: list[Any]) -> Create:
         create = msgspec.convert(args, Create)
     except msgspec.ValidationError as error:
         raise Refused("malformed_request", f"the terms of this create cannot be read: {error}") from error
-    wanted = create.terms
-    if wanted.count > wanted.total_fen:
+    wish = create.terms
+    if wish.count > wish.total_fen:
         raise Refused("malformed_request", "there are more shares than fen")
     # Postgres has no NUL in a text: one would fail the whole batch.
-    if "\0" in create.sender or "\0" in wanted.greeting or (wanted.to and "\0" in "".join(wanted.to)):
+    if "\0" in create.sender or "\0" in wish.greeting or (wish.to and "\0" in "".join(wish.to)):
         raise Refused("malformed_request", "a name or the greeting contains a NUL character")
     return create

@@ -65,10 +65,10 @@ class Creator:
         """
         first = create.envelope_ids[0]
         if not self._is_usual(first):
-            await self._look_at_day(first)
+            await self._check_day(first)
         replayed, envelope_id = await self._fund(create)
         if not self._holds(envelope_id):
-            # The first attempt's ID is the wallet's word, not one of those that were checked at the door; and the
+            # The first attempt's ID is the wallet's word, only the first candidate was checked at the door, and the
             # topology may have changed meanwhile. A header written here would be in a SET where nobody looks for it.
             return True, envelope_id
         terms = self._terms(create, envelope_id)
@@ -83,7 +83,7 @@ class Creator:
             raise Refused("create_undone", "this create took too long and was undone, the money is back; use a new key")
         return True, created_view(standing.terms)
 
-    async def _look_at_day(self, envelope_id: int) -> None:
+    async def _check_day(self, envelope_id: int) -> None:
         """Refuse a create that nothing may be written for, before any money moves."""
         if not await self._has_tables(envelope_id):
             raise Unavailable("day_tables_missing", "the tables of this business day are missing; operators know")
@@ -120,24 +120,24 @@ class Creator:
         return found
 
     def _terms(self, create: Create, envelope_id: int) -> Terms:
-        wanted, now_ms = create.terms, self._clock.now_ms()
-        opens_at_ms = now_ms if wanted.opens_at_ms is None else max(now_ms, wanted.opens_at_ms)
-        password_mac = None if wanted.password is None else mac(self._password_key, envelope_id, wanted.password)
+        wish, now_ms = create.terms, self._clock.now_ms()
+        opens_at_ms = now_ms if wish.opens_at_ms is None else max(now_ms, wish.opens_at_ms)
+        password_mac = None if wish.password is None else mac(self._password_key, envelope_id, wish.password)
         return Terms(
             envelope_id,
             create.sender,
-            wanted.kind,
-            wanted.split,
+            wish.kind,
+            wish.split,
             SPLIT_VERSION,
-            wanted.total_fen,
-            wanted.count,
-            wanted.greeting,
+            wish.total_fen,
+            wish.count,
+            wish.greeting,
             now_ms,
             opens_at_ms,
-            opens_at_ms + wanted.expires_in_s * 1000,
+            opens_at_ms + wish.expires_in_s * 1000,
             secrets.token_bytes(32),
             create.create_key,
-            wanted.to,
+            wish.to,
             password_mac,
         )
 

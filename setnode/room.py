@@ -56,7 +56,7 @@ class Room:
             self._ask(ask, peer, number, args)
         elif op == Op.CREATE:
             create = read_create(args)
-            # The others are of its slot and day; the creator looks again at the one that it gets.
+            # Callers send candidates of one slot and day; the creator looks again at the one that it gets.
             self._admit(peer, create.envelope_ids[0])
             self._own(peer, number, create)
         else:

@@ -158,7 +158,6 @@ class Setnode:
         self.rivals = Rivals(self._sessions["listen"], self.registry.distrust, self.holdings.reload)
         self.days: set[date] = set()
         self._usual: frozenset[int] = frozenset()
-        self._today = business_date(self.clock.now(), self.topology.zone)
         self._retiring = False
         self.closed_days: set[date] = set()
         self._looking = asyncio.Lock()
@@ -246,7 +245,7 @@ class Setnode:
         self._usual = frozenset(first_id(day) // IDS_PER_DAY for day in days - closed if abs(day - today) <= _A_DAY)
 
     def _is_usual(self, envelope_id: int) -> bool:
-        """Say whether the envelope's day had tables, was open and near when we looked last, seconds ago at most."""
+        """Say whether the envelope's day had tables, was open and near when we last could look."""
         return envelope_id // IDS_PER_DAY in self._usual
 
     async def _has_tables(self, envelope_id: int) -> bool:
@@ -273,10 +272,8 @@ class Setnode:
 
     def _is_near(self, envelope_id: int) -> bool:
         """Say whether the envelope's day is today by our own clock, or next to it: clocks differ at midnight."""
-        day = day_of(envelope_id)
-        if abs(day - self._today) > _A_DAY:
-            self._today = business_date(self.clock.now(), self.topology.zone)
-        return abs(day - self._today) <= _A_DAY
+        today = business_date(self.clock.now(), self.topology.zone)
+        return abs(day_of(envelope_id) - today) <= _A_DAY
 
     async def _read(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
         """Read on the connection that creates and services share, one at a time; raises Unavailable."""

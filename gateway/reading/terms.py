@@ -11,7 +11,6 @@ from envelope.limits import LIMITS
 from envelope.money import brief, check_fen
 from envelope.split import Split
 from envelope.terms import Kind
-from gateway.http.answer import encode_json
 from gateway.http.body import decode
 from gateway.identity.users import is_user
 from gateway.limits import PAST_OPENS_S
@@ -61,8 +60,10 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 _decoder = msgspec.json.Decoder(CreateBody)
-_NEEDED: Final = 3
+_NEEDED: Final = sum(field.required for field in msgspec.structs.fields(CreateBody))
 """Fields that no create goes without."""
+_canonical: Final = msgspec.json.Encoder().encode
+"""Of its own: another option for answers must not change a fingerprint."""
 _FIRST_SPLITS: Final = {kind.value: splits[0].value for kind, splits in SPLITS.items()}
 _MOST_FEN: Final = LIMITS.max_total_fen
 
@@ -74,26 +75,20 @@ def read_terms(body: bytes, now_ms: int) -> Wanted:
     first = _FIRST_SPLITS.get(kind)
     if first is None:
         raise Refused("unknown_kind", f"kind must be one of {', '.join(Kind)}")
-    total_fen, to, password, greeting, seconds = (
-        wish.total_fen, wish.to, wish.password, wish.greeting, wish.expires_in_s
-    )  # fmt: skip
+    total_fen, to, password, greeting = wish.total_fen, wish.to, wish.password, wish.greeting
     if not 1 <= total_fen <= _MOST_FEN:
         check_fen(total_fen, name="total_fen", at_most=_MOST_FEN)
     if to is not None:
         to = _to(to)
     if password is not None:
         check_text(password, name="password", least=1, most=LIMITS.password_chars, code="password_length")
-    return Wanted(
-        _count(wish.count, total_fen, to),
-        LIMITS.default_expires_in_s if seconds is None else _expires_in(seconds),
-        check_text(greeting, name="greeting", most=LIMITS.greeting_chars, code="greeting_too_long") if greeting else "",
-        kind,
-        None if wish.opens_at is None else _opens_at(wish.opens_at, now_ms),
-        password,
-        first if wish.split is None else _split(kind, wish.split),
-        to,
-        total_fen,
-    )
+    split = first if wish.split is None else _split(kind, wish.split)
+    count = _count(wish.count, total_fen, to)
+    if greeting:
+        check_text(greeting, name="greeting", most=LIMITS.greeting_chars, code="greeting_too_long")
+    opens_at_ms = None if wish.opens_at is None else _opens_at(wish.opens_at, now_ms)
+    seconds = LIMITS.default_expires_in_s if wish.expires_in_s is None else _expires_in(wish.expires_in_s)
+    return Wanted(count, seconds, greeting or "", kind, opens_at_ms, password, split, to, total_fen)
 
 
 def fingerprint(terms: Wanted, key: str) -> str:
@@ -103,7 +98,7 @@ def fingerprint(terms: Wanted, key: str) -> str:
     """
     if terms.password is not None:
         terms = msgspec.structs.replace(terms, password=_keyed_hash(key, terms.password))
-    return hashlib.sha256(encode_json(terms)).hexdigest()
+    return hashlib.sha256(_canonical(terms)).hexdigest()
 
 
 def _keyed_hash(key: str, password: str) -> str:

@@ -237,6 +237,23 @@ async def test_a_gateway_of_another_day_moves_no_money(town: Town, monkeypatch, 
     assert await town.wallet.balance(f"gil{days}") == 2_000
 
 
+async def test_the_day_on_which_a_server_started_is_not_near_for_ever(town: Town, monkeypatch) -> None:
+    """Creates of today look at no clock; a week later the first day is far all the same, whatever tables stand."""
+    node = town.nodes[0]
+    clock = ManualClock(town.clock.now())
+    monkeypatch.setattr(node, "clock", clock)
+    first = business_date(clock.now())
+    days = {first + timedelta(days=number) for number in range(9)}
+    started = make_id(first, 1, 7)
+    for number in range(8):
+        node.note_days(days, set())
+        today = make_id(first + timedelta(days=number), 1, 7)
+        assert node._is_usual(today)
+        assert node._is_near(today)
+        assert node._is_usual(started) == node._is_near(started) == (number <= 1)
+        clock.advance(days=1)
+
+
 async def test_retry_and_sweeper_at_once_give_one_or_the_other(town: Town) -> None:
     """Twenty races: either an envelope stands and the money is in it, or it was undone and the money is back."""
     alive = 0
