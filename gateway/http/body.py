@@ -82,7 +82,7 @@ def _check_type(request: Request) -> None:
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", body: bytes, *, needed: int = 1) -> T:
-    """Decode a body into a flat struct. At least `needed` of its fields must be there, or one at most can be.
+    """Decode a body into a flat struct; `needed` of its fields are required (1 for none: a single name is there once).
 
     Raises Refused: `malformed_json`, `duplicate_field`, `unknown_field`, `missing_field`, `wrong_type` and the like.
     """
