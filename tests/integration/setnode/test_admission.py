@@ -35,11 +35,14 @@ async def server(server_folder: Path, account) -> AsyncIterator[Memcached]:
 
 
 class Gate:
-    """Admissions that stand for servers; closes them."""
+    """Admissions that stand for servers, of a SET of their own unless one of a town is named; closes them.
 
-    def __init__(self, address: str, count: int = 2, **config) -> None:
-        settings = {"cap": 3, "local_cap": 50, "wait_s": 0.2, **config}
-        self.servers = [Admission("set-1", address, AdmissionConfig(**settings)) for _ in range(count)]
+    They wait a second at the cap: long enough for a machine that stands still while an entry is given back.
+    """
+
+    def __init__(self, address: str, count: int = 2, set_name: str = "alone", **config) -> None:
+        settings = {"cap": 3, "local_cap": 50, "wait_s": 1.0, **config}
+        self.servers = [Admission(set_name, address, AdmissionConfig(**settings)) for _ in range(count)]
 
     def __enter__(self) -> list[Admission]:
         return self.servers
@@ -85,7 +88,7 @@ async def test_at_the_cap_an_entry_is_refused_in_bounded_time(memcached: str) ->
         started = time.monotonic()
         with pytest.raises(Unavailable) as busy:
             await two.enter()
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 5
         assert (busy.value.code, busy.value.outcome_known) == ("busy", True)
         assert busy.value.retry_after_s > 0
         one.leave(lease)
@@ -222,7 +225,7 @@ async def test_a_committer_keeps_its_entry_while_nobody_can_be_waiting(
 ) -> None:
     """With room the same work needs fewer entries than at the cap, where each is given back after 50 ms."""
     entered: list[int] = []
-    with Gate(memcached, cap=2) as (one, two):
+    with Gate(memcached, cap=2, wait_s=20) as (one, two):
         enter = one.enter
 
         async def counted():
@@ -259,7 +262,7 @@ async def test_the_local_cap_holds_while_memcached_hangs(server: Memcached) -> N
         with pytest.raises(Unavailable, match="busy"):
             await one.enter()
         other = await two.enter()
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 5
         assert away() >= before + 2
         for lease in leases:
             one.leave(lease)
@@ -289,7 +292,7 @@ async def test_memcached_killed_and_started_again_is_used_again(server: Memcache
 @pytest.mark.parametrize("value", [b"garbage", b"\x91\xa1x", b"\x91\x92\xa1x\xa1y", b"\x05"])
 async def test_foreign_bytes_in_memcached_are_as_good_as_none(memcached: str, value: bytes) -> None:
     """Whatever stands at the key, entries are given, the next write mends it, and the cap holds."""
-    say(memcached, b"set hongbao:set-1:inside 0 0 %d\r\n%s\r\n" % (len(value), value))
+    say(memcached, b"set hongbao:alone:inside 0 0 %d\r\n%s\r\n" % (len(value), value))
     before = away()
     with Gate(memcached, cap=1) as (one, two):
         lease = await one.enter()
@@ -322,10 +325,10 @@ async def babbler(words: bytes) -> AsyncIterator[str]:
 @pytest.mark.parametrize(
     "words",
     [
-        b"VALUE hongbao:set-1:inside 0\r\nEND\r\n",
+        b"VALUE hongbao:alone:inside 0\r\nEND\r\n",
         b"VALUE another:key 0 1 7\r\nx\r\nEND\r\n",
-        b"VALUE hongbao:set-1:inside zero 1 7\r\nx\r\nEND\r\n",
-        b"VALUE hongbao:set-1:inside 0 1 seven\r\n\x90\r\nEND\r\n",
+        b"VALUE hongbao:alone:inside zero 1 7\r\nx\r\nEND\r\n",
+        b"VALUE hongbao:alone:inside 0 1 seven\r\n\x90\r\nEND\r\n",
         b"HTTP/1.1 400 Bad Request\r\n\r\n",
     ],
 )
@@ -353,7 +356,7 @@ async def test_refused_at_the_cap_an_open_is_busy_and_nothing_is_written(common_
     """While the SET is full an open hears busy and no claim stands; with room again the same open wins."""
     town = common_town
     envelope_id = await town.create(1_000, 10)
-    with Gate(memcached, count=1, cap=8) as (crowd,):
+    with Gate(memcached, count=1, set_name="set-1", cap=8) as (crowd,):
         leases = [await crowd.enter() for _ in range(8)]
         with pytest.raises(Unavailable) as busy:
             await town.open(envelope_id, "a")
@@ -377,7 +380,7 @@ async def test_a_create_refused_at_the_cap_says_that_its_money_may_have_gone(dat
     async with living_town(databases, server.address, tmp_path, admission_cap=4) as town:
         await town.deposit("ann", 500)
         args = town.create_args("ann", 500, 5, "key")
-        with Gate(server.address, count=1, cap=4) as (crowd,):
+        with Gate(server.address, count=1, set_name="set-1", cap=4) as (crowd,):
             leases = [await crowd.enter() for _ in range(4)]
             with pytest.raises(Unavailable) as busy:
                 await town.caller.ask(town.nodes[0], 3, args)
