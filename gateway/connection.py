@@ -27,16 +27,19 @@ if TYPE_CHECKING:
 class Connection(web.RequestHandler):
     """Answers what comes until one side ends it. A client that hangs up cancels no handler."""
 
+    _current_request: Any
+    """A `Request` of ours, of which aiohttp asks nothing but that it can be told to `_cancel`."""
+
     async def start(self) -> None:
         """Serve this connection (called by aiohttp once it is made)."""
         # In one function: as coroutines of their own its steps cost more than what they do.
-        front, messages = cast("Front", self._manager), self._messages
+        front, messages, loop = cast("Front", self._manager), self._messages, self._loop
         try:
             alive = True
             while alive and not (self._force_close or self._close):
                 if not messages:
                     # It stays when it is done: aiohttp asks whether it is, and to cancel it then does nothing.
-                    self._waiter = self._loop.create_future()
+                    self._waiter = loop.create_future()
                     await self._waiter
                 if (turn := front.turnstile.enter()) is not None:
                     await turn
@@ -44,10 +47,7 @@ class Connection(web.RequestHandler):
                     # while we stop.
                     if self.transport is None:
                         break
-                message, payload = messages.popleft()
-                self._resume()
-                request = self._request(message, payload)
-                self._current_request = cast("Any", request)
+                self._current_request = request = self._take()
                 self._request_in_progress = True
                 answer = await (front.malformed(request) if request.message is ERROR else front.serve(request))
                 alive = self._write(request, answer)
@@ -55,11 +55,14 @@ class Connection(web.RequestHandler):
                 if self._paused and not await self._taken():
                     break
                 self._finish()
-                if payload is not EMPTY_PAYLOAD and not payload.is_eof():
-                    alive = await self._drop(payload) and alive
-                self._live_on()
+                if request.content is not EMPTY_PAYLOAD and not request.content.is_eof():
+                    alive = await self._drop(request.content) and alive
+                # Some time for its next request.
+                self._next_keepalive_close_time = loop.time() + KEEP_ALIVE_S
+                if self._keepalive_handle is None:
+                    self._keepalive_handle = loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
                 # An idle connection keeps no body and no answer.
-                del message, payload, request, answer
+                del request, answer
         except ConnectionError:
             pass
         finally:
@@ -67,23 +70,21 @@ class Connection(web.RequestHandler):
             if self.transport is not None:
                 self.transport.close()
 
-    def _request(self, message: Any, payload: "StreamReader") -> Request:
+    def _take(self) -> Request:
+        """Take the next request. The parser goes on where it was paused because they came faster than answers."""
+        message, payload = self._messages.popleft()
+        if self._parser is not None:
+            self._parser.message_consumed()
+        if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
+            self._resume_reading_if_drained()
         # What the parser refused is no message with a method.
-        head = ERROR if type(message) is _ErrInfo else message
-        alive, transport = not head.should_close, self.transport
-        return Request(head.method, head.path, head.headers, payload, alive, transport, message=head)
+        head: Any = ERROR if type(message) is _ErrInfo else message
+        return Request(head.method, head.path, head.headers, payload, not head.should_close, self.transport, head)
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         """Go on reading. At the end of every body aiohttp asks for it, also where nothing was paused."""
         if resume_parser or self._reading_paused:
             super().resume_reading(resume_parser)
-
-    def _resume(self) -> None:
-        """Let the parser go on where it was paused because requests came faster than answers."""
-        if self._parser is not None:
-            self._parser.message_consumed()
-        if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
-            self._resume_reading_if_drained()
 
     def _write(self, request: Request, answer: "Answer") -> bool:
         """Write the answer; returns whether the connection goes on after it."""
@@ -91,8 +92,8 @@ class Connection(web.RequestHandler):
         # it may have dropped a part, and what it reads then could be the middle of a body.
         last = (self._upgraded and not self._messages) or hdrs.UPGRADE in request.headers
         self._keepalive = alive = request.keep_alive and not (answer.close or self._close or last)
-        if self.transport is not None:
-            self.transport.write(answer.encode(request, keep_alive=alive))
+        if (transport := self.transport) is not None:
+            transport.write(answer.encode(request, keep_alive=alive))
         return alive
 
     async def _taken(self) -> bool:
@@ -113,12 +114,6 @@ class Connection(web.RequestHandler):
                 while not payload.is_eof():
                     await payload.readany()
         return payload.is_eof()
-
-    def _live_on(self) -> None:
-        """Give the client some time for its next request."""
-        self._next_keepalive_close_time = self._loop.time() + KEEP_ALIVE_S
-        if self._keepalive_handle is None:
-            self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
 
     def _finish(self) -> None:
         """Nothing is being answered now; a shutdown that waits for that hears it."""

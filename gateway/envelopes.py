@@ -22,6 +22,8 @@ from sharding.slots import MAX_SLOTS, SERIALS, place_for
 from wire.messages import Op
 from wire.orders import create_key
 
+_CREATE, _OPEN, _GRAB, _DETAIL, _CANCEL = map(int, (Op.CREATE, Op.OPEN, Op.GRAB, Op.DETAIL, Op.CANCEL))
+"""Plain numbers: members of an enumeration are slow to look up and slow to encode."""
 _REPLAYED = b"Idempotency-Replayed: true\r\n"
 
 
@@ -48,10 +50,10 @@ class Envelopes:
         terms = read_terms(body, now_ms)
         candidates = self._candidates(user, key, now_ms)
         marks = (user, create_key(user, key), fingerprint(terms, self._share_key))
-        replayed, view = await self._sets.call(candidates[0], Op.CREATE, *marks, candidates, terms)
+        replayed, view = await self._sets.call(candidates[0], _CREATE, *marks, candidates, terms)
         if isinstance(view, int):
             # Begun before its database moved: the first attempt's envelope is where its ID says.
-            replayed, view = await self._sets.call(view, Op.CREATE, *marks, [view], terms)
+            replayed, view = await self._sets.call(view, _CREATE, *marks, [view], terms)
         if isinstance(view, int):
             raise Unavailable("wrong_set", "two SETs think that the other has it; repeat", outcome_known=False)
         return json_answer(self._with_token(view, user), 201, headers=_REPLAYED if replayed else b"")
@@ -63,7 +65,7 @@ class Envelopes:
         envelope_id = self._ids.get(text) or self._read_id(text)
         ask = NO_ASK if request.empty else await read_ask(request)
         token_ok = self._shares.holds(envelope_id, ask.share_token or headers.get(X_SHARE_TOKEN))
-        values = await self._sets.call(envelope_id, Op.OPEN, envelope_id, user, token_ok, ask.password)
+        values = await self._sets.call(envelope_id, _OPEN, envelope_id, user, token_ok, ask.password)
         return outcome_answer(values)
 
     async def grab(self, request: Request, text: str) -> Answer:
@@ -73,21 +75,21 @@ class Envelopes:
         envelope_id = self._ids.get(text) or self._read_id(text)
         ask = NO_ASK if request.empty else await read_ask(request)
         token_ok = self._shares.holds(envelope_id, ask.share_token or headers.get(X_SHARE_TOKEN))
-        return outcome_answer(await self._sets.call(envelope_id, Op.GRAB, envelope_id, user, token_ok))
+        return outcome_answer(await self._sets.call(envelope_id, _GRAB, envelope_id, user, token_ok))
 
     async def detail(self, request: Request, text: str) -> Answer:
         """Show an envelope to those who may see it."""
         user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
         envelope_id = self._ids.get(text) or self._read_id(text)
         token_ok = self._shares.holds(envelope_id, share_token_of(request))
-        (view,) = await self._sets.call(envelope_id, Op.DETAIL, envelope_id, user, token_ok)
+        (view,) = await self._sets.call(envelope_id, _DETAIL, envelope_id, user, token_ok)
         return json_answer(self._with_token(view, user))
 
     async def cancel(self, request: Request, text: str) -> Answer:
         """Close the sender's own envelope now; what is left goes back to him."""
         user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
         envelope_id = self._ids.get(text) or self._read_id(text)
-        (view,) = await self._sets.call(envelope_id, Op.CANCEL, envelope_id, user)
+        (view,) = await self._sets.call(envelope_id, _CANCEL, envelope_id, user)
         return json_answer(self._with_token(view, user))
 
     def _read_id(self, text: str) -> int:

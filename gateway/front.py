@@ -18,7 +18,7 @@ from gateway.connection import Connection
 from gateway.http.answer import PROBLEM, Answer, encode_json
 from gateway.http.request import Request
 from gateway.identity.rejections import PEER
-from gateway.limits import HEADER_BYTES, HEADERS, KEEP_ALIVE_S, REQUESTS, REQUESTS_PER_TURN
+from gateway.limits import HEADER_BYTES, HEADERS, KEEP_ALIVE_S, PATH_CACHE, PATH_CHARS, REQUESTS, REQUESTS_PER_TURN
 from gateway.problems import WITH_RETRY_AFTER, problem_of
 from gateway.routes import NO_ROUTE, resolve
 from gateway.traffic import Traffic
@@ -56,7 +56,8 @@ class Front(web.Server):
         self.turnstile = Turnstile(REQUESTS_PER_TURN, self._loop)
         self._handlers = handlers
         self._traffic = traffic
-        self._prefix = secrets.token_hex(4)
+        self._resources: dict[str, tuple[dict[str, str], str]] = {}
+        self._prefix = f"{secrets.token_hex(4)}-".encode()
         self._numbers = itertools.count(1)
 
     def __call__(self) -> web.RequestHandler:
@@ -71,14 +72,14 @@ class Front(web.Server):
 
     async def serve(self, request: Request) -> Answer:
         """Answer a request, whatever happens; raises ConnectionError only when the client has gone."""
-        traffic = self._traffic
-        started = traffic.arrive()
+        traffic, number = self._traffic, next(self._numbers)
+        started = traffic.arrive(number)
         name, status = NO_ROUTE, _GONE
-        request_id = f"{self._prefix}-{next(self._numbers):x}"
+        request_id = b"%b%x" % (self._prefix, number)
         try:
             if traffic.in_flight > REQUESTS:
                 raise Unavailable("busy", f"{REQUESTS} requests are being answered; try again shortly")
-            names, text = _names(request)
+            names, text = self._resources.get(request.raw_path) or self._resource(request)
             if (known := names.get(request.method)) is None:
                 raise Refused("method_not_allowed", f"this path knows {', '.join(sorted(names))}")
             name = known
@@ -88,11 +89,12 @@ class Front(web.Server):
             answer = self.problem(error, request_id, request, name)
             status = answer.status
             if status == _INTERNAL:
-                _log.error("answered 500", request_id=request_id, route=name, code=error.code, error=error.detail)
+                said = request_id.decode()
+                _log.error("answered 500", request_id=said, route=name, code=error.code, error=error.detail)
         except (ConnectionError, asyncio.CancelledError):
             raise
         except Exception:  # noqa: BLE001 - logged in full, told as 500
-            _log.exception("unexpected error", request_id=request_id, route=name)
+            _log.exception("unexpected error", request_id=request_id.decode(), route=name)
             answer = self.problem(_UNEXPECTED, request_id, request, name)
             status = answer.status
         finally:
@@ -100,7 +102,17 @@ class Front(web.Server):
         answer.request_id = request_id
         return answer
 
-    def problem(self, error: HongbaoError, request_id: str, request: Request, route: str) -> Answer:
+    def _resource(self, request: Request) -> tuple[dict[str, str], str]:
+        """Find the resource of a request's path, and remember it: many ask for one envelope."""
+        found, path = _names(request), request.raw_path
+        # What the absolute form means hangs on the method, too; and a query may be a different one each time.
+        if len(path) <= PATH_CHARS and path[0] == "/" and "?" not in path:
+            if len(self._resources) >= PATH_CACHE:
+                self._resources.clear()
+            self._resources[path] = found
+        return found
+
+    def problem(self, error: HongbaoError, request_id: bytes, request: Request, route: str) -> Answer:
         """Return problem+json for an error; what is our fault is logged in full and told in general."""
         row = problem_of(error)
         body: dict[str, Any] = {
@@ -110,7 +122,7 @@ class Front(web.Server):
             "detail": row.detail or error.detail,
             "code": error.code,
             "retry": row.retry.value,
-            "request_id": request_id,
+            "request_id": request_id.decode(),
         }
         headers = b""
         if error.code in _WITH_RESULT and route in _ASKS:
@@ -127,11 +139,12 @@ class Front(web.Server):
 
     async def malformed(self, request: Request) -> Answer:
         """Answer what is no HTTP request."""
-        request_id = f"{self._prefix}-{next(self._numbers):x}"
+        number = next(self._numbers)
+        request_id = b"%b%x" % (self._prefix, number)
         error = Refused("malformed_http", "this is no HTTP request that can be read; the connection ends here")
         answer = self.problem(error, request_id, request, NO_ROUTE)
         answer.request_id = request_id
-        self._traffic.leave(NO_ROUTE, answer.status, self._traffic.arrive())
+        self._traffic.leave(NO_ROUTE, answer.status, self._traffic.arrive(number))
         return answer
 
 

@@ -13,7 +13,6 @@ from runtime.periodic import Periodic
 from sharding.slots import MAX_SLOTS
 from sharding.topology import Topology, TopologyFile, set_paused
 from wire.link import Link
-from wire.messages import Op
 
 _NOT_TAKEN: Final = frozenset({"peer_down", "stopping"})
 """Refusals of a call that nobody has begun: the next server of the ring may have it."""
@@ -50,7 +49,7 @@ class Sets:
         """The topology as it is now."""
         return self._file.current
 
-    async def call(self, envelope_id: int, op: Op, *args: Any) -> list[Any]:
+    async def call(self, envelope_id: int, op: int, *args: Any) -> list[Any]:
         """Return the reply values of `op`. Errors are those of `Link.call`, what the SET raises, and `no_server`.
 
         A call that was not taken is sent once more, to the server that follows on the ring. One whose outcome is
@@ -61,14 +60,14 @@ class Sets:
         try:
             found = self._found.get
             link = found(envelope_id % MAX_SLOTS) or found(envelope_id) or self._find(envelope_id)
-            return await link.call(op, *args)
+            return await link.ask([0, op, *args])
         except Unavailable as error:
             first = error
         if first.code in _ELSEWHERE:
             return await self._hold(first, envelope_id, op, args)
         if not self._next_may(first, link):
             raise first
-        return await self._find(envelope_id).call(op, *args)
+        return await self._find(envelope_id).ask([0, op, *args])
 
     def ready(self) -> bool:
         """Say whether every SET has a server that can be called."""
@@ -104,7 +103,7 @@ class Sets:
         self._found.clear()
         return True
 
-    async def _hold(self, error: Unavailable, envelope_id: int, op: Op, args: tuple[Any, ...]) -> list[Any]:
+    async def _hold(self, error: Unavailable, envelope_id: int, op: int, args: tuple[Any, ...]) -> list[Any]:
         """Send a call again as soon as the topology has changed, or has had time to reach the server that refused."""
         if self._held >= HELD:
             raise _busy(known=error.outcome_known)
@@ -117,7 +116,7 @@ class Sets:
                 link: Link | None = None
                 try:
                     link = self._find(envelope_id)
-                    return await link.call(op, *args)
+                    return await link.ask([0, op, *args])
                 except Unavailable as again:
                     if again.code not in _ELSEWHERE and not self._next_may(again, link):
                         raise

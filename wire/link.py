@@ -84,16 +84,23 @@ class Link:
 
     def call(self, op: int, *args: Any) -> asyncio.Future[list[Any]]:
         """Send a request and return the future of its reply values; raises Unavailable at once if it cannot be sent."""
+        return self.ask([0, op, *args])
+
+    def ask(self, request: list[Any]) -> asyncio.Future[list[Any]]:
+        """Do what `call` does, with a request as it goes over the wire; the place of its number is filled in."""
         if self._socket is None:
             raise Unavailable("peer_down", f"{self.name} is not connected; try again shortly", retry_after_s=0.5)
-        if len(self._waiting) >= MAX_IN_FLIGHT:
+        waiting = self._waiting
+        if len(waiting) >= MAX_IN_FLIGHT:
             raise Unavailable("busy", f"{self.name} has {MAX_IN_FLIGHT} calls waiting; try again shortly")
-        loop, number = self._loop, next(self._numbers)
+        loop = self._loop
+        request[0] = number = next(self._numbers)
         future: asyncio.Future[list[Any]] = loop.create_future()
-        self._waiting[number] = future, loop.time() + self._deadline_s
-        if not self._outbox:
+        waiting[number] = future, loop.time() + self._deadline_s
+        outbox = self._outbox
+        if not outbox:
             self._flush.set()
-        self._outbox.append([number, op, *args])
+        outbox.append(request)
         return future
 
     def say(self, words: list[Any]) -> None:
@@ -169,18 +176,21 @@ class Link:
         async for message in socket:
             if message.type is not aiohttp.WSMsgType.BINARY:
                 break
-            for place, (number, status, *values) in enumerate(self._decode(message.data), 1):
-                if not place % REPLIES_PER_TURN:
+            replies = self._decode(message.data)
+            for begin in range(0, len(replies), REPLIES_PER_TURN):
+                if begin:
                     await asyncio.sleep(0)
-                # Understood before its caller is let go: one that cannot be is an answer that never came.
-                error = error_of(status, values) if status else None
-                future, _ = self._waiting.pop(number, NOBODY)
-                if future is None or future.done():
-                    continue
-                if error is None:
-                    future.set_result(values)
-                else:
-                    future.set_exception(error)
+                for reply in replies[begin : begin + REPLIES_PER_TURN]:
+                    number, status, values = reply[0], reply[1], reply[2:]
+                    # Understood before its caller is let go: one that cannot be is an answer that never came.
+                    error = error_of(status, values) if status else None
+                    future, _ = self._waiting.pop(number, NOBODY)
+                    if future is None or future.done():
+                        continue
+                    if error is None:
+                        future.set_result(values)
+                    else:
+                        future.set_exception(error)
             gauge.set(len(self._waiting))
 
     async def _sweep(self) -> None:

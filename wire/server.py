@@ -108,7 +108,8 @@ SOCKETS: web.AppKey[set[Any]] = web.AppKey("links", set)
 def _take(room: Room, peer: Peer, frame: list[list[Any]]) -> None:
     _frames.inc()
     _requests.inc(len(frame))
-    for number, op, *args in frame:
+    for request in frame:
+        number, op, args = request[0], request[1], request[2:]
         try:
             if number == SAID:
                 peer.hear(op, args)

@@ -4,10 +4,10 @@ aiohttp builds a response from header maps at some 25 µs; most answers of a sec
 head is made once in it. See `gateway.connection` for the measurement.
 """
 
-import time
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import ClassVar, Final
+from time import monotonic, time
+from typing import Final
 
 import msgspec
 
@@ -27,7 +27,7 @@ class Answer(msgspec.Struct, eq=False):
     content_type: str = JSON
     headers: bytes = b""
     close: bool = False
-    request_id: str = ""
+    request_id: bytes = b""
 
     def __repr__(self) -> str:
         """Say nothing of the body: share tokens and balances are in it."""
@@ -36,10 +36,11 @@ class Answer(msgspec.Struct, eq=False):
     def encode(self, request: Request, *, keep_alive: bool) -> bytes:
         """Return head and body as they go out, in one piece; no body for HEAD."""
         body = self.body
+        heads = _heads if monotonic() < _heads.end else _heads.begin()
         return b"%b%bX-Request-Id: %b\r\nContent-Length: %d\r\n\r\n%b" % (
-            _head(self.status, self.content_type),
+            heads.made.get((self.status, self.content_type)) or heads.make(self.status, self.content_type),
             self.headers if keep_alive and not request.old else self._connection(keep_alive=keep_alive),
-            self.request_id.encode(),
+            self.request_id,
             len(body),
             body if request.method != "HEAD" else b"",
         )
@@ -57,26 +58,34 @@ def json_answer(value: object, status: int = 200, *, headers: bytes = b"") -> An
 class _Heads:
     """What stands in front of all answers of one kind in one second. A few dozen kinds there are."""
 
-    second = 0
-    made: ClassVar[dict[tuple[int, str], bytes]] = {}
+    __slots__ = ("date", "end", "made")
 
+    def __init__(self) -> None:
+        self.made: dict[tuple[int, str], bytes] = {}
+        self.date = ""
+        self.end = 0.0
+        """When the second is over, by the clock that nobody sets."""
 
-def _head(status: int, content_type: str) -> bytes:
-    """Return the status line and the headers that depend on nothing but the second."""
-    # The wall clock of HTTP, not of the business: no rule hangs on it.
-    now = int(time.time())
-    if now != _Heads.second:
-        _Heads.second, _Heads.made = now, {}
-    head = _Heads.made.get((status, content_type))
-    if head is None:
+    def begin(self) -> "_Heads":
+        """Begin a second."""
+        # The wall clock of HTTP, not of the business: no rule hangs on it.
+        now = time()
+        self.made, self.date, self.end = {}, formatdate(int(now), usegmt=True), monotonic() + 1 - now % 1
+        return self
+
+    def make(self, status: int, content_type: str) -> bytes:
+        """Return the status line and the headers that depend on nothing but the second."""
         lines = (
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
             f"Content-Type: {content_type}",
             "X-Content-Type-Options: nosniff",
             # Balances and amounts belong to one user: no cache on the way may keep them.
             "Cache-Control: no-store",
-            f"Date: {formatdate(now, usegmt=True)}",
+            f"Date: {self.date}",
             "",
         )
-        head = _Heads.made[status, content_type] = "\r\n".join(lines).encode()
-    return head
+        head = self.made[status, content_type] = "\r\n".join(lines).encode()
+        return head
+
+
+_heads: Final = _Heads()

@@ -14,7 +14,7 @@ from loadtest.bench.workloads import hot, many
 async def test_every_contender_has_its_turn_and_its_money_check(server_folder: Path) -> None:
     """At many envelopes and at a hot one each contender wins shares, and its money adds up; killed, ours loses none."""
     async with arena(server_folder) as ground:
-        for workload in (many("many", 50, 4, waiting=100, seconds=0.1), hot(10, envelopes=1, seconds=0.1)):
+        for workload in (many("many", 50, 4, waiting=100, seconds=0.5), hot(10, envelopes=1, seconds=0.5)):
             turns = Turns(ground, workload)
             for turn in turns.all().values():
                 assert await turn() > 0
