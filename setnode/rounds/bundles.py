@@ -8,6 +8,7 @@ import asyncio
 import random
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter, itemgetter
 
 from runtime import metrics
 from setnode.actors.batch import Row
@@ -19,7 +20,8 @@ from wire.wallet import Order
 ORDER_PAUSE_S = 60.0
 """Longest pause between two tries of an order that the wallet could not answer for."""
 
-_CLAIM, _REFUND = PayKind.CLAIM, PayKind.REFUND
+_CLAIM, _REFUND = int(PayKind.CLAIM), int(PayKind.REFUND)
+_fen_of, _fen_in, _envelope_of = attrgetter("amount_fen"), itemgetter(-1), attrgetter("envelope_id")
 
 _orders = metrics.gauge("hongbao_payout_orders_unanswered", "Orders in memory that the wallet could not answer for")
 _later = metrics.gauge("hongbao_payout_batches_put_off", "Batches with such orders, left in Postgres until their time")
@@ -52,8 +54,13 @@ class Bundle:
     def fen(self) -> int:
         """What they come to."""
         if self._orders is None:
-            return sum(row[-1] for row in self._rows)
-        return sum(order.amount_fen for order in self._orders)
+            return sum(map(_fen_in, self._rows))
+        return sum(map(_fen_of, self._orders))
+
+    @property
+    def envelopes(self) -> set[int]:
+        """The envelopes that they pay for."""
+        return set(map(_envelope_of, self.orders))
 
     @property
     def orders(self) -> list[Order]:

@@ -11,6 +11,7 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 from envelope.errors import HongbaoError, Refused
@@ -30,7 +31,7 @@ from setnode.limits import (
 from setnode.rounds.bundles import Bundle, Line, Unanswered
 from setnode.rounds.parts import parts_of
 from wire.messages import Pay
-from wire.wallet import Order, WalletClient
+from wire.wallet import PAID, Order, Result, WalletClient
 
 _PICK = queries.read("pick_payouts")
 _READ = queries.read("read_payouts")
@@ -199,7 +200,7 @@ class Payouts:
         bundles = self._forget_moved(bundles)
         if not bundles:
             return None
-        orders = [order for bundle in bundles for order in bundle.orders]
+        orders = list(chain.from_iterable(bundle.orders for bundle in bundles))
         try:
             results = await self._wallet.pay(orders)
         except Refused as refusal:
@@ -222,7 +223,7 @@ class Payouts:
         """Return the bundles that have orders of ours; of the others nothing is left to do but to delete the row."""
         holds, left = self._holds, []
         for bundle in bundles:
-            if all(map(holds, {order.envelope_id for order in bundle.orders})):
+            if all(map(holds, bundle.envelopes)):
                 left.append(bundle)
                 continue
             before = bundle.fen
@@ -247,8 +248,14 @@ class Payouts:
         self._judge(bundles[0], [(Pay.UNKNOWN, refusal.detail)] * len(bundles[0]))
         return None
 
-    def _judge(self, bundle: Bundle, results: Sequence[tuple[Pay, str | None]]) -> None:
+    def _judge(self, bundle: Bundle, results: Sequence[Result]) -> None:
         """Keep of a bundle what is not final, for a later try under the same order numbers."""
+        if results.count(PAID) == len(bundle):
+            self.unpaid_fen -= bundle.fen
+            _paid.labels("paid").inc(len(bundle))
+            _lag.observe(time.monotonic() - bundle.since)
+            self._end(bundle)
+            return
         left: list[tuple[Order, int]] = []
         paid = 0
         for (order, seq), (status, reason) in zip(bundle.lines(), results, strict=True):
