@@ -37,9 +37,9 @@ SHARE_CACHE: Final = 16_384
 ID_CACHE: Final = 65_536
 """Envelope IDs that were read and found possible, about 200 bytes each; all forgotten when there are more."""
 PATH_CACHE: Final = 65_536
-"""Paths whose resource is remembered, about 400 bytes each; all forgotten when there are more."""
-PATH_CHARS: Final = 80
-"""A longer path is not remembered. Those of an envelope have 38."""
+"""Paths whose resource is remembered, about 300 bytes each; all forgotten when there are more."""
+PATH_CHARS: Final = 40
+"""A longer path is not remembered: no envelope has one."""
 ROUTE_CACHE: Final = 65_536
 """Envelopes, and slots, whose server is remembered, about 150 bytes each; all forgotten whenever a server comes or
 goes."""

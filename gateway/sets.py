@@ -50,7 +50,7 @@ class Sets:
         return self._file.current
 
     async def call(self, envelope_id: int, op: int, *args: Any) -> list[Any]:
-        """Return the reply values of `op`. Errors are those of `Link.call`, what the SET raises, and `no_server`.
+        """Return the reply values of `op`. Errors are those of `Link.ask`, what the SET raises, and `no_server`.
 
         A call that was not taken is sent once more, to the server that follows on the ring. One whose outcome is
         unknown is not: the client repeats it, and hears the truth. While a database changes its SET calls wait, for

@@ -87,7 +87,7 @@ class Link:
         return self.ask([0, op, *args])
 
     def ask(self, request: list[Any]) -> asyncio.Future[list[Any]]:
-        """Do what `call` does, with a request as it goes over the wire; the place of its number is filled in."""
+        """Do what `call` does with `[any number, op, *args]`, a list that is the link's from then on."""
         if self._socket is None:
             raise Unavailable("peer_down", f"{self.name} is not connected; try again shortly", retry_after_s=0.5)
         waiting = self._waiting
@@ -192,6 +192,8 @@ class Link:
                     else:
                         future.set_exception(error)
             gauge.set(len(self._waiting))
+            # An idle link keeps no frame.
+            del message, replies
 
     async def _sweep(self) -> None:
         """Give up what is overdue; asleep until the oldest call is, or as long as one that comes now may take."""

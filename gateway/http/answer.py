@@ -64,13 +64,13 @@ class _Heads:
         self.made: dict[tuple[int, str], bytes] = {}
         self.date = ""
         self.end = 0.0
-        """When the second is over, by the clock that nobody sets."""
+        """When the second is over, by the clock that nobody sets; long ago before the first."""
 
     def begin(self) -> "_Heads":
         """Begin a second."""
         # The wall clock of HTTP, not of the business: no rule hangs on it.
-        now = time()
-        self.made, self.date, self.end = {}, formatdate(int(now), usegmt=True), monotonic() + 1 - now % 1
+        begun, now = monotonic(), time()
+        self.made, self.date, self.end = {}, formatdate(int(now), usegmt=True), begun + 1 - now % 1
         return self
 
     def make(self, status: int, content_type: str) -> bytes:

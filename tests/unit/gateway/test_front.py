@@ -54,7 +54,7 @@ async def test_a_path_has_the_same_answer_each_time(front: Front) -> None:
 
 
 async def test_few_paths_are_remembered_and_short_ones_only(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What any client can think of, a query or the longest path, takes no memory, and the rest is bounded."""
+    """A query, the absolute form and a long path are not remembered, and the rest is bounded."""
     monkeypatch.setattr(module, "PATH_CACHE", 3)
     for number in range(10):
         for path in (f"/v1/envelopes/{number}/open", f"/healthz?{number}", f"/v1/envelopes/{number:0100}/open", "/x"):
