@@ -1,8 +1,7 @@
 """The vocabulary of the links: operations, their arguments and replies, as positional lists (small on the wire).
 
 A request is `[number, op, *args]`, a reply `[number, status, *values]`; a frame is a list of either.
-`number` is unique per link and, with the link's name in front, is the request ID found in logs and in the
-`X-Request-Id` header.
+`number` is unique per link and, with the link's name in front, is the request ID found in logs of the answering end.
 """
 
 from enum import IntEnum
