@@ -8,7 +8,7 @@ from loadtest.bench.http.ground import Ground
 from loadtest.proof import all_paid
 from loadtest.rival_server import Mode
 
-POOLS = (8, 16, 32)
+POOLS = {"many": (8, 16, 32), "hot": (2, 4, 8, 16)}
 """Sizes of the lock's pool that are tried; the server allows 60 connections and our own processes have some."""
 SWEEP_S = 1.0
 WARM_UP_S = 1.0
@@ -41,7 +41,7 @@ async def create(ground: Ground) -> float:
 
 async def pools(ground: Ground, key: str) -> dict[int, float]:
     """Try the lock with each size of pool."""
-    return {size: (await _lock(ground, key, SWEEP_S, size)).per_second for size in POOLS}
+    return {size: (await _lock(ground, key, SWEEP_S, size)).per_second for size in POOLS[key]}
 
 
 async def pessimistic(ground: Ground, key: str, pool: int) -> float:
