@@ -113,7 +113,7 @@ async def test_a_deadline_is_an_unknown_outcome(door: Door, monkeypatch: pytest.
 
 async def test_each_call_is_given_up_at_its_own_deadline(door: Door) -> None:
     """Made while the link sleeps, behind one that is answered and one whose caller has gone: none is forgotten."""
-    peer, deadline_s = door.servers["a"], 1.0
+    peer, deadline_s = door.servers["a"], 2.0
     peer.answer = silent
     link = Link("a", peer.url, key=KEY, deadline_s=deadline_s)
     keeping = asyncio.ensure_future(link.maintain())

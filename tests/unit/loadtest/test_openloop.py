@@ -148,12 +148,12 @@ async def test_nobody_is_charged_for_the_time_that_connecting_takes():
     """The kernel connects at once; a run begins when the server itself has answered on every connection."""
     ears = Ears()
     async with (
-        Server(accept_s=0.2, delay_s=0.1) as server,
+        Server(accept_s=1.0, delay_s=0.1) as server,
         Generator(server.url, 3, ears.heard, ears.lost) as generator,
     ):
         assert len(server.seen) == 3
         await generator.open_loop(requests(3), [0.0] * 3)
-    assert all(took_s < 0.2 for *_, took_s in ears.answers)
+    assert all(took_s < 1.0 for *_, took_s in ears.answers)
     assert len(ears.answers) == generator.sent == 3
 
 
