@@ -250,25 +250,7 @@ class Payouts:
 
     def _judge(self, bundle: Bundle, results: Sequence[Result]) -> None:
         """Keep of a bundle what is not final, for a later try under the same order numbers."""
-        if results.count(PAID) == len(bundle):
-            self.unpaid_fen -= bundle.fen
-            _paid.labels("paid").inc(len(bundle))
-            _lag.observe(time.monotonic() - bundle.since)
-            self._end(bundle)
-            return
-        left: list[tuple[Order, int]] = []
-        paid = 0
-        for (order, seq), (status, reason) in zip(bundle.lines(), results, strict=True):
-            given_up = status is Pay.UNKNOWN and bundle.attempts >= PAY_ATTEMPTS
-            if status is Pay.PAID:
-                paid += 1
-            elif status is Pay.REFUSED or given_up:
-                bundle.stuck.append((order.envelope_id, seq, (reason or "no answer")[:200]))
-                _log.error("payout stuck", order_no=order.order_no, reason=reason, envelope_id=str(order.envelope_id))
-            else:
-                left.append((order, seq))
-                continue
-            self.unpaid_fen -= order.amount_fen
+        paid, left = results.count(PAID), self._not_final(bundle, results)
         _paid.labels("paid").inc(paid)
         if paid:
             _lag.observe(time.monotonic() - bundle.since)
@@ -281,6 +263,23 @@ class Payouts:
         if not self._unanswered.keep(bundle):
             self._held.discard(bundle.batch_id)
             self.unpaid_fen -= bundle.fen
+
+    def _not_final(self, bundle: Bundle, results: Sequence[Result]) -> list[tuple[Order, int]]:
+        """Return the orders to be tried again, and note the others as paid or as stuck."""
+        if results.count(PAID) == len(bundle):  # nearly always
+            self.unpaid_fen -= bundle.fen
+            return []
+        left: list[tuple[Order, int]] = []
+        for (order, seq), (status, reason) in zip(bundle.lines(), results, strict=True):
+            given_up = status is Pay.UNKNOWN and bundle.attempts >= PAY_ATTEMPTS
+            if status is Pay.UNKNOWN and not given_up:
+                left.append((order, seq))
+                continue
+            self.unpaid_fen -= order.amount_fen
+            if status is not Pay.PAID:
+                bundle.stuck.append((order.envelope_id, seq, (reason or "no answer")[:200]))
+                _log.error("payout stuck", order_no=order.order_no, reason=reason, envelope_id=str(order.envelope_id))
+        return left
 
     async def _finish(self) -> None:
         """Delete the rows of all finished bundles, and write down what is stuck, in one transaction."""

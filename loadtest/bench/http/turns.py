@@ -9,7 +9,8 @@ from loadtest.proof import all_paid
 from loadtest.rival_server import Mode
 
 POOLS = {"many": (8, 16, 32), "hot": (2, 4, 8, 16)}
-"""Sizes of the lock's pool that are tried; the server allows 60 connections and our own processes have some."""
+"""Sizes of the lock's pool that are tried: few at one envelope, where connections only wait for each other. The server
+allows 60 and our own processes have some."""
 SWEEP_S = 1.0
 WARM_UP_S = 1.0
 

@@ -248,7 +248,6 @@ class Traffic:
     envelopes: list[dict[str, Any]] = field(default_factory=list)
     heard: dict[tuple[str, str], int] = field(default_factory=dict)
     answers: int = 0
-    slowest_s: float = 0.0
     _stop: bool = False
 
     def __post_init__(self) -> None:
@@ -288,13 +287,10 @@ class Traffic:
             self._tokens[user] = make_token(KEY, user, ttl_s=400 * 86_400, clock=self.land.clock)
         assert self._session is not None
         headers["Authorization"] = f"Bearer {self._tokens[user]}"
-        loop = asyncio.get_running_loop()
-        began = loop.time()
         url = f"http://127.0.0.1:{self.land.gateway.port}{path}"
         async with self._session.request(method, url, json=body, headers=headers) as answer:
             told = await answer.json(content_type=None)
         self.answers += 1
-        self.slowest_s = max(self.slowest_s, loop.time() - began)
         return answer.status, told
 
     def key_of(self, user: str) -> str:

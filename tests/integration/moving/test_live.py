@@ -7,7 +7,6 @@ import pytest
 
 from envelope.errors import InvariantBroken, Refused, Unavailable
 from gateway import sets
-from gateway.limits import HOLD_S
 from moving import live
 from moving.compare import compare
 from moving.journal import open_move
@@ -16,7 +15,6 @@ from sharding.slots import database_name
 from tests.integration.moving.checks import no_stream, nothing_left
 from tests.integration.moving.fixtures import Land, Traffic, land
 from tests.integration.moving.move_and_die import DIED
-from wire.link import DEADLINE_S
 
 __all__ = ["land"]
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(280)]
@@ -39,8 +37,6 @@ async def test_nobody_notices_a_live_move_but_for_the_stall(land: Land) -> None:
         assert back.complete
         await traffic.more(200)
     assert traffic.failures == []
-    # Nobody waited for more than the hold and a call: a longer stall would have been a failure.
-    assert traffic.slowest_s < HOLD_S + DEADLINE_S
     await traffic.all_stands()
     assert traffic.failures == []
     report = await land.settled()
