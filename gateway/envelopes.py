@@ -17,8 +17,8 @@ from gateway.reading.calendar import Calendar
 from gateway.reading.terms import fingerprint, read_terms
 from gateway.sets import Sets
 from runtime.clock import Clock
-from sharding.ids import parse_id
-from sharding.slots import MAX_SLOTS, SERIALS, place_for
+from sharding.ids import candidate_ids, parse_id
+from sharding.slots import place_for
 from wire.messages import Op
 from wire.orders import create_key
 
@@ -103,14 +103,10 @@ class Envelopes:
         return envelope_id
 
     def _candidates(self, user: str, key: str, now_ms: int) -> list[int]:
-        """Return the IDs a create may get, in order: one slot for ever, today's business day."""
+        """Return the IDs a create may get, in order: one slot for ever, and this second."""
         topology = self._sets.topology
-        slot, serial = place_for(user, key, self._slot_key, topology.layout)
-        least = self._calendar.first_id(topology.zone, now_ms) + slot
-        if serial > SERIALS - CANDIDATE_IDS:
-            return [least + (serial + number) % SERIALS * MAX_SLOTS for number in range(CANDIDATE_IDS)]
-        first = least + serial * MAX_SLOTS
-        return list(range(first, first + CANDIDATE_IDS * MAX_SLOTS, MAX_SLOTS))
+        slot, tail = place_for(user, key, self._slot_key, topology.layout)
+        return candidate_ids(self._calendar.first_id(topology.zone, now_ms), slot, tail, CANDIDATE_IDS)
 
     def _with_token(self, view: dict[str, Any], user: str) -> dict[str, Any]:
         """Add the share token for the sender: it is his to hand out."""

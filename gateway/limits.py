@@ -68,7 +68,8 @@ DEFAULT_PAGE: Final = 20
 CURSOR_CHARS: Final = 64
 """Ours have about 30."""
 CANDIDATE_IDS: Final = 4
-"""IDs proposed for a create: two of one slot and day meet with a chance of 10^-10, four times in a row never."""
+"""IDs proposed for a create. With 100 a second in one slot the first is another's with a chance of 1 in 1,000, all four
+with one of 10^-12; who finds none free may try again."""
 SAMPLE_EVERY: Final = 16
 """One request of this many is timed for the histogram: reading clocks and filling buckets costs 2 µs."""
 COUNTS_S: Final = 1.0

@@ -1,9 +1,13 @@
-"""Envelope IDs: `YYMMDD` · ten digits · slot (three digits), 19 decimal digits in one int64.
+"""Envelope IDs: `YYMMDD` · second of the day (five digits) · tail (five) · slot (three), 19 digits in one int64.
 
 An int inside, a string outside (JSON numbers lose digits above 2^53). The first digit is never 0 and the
 whole never above 2^63 - 1, so the years are 2010 to 2092. The day is the business day at creation and is
 read from the ID, never from a clock; slot, database, table, day and hot or cold all follow from the ID
 without a look-up.
+
+Between day and slot stand ten digits, the serial: the second of the create and five of a keyed hash. Envelopes
+that live at the same time are thus neighbours in every index that begins with the ID, and what is opened now
+touches few pages of it (docs/decisions/0019). Nothing reads the second back: any ten digits make an ID.
 """
 
 from datetime import date, datetime
@@ -11,13 +15,15 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from envelope.errors import InvariantBroken, Refused
-from sharding.slots import MAX_SLOTS, SERIALS, Layout
+from sharding.slots import MAX_SLOTS, TAILS, Layout
 
 DIGITS = 19
 FIRST_YEAR, LAST_YEAR = 2010, 2092
 BUSINESS_ZONE = ZoneInfo("Asia/Shanghai")
 _DAY_DIGITS = 6
 _SLOT_DIGITS = 3
+SERIALS = 10**10
+"""Ten digits: five of the second, five of the tail."""
 IDS_PER_DAY = SERIALS * MAX_SLOTS
 """An ID divided by it is its first six digits, the day."""
 
@@ -84,6 +90,28 @@ def first_id(day: date) -> int:
     if not FIRST_YEAR <= day.year <= LAST_YEAR:
         raise InvariantBroken("id_year", f"IDs reach from {FIRST_YEAR} to {LAST_YEAR}, {day} is outside")
     return ((day.year % 100 * 100 + day.month) * 100 + day.day) * IDS_PER_DAY
+
+
+def first_id_at(instant: datetime, zone: ZoneInfo = BUSINESS_ZONE) -> int:
+    """Return the least ID of the second of an aware instant, by day and clock of `zone`.
+
+    An hour that a zone has twice is in the IDs twice; nobody may conclude from them which create was earlier.
+    """
+    local = instant.astimezone(zone)
+    second = (local.hour * 60 + local.minute) * 60 + local.second
+    return first_id(business_date(instant, zone)) + second * TAILS * MAX_SLOTS
+
+
+def candidate_ids(first: int, slot: int, tail: int, count: int) -> list[int]:
+    """Return the IDs that a create may get, in order: of its second, its slot, and the tails from its own on.
+
+    `first` is the least ID of the second, slot and tail come from `place_for`. Behind the last tail comes the first.
+    """
+    least = first + slot
+    if tail > TAILS - count:
+        return [least + (tail + number) % TAILS * MAX_SLOTS for number in range(count)]
+    least += tail * MAX_SLOTS
+    return list(range(least, least + count * MAX_SLOTS, MAX_SLOTS))
 
 
 def end_id(day: date) -> int:

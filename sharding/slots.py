@@ -14,8 +14,8 @@ from envelope.errors import InvariantBroken
 
 TABLES_PER_DATABASE = 10
 MAX_SLOTS = 1_000
-# IDs have ten digits between the day and the slot.
-SERIALS = 10**10
+# IDs have five digits between the second and the slot.
+TAILS = 10**5
 # Shorter keys could be guessed; blake2b takes 64 bytes at most.
 _KEY_BYTES = range(16, 65)
 _halves = Struct(">QQ").unpack
@@ -43,19 +43,19 @@ EMBEDDED = Layout(100)
 
 
 def place_for(sender: str, idempotency_key: str, key: bytes, layout: Layout) -> tuple[int, int]:
-    """Return the slot, and the ten digits (0 to 10^10 - 1) between day and slot of the envelope's ID.
+    """Return the slot, and the tail of the envelope's ID: the five digits (0 to 99,999) between second and slot.
 
-    Two envelopes of one slot and day may by chance get the same digits: with n of them about n^2 / 2 * 10^-10 pairs
-    do. Who meets another's (sender, key) there takes the next number; the slot stays. `key` is the deployment's secret
-    of 16 to 64 bytes; it must never change while a create may be retried.
+    Two envelopes of one slot and second may by chance get the same tail: the last of n of them does with a chance of
+    n * 10^-5, and takes the next number; the slot stays. `key` is the deployment's secret of 16 to 64 bytes; it must
+    never change while a create may be retried.
     """
     # Headers may carry bytes that are no UTF-8, as lone surrogates; they have a place like any other.
     first, second = sender.encode("utf-8", "surrogatepass"), idempotency_key.encode("utf-8", "surrogatepass")
     digest = _keyed(key).copy()
     # Lengths first, or ("ab", "c") and ("a", "bc") would be one envelope.
     digest.update(b"0:%d:%d:%b%b" % (len(first), len(second), first, second))
-    slots, serials = _halves(digest.digest())
-    return slots % layout.slots, serials % SERIALS
+    slots, tails = _halves(digest.digest())
+    return slots % layout.slots, tails % TAILS
 
 
 def database_of(slot: int) -> int:

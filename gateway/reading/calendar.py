@@ -1,30 +1,30 @@
-"""The business day in IDs, remembered until it ends: one comparison on the way of an open or a create."""
+"""Business day and second in IDs, remembered until they end: one comparison on the way of an open or a create."""
 
-from datetime import datetime, time, timedelta
+from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 from gateway.limits import FUTURE_SLACK_S
-from runtime.clock import Clock, from_ms, to_ms
-from sharding.ids import business_date, check_not_future, end_id, first_id
+from runtime.clock import Clock, from_ms
+from sharding.ids import business_date, check_not_future, end_id, first_id_at
 
 
 class Calendar:
-    """Knows today, and the end of the latest business day that has begun: days only come, so that one stays passed."""
+    """Knows this second, and the end of the latest business day that has begun: days only come, so it stays passed."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._end = 0
-        self._today: tuple[ZoneInfo | None, int, int, int] = (None, 0, 0, 0)
+        self._second: tuple[ZoneInfo | None, int, int] = (None, 0, 0)
 
     def first_id(self, zone: ZoneInfo, now_ms: int) -> int:
-        """Return the least ID of the business day of an instant, which is now or was a moment ago."""
-        known, begins_ms, ends_ms, first = self._today
-        if known is zone and begins_ms <= now_ms < ends_ms:
+        """Return the least ID of the second of an instant, which is now or was a moment ago."""
+        known, second, first = self._second
+        now_s = now_ms // 1_000
+        if known is zone and now_s == second:
             return first
-        today = business_date(from_ms(now_ms), zone)
-        begins, ends = (to_ms(datetime.combine(day, time(), zone)) for day in (today, today + timedelta(days=1)))
-        self._today = (zone, begins, ends, first_id(today))
-        return self._today[3]
+        first = first_id_at(from_ms(now_ms), zone)
+        self._second = (zone, now_s, first)
+        return first
 
     def check(self, envelope_id: int, zone: ZoneInfo) -> None:
         """Raise Refused `future_envelope_id` for the ID of a day that has not come, give or take differing clocks."""

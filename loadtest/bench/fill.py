@@ -19,7 +19,7 @@ from runtime.clock import from_ms
 from schema import names
 from schema.names import Kind
 from sharding.ids import make_id
-from sharding.slots import SERIALS
+from sharding.slots import TAILS
 
 SHARE_FEN = 100
 DAY_MS = 86_400_000
@@ -27,10 +27,12 @@ _HEADER = (
     "envelope_id", "slot", "sender", "kind", "split", "split_version", "total_fen", "shares", "greeting", "created_at",
     "opens_at", "expires_at", "seed", "create_key", "named",
 )  # fmt: skip
-_STEP = 3_141_592_653
-"""Has no divisor in common with SERIALS, so none comes twice before all have come: a million drawn at random do."""
-_first = secrets.randbelow(SERIALS)
-_serials = ((_first + number * _STEP) % SERIALS for number in itertools.count())
+_EVENING = 20 * 3_600
+"""The second of the day from which on envelopes are drafted; days are filled up to then."""
+_PER_SECOND = 10_000
+_STEP = 61_843
+"""Has no divisor in common with TAILS, so none comes twice before all have come: many drawn at random do."""
+_drafted = itertools.count()
 _CLAIM = ("envelope_id", "slot", "seq", "shares", "kind", "user_id", "amount_fen", "claimed_at")
 
 
@@ -43,10 +45,13 @@ def draft(
     kind: TermsKind = TermsKind.EQUAL,
     split: Split = Split.EQUAL,
 ) -> list[Terms]:
-    """Return terms of `count` new envelopes, their slots in turn, SHARE_FEN for every share."""
+    """Return terms of `count` new envelopes, their slots in turn, SHARE_FEN for every share.
+
+    IDs are those of an evening with 10,000 creates a second.
+    """
     return [
         Terms(
-            envelope_id=make_id(day, serial, number % slots),
+            envelope_id=make_id(day, _serial(_EVENING + made // _PER_SECOND, made * _STEP % TAILS), number % slots),
             sender="sender",
             kind=kind,
             split=split,
@@ -60,8 +65,13 @@ def draft(
             seed=secrets.token_bytes(32),
             create_key=secrets.token_hex(16),
         )
-        for number, serial in zip(range(count), _serials, strict=False)
+        for number, made in zip(range(count), _drafted, strict=False)
     ]
+
+
+def _serial(second: int, tail: int) -> int:
+    """Return the ten digits between day and slot, as a create of that second of the day gets them."""
+    return second * TAILS + tail
 
 
 async def copy_headers(one: OneSet, headers: Sequence[Terms]) -> None:
@@ -99,7 +109,10 @@ async def fill_days(
             day = one.today - timedelta(days=back)
             at = from_ms(one.node.clock.now_ms() - back * DAY_MS).isoformat()
             for slot in slots:
-                ids = [make_id(day, secrets.randbelow(10**10), slot) for _ in range(per_leaf)]
+                ids = [
+                    make_id(day, _serial(_EVENING * number // per_leaf, secrets.randbelow(TAILS)), slot)
+                    for number in range(per_leaf)
+                ]
                 for kind, columns, text in (
                     (Kind.ENVELOPE, _HEADER, _header_lines(ids, slot, shares, at)),
                     (Kind.CLAIM, _CLAIM, _claim_lines(ids, slot, shares, at)),

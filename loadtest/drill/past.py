@@ -16,8 +16,8 @@ from runtime import postgres
 from schema import names
 from schema.day_tables import DayTables
 from schema.names import Kind
-from sharding.ids import make_id
-from sharding.slots import SERIALS, slots_of
+from sharding.ids import SERIALS, make_id
+from sharding.slots import slots_of
 
 SHARES, FEN = 20, 100
 SENDERS, USERS = 50, 100_000

@@ -32,7 +32,7 @@ from runtime.clock import ManualClock, to_ms
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
 from setnode.service import SetnodeSettings, running
-from sharding.ids import BUSINESS_ZONE, business_date, make_id
+from sharding.ids import BUSINESS_ZONE, business_date, candidate_ids, first_id_at
 from sharding.slots import Layout, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
 from tests.conftest import Databases
@@ -62,9 +62,7 @@ class Year(Town):
     looking: list[Any]
 
     def create_args(self, sender: str, total_fen: int, count: int, key: str, **terms: Any) -> list[Any]:
-        slot, serial = place_for(sender, key, KEY, SMALL)
-        day = business_date(self.clock.now())
-        ids = [make_id(day, serial + number, slot) for number in range(3)]
+        ids = candidate_ids(first_id_at(self.clock.now()), *place_for(sender, key, KEY, SMALL), 3)
         body = {
             "kind": "lucky", "split": "double_mean", "total_fen": total_fen, "count": count, "greeting": "",
             "expires_in_s": 86_400, **terms,

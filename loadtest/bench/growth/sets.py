@@ -31,8 +31,8 @@ from loadtest.bench.growth.size import Size
 from loadtest.quiet import quiet_stack
 from loadtest.settled import paid_out
 from runtime.clock import SystemClock
-from sharding.ids import business_date, make_id
-from sharding.slots import slots_of
+from sharding.ids import candidate_ids, first_id_at
+from sharding.slots import TAILS, slots_of
 from wire.link import Link
 from wire.messages import Op
 from wire.orders import create_key
@@ -136,11 +136,11 @@ async def _create(access: Access, one: Slice, sender: str, size: Size) -> None:
     async with access.wallet() as wallet:
         await wallet.deposit(access.order_no(), sender, size.set_envelopes * total_fen)
     terms = {"kind": "lucky", "split": "double_mean", "total_fen": total_fen, "count": size.set_shares}
-    today, few = business_date(SystemClock().now()), asyncio.Semaphore(CREATES_AT_ONCE)
+    few, clock = asyncio.Semaphore(CREATES_AT_ONCE), SystemClock()
 
     async def create(number: int) -> int:
-        slot = one.slots[number % len(one.slots)]
-        ids = [make_id(today, random.randrange(10**10), slot) for _ in range(3)]
+        slot, tail = one.slots[number % len(one.slots)], random.randrange(TAILS)
+        ids = candidate_ids(first_id_at(clock.now()), slot, tail, 3)
         key = create_key(sender, str(number))
         async with few:
             _, view = await one.link.call(Op.CREATE, sender, key, "bench", ids, {**terms, "expires_in_s": 86_400})

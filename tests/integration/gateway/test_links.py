@@ -11,7 +11,7 @@ from gateway import servers as servers_module
 from gateway.connection import Connection
 from gateway.turnstile import Turnstile
 from sharding.ids import day_of, serial_of, slot_of
-from sharding.slots import SERIALS
+from sharding.slots import TAILS
 from tests.integration.gateway.fixtures import INDEX, KEY, Door, FakePeer, door, silent, some_id
 from wire.link import Link
 from wire.messages import Op
@@ -288,25 +288,31 @@ async def test_the_wallet_away(door: Door) -> None:
 
 
 async def test_what_a_create_carries(door: Door) -> None:
-    """A create repeated carries the same key, fingerprint, slot and candidates; another body another fingerprint."""
+    """A create repeated carries the same key, fingerprint and place; another body another fingerprint."""
+
+    def places(candidates: list[int]) -> list[tuple[int, int]]:
+        return [(slot_of(one), serial_of(one) % TAILS) for one in candidates]  # the second may be another by now
+
     body = {"kind": "lucky", "total_fen": 100, "count": 2}
     for total_fen in (100, 100, 200):
         await door.create("alice", key="one", **{**body, "total_fen": total_fen})
     calls = [args for peer in door.servers.values() for _, args in peer.asked]
     assert len(calls) == 3
-    assert calls[0] == calls[1]
+    first, second = ([*args[:3], places(args[3]), args[4]] for args in calls[:2])
+    assert first == second
     sender, create_key, fingerprint, candidates, terms = calls[2]
-    assert (sender, create_key, candidates) == ("alice", calls[0][1], calls[0][3])
+    assert (sender, create_key, places(candidates)) == ("alice", first[1], first[3])
     assert fingerprint != calls[0][2]
     assert len(set(candidates)) == 4
     assert len({one % 1000 for one in candidates}) == 1
     assert (terms["total_fen"], terms["split"]) == (200, "double_mean")
 
 
-async def test_candidates_begin_anew_behind_the_last_serial(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten digits end: behind the last serial of a day comes its first, in the same slot, and all stay of that day."""
-    monkeypatch.setattr("gateway.envelopes.place_for", lambda *_: (7, SERIALS - 2))
+async def test_candidates_begin_anew_behind_the_last_tail(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five digits end: behind the last tail of a second comes its first, in the same slot and second."""
+    monkeypatch.setattr("gateway.envelopes.place_for", lambda *_: (7, TAILS - 2))
     await door.create("alice", kind="lucky", total_fen=100, count=2)
     ((_, args),) = [asked for peer in door.servers.values() for asked in peer.asked]
-    assert [serial_of(one) for one in args[3]] == [SERIALS - 2, SERIALS - 1, 0, 1]
+    assert [serial_of(one) % TAILS for one in args[3]] == [TAILS - 2, TAILS - 1, 0, 1]
+    assert len({serial_of(one) // TAILS for one in args[3]}) == 1
     assert len({(day_of(one), slot_of(one)) for one in args[3]}) == 1

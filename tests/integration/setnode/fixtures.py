@@ -30,7 +30,7 @@ from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
 from setnode.actors.request import OUTCOMES
 from setnode.service import Setnode, SetnodeSettings, running
-from sharding.ids import business_date, make_id
+from sharding.ids import business_date, candidate_ids, first_id_at
 from sharding.slots import EMBEDDED, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
 from tests.conftest import Databases
@@ -102,9 +102,7 @@ class Town:
         await self.wallet.deposit(f"D{uuid.uuid4().hex}", user, fen)
 
     def create_args(self, sender: str, total_fen: int, count: int, key: str, **terms: Any) -> list[Any]:
-        slot, serial = place_for(sender, key, KEY, EMBEDDED)
-        today = business_date(self.clock.now())
-        ids = [make_id(today, serial + number, slot) for number in range(3)]
+        ids = candidate_ids(first_id_at(self.clock.now()), *place_for(sender, key, KEY, EMBEDDED), 3)
         body = {
             "kind": "lucky", "split": "double_mean", "total_fen": total_fen, "count": count, "greeting": "",
             "expires_in_s": 86_400, **terms,

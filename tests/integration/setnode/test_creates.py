@@ -16,6 +16,7 @@ from setnode.commit.store import insert_envelopes
 from setnode.rounds.sweeper import Sweeper
 from setnode.service import Setnode
 from sharding.ids import business_date, day_of, make_id, serial_of, slot_of
+from sharding.slots import MAX_SLOTS, TAILS
 from tests.integration.setnode.fixtures import (
     Town,
     common_town,
@@ -92,6 +93,19 @@ async def test_fifty_identical_creates_at_once_make_one_envelope(town: Town) -> 
     assert [replayed for replayed, _ in answers].count(False) == 1
     assert await town.wallet.balance("ann") == 9_000
     assert await town.scalar("SELECT count(*) FROM envelope WHERE sender = 'ann'") == 1
+
+
+async def test_a_create_repeated_in_another_second_is_the_first(town: Town) -> None:
+    """Each second has IDs of its own: of fifty at once, half with those of the next, over two servers, one is made."""
+    await town.deposit("amy", 10_000)
+    args = town.create_args("amy", 1_000, 5, "seconds")
+    later = [*args[:3], [one + TAILS * MAX_SLOTS for one in args[3]], args[4]]
+    answers = await asyncio.gather(*(create(town, (args, later)[n % 2], n // 2 % 2) for n in range(50)))
+    assert len({view["envelope_id"] for _, view in answers}) == 1
+    assert [replayed for replayed, _ in answers].count(False) == 1
+    assert await town.wallet.balance("amy") == 9_000
+    assert await town.scalar("SELECT count(*) FROM envelope WHERE sender = 'amy'") == 1
+    assert (await town.open(int(answers[0][1]["envelope_id"]), "bob"))["result"] == "opened"
 
 
 async def test_a_key_belongs_to_one_request(town: Town) -> None:

@@ -14,8 +14,7 @@ from schema.day_tables import DayTables
 from setnode import queries
 from setnode.limits import LOAD_READS, LOAD_SLOTS
 from setnode.service import Setnode
-from sharding.ids import business_date, day_of, end_id, first_id, make_id, slot_of
-from sharding.slots import SERIALS
+from sharding.ids import SERIALS, business_date, day_of, end_id, first_id, make_id, slot_of
 from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
 from wire.messages import Op
 

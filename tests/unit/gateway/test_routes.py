@@ -14,7 +14,7 @@ from gateway.outcomes import outcome_answer
 from gateway.reading.calendar import Calendar
 from gateway.routes import ROUTES, resolve
 from runtime.clock import ManualClock
-from sharding.ids import business_date, first_id, make_id
+from sharding.ids import first_id_at, make_id
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -89,13 +89,13 @@ def test_outcomes_that_are_problems():
 
 @given(st.lists(st.integers(0, 40 * 86_400_000), min_size=2, max_size=8))
 @pytest.mark.parametrize("zone", ["Asia/Shanghai", "America/Sao_Paulo", "Europe/London", "Pacific/Apia"])
-def test_today_is_remembered_only_as_long_as_it_lasts(zone, steps_ms):
-    """Whenever it is asked, also across clock changes and back again: the day is that of the instant."""
+def test_the_second_is_remembered_only_as_long_as_it_lasts(zone, steps_ms):
+    """Whenever it is asked, also across clock changes and back again: day and second are those of the instant."""
     here = ZoneInfo(zone)
     clock = ManualClock(datetime(2018, 10, 20, tzinfo=UTC))
     calendar = Calendar(clock)
     for step_ms in steps_ms:
         clock.advance(milliseconds=step_ms)
-        assert calendar.first_id(here, clock.now_ms()) == first_id(business_date(clock.now(), here))
+        assert calendar.first_id(here, clock.now_ms()) == first_id_at(clock.now(), here)
         clock.advance(milliseconds=-step_ms // 2)
-        assert calendar.first_id(here, clock.now_ms()) == first_id(business_date(clock.now(), here))
+        assert calendar.first_id(here, clock.now_ms()) == first_id_at(clock.now(), here)

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from envelope.errors import InvariantBroken, Refused
 from sharding.ids import (
     business_date,
+    candidate_ids,
     check_not_future,
     day_of,
     end_id,
     first_id,
+    first_id_at,
     format_id,
     make_id,
     parse_id,
@@ -49,6 +51,26 @@ def test_an_id_lies_within_the_bounds_of_its_day_only(day, serial, slot):
     assert first_id(day) <= make_id(day, serial, slot) < end_id(day)
     if day < date(2092, 12, 31):
         assert end_id(day) <= first_id(day + timedelta(days=1))
+
+
+def test_an_id_reads_as_the_second_of_its_create():
+    """Day and clock of the zone, then the tail: what is made in one second lies between two that were not."""
+    instant = datetime(2026, 11, 23, 16, 5, 59, tzinfo=UTC)
+    assert first_id_at(instant) == 261124_00359_00000_000
+    assert first_id_at(instant, ZoneInfo("UTC")) == 261123_57959_00000_000
+    ids = candidate_ids(first_id_at(instant), 73, 12_345, 3)
+    assert [format_id(one) for one in ids] == [f"26112400359{tail:05d}073" for tail in (12_345, 12_346, 12_347)]
+    assert first_id_at(instant + timedelta(seconds=1)) == 261124_00360_00000_000
+
+
+@given(st.integers(0, 999), st.integers(0, 10**5 - 1), st.integers(1, 8))
+def test_candidates_stay_in_their_second_and_slot(slot, tail, count):
+    """As many as were asked for, all different, and behind the last tail comes the first."""
+    first = first_id_at(datetime(2026, 11, 23, 15, 59, 59, tzinfo=UTC))
+    ids = candidate_ids(first, slot, tail, count)
+    assert [(day_of(one), serial_of(one), slot_of(one)) for one in ids] == [
+        (date(2026, 11, 23), 86_399 * 10**5 + (tail + number) % 10**5, slot) for number in range(count)
+    ]
 
 
 def test_the_last_bound_fits_an_int64():

@@ -23,16 +23,16 @@ KEY = b"a key for tests only"
 
 @given(st.text(), st.text() | st.text(st.characters(categories=["Cs"])))
 def test_places_are_in_range_and_repeatable(sender, idempotency_key):
-    """A retry finds the same slot and serial, both in range, for any strings."""
-    slot, serial = place_for(sender, idempotency_key, KEY, EMBEDDED)
-    assert (slot, serial) == place_for(sender, idempotency_key, KEY, EMBEDDED)
+    """A retry finds the same slot and tail, both in range, for any strings."""
+    slot, tail = place_for(sender, idempotency_key, KEY, EMBEDDED)
+    assert (slot, tail) == place_for(sender, idempotency_key, KEY, EMBEDDED)
     assert slot in range(100)
-    assert serial in range(10**10)
+    assert tail in range(10**5)
 
 
 def test_places_never_change():
     """The place of a create is the same for ever: a change would lose the first attempt of a retry."""
-    assert place_for("张三", "k-1", KEY, PRODUCTION) == (60, 9_034_629_564)
+    assert place_for("张三", "k-1", KEY, PRODUCTION) == (60, 29_564)
 
 
 def test_fields_do_not_run_into_each_other():
