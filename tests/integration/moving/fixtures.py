@@ -34,6 +34,7 @@ from moving.ground import Ground
 from runtime.clock import ManualClock
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
+from setnode.limits import ADOPT_AFTER_S
 from setnode.service import Setnode, SetnodeSettings, running
 from sharding.ids import business_date
 from sharding.slots import EMBEDDED, place_for
@@ -161,6 +162,8 @@ class Land:
 
     async def settled(self) -> Report:
         """Audit until nothing is in flight."""
+        # Intents that came with a move are taken up once they have lain for a while, and this clock moves by hand only.
+        self.clock.advance(seconds=ADOPT_AFTER_S + 1)
         async with asyncio.timeout(WAIT_S):
             while True:
                 for node in self.nodes.values():
