@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ Opens = Iterable[tuple[int, str]]
 
 @dataclass(frozen=True)
 class Tables:
-    """The day tables of a SET: how many slots it holds, and how many days up to today.
+    """The day tables of a SET: how many slots it holds, and how many days up to today, as far as their names last.
 
     Tomorrow's are there as well: a run that begins before midnight ends after it.
     """
@@ -153,6 +153,19 @@ def round_robin(envelope_ids: Sequence[int], shares: int, *, first: int = 0) -> 
     return ((one, f"user-{number}") for number in range(first, first + shares) for one in envelope_ids)
 
 
+def nameable_days(today: date) -> int:
+    """Return how many days up to today can have tables beside tomorrow's: a name, the day of the month, stands for one.
+
+    30 behind a month of 31 days, 27 behind a February of 28.
+    """
+    names = {(today + timedelta(days=1)).day}
+    day = today
+    while day.day not in names:
+        names.add(day.day)
+        day -= timedelta(days=1)
+    return len(names) - 1
+
+
 @asynccontextmanager
 async def one_set(
     folder: Path, tables: Tables = Tables(), *, wallet: bool = False, settings: Mapping[str, str] | None = None
@@ -165,7 +178,9 @@ async def one_set(
         await cache.start()
         owner = server.dsn(roles.OWNER, roles.DATABASE)
         await migrate_set(owner)
-        first = business_date(SystemClock().now()) - timedelta(days=tables.days - 1)
+        today = business_date(SystemClock().now())
+        tables = replace(tables, days=min(tables.days, nameable_days(today)))
+        first = today - timedelta(days=tables.days - 1)
         databases = range(tables.slots // TABLES_PER_DATABASE)
         await DayTables(owner, databases).ensure(first, ahead_days=tables.days)
         bank = await _server(stack, folder, "wallet") if wallet else None

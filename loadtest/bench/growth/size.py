@@ -14,7 +14,7 @@ class Size:
 
     alive: Sequence[int] = (1_000, 10_000, 100_000, 1_000_000)
     drawn: int = 40_000
-    tables: Tables = Tables(slots=1_000, days=31)  # noqa: RUF009 - frozen
+    tables: Tables = Tables(slots=1_000, days=30)  # noqa: RUF009 - frozen
     claims: int = 10_000_000
     turn_envelopes: int = 5_000
     rounds: int = 7

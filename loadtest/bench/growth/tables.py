@@ -49,7 +49,7 @@ async def measure(bench: Bench, size: Size) -> Figures:
         "opens_per_second": rates,
         "claims": filled,
         "disk_bytes": disk,
-        "layouts": {name: {**asdict(tables), "leaves": tables.leaves} for name, tables in layouts.items()},
+        "layouts": {name: {**asdict(one.tables), "leaves": one.tables.leaves} for name, one in sides.items()},
     }
 
 
