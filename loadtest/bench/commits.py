@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from loadtest.bench import fill, pictures
-from loadtest.bench.arrivals import open_loop
+from loadtest.bench.arrivals import Overrun, open_loop
 from loadtest.bench.figures import Bench, Figures, Row, Section
 from loadtest.bench.growth.alive import wake
 from loadtest.bench.growth.size import SHARES
@@ -32,6 +32,9 @@ WINDOWS: Final = (1, 4, 16, 64, 200, 600, 2_000, 4_000)
 LOADS: Final = (0.2, 0.4, 0.6, 0.8)
 LOAD_S: Final = 0.4
 """Least length of a measurement at one load."""
+SLOWER: Final = 0.75
+"""Of a load under which the queue grew, so much is tried next."""
+SLOWER_TIMES: Final = 3
 WIDEST_TIMES: Final = 3
 """Least measurements with most in flight: they say what is carried."""
 KEPT_FACTORS = 200
@@ -163,8 +166,23 @@ class Calibration:
                     rates.append(await self._fire(window, found))
             found.written = await self._one.scalar("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), $1)::bigint", lsn)
             for load in self._loads:
-                await open_loop(self._one, load * found.carried, max(each, LOAD_S), self._dice)
+                await self.send(load * found.carried, max(each, LOAD_S))
         return found
+
+    async def send(self, rate: float, seconds: float) -> None:
+        """Send opens at `rate`, or slower where that is more than is carried when they come by themselves.
+
+        The batches of a queue that grows count like others: what they took is what is asked for. Raises Overrun where
+        four tenths of the rate are still too much.
+        """
+        for _ in range(SLOWER_TIMES):
+            try:
+                await open_loop(self._one, rate, seconds, self._dice)
+            except Overrun:
+                rate *= SLOWER
+            else:
+                return
+        await open_loop(self._one, rate, seconds, self._dice)
 
     async def _fire(self, window: int, found: Sweep) -> float:
         # As many envelopes as are in flight: in a batch each open is another envelope's, which costs most.

@@ -1,16 +1,20 @@
 """The sections on growth, commits, memory and payouts run at a tiny size, and their money adds up."""
 
+import random
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from loadtest.bench import commits, memory, payouts
+from loadtest.bench import commits, fill, memory, payouts
+from loadtest.bench.arrivals import Overrun, open_loop
 from loadtest.bench.figures import Bench
 from loadtest.bench.growth import SECTION, section
 from loadtest.bench.growth.size import TINY
+from loadtest.bench.oneset import one_set
 from loadtest.plan import check
+from setnode.commit import claims
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -54,6 +58,15 @@ async def test_commits_are_calibrated(bench: Bench) -> None:
     assert found["fixed_ms"] > 0
     assert found["wal_bytes_per_claim"] > 50
     assert all(one.holds for one in bench.audits), bench.audits
+
+
+async def test_more_than_a_set_carries_is_said(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opens that come faster than they are committed hear `busy`: no fault of the SET's, and its money adds up."""
+    monkeypatch.setattr(claims, "STALE_S", 0.01)
+    async with one_set(bench.scratch("overrun")) as one:
+        with pytest.raises(Overrun, match="more than the SET carries now"):
+            await open_loop(one, 500_000, 0.1, random.Random(1))
+        assert await fill.adds_up(one)
 
 
 async def test_the_model_is_compared_with_a_run(bench: Bench) -> None:

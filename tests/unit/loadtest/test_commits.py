@@ -71,3 +71,29 @@ def test_a_lost_batch_leaves_no_trace(lane: SimpleNamespace, monkeypatch: pytest
         now = 103.0
         lane.done(lane.next, None)
     assert found == [(1, 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("overruns", "sent"), [(0, [1_000.0]), (2, [1_000.0, 750.0, 562.5]), (9, [1_000.0, 750.0, 562.5, 421.875])]
+)
+async def test_a_load_above_what_is_carried_is_tried_again_slower(
+    lane: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, overruns: int, sent: list[float]
+) -> None:
+    """Up to three times; a SET that cannot carry four tenths of it is not calibrated."""
+    rates: list[float] = []
+
+    async def open_loop(_one: Any, rate: float, *_: Any) -> list[float]:
+        rates.append(rate)
+        if len(rates) <= overruns:
+            raise commits.Overrun("busy", "too much")
+        return []
+
+    monkeypatch.setattr(commits, "open_loop", open_loop)
+    one = cast("Any", SimpleNamespace(node=SimpleNamespace(claim_lane=lane)))
+    calibration = commits.Calibration(one, windows=(), loads=(0.5,))
+    if overruns < len(sent):
+        await calibration.send(1_000.0, 0.1)
+    else:
+        with pytest.raises(commits.Overrun):
+            await calibration.send(1_000.0, 0.1)
+    assert rates == sent
