@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from envelope.claim_log import ClaimLog
@@ -88,42 +89,43 @@ class Crowd(Peer):
             self.told.append((number, values[1]))
         else:
             self.other[OUTCOMES[values[0]].value] += 1
-        self._heard()
+        self._in_flight -= 1
+        if not self._filling:
+            self._fill_soon()
 
     def fail(self, number: int, error: BaseException) -> None:
         """Hear that there is no answer."""
         del number
         self.other[getattr(error, "code", type(error).__name__)] += 1
         self._over = True
-        self._heard()
-
-    def _heard(self) -> None:
         self._in_flight -= 1
         if not self._filling:
-            self._filling = True
-            self._loop.call_soon(self._fill)
+            self._fill_soon()
+
+    def _fill_soon(self) -> None:
+        self._filling = True
+        self._loop.call_soon(self._fill)
 
     def _fill(self) -> None:
         self._filling = True
         self._over = self._over or time.perf_counter() >= self._end
-        while self._in_flight < self._waiting and not self._over:
-            ask = next(self._line, None)
-            if ask is None:
-                self._over = True
-                break
-            self._send(ask)
+        while not self._over and (room := self._waiting - self._in_flight):
+            few = list(islice(self._line, room))
+            self._over = len(few) < room
+            self._send(few)
         self._filling = False
         if self._over and not self._in_flight:
             self._done.set()
 
-    def _send(self, ask: Ask) -> None:
-        number = len(self.asked)
-        self.asked.append(ask)
-        self._in_flight += 1
-        try:
-            self._node.room.handle(self, number, _OPEN, [*ask, True, None])
-        except HongbaoError as error:
-            self.fail(number, error)
+    def _send(self, few: Sequence[Ask]) -> None:
+        first, handle = len(self.asked), self._node.room.handle
+        self.asked += few
+        self._in_flight += len(few)
+        for number, (envelope_id, user) in enumerate(few, first):
+            try:
+                handle(self, number, _OPEN, [envelope_id, user, True, None])
+            except HongbaoError as error:
+                self.fail(number, error)
 
 
 class Ours:
