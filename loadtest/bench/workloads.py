@@ -1,6 +1,6 @@
 """Who opens what: one hot envelope after another, or many at once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 HOT_SHARES = 10_000
@@ -25,11 +25,14 @@ class Workload:
         """What each envelope holds."""
         return self.shares * FEN_PER_SHARE
 
-    def asks(self, envelopes: Sequence[int]) -> Iterator[tuple[int, str]]:
-        """Give out (envelope, user): a hot one to its end before the next, many in turn."""
+    def asks(self, envelopes: Sequence[int]) -> Sequence[tuple[int, str]]:
+        """Give out (envelope, user): a hot one to its end before the next, many in turn.
+
+        Drafted ahead, so that a turn's time is its contender's.
+        """
         if self.hot:
-            return ((one, f"user-{number}") for one in envelopes for number in range(self.shares))
-        return ((one, f"user-{number}") for number in range(self.shares) for one in envelopes)
+            return [(one, f"user-{number}") for one in envelopes for number in range(self.shares)]
+        return [(one, f"user-{number}") for number in range(self.shares) for one in envelopes]
 
 
 def hot(waiting: int, *, envelopes: int, seconds: float) -> Workload:
