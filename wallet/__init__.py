@@ -2,8 +2,8 @@
 
 What lives here, in the order a payment meets it: `service` (the room behind the link), `channels` (how a payout
 leaves escrow), `batcher` (group commit), `draft` (what a request gets, on arrival), `decide` (the pure rules of one
-batch), `ledger` (the one transaction that writes), `accounts` (names to numbers), `statements` (reads). SQL stands in
-`queries/*.sql`.
+batch), `ledger` (the one transaction that writes), `accounts` (names to numbers), `recent` (the creates of a moment
+ago), `statements` (reads). SQL stands in `queries/*.sql`.
 
 May import: `wire`, `envelope`, `runtime`; never another room of this floor.
 

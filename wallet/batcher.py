@@ -96,6 +96,7 @@ class Batcher:
         self._awaited = Line(MAX_QUEUED_CREATES, MAX_BATCH_CREATES)
         self._payouts = Line(MAX_QUEUED_ORDERS, MAX_BATCH_ORDERS)
         self._wake = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         self._stopping = False
 
     @property
@@ -111,8 +112,7 @@ class Batcher:
         line = self._payouts if isinstance(request, PayRequest) else self._awaited
         if self._stopping or not line.room(request.size):
             raise Unavailable("busy", "the wallet has too much to do; try again shortly", retry_after_s=BUSY_RETRY_S)
-        loop = asyncio.get_running_loop()
-        job = Job(Draft(request), loop.time() + REQUEST_DEADLINE_S, loop.create_future())
+        job = Job(Draft(request), self._loop.time() + REQUEST_DEADLINE_S, self._loop.create_future())
         line.put(job)
         self._wake.set()
         return job.future
@@ -152,8 +152,8 @@ class Batcher:
         # No await between "nothing waits" (_take) and clear(): a wake-up cannot be lost.
         self._wake.clear()
         try:
-            if not self._session.up:
-                await self._session.use()
+            # Nobody came for the transaction that the last COMMIT may have begun.
+            await self._roll_back(await self._session.use())
             async with asyncio.timeout(IDLE_CHECK_S):
                 await self._wake.wait()
         except TimeoutError:
@@ -205,41 +205,36 @@ class Batcher:
                     break
 
     async def _attempt(self, batch: list[Job], *, careful: bool) -> Plan:
-        connection = await self._session.use()
-        for job in batch:
-            job.sent = True
-        write = self._ledger.write(connection, [job.draft for job in batch], careful=careful)
+        async def write(connection: Any) -> Plan:
+            for job in batch:
+                job.sent = True
+            try:
+                return await self._ledger.write(
+                    connection, [job.draft for job in batch], careful=careful, follows=self._follows
+                )
+            except Exception as error:
+                measures.attempts.labels(type(error).__name__).inc()
+                if not is_lost(error):
+                    await self._roll_back(connection)
+                raise
+
         try:
-            plan = await self._patiently(write)
+            plan = await self._session.to_the_end(write, COMMIT_PATIENCE_S)
         except Exception as error:
-            measures.attempts.labels(type(error).__name__).inc()
             if isinstance(error, InvariantBroken):
                 measures.broken.labels(error.check).inc()
             for job in batch:
                 job.lost |= is_lost(error)
-            await self._undo(connection, error)
             raise
         measures.attempts.labels("careful" if careful else "optimistic").inc()
         return plan
 
-    async def _patiently(self, write: Any) -> Plan:
-        """Await `write` in a task of its own, which nobody cancels; if it must be left, its connection goes first."""
-        task: asyncio.Task[Plan] = asyncio.ensure_future(write)
-        try:
-            await asyncio.wait({task}, timeout=COMMIT_PATIENCE_S)
-        finally:
-            if not task.done():
-                self._session.drop()
-                await asyncio.wait({task}, timeout=1.0)
-        if not task.done():
-            raise Unavailable("database_unavailable", "the database went silent", outcome_known=False)
-        return task.result()
+    def _follows(self) -> bool:
+        """Say whether somebody waits for the next transaction."""
+        return bool(self._awaited.jobs)
 
-    async def _undo(self, connection: Any, error: Exception) -> None:
-        """Leave the connection clean, or throw it away where that cannot be known."""
-        if is_lost(error) or connection.is_closed():
-            self._session.drop()
-            return
+    async def _roll_back(self, connection: Any) -> None:
+        """Leave the connection without a transaction, or throw it away where that cannot be known."""
         try:
             async with asyncio.timeout(1.0):
                 if connection.is_in_transaction():
@@ -248,7 +243,7 @@ class Batcher:
             self._session.drop()
 
     def _still_wanted(self, batch: list[Job]) -> list[Job]:
-        now = asyncio.get_running_loop().time()
+        now = self._loop.time()
         late = [job for job in batch if job.deadline <= now]
         for job in late:
             self._let_go([job], _too_late(sent=job.sent))

@@ -4,7 +4,7 @@ A draft trusts that its orders are new and that everybody has the money. Nothing
 refuted by UNIQUE and CHECK, or seen when the drafts of a batch are laid together, and then decided as a whole.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -79,13 +79,15 @@ class Draft:
         self.columns = Columns.of(self.plan.postings) if self.plan else None
 
 
-def lay_together(drafts: Sequence[Draft]) -> tuple[Plan, Columns | None]:
+def lay_together(drafts: Sequence[Draft], taken: Collection[int] = ()) -> tuple[Plan, Columns | None]:
     """Return the optimist's plan of a batch and what it posts: PAYs as drafted, unless one repeats another.
+
+    `taken` are envelope IDs that no create of this batch can have any more.
 
     They are posted before the requests of one posting, so that a statement shows what came in before it was spent. No
     other order matters: an escrow is paid from after its create was answered.
     """
-    single = decide([draft.request for draft in drafts if draft.plan is None], Known.nothing())
+    single = decide([draft.request for draft in drafts if draft.plan is None], Known(taken=set(taken)))
     plan = Plan(funds=single.funds, replays=single.replays)
     answers = iter(single.answers)
     for draft in drafts:
@@ -97,7 +99,7 @@ def lay_together(drafts: Sequence[Draft]) -> tuple[Plan, Columns | None]:
             plan.replays += draft.plan.replays
     plan.postings += single.postings
     if len({posting.order_no for posting in plan.postings}) < len(plan.postings):
-        plan = decide([draft.request for draft in drafts], Known.nothing())
+        plan = decide([draft.request for draft in drafts], Known(taken=set(taken)))
         return plan, Columns.of(plan.postings)
     written = [columns for columns in (*(draft.columns for draft in drafts), Columns.of(single.postings)) if columns]
     return plan, Columns.joined(written) if written else None

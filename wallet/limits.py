@@ -44,6 +44,8 @@ DRAIN_S: Final = 1.2
 
 CACHED_ACCOUNTS: Final = 500_000
 """Account names whose number is kept in memory, about 150 bytes each."""
+RECENT_CREATES: Final = 30_000
+"""Creates whose envelope ID is kept in memory, about 220 bytes each: the last two seconds at full load."""
 
 READERS: Final = 3
 """Connections for reads; the writer has its own."""

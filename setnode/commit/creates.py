@@ -37,10 +37,11 @@ class CreateLane:
         self.wanted = asyncio.Event()
         self.crowded = self.wanted
         self._ready: deque[tuple[Terms, asyncio.Future[bool]]] = deque()
+        self._new_future = asyncio.get_running_loop().create_future
 
     def insert(self, terms: Terms) -> asyncio.Future[bool]:
         """Write a header; True when it went in, False when its ID stood already. Durable when done."""
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[bool] = self._new_future()
         self._ready.append((terms, future))
         self.wanted.set()
         return future

@@ -13,7 +13,7 @@ from wallet import batcher as batcher_module
 from wallet.__main__ import writer_session
 from wallet.accounts import Accounts
 from wallet.ledger import Ledger
-from wallet.requests import FundRequest, PayRequest
+from wallet.requests import DepositRequest, FundRequest, PayRequest
 from wallet.sql import SQL
 from wire.messages import Fund, Pay
 
@@ -69,7 +69,7 @@ class _LosesTheAnswer:
     async def execute(self, query, *args):
         alone = not self._connection.is_in_transaction()
         done = await self._connection.execute(query, *args)
-        if query == "COMMIT" or (alone and query == SQL["post"]):
+        if query.startswith("COMMIT") or (alone and query == SQL["post"]):
             raise ConnectionResetError("the answer was lost")
         return done
 
@@ -96,6 +96,54 @@ async def test_an_answer_lost_after_the_commit_is_found_again(wallet, ledger_row
     assert await wallet.channel.pay([claim(0, "bob", 10)]) == [PAID]
     assert lost
     assert await wallet.statements.balance("bob") == 10 + known
+
+
+async def test_the_answer_of_a_commit_that_begins_the_next_is_found_again(wallet, ledger_rows, monkeypatch):
+    """Creates in a row: the commit of the first is lost on its way back, and each still takes its money once."""
+    await _fund(wallet, 100)  # every account of the creates is known from now on
+    await wallet.give("ann", 500)
+    use, lost = Session.use, []
+
+    async def once(session):
+        connection = await use(session)
+        if lost:
+            return connection
+        lost.append(1)
+        return _LosesTheAnswer(connection)
+
+    monkeypatch.setattr(Session, "use", once)
+    monkeypatch.setattr(wallet.batcher._awaited, "_batched", 1)
+    creates = [FundRequest(f"row{n}", "f", "ann", 100, ENVELOPE + 1000 * (n + 1)) for n in range(5)]
+    answers = await asyncio.gather(*map(wallet.batcher.submit, creates))
+    assert [status for status, _ in answers] == [Fund.REPLAYED] + [Fund.DONE] * 4
+    assert lost
+    assert await wallet.statements.balance("ann") == 0
+
+
+async def test_a_transaction_that_nobody_came_for_is_ended(wallet, ledger_rows, monkeypatch):
+    """A commit has begun the next transaction and those who waited are gone: it holds up nobody, and is rolled back."""
+    await _fund(wallet, 100)
+    await wallet.give("ann", 500)
+    monkeypatch.setattr(wallet.batcher, "_follows", lambda: True)
+    chained = [FundRequest(f"row{n}", "f", "ann", 100, ENVELOPE + 1000 * (n + 1)) for n in range(4)]
+    assert (await wallet.batcher.submit(chained[0]))[0] is Fund.DONE
+    open_ones = """SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND state LIKE 'idle in transaction%'"""
+    async with asyncio.timeout(2):
+        while await ledger_rows.fetchval(open_ones):
+            await asyncio.sleep(0.01)
+    # What makes an account, asks for a balance, or is decided again finds such a transaction as well.
+    waiting = [wallet.batcher.submit(chained[1]), wallet.batcher.submit(DepositRequest("more", "new", 7))]
+    assert [(await waiting[0])[0], await waiting[1]] == [Fund.DONE, 7]
+    monkeypatch.setattr(wallet.batcher._awaited, "_batched", 1)
+    waiting = [
+        wallet.batcher.submit(one) for one in (chained[2], chained[0], DepositRequest("yet more", "new", 7), chained[3])
+    ]
+    assert await asyncio.gather(*waiting) == [
+        (Fund.DONE, chained[2].envelope_id), (Fund.REPLAYED, chained[0].envelope_id), 14,
+        (Fund.DONE, chained[3].envelope_id),
+    ]  # fmt: skip
+    assert await wallet.statements.balance("ann") == 100
 
 
 async def test_without_a_database_callers_are_let_go_and_told_the_truth(monkeypatch):

@@ -19,6 +19,7 @@ from tests.integration.wallet.fixtures import (
     wallet_database,
 )
 from wallet import batcher as batcher_module
+from wallet import measures
 from wallet.accounts import Accounts
 from wallet.draft import Draft
 from wallet.ledger import Ledger
@@ -65,6 +66,24 @@ async def test_a_key_with_another_body_or_a_taken_id_changes_nothing(wallet, led
     assert await wallet.batcher.submit(fund("l", ENVELOPE)) == (Fund.ID_TAKEN, ENVELOPE)
     assert await wallet.batcher.submit(fund("l", ENVELOPE + 1000)) == (Fund.DONE, ENVELOPE + 1000)
     assert await wallet.statements.balance("ann") == 800
+
+
+async def test_an_id_of_a_moment_ago_fails_no_batch(wallet, ledger_rows):
+    """Those beside a create whose ID is another's are written at the first attempt; its own first attempt is found."""
+    await wallet.give("ann", 1000)
+    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (Fund.DONE, ENVELOPE)
+    refuted = measures.attempts.labels("UniqueViolationError")
+    before = refuted._value.get()
+    waiting = [wallet.batcher.submit(fund(f"l{n}", ENVELOPE + 1000 * n)) for n in range(5)]
+    statuses = [status for status, _ in await asyncio.gather(*waiting)]
+    assert statuses == [Fund.ID_TAKEN] + [Fund.DONE] * 4
+    assert refuted._value.get() == before
+    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (Fund.REPLAYED, ENVELOPE)
+    # A create that was begun before comes with the IDs of its second: one is another's, by the next its own is found.
+    assert await wallet.batcher.submit(fund("k", ENVELOPE + 1000)) == (Fund.ID_TAKEN, ENVELOPE + 1000)
+    assert await wallet.batcher.submit(fund("k", ENVELOPE + 9000)) == (Fund.REPLAYED, ENVELOPE)
+    assert refuted._value.get() == before + 2
+    assert await wallet.statements.balance("ann") == 500
 
 
 async def test_two_creates_that_want_one_id_in_one_batch_are_told_apart(wallet, ledger_rows):
