@@ -1,11 +1,9 @@
 """The handlers of `/v1/envelopes`: create, open, grab, detail, cancel."""
 
-from typing import Any
-
 from aiohttp import hdrs
 
 from envelope.errors import Unavailable
-from gateway.http.answer import Answer, json_answer
+from gateway.http.answer import Answer
 from gateway.http.body import read_body
 from gateway.http.request import Request
 from gateway.identity.shares import Shares
@@ -50,13 +48,13 @@ class Envelopes:
         terms = read_terms(body, now_ms)
         candidates = self._candidates(user, key, now_ms)
         marks = (user, create_key(user, key), fingerprint(terms, self._share_key))
-        replayed, view = await self._sets.call(candidates[0], _CREATE, *marks, candidates, terms)
-        if isinstance(view, int):
+        replayed, first, view = await self._sets.call(candidates[0], _CREATE, *marks, candidates, terms)
+        if view is None:
             # Begun before its database moved: the first attempt's envelope is where its ID says.
-            replayed, view = await self._sets.call(view, _CREATE, *marks, [view], terms)
-        if isinstance(view, int):
+            replayed, first, view = await self._sets.call(first, _CREATE, *marks, [first], terms)
+        if view is None:
             raise Unavailable("wrong_set", "two SETs think that the other has it; repeat", outcome_known=False)
-        return json_answer(self._with_token(view, user), 201, headers=_REPLAYED if replayed else b"")
+        return Answer(201, self._with_token(view, first), headers=_REPLAYED if replayed else b"")
 
     async def open(self, request: Request, text: str) -> Answer:
         """Claim a share."""
@@ -82,15 +80,15 @@ class Envelopes:
         user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
         envelope_id = self._ids.get(text) or self._read_id(text)
         token_ok = self._shares.holds(envelope_id, share_token_of(request))
-        (view,) = await self._sets.call(envelope_id, _DETAIL, envelope_id, user, token_ok)
-        return json_answer(self._with_token(view, user))
+        view, own = await self._sets.call(envelope_id, _DETAIL, envelope_id, user, token_ok)
+        return Answer(200, self._with_token(view, envelope_id) if own else view)
 
     async def cancel(self, request: Request, text: str) -> Answer:
         """Close the sender's own envelope now; what is left goes back to him."""
         user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
         envelope_id = self._ids.get(text) or self._read_id(text)
-        (view,) = await self._sets.call(envelope_id, _CANCEL, envelope_id, user)
-        return json_answer(self._with_token(view, user))
+        view, own = await self._sets.call(envelope_id, _CANCEL, envelope_id, user)
+        return Answer(200, self._with_token(view, envelope_id) if own else view)
 
     def _read_id(self, text: str) -> int:
         topology = self._sets.topology
@@ -108,8 +106,6 @@ class Envelopes:
         slot, tail = place_for(user, key, self._slot_key, topology.layout)
         return candidate_ids(self._calendar.first_id(topology.zone, now_ms), slot, tail, CANDIDATE_IDS)
 
-    def _with_token(self, view: dict[str, Any], user: str) -> dict[str, Any]:
-        """Add the share token for the sender: it is his to hand out."""
-        if view["sender"] == user:
-            view["share_token"] = self._shares.token_of(int(view["envelope_id"]))
-        return view
+    def _with_token(self, view: bytes, envelope_id: int) -> bytes:
+        """Add the share token for the sender, as the last field of the SET's JSON: it is his to hand out."""
+        return b'%b,"share_token":"%b"}' % (view[:-1], self._shares.token_of(envelope_id).encode())

@@ -8,7 +8,6 @@
 
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from envelope.claim_log import ClaimLog
 from envelope.errors import InvariantBroken, Refused, Unavailable
@@ -17,7 +16,7 @@ from envelope.split import SPLIT_VERSION
 from envelope.terms import Terms
 from runtime.clock import Clock
 from setnode.actors.passwords import mac
-from setnode.actors.views import created_view
+from setnode.actors.views import as_json, created_view
 from setnode.commit.creates import CreateLane
 from setnode.create_request import Create
 from wire.messages import Fund
@@ -25,7 +24,7 @@ from wire.wallet import WalletClient
 
 
 class Creator:
-    """`create` returns (replayed, what the sender is told), durable; or the ID by which another SET can be asked."""
+    """`create` returns (replayed, envelope ID, what the sender is told as JSON), durable."""
 
     def __init__(
         self,
@@ -52,11 +51,11 @@ class Creator:
         self._has_tables = has_tables
         self._is_near = is_near
 
-    async def create(self, create: Create) -> tuple[bool, dict[str, Any] | int]:
+    async def create(self, create: Create) -> tuple[bool, int, bytes | None]:
         """Pay in and write the header.
 
         Where the first attempt under this key got an ID that is on another SET (it was made before the database moved)
-        nothing is written: that ID is returned, and the same create asked there completes it.
+        nothing is written and nothing shown: the same create, asked there with that ID alone, completes it.
 
         Refused: `insufficient_funds`, `idempotency_key_reused`, `create_undone`. Unavailable: wallet or database away,
         `wrong_set` (the database is leaving), `clocks_differ` (before any money moves), or `day_tables_missing` (before
@@ -70,18 +69,18 @@ class Creator:
         if not self._holds(envelope_id):
             # The first attempt's ID is the wallet's word, only the first candidate was checked at the door, and the
             # topology may have changed meanwhile. A header written here would be in a SET where nobody looks for it.
-            return True, envelope_id
+            return True, envelope_id, None
         terms = self._terms(create, envelope_id)
         begun_before = replayed and await self._stands(envelope_id) is not None
         if not begun_before and await self._insert(terms):
             self._adopt(ClaimLog(terms))
-            return replayed, created_view(terms)
+            return replayed, envelope_id, as_json(created_view(terms))
         standing = await self._stands(envelope_id)
         if standing is None:
             raise Unavailable("outcome_unknown", "repeat the request; it completes what was begun", outcome_known=False)
         if standing.closing is not None and standing.closing.entry is Entry.UNDONE:
             raise Refused("create_undone", "this create took too long and was undone, the money is back; use a new key")
-        return True, created_view(standing.terms)
+        return True, envelope_id, as_json(created_view(standing.terms))
 
     async def _check_day(self, envelope_id: int) -> None:
         """Refuse a create that nothing may be written for, before any money moves."""

@@ -94,13 +94,13 @@ class Room:
 
     async def _create(self, peer: Peer, number: int, create: Create) -> None:
         try:
-            replayed, view = await self._creator.create(create)
+            made = await self._creator.create(create)
         except HongbaoError as error:
             peer.fail(number, error)
         except Exception as error:  # noqa: BLE001 - the caller must hear of it, the peer logs it
             peer.fail(number, error)
         else:
-            peer.reply(number, replayed, view)
+            peer.reply(number, *made)
 
     def _own(self, peer: Peer, number: int, create: Create) -> None:
         """Own the task: a caller that hangs up does not cancel a create."""

@@ -2,6 +2,7 @@
 
 A request is `[number, op, *args]`, a reply `[number, status, *values]`; a frame is a list of either.
 `number` is unique per link and, with the link's name in front, is the request ID found in logs of the answering end.
+What is only shown travels as the JSON that a client gets: a gateway reads no row of it.
 """
 
 from enum import IntEnum
@@ -18,18 +19,17 @@ class Op(IntEnum):
     GRAB = 2
     """envelope_id, user, token_ok → outcome, amount_fen, seq, last, extra|None"""
     CREATE = 3
-    """sender, create_key, fingerprint, [envelope_id candidates], terms → replayed, envelope (dict)
+    """sender, create_key, fingerprint, [envelope_id candidates], terms → replayed, envelope_id, envelope (JSON) | None
 
-    Instead of the envelope the ID (int) of the first attempt where that is on another SET: the same create with this ID
-    as its only candidate completes it there.
+    None where the first attempt is on another SET: the same create with its ID as only candidate completes it there.
 
     terms: kind, split, total_fen, count, greeting, to (list|None), password (str|None), opens_at_ms (int|None),
     expires_in_s.
     """
     DETAIL = 4
-    """envelope_id, user, token_ok → detail (dict)"""
+    """envelope_id, user, token_ok → detail (JSON), whether the user is its sender"""
     CANCEL = 5
-    """envelope_id, user → detail (dict)"""
+    """envelope_id, user → detail (JSON), whether the user is its sender"""
 
     EPOCHS = 6
     """[epoch of each database] in the caller's topology. Said, not asked: under number 0, and nobody answers."""

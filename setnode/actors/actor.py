@@ -27,7 +27,7 @@ from setnode.actors.request import CANCEL, DETAIL, EXPIRE, GRAB, OPEN, Decision,
 from setnode.actors.shown import KEEP_FROM, ShownClaims
 from setnode.actors.sight import cannot_cancel, hidden
 from setnode.actors.stage import FOREIGN, FROZEN, IDLE, LOADING, READY, WRITING, Phase, Stage
-from setnode.actors.views import detail_view
+from setnode.actors.views import as_json, detail_view
 from setnode.limits import FROZEN_S, HALVES_FROM, MAILBOX
 
 _OPENED = Outcome.OPENED
@@ -353,7 +353,8 @@ class Actor:
         elif log is None:
             request.fail(Unavailable("envelope_unavailable", "the envelope is being read; try again"))
         elif may_see(log, request.user, token_ok=request.token_ok):
-            request.tell(detail_view(log, request.user, self.stage.now_ms(), self._shown_claims(log)))
+            view = detail_view(log, request.user, self.stage.now_ms(), self._shown_claims(log))
+            request.tell(as_json(view), request.user == log.terms.sender)
         else:
             request.fail(hidden())
 

@@ -76,9 +76,9 @@ class Request(msgspec.Struct, eq=False, gc=False):
         """Tell the caller the outcome."""
         self.peer.reply(self.number, answer.outcome.code, answer.amount_fen, answer.seq, answer.last, answer.extra)
 
-    def tell(self, detail: dict[str, Any]) -> None:
-        """Tell the caller the envelope's detail (DETAIL and CANCEL)."""
-        self.peer.reply(self.number, detail)
+    def tell(self, *detail: Any) -> None:
+        """Tell the caller how the envelope stands (DETAIL and CANCEL: `wire.messages.Op`)."""
+        self.peer.reply(self.number, *detail)
 
     def fail(self, error: HongbaoError) -> None:
         """Tell the caller why there is no outcome."""

@@ -2,12 +2,17 @@
 
 from typing import Any
 
+import msgspec
+
 from envelope.claim_log import ClaimLog
 from envelope.outcomes import State
 from envelope.split import commitment
 from envelope.terms import Terms
 from setnode.actors.shown import ShownClaims, instant
 from sharding.ids import format_id
+
+as_json = msgspec.json.Encoder().encode
+"""Write a view as clients get it, but for the token: the gateway, the narrow place, need not read it."""
 
 
 def created_view(terms: Terms) -> dict[str, Any]:
@@ -38,7 +43,7 @@ def created_view(terms: Terms) -> dict[str, Any]:
 def detail_view(log: ClaimLog, viewer: str, now_ms: int, shown: ShownClaims) -> dict[str, Any]:
     """Return the envelope as `viewer` may see it: only what is committed; the seed only once nothing can change.
 
-    `shown` are the log's claims, caught up; they go into the frame as they are (`msgspec.Raw`).
+    `shown` are the log's claims, caught up; they go into the JSON as they are (`msgspec.Raw`).
     """
     terms, state = log.terms, log.state(now_ms)
     view = created_view(terms)

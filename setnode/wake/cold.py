@@ -24,7 +24,7 @@ from setnode.actors.request import Ask, Request
 from setnode.actors.shown import ShownClaims
 from setnode.actors.sight import cannot_cancel, hidden
 from setnode.actors.stage import Stage
-from setnode.actors.views import detail_view
+from setnode.actors.views import as_json, detail_view
 from setnode.limits import COLD_DOUBTED, COLD_QUEUE, COLD_SHARES, COLD_THREADS, LOAD_PATIENCE_S, STALE_S
 from setnode.wake.reading import query_of, restore
 from sharding.ids import day_of, end_id, first_id, slot_of
@@ -251,7 +251,8 @@ class Cold:
         if refusal is not None:
             request.fail(refusal)
         else:
-            request.tell({**detail_view(log, request.user, self._stage.now_ms(), shown), "archived": True})
+            view = {**detail_view(log, request.user, self._stage.now_ms(), shown), "archived": True}
+            request.tell(as_json(view), request.user == log.terms.sender)
 
 
 def _not_found() -> Refused:

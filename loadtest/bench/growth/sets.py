@@ -143,8 +143,8 @@ async def _create(access: Access, one: Slice, sender: str, size: Size) -> None:
         ids = candidate_ids(first_id_at(clock.now()), slot, tail, 3)
         key = create_key(sender, str(number))
         async with few:
-            _, view = await one.link.call(Op.CREATE, sender, key, "bench", ids, {**terms, "expires_in_s": 86_400})
-        return int(view["envelope_id"])
+            made = await one.link.call(Op.CREATE, sender, key, "bench", ids, {**terms, "expires_in_s": 86_400})
+        return int(made[1])
 
     one.envelope_ids = await asyncio.gather(*(create(number) for number in range(size.set_envelopes)))
 

@@ -116,6 +116,6 @@ async def fill(past: Past) -> None:
         await town.open(made["large"], f"u{n}")
     await town.deposit("again", 700)
     past.replay = town.create_args("again", 700, 7, "the same key")
-    _, view = await town.caller.ask(town.owner(past.replay[3][0]), Op.CREATE, past.replay)
+    _, _, view = await town.caller.ask(town.owner(past.replay[3][0]), Op.CREATE, past.replay)
     made["repeated"] = int(view["envelope_id"])
     past.replay.append(view)

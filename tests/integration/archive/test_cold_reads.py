@@ -163,7 +163,7 @@ async def test_a_create_repeated_after_its_day_went_cold(past: Past) -> None:
     balance = await town.wallet.balance("again")
     for step in (past.archive, past.drop, None):
         for node in town.nodes:
-            assert await town.caller.ask(node, Op.CREATE, args) == [True, view]
+            assert await town.caller.ask(node, Op.CREATE, args) == [True, int(view["envelope_id"]), view]
         if step is not None:
             await step()
     assert await town.wallet.balance("again") == balance

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 import pytest_asyncio
 from aiohttp import web
@@ -162,11 +163,12 @@ def opened(peer: Peer, number: int, op: int, args: list[Any]) -> None:
     if op in (Op.OPEN, Op.GRAB):
         peer.reply(number, INDEX[Outcome.OPENED], 100, 0, False, None)
     elif op == Op.CREATE:
-        peer.reply(number, False, {"envelope_id": str(args[3][0]), "sender": args[0]})
+        peer.reply(number, False, args[3][0], msgspec.json.encode({"envelope_id": str(args[3][0]), "sender": args[0]}))
     elif op == Op.BALANCE:
         peer.reply(number, 500)
     else:
-        peer.reply(number, {"envelope_id": str(args[0]), "sender": "alice"})
+        shown = msgspec.json.encode({"envelope_id": str(args[0]), "sender": "alice"})
+        peer.reply(number, shown, args[1] == "alice")
 
 
 def silent(peer: Peer, number: int, op: int, args: list[Any]) -> None:

@@ -120,7 +120,7 @@ async def test_a_create_begun_before_the_move_is_completed_where_it_began(two: D
     yesterday = make_id(business_date(SystemClock().now()), 5, 17)
 
     def elsewhere(peer: Peer, number: int, op: int, args: list) -> None:
-        peer.reply(number, True, yesterday)
+        peer.reply(number, True, yesterday, None)
 
     change(two.topology, lambda old: settle(settle(old, 0, "set-2"), 1, "set-1"))
     await two.until(lambda: two.gateway.sets.topology.version >= 3)

@@ -70,8 +70,9 @@ class Caller(Peer):
         self.order.append(number)
         future = self._waiting.pop(number)
         if not future.done():
-            # As it comes off the link: a detail holds rows that are encoded already.
-            future.set_result(msgspec.msgpack.decode(msgspec.msgpack.encode(list(values))))
+            # As it comes off the link, and what is only shown as its reader has it.
+            come = msgspec.msgpack.decode(msgspec.msgpack.encode(list(values)))
+            future.set_result([msgspec.json.decode(one) if isinstance(one, bytes) else one for one in come])
 
     def fail(self, number: int, error: BaseException) -> None:
         self.order.append(number)
@@ -115,8 +116,9 @@ class Town:
     ) -> int:
         await self.deposit(sender, total_fen)
         args = self.create_args(sender, total_fen, count, key or uuid.uuid4().hex, **terms)
-        _, view = await self.caller.ask(self.owner(args[3][0]), Op.CREATE, args)
-        return int(view["envelope_id"])
+        _, envelope_id, view = await self.caller.ask(self.owner(args[3][0]), Op.CREATE, args)
+        assert view["envelope_id"] == str(envelope_id)
+        return int(envelope_id)
 
     async def open(
         self, envelope_id: int, user: str, *, node: Setnode | None = None, token_ok: bool = True,

@@ -388,9 +388,8 @@ async def test_a_create_refused_at_the_cap_says_that_its_money_may_have_gone(dat
             for lease in leases:
                 crowd.leave(lease)
         say(server.address, b"flush_all\r\n")
-        _, view = await town.caller.ask(town.nodes[0], 3, args)
+        _, envelope_id, _ = await town.caller.ask(town.nodes[0], 3, args)
         assert await town.wallet.balance("ann") == 0
-        envelope_id = int(view["envelope_id"])
         os.kill(server.pid, signal.SIGSTOP)
         answers = await asyncio.gather(*(town.open(envelope_id, f"u{n}") for n in range(20)))
         os.kill(server.pid, signal.SIGCONT)

@@ -51,8 +51,9 @@ def town(common_town: Town) -> Town:
     return common_town
 
 
-async def create(town: Town, args: list, server: int = 0) -> tuple[bool, dict]:
-    replayed, view = await town.caller.ask(town.nodes[server], Op.CREATE, args)
+async def create(town: Town, args: list, server: int = 0) -> tuple[bool, dict | None]:
+    replayed, envelope_id, view = await town.caller.ask(town.nodes[server], Op.CREATE, args)
+    assert view is None or view["envelope_id"] == str(envelope_id)
     return replayed, view
 
 
@@ -165,7 +166,7 @@ async def test_a_retry_whose_first_id_belongs_to_another_set_writes_nothing(town
         for node in town.nodes:
             patch.setattr(node.creator, "_holds", lambda _: False)
         for _ in range(2):
-            assert await create(town, args) == (True, args[3][0])
+            assert await town.caller.ask(town.nodes[0], Op.CREATE, args) == [True, args[3][0], None]
     assert await town.scalar("SELECT count(*) FROM envelope WHERE sender = 'moved'") == 0
     assert (await create(town, args, 1))[0] is True
     assert await town.wallet.balance("moved") == 2_000

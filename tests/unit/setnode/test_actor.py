@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from envelope.claim_log import ClaimLog
@@ -113,6 +114,8 @@ class Stage:
         (values,) = [values for told, values in self.replies if told == number]
         if isinstance(values[0], HongbaoError):
             return values[0].code
+        if isinstance(values[0], bytes):
+            return msgspec.json.decode(values[0])
         return OUTCOMES[values[0]].value if isinstance(values[0], int) else values[0]
 
 
