@@ -126,6 +126,7 @@ class Setnode:
             self.clock,
             loop_time=asyncio.get_running_loop().time,
             want_commit=self.claim_lane.want,
+            call_hot=self.claim_lane.call_hot,
             want_load=lambda actor: self.loader.want(actor),  # noqa: PLW0108 - the loader is made below
             owns=self.owns,
             live_shares=settings.live_shares,

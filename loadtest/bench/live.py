@@ -58,6 +58,7 @@ def _registry(*, asleep: bool) -> Registry:
         SystemClock(),
         loop_time=asyncio.get_running_loop().time,
         want_commit=nothing,
+        call_hot=nothing,
         want_load=nothing,
         live_shares=SHARES * 100 if asleep else 2**40,
     )

@@ -28,7 +28,7 @@ from setnode.actors.shown import KEEP_FROM, ShownClaims
 from setnode.actors.sight import cannot_cancel, hidden
 from setnode.actors.stage import FOREIGN, FROZEN, IDLE, LOADING, READY, WRITING, Phase, Stage
 from setnode.actors.views import as_json, detail_view
-from setnode.limits import FROZEN_S, HALVES_FROM, MAILBOX
+from setnode.limits import FROZEN_S, HALVES_FROM, HOT_AT, MAILBOX
 
 _OPENED = Outcome.OPENED
 
@@ -92,7 +92,8 @@ class Actor:
             elif self._answered_at_once(request):
                 return
         mailbox = self.mailbox or self._mail()
-        if len(mailbox) >= MAILBOX:
+        before = len(mailbox)
+        if before >= MAILBOX:
             request.fail(Unavailable("busy", "too many are opening this envelope at once; try again"))
             return
         mailbox.append(request)
@@ -101,8 +102,8 @@ class Actor:
         if self.phase is IDLE:
             self.phase = READY
             stage.want_commit(self)
-        elif self.phase is FROZEN:
-            self._knock()
+        elif before == HOT_AT - 1 or self.phase is FROZEN:
+            self._stir()
 
     def collect(self, batch: ClaimBatch, limit: int, stale: float) -> None:
         """Decide up to `limit` requests, in order, and add what they write to `batch`. Called only when READY.
@@ -231,6 +232,13 @@ class Actor:
         for request in waiting:
             request.fail(unknown() if request.unsettled else _frozen())
 
+    def _stir(self) -> None:
+        """Somebody has joined those who wait: at a READY actor they are many now, a FROZEN one is to be looked at."""
+        if self.phase is FROZEN:
+            self._knock()
+        elif self.phase is READY:
+            self.stage.call_hot(self)
+
     def _knock(self) -> None:
         """Read the log again once in a while: an operator may have mended it."""
         if self.stage.loop_time() >= self.frozen_until:
@@ -263,6 +271,8 @@ class Actor:
         if self.mailbox:
             self.phase = READY
             self.stage.want_commit(self)
+            if len(self.mailbox) >= HOT_AT:
+                self.stage.call_hot(self)
         else:
             self.mailbox = None
             self.phase = IDLE

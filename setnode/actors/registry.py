@@ -36,6 +36,7 @@ class Registry:
         *,
         loop_time: Callable[[], float],
         want_commit: Callable[[Actor], None],
+        call_hot: Callable[[Actor], None],
         want_load: Callable[[Actor], None],
         owns: Callable[[int], bool] = lambda _: True,
         live_shares: int = LIVE_SHARES,
@@ -51,6 +52,7 @@ class Registry:
         self.now_ms = clock.now_ms
         self.loop_time = loop_time
         self.want_commit = want_commit
+        self.call_hot = call_hot
         self.want_load = want_load
         self.generation = 0
         self._owns = owns

@@ -45,6 +45,9 @@ class Stage(Protocol):
     def want_commit(self, actor: "Actor") -> None:
         """Ask the committer to collect from this actor."""
 
+    def call_hot(self, actor: "Actor") -> None:
+        """Let the committer know that HOT_AT wait at this actor, which is READY; said once until it is collected."""
+
     def want_load(self, actor: "Actor") -> None:
         """Ask the loader for this actor's log."""
 

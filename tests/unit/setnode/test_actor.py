@@ -16,7 +16,7 @@ from setnode.actors.actor import Actor
 from setnode.actors.batch import ClaimBatch
 from setnode.actors.request import OUTCOMES, Ask, LocalPeer, Request
 from setnode.actors.stage import FOREIGN, Phase
-from setnode.limits import FROZEN_S, HALVES_FROM
+from setnode.limits import FROZEN_S, HALVES_FROM, HOT_AT
 from tests.unit.envelope.test_claim_log import entries_of
 from tests.unit.envelope.test_ladder import EXPIRES, OPENS, terms
 
@@ -52,6 +52,10 @@ class Stage:
     def want_commit(self, actor) -> None:
         assert actor.phase is Phase.READY
         self.ready.append(actor)
+
+    def call_hot(self, actor) -> None:
+        assert actor.phase is Phase.READY
+        assert actor.waiting >= HOT_AT
 
     def want_load(self, actor) -> None:
         assert actor.phase is Phase.LOADING

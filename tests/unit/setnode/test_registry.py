@@ -19,7 +19,12 @@ def build(live_shares: int) -> tuple[Registry, list[Actor], list[Actor]]:
     ready, loading = [], []
     clock = ManualClock(datetime.fromtimestamp(OPENS / 1000, UTC))
     registry = Registry(
-        clock, loop_time=lambda: 0.0, want_commit=ready.append, want_load=loading.append, live_shares=live_shares
+        clock,
+        loop_time=lambda: 0.0,
+        want_commit=ready.append,
+        call_hot=lambda _: None,
+        want_load=loading.append,
+        live_shares=live_shares,
     )
     return registry, ready, loading
 
