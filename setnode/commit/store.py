@@ -4,7 +4,9 @@ Every statement that writes runs alone or in one explicit transaction, without a
 never cancelled. Whoever calls decides what a lost connection means (`runtime.postgres.is_lost`).
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import asyncpg
@@ -16,6 +18,7 @@ from setnode import queries
 from setnode.actors.batch import ClaimBatch, Row
 from setnode.commit.fences import closed_day
 from sharding.ids import day_of
+from sharding.slots import MAX_SLOTS
 
 _APPEND = queries.read("append_claims")
 _CONTENDED = queries.read("append_contended")
@@ -24,6 +27,7 @@ _INSERT = queries.read("insert_envelopes")
 _INSERT_CONTENDED = queries.read("insert_contended")
 
 Connection = Any
+_ENVELOPE = itemgetter(0)
 
 
 class Written(NamedTuple):
@@ -103,8 +107,22 @@ async def _contended(
 
 
 def _columns(claims: Sequence[Row], batch: ClaimBatch) -> tuple[Any, ...]:
+    if len(batch.actors) > 1:
+        claims = by_leaf(claims)
     ids, seqs, shares, kinds, users, amounts = zip(*claims, strict=True)
     return numbers(ids), numbers(seqs), numbers(shares), texts(kinds), texts(users), numbers(amounts), batch.at
+
+
+def by_leaf(claims: Sequence[Row]) -> list[Row]:
+    """Return the claims leaf by leaf, in each by envelope, those of an envelope in the order in which they came.
+
+    A leaf's table and its indexes are then gone through once, from left to right: that is a seventh of what Postgres
+    has to do for a batch of thousands. To sort all of them by (slot, ID) would take Python twice as long.
+    """
+    leaves = defaultdict(list)
+    for claim in claims:
+        leaves[claim[0] % MAX_SLOTS].append(claim)
+    return [claim for slot in sorted(leaves) for claim in sorted(leaves[slot], key=_ENVELOPE)]
 
 
 async def insert_envelopes(connection: Connection, batch: Sequence[Terms]) -> set[int]:
