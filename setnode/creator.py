@@ -101,7 +101,8 @@ class Creator:
                 raise Refused("idempotency_key_reused", "this Idempotency-Key was used for another request")
             if status is not Fund.ID_TAKEN:
                 return status is Fund.REPLAYED, envelope_id
-        raise Unavailable("no_free_id", "no free ID was found; try again with the same key")
+        # Perhaps it stands already: the wallet knows whose the IDs are before it looks for the key (wallet/recent.py).
+        raise Unavailable("no_free_id", "no free ID was found; try again with the same key", outcome_known=False)
 
     async def _insert(self, terms: Terms) -> bool:
         try:

@@ -109,5 +109,6 @@ if PAY_UNANSWERED < PAY_BATCH:
     raise InvariantBroken("limits", "a batch without an answer must find room to be tried again")
 if STALE_S >= DEADLINE_S:
     raise InvariantBroken("limits", "a request must be refused before its caller gives up on it")
-if SWEEP_AFTER_S <= 2 * DEADLINE_S:
+# A transaction that the commit before it began is as old as that commit: its creates may look older than they are.
+if SWEEP_AFTER_S <= 2 * DEADLINE_S + COMMIT_PATIENCE_S:
     raise InvariantBroken("limits", "the sweeper must not overtake a create that is still being tried")

@@ -30,7 +30,8 @@ BUSY_RETRY_S: Final = 0.5
 REQUEST_DEADLINE_S: Final = 4.0
 """A request not committed by then is let go; must be below the link's deadline, so that the caller hears why."""
 COMMIT_PATIENCE_S: Final = 15.0
-"""A transaction without a word for this long has lost its server: the connection is dropped, never cancelled."""
+"""A transaction without a word for this long has lost its server: the connection is dropped, never cancelled.
+A create may bear a time so much earlier than it came, which a SET's sweeper allows for (`setnode/limits.py`)."""
 LOCK_WAIT_MS: Final = 2_000
 """Waiting for another wallet process (each holds the ledger for one batch) or a stray lock, then try again."""
 IDLE_IN_TRANSACTION_MS: Final = 5_000

@@ -53,7 +53,8 @@ class ClaimLane:
             self.crowded.set()
 
     def call_hot(self, actor: Actor) -> None:
-        """Note that many wait at an actor in the line."""
+        """Note that many wait at an actor in the line; one that has had its turn is behind the others from then on."""
+        self._hot.pop(actor.envelope_id, None)
         self._hot[actor.envelope_id] = actor
 
     def hot(self) -> Sequence[int]:

@@ -131,6 +131,23 @@ async def test_without_the_money_nothing_is_recorded(town: Town) -> None:
     assert (await create(town, args))[0] is False
 
 
+async def test_where_every_candidate_is_taken_the_outcome_is_open(town: Town) -> None:
+    """A repeat whose new candidates are others' hears nothing final, and with its next ones what stands."""
+    await town.deposit("una", 5_000)
+    args = town.create_args("una", 1_000, 5, "first")
+    _, view = await create(town, args)
+    theirs = []
+    for number in range(len(args[3])):
+        other = town.create_args("una", 100, 1, f"other{number}")
+        other[3] = [args[3][0] + 1 + number]
+        theirs.append(int((await create(town, other))[1]["envelope_id"]))
+    with pytest.raises(Unavailable, match="no_free_id") as unlucky:
+        await create(town, [*args[:3], theirs, args[4]])
+    assert not unlucky.value.outcome_known
+    assert await create(town, args) == (True, view)
+    assert await town.wallet.balance("una") == 4_000 - 100 * len(theirs)
+
+
 @pytest.mark.parametrize(
     "terms", [{"total_fen": 0}, {"count": 0}, {"count": 2_000}, {"kind": "gift"}, {"to": [""]}, {"total_fen": 10**12}]
 )

@@ -10,6 +10,7 @@ from envelope.claim_log import ClaimLog
 from envelope.errors import Unavailable
 from runtime.clock import SystemClock
 from setnode.actors import actor as actor_module
+from setnode.actors import batch as batch_module
 from setnode.actors.registry import Registry
 from setnode.actors.request import Ask, LocalPeer, Request
 from setnode.actors.stage import Phase
@@ -132,3 +133,20 @@ async def test_a_few_hot_envelopes_are_asked_for_at_once():
     assert ground.lane.hot() == []
     ground.lane.done(batch, Written(1))
     assert ground.lane.hot() == [FIRST + 1000]
+
+
+async def test_hot_envelopes_take_turns(monkeypatch):
+    """Those that stay hot while they are written are behind the others, as in the line: nobody's entry is forgotten."""
+    monkeypatch.setattr(claims, "HOT_AT", HOT_AT)
+    monkeypatch.setattr(actor_module, "HOT_AT", HOT_AT)
+    monkeypatch.setattr(batch_module, "BATCH_ROWS", claims.HOT_AT_ONCE * HOT_AT)
+    ground = Ground(envelopes=2 * claims.HOT_AT_ONCE)
+    first, others = range(claims.HOT_AT_ONCE), range(claims.HOT_AT_ONCE, 2 * claims.HOT_AT_ONCE)
+    for envelope in [*first, *others] * HOT_AT:
+        ground.step(0, envelope)
+    assert ground.lane.hot() == [FIRST + 1000 * envelope for envelope in first]
+    batch = ground.lane.gather(set())
+    for envelope in [*first] * HOT_AT:
+        ground.step(0, envelope)
+    ground.lane.done(batch, Written(1))
+    assert ground.lane.hot() == [FIRST + 1000 * envelope for envelope in others]
