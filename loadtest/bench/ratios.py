@@ -112,7 +112,7 @@ RATIOS: Final[tuple[Ratio, ...]] = (
     ),
     Ratio(
         "cpu_1_vs_4_sets",
-        "CPU of an open, 1 SET at work / 4 SETs",
+        "CPU of an open, 1 SET at work / 4 SETs, the same load at each",
         0.9,
         lambda s: _median(s["growth"]["sets"]["cpu_us_per_open"], "1", "4"),
     ),

@@ -30,22 +30,36 @@ def _rows(figures: Figures) -> Iterable[Row]:
         claims = figures["tables"]["claims"] if name == "full" else 0
         more = f"{layout['days']} days x {layout['slots']} slots, {layout['leaves']:,} tables, {claims:,} claims before"
         yield Row(f"day tables, {name}", f"{rate['median']:,.0f} opens/s", more)
-    for count, cpu in figures["sets"]["cpu_us_per_open"].items():
-        more = f"setnode and Postgres, payout included; {figures['sets']['in_flight_per_set']} in flight at each"
-        yield Row(f"{count} SETs at work", f"{cpu['median']:.0f} µs/open", more)
+    yield from _rows_of_sets(figures["sets"])
+
+
+def _rows_of_sets(found: Figures) -> Iterable[Row]:
+    each, crowd = found["opens_per_second_per_set"], found["crowd_per_set"]
+    for count, cpu in found["cpu_us_per_open"].items():
+        more = f"setnode and Postgres, payout included; {each:,.0f} opens/s at each, {crowd} at once"
+        yield Row(f"{count} SETs at the same load", f"{cpu['median']:.1f} µs/open", more)
+    for count, cpu in found["saturated"]["cpu_us_per_open"].items():
+        more = f"{crowd} always in flight at each; {found['saturated']['opens_per_second'][count]:,.0f} opens/s in all"
+        yield Row(f"{count} SETs saturated", f"{cpu['median']:.1f} µs/open", more)
 
 
 def _plots(figures: Figures, folder: Path) -> Sequence[str]:
-    points, cpu = figures["alive"]["points"], figures["sets"]["cpu_us_per_open"]
+    points, found = figures["alive"]["points"], figures["sets"]
     rates = {name: rate["median"] for name, rate in figures["tables"]["opens_per_second"].items()}
     opens = {
         "a thousand new ones": [point["a_thousand"] for point in points],
         "drawn from all": [point["anywhere"] for point in points],
     }
-    steps, counts = [point["alive"] for point in points], [int(count) for count in cpu]
-    costs = {"setnode + Postgres": [one["median"] for one in cpu.values()]}
+    steps, counts = [point["alive"] for point in points], [int(count) for count in found["cpu_us_per_open"]]
+    costs = {
+        name: [one["median"] for one in cpu.values()]
+        for name, cpu in {
+            "the same load at each": found["cpu_us_per_open"],
+            "each saturated": found["saturated"]["cpu_us_per_open"],
+        }.items()
+    }
     alive_axes = pictures.Axes("Opens a second by envelopes alive", "envelopes alive", "opens/s", log=True)
-    sets_axes = pictures.Axes("CPU of an open by SETs at work", "SETs", "µs per open")
+    sets_axes = pictures.Axes("CPU of an open by SETs at work, setnode and Postgres", "SETs", "µs per open")
     return (
         pictures.lines(folder / "growth-alive.svg", alive_axes, steps, opens),
         pictures.bars(folder / "growth-tables.svg", pictures.Axes("Empty and full day tables", "opens/s"), rates),

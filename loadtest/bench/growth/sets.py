@@ -1,21 +1,28 @@
 """Growth with SETs.
 
 Question: what does an open cost with 1, 2, 3, 4 of them at work? SETs are added because there are more people, so each
-SET is given the same: as many opens in flight at each, over a link, as a gateway does. (The same total split over more
-SETs would ask what smaller batches cost.) Counted is the CPU of the setnodes and their own Postgres until the last
-payout is done; seconds say nothing where four SETs share two cores. One stack of four SETs, one to four of them at
-work in turn, so that machine and tables are the same for all.
+SET is given the same: as many opens a second, in crowds that come at random, over a link, as from a gateway. How many
+is found out in each round: half of what all four carry at once. Counted is the CPU of the setnodes and their own
+Postgres until the last payout is done; seconds say nothing where four SETs share two cores. One stack of four SETs, one
+to four of them at work in turn, so that machine and tables are the same for all.
+
+Beside it the same with every SET saturated, a crowd always in flight at each. There a SET alone has a core to itself
+and opens three times as much as each of four, so it says what two full cores charge for nine processes, and not what
+an open costs in a SET that has neighbours (docs/decisions/0021).
 
 Sketch: SETs share nothing but the wallet; what may grow is what caches and scheduler charge for more processes.
 """
 
 import asyncio
 import itertools
+import math
 import random
 import statistics
-from collections.abc import AsyncIterator, Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cluster.access import Access, find
 from cluster.assembly import record
@@ -38,10 +45,19 @@ from wire.messages import Op
 from wire.orders import create_key
 
 SETS = 4
-IN_FLIGHT = 256
-"""At each SET."""
+CROWD = 256
+"""Opens that come at once, or are always in flight, at each SET."""
+LOAD = 0.5
+"""Of what all four carry at once, when each is given the same."""
 CREATES_AT_ONCE = 500
 CONNECT_S = 10.0
+
+
+class Turn(NamedTuple):
+    """What an open took of the cores, over the SETs at work, and what they carried together."""
+
+    cpu_us: float
+    opens_per_s: float
 
 
 @dataclass
@@ -57,39 +73,61 @@ class Slice:
 
 
 async def measure(bench: Bench, size: Size) -> Figures:
-    """Let one to four SETs work, in turn."""
+    """Let one to four SETs work, in turn: saturated, then each at the same load."""
     data = await asyncio.to_thread(bench.scratch, "growth-sets")
-    cpu_us: dict[int, list[float]] = {count: [] for count in range(1, SETS + 1)}
+    saturated: dict[int, list[Turn]] = {count: [] for count in range(1, SETS + 1)}
+    loaded: dict[int, list[Turn]] = {count: [] for count in saturated}
     async with quiet_stack(StackConfig(data=data, port=0, sets=SETS, servers=1)) as stack, _slices(stack) as slices:
         access, senders = find(data), (f"host-{number}" for number in itertools.count())
         bench.say("warming up")
         await _turn(access, slices, senders, size)  # a backend's first touch of every table costs three times an open
         for number in range(size.set_rounds):
-            for count, runs in cpu_us.items():
-                bench.say(f"round {number + 1}, {count} of {SETS} SETs at work")
-                # Another SET is the first in every round: all are measured alone at some time.
-                at_work = [slices[(number + offset) % SETS] for offset in range(count)]
-                runs.append(await _turn(access, at_work, senders, size))
+            # Another SET is the first in every round: all are measured alone at some time.
+            order = [slices[(number + offset) % SETS] for offset in range(SETS)]
+            for count, turns in saturated.items():
+                bench.say(f"round {number + 1}, {count} of {SETS} SETs saturated")
+                turns.append(await _turn(access, order[:count], senders, size))
+            each_per_s = LOAD * saturated[SETS][-1].opens_per_s / SETS
+            for count, turns in loaded.items():
+                bench.say(f"round {number + 1}, {count} of {SETS} SETs at {each_per_s:,.0f} opens/s each")
+                turns.append(await _turn(access, order[:count], senders, size, each_per_s))
         report = await access.audit()
     bench.audit("growth sets", holds=report.holds, unreconciled_fen=report.unreconciled_fen)
     return {
-        "in_flight_per_set": IN_FLIGHT,
-        "cpu_us_per_open": {
-            str(count): {"median": statistics.median(runs), "runs": runs} for count, runs in cpu_us.items()
+        "crowd_per_set": CROWD,
+        "opens_per_second_per_set": statistics.median(one.opens_per_s for one in loaded[1]),
+        "cpu_us_per_open": _costs(loaded),
+        "saturated": {
+            "opens_per_second": {
+                str(count): statistics.median(one.opens_per_s for one in turns) for count, turns in saturated.items()
+            },
+            "cpu_us_per_open": _costs(saturated),
         },
     }
 
 
-async def _turn(access: Access, at_work: Sequence[Slice], senders: Iterator[str], size: Size) -> float:
-    """Return CPU µs per open over the SETs at work, all of them opening at once."""
+def _costs(turns: Mapping[int, Sequence[Turn]]) -> Figures:
+    found = {str(count): [one.cpu_us for one in some] for count, some in turns.items()}
+    return {count: {"median": statistics.median(runs), "runs": runs} for count, runs in found.items()}
+
+
+async def _turn(
+    access: Access, at_work: Sequence[Slice], senders: Iterator[str], size: Size, each_per_s: float | None = None
+) -> Turn:
+    """Let all SETs at work open at once: `each_per_s` opens a second at each, or as many as they carry."""
     dsns = [one.dsn for one in at_work]
     for one in at_work:
         await _create(access, one, next(senders), size)
     await paid_out(dsns)
-    before = _used_s(at_work)
-    await asyncio.gather(*(_open_all(one, size.set_shares) for one in at_work))
+    before, began = _used_s(at_work), time.perf_counter()
+    if each_per_s is None:
+        await asyncio.gather(*(_saturate(one, size.set_shares) for one in at_work))
+    else:
+        await asyncio.gather(*(_load(one, size.set_shares, each_per_s) for one in at_work))
+    took = time.perf_counter() - began
     await paid_out(dsns)
-    return (_used_s(at_work) - before) * 1e6 / (len(at_work) * size.set_envelopes * size.set_shares)
+    opens = len(at_work) * size.set_envelopes * size.set_shares
+    return Turn((_used_s(at_work) - before) * 1e6 / opens, opens / took)
 
 
 def _used_s(at_work: Sequence[Slice]) -> float:
@@ -149,14 +187,36 @@ async def _create(access: Access, one: Slice, sender: str, size: Size) -> None:
     one.envelope_ids = await asyncio.gather(*(create(number) for number in range(size.set_envelopes)))
 
 
-async def _open_all(one: Slice, shares: int) -> None:
-    """Open every share, round robin, IN_FLIGHT at a time; every open must win."""
-    opens = ((envelope_id, f"user-{number}") for number in range(shares) for envelope_id in one.envelope_ids)
+def _opens(one: Slice, shares: int) -> Iterator[tuple[int, str]]:
+    """Every share of every envelope, round robin."""
+    return ((envelope_id, f"user-{number}") for number in range(shares) for envelope_id in one.envelope_ids)
+
+
+async def _open(one: Slice, envelope_id: int, user: str) -> None:
+    values = await one.link.call(Op.OPEN, envelope_id, user, True, None)
+    if values[0] != Outcome.OPENED.code:
+        raise InvariantBroken("every_open_wins", f"{one.name} answered {values} where `opened` was expected")
+
+
+async def _saturate(one: Slice, shares: int) -> None:
+    """Open every share, a crowd always in flight."""
+    opens = _opens(one, shares)
 
     async def caller() -> None:
         for envelope_id, user in opens:
-            values = await one.link.call(Op.OPEN, envelope_id, user, True, None)
-            if values[0] != Outcome.OPENED.code:
-                raise InvariantBroken("every_open_wins", f"{one.name} answered {values} where `opened` was expected")
+            await _open(one, envelope_id, user)
 
-    await asyncio.gather(*(caller() for _ in range(IN_FLIGHT)))
+    await asyncio.gather(*(caller() for _ in range(CROWD)))
+
+
+async def _load(one: Slice, shares: int, per_s: float) -> None:
+    """Open every share, in crowds that come at random (a Poisson process of as many) and ask whatever comes back."""
+    opens = _opens(one, shares)
+    crowds = iter(lambda: list(itertools.islice(opens, CROWD)), [])
+    total = len(one.envelope_ids) * shares
+    began = time.perf_counter()
+    async with asyncio.TaskGroup() as asking:
+        for due in sorted(random.uniform(0, total / per_s) for _ in range(math.ceil(total / CROWD))):
+            await asyncio.sleep(began + due - time.perf_counter())
+            for envelope_id, user in next(crowds):
+                asking.create_task(_open(one, envelope_id, user))

@@ -36,9 +36,10 @@ async def test_growth_is_measured(bench: Bench, tmp_path: Path) -> None:
     found = await section.grow(bench, TINY)
     assert [point["alive"] for point in found["alive"]["points"]] == [50, 100]
     assert found["tables"]["claims"] == 4_000
-    assert set(found["sets"]["cpu_us_per_open"]) == {"1", "2", "3", "4"}
+    for cpu in found["sets"], found["sets"]["saturated"]:
+        assert set(cpu["cpu_us_per_open"]) == {"1", "2", "3", "4"}
     assert all(one.holds for one in bench.audits), bench.audits
-    assert len(list(SECTION.rows(found))) == 8
+    assert len(list(SECTION.rows(found))) == 12
     names = list(SECTION.plots(found, tmp_path))
     first = [(tmp_path / name).read_bytes() for name in names]
     assert [(tmp_path / name).read_bytes() for name in SECTION.plots(found, tmp_path)] == first
