@@ -6,7 +6,7 @@ from typing import Any
 from loadtest.bench.arena import CONNECTIONS, Arena
 from loadtest.bench.workloads import Workload
 
-SIZES = (CONNECTIONS, 64, 32, 16, 8)
+SIZES = (CONNECTIONS, 64, 32, 16, 8, 4)
 FEW = (32, 8, 2, 1)
 """For those who hinder each other at one envelope."""
 

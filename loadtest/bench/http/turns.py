@@ -8,7 +8,7 @@ from loadtest.bench.http.ground import Ground
 from loadtest.proof import all_paid
 from loadtest.rival_server import Mode
 
-POOLS = {"many": (8, 16, 32), "hot": (2, 4, 8, 16)}
+POOLS = {"many": (8, 16, 32, 48), "hot": (2, 4, 8, 16)}
 """Sizes of the lock's pool that are tried: few at one envelope, where connections only wait for each other. The server
 allows 60 and our own processes have some."""
 SWEEP_S = 1.0
