@@ -22,6 +22,8 @@ CLAIM_CONNECTIONS = 2
 """Commits that overlap: one computes while the other waits for the disk."""
 CROWD = 300
 """Envelopes ready to commit above which a second connection joins; below it one larger batch is cheaper."""
+CREATES = 5_000
+"""Creates in flight in this process; above it `busy`."""
 CREATE_BATCH = 1_000
 """Envelopes of one transaction; a header is about three times a claim."""
 TURN_S = 0.05

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
+from envelope.errors import InvariantBroken, Refused, Unavailable
 from envelope.limits import LIMITS
 from setnode.actors.passwords import mac
 from setnode.actors.registry import Registry
 from setnode.actors.request import CANCEL, DETAIL, GRAB, OPEN, Ask, Request
-from setnode.create_request import Create, read_create
-from setnode.creator import Creator
+from setnode.creating.crowds import Crowds
+from setnode.creating.request import read_create
 from sharding.ids import IDS_PER_DAY, day_of, first_id
 from wire.messages import Op
 from wire.server import Peer
@@ -23,23 +23,19 @@ _USER_CHARS = LIMITS.user_id_chars
 
 _MAX_DAYS = 1_000
 """Days remembered; a few are in use at any time."""
-MAX_CREATES = 5_000
-"""Creates in flight in this process; above it `busy`."""
 
 
 class Room:
-    """Answers OPEN, GRAB, DETAIL, CANCEL through actors and CREATE through the creator."""
+    """Answers OPEN, GRAB, DETAIL, CANCEL through actors and CREATE through its crowds."""
 
     def __init__(
-        self, registry: Registry, creator: Creator, *, password_key: bytes, admit: Callable[[Peer, int], None]
+        self, registry: Registry, crowds: Crowds, *, password_key: bytes, admit: Callable[[Peer, int], None]
     ) -> None:
         self._registry = registry
-        self._creator = creator
+        self._crowds = crowds
         self._password_key = password_key
         self._admit = admit
-        self._creates: set[asyncio.Task[None]] = set()
-        loop = asyncio.get_running_loop()
-        self._loop_time, self._create_task = loop.time, loop.create_task
+        self._loop_time = asyncio.get_running_loop().time
         self._days: set[int] = set()
         """First six digits of envelope IDs that were looked up in the calendar."""
         self.stopping = False
@@ -58,14 +54,13 @@ class Room:
             create = read_create(args)
             # Callers send candidates of one slot and day; the creator looks again at the one that it gets.
             self._admit(peer, create.envelope_ids[0])
-            self._own(peer, number, create)
+            self._crowds.take(peer, number, create)
         else:
             raise Refused("unknown_operation", f"operation {op} is not known here")
 
     async def drain(self) -> None:
         """Wait for the creates in flight."""
-        if self._creates:
-            await asyncio.wait(self._creates)
+        await self._crowds.drain()
 
     def _ask(self, ask: Ask, peer: Peer, number: int, args: list[Any]) -> None:
         envelope_id, user = args[0], args[1]
@@ -91,24 +86,6 @@ class Room:
         if len(self._days) >= _MAX_DAYS:
             self._days.clear()
         self._days.add(digits)
-
-    async def _create(self, peer: Peer, number: int, create: Create) -> None:
-        try:
-            made = await self._creator.create(create)
-        except HongbaoError as error:
-            peer.fail(number, error)
-        except Exception as error:  # noqa: BLE001 - the caller must hear of it, the peer logs it
-            peer.fail(number, error)
-        else:
-            peer.reply(number, *made)
-
-    def _own(self, peer: Peer, number: int, create: Create) -> None:
-        """Own the task: a caller that hangs up does not cancel a create."""
-        if len(self._creates) >= MAX_CREATES:
-            raise Unavailable("busy", "too many envelopes are being created at once; try again")
-        task = self._create_task(self._create(peer, number, create))
-        self._creates.add(task)
-        task.add_done_callback(self._creates.discard)
 
 
 def _check_user(user: object) -> None:

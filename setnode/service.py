@@ -29,7 +29,8 @@ from setnode.commit.claims import ClaimLane
 from setnode.commit.committer import Committer
 from setnode.commit.creates import CreateLane, day_closed
 from setnode.commit.rivals import Rivals
-from setnode.creator import Creator
+from setnode.creating.creator import Creator
+from setnode.creating.crowds import Crowds
 from setnode.holdings import Holdings
 from setnode.limits import (
     CLAIM_CONNECTIONS,
@@ -149,7 +150,7 @@ class Setnode:
             has_tables=self._has_tables,
             is_near=self._is_near,
         )
-        self.room = Room(self.registry, self.creator, password_key=key, admit=self.holdings.admit)
+        self.room = Room(self.registry, Crowds(self.creator), password_key=key, admit=self.holdings.admit)
         self.expiry = Expiry(
             self._sessions["expiry"], self.registry, self.clock, self.owns, ExpiryConfig(), serves=self.holdings.serves
         )

@@ -4,16 +4,17 @@ Every call may be repeated without end: the order number was made before the fir
 wallet's database, so a repeat gives the first answer.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from wire.link import Link
-from wire.messages import Fund, Op, Pay
+from wire.messages import Op, Pay
 
-_PAY, _FUND = tuple(Pay), tuple(Fund)
-"""By number: both count from 0, and an enumeration takes 0.4 µs to find a member."""
+_PAY = tuple(Pay)
+"""By number: it counts from 0, and an enumeration takes 0.4 µs to find a member."""
 
 Result = tuple[Pay, str | None]
 """What became of an order, and why where it is not paid."""
@@ -42,15 +43,15 @@ class WalletClient:
         """Whether the wallet is connected right now."""
         return self._link.up
 
-    async def fund(
+    def fund(
         self, create_key: str, fingerprint: str, user: str, total_fen: int, envelope_id: int
-    ) -> tuple[Fund, int]:
+    ) -> asyncio.Future[list[int]]:
         """Move `total_fen` from the user to the escrow of `envelope_id`, once per `create_key`.
 
-        Returns what happened and the envelope ID of the first attempt under this key (durable when returned).
+        The future gives what happened, a `Fund`, and the envelope ID of the first attempt under this key (durable
+        then). Raises Unavailable at once where the wallet cannot be asked.
         """
-        status, first = await self._link.call(Op.FUND, create_key, fingerprint, user, total_fen, envelope_id)
-        return _FUND[status], first
+        return self._link.call(Op.FUND, create_key, fingerprint, user, total_fen, envelope_id)
 
     async def pay(self, orders: Sequence[Order]) -> list[Result]:
         """Pay `orders`; one result each, in order. PAID is durable when returned."""

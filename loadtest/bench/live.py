@@ -80,8 +80,8 @@ def _envelopes(registry: Registry, _: int, opened: int) -> Callable[[Sequence[in
 
 def _requests(registry: Registry, count: int) -> Callable[[Sequence[int]], None]:
     """Opens that wait for a commit that does not come: read from a frame, handed to the room, in the mailbox."""
-    creator: Any = None  # no create is asked for
-    room = Room(registry, creator, password_key=b"bench", admit=lambda *_: None)
+    crowds: Any = None  # no create is asked for
+    room = Room(registry, crowds, password_key=b"bench", admit=lambda *_: None)
     peer, decoder = Peer("bench"), msgspec.msgpack.Decoder(list[list[Any]])
     ids = [make_id(_TODAY, number, number % 100) for number in range(count // SEVERAL + 2)]
     for number, _ in enumerate(ids):

@@ -71,7 +71,9 @@ def dies_half_way(town: Town, patch: pytest.MonkeyPatch) -> None:
     """Every create ends after its money went into escrow."""
 
     def gone(_terms):
-        raise Unavailable("database_unavailable", "died here")
+        future = asyncio.get_running_loop().create_future()
+        future.set_exception(Unavailable("database_unavailable", "died here"))
+        return future
 
     for node in town.nodes:
         patch.setattr(node.create_lane, "insert", gone)

@@ -77,8 +77,8 @@ def claims(count, per=1):
 async def test_every_operation_over_the_link(process, client, ledger_rows):
     """Deposit, fund, pay, and all reads answer as the client promises."""
     assert await client.deposit("d", "ann", 500) == 500
-    assert await client.fund("k", "f", "ann", 100, ENVELOPE) == (Fund.DONE, ENVELOPE)
-    assert await client.fund("k", "f", "ann", 100, ENVELOPE + 1000) == (Fund.REPLAYED, ENVELOPE)
+    assert await client.fund("k", "f", "ann", 100, ENVELOPE) == [Fund.DONE, ENVELOPE]
+    assert await client.fund("k", "f", "ann", 100, ENVELOPE + 1000) == [Fund.REPLAYED, ENVELOPE]
     assert await client.pay(claims(3)) == [PAID] * 3
     assert await client.pay([]) == []
     assert await client.balance("ann") == 400

@@ -97,7 +97,9 @@ BY_SOURCE = {
     "setnode/actors/actor.py": (WITH_ID, set()),
     "setnode/actors/sight.py": ({"cancelEnvelope"}, set()),
     "setnode/wake/cold.py": (WITH_ID, set()),
-    "setnode/creator.py": ({"createEnvelope"}, set()),
+    "setnode/creating/creator.py": ({"createEnvelope"}, set()),
+    "setnode/creating/crowds.py": ({"createEnvelope"}, set()),
+    "setnode/creating/request.py": ({"createEnvelope"}, set()),
     "setnode/commit/creates.py": ({"createEnvelope"}, set()),
     "wallet/readers.py": ({"getWallet", *LISTS}, set()),
 }
