@@ -1,6 +1,7 @@
 """Creates that come together: each gets its own answer, whatever becomes of those beside it."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -173,3 +174,32 @@ async def test_where_the_wallet_is_away_nothing_is_begun(town: Town, monkeypatch
     assert [(error.code, error.outcome_known) for error in answers] == [("peer_down", True)] * 3
     assert crowds_of(town.nodes[0])._in_flight == 0
     assert [replayed for replayed, _, _ in await answers_of([ask(town, args) for args in crowd])] == [False] * 3
+
+
+async def test_a_link_lost_in_mid_crowd_leaves_it_to_the_retry(town: Town) -> None:
+    """Ten times the connection to the wallet breaks somewhere on the way of sixty: one answer each, one charge each."""
+    node, crowd = town.nodes[0], await paid_crowd(town, "lost", 60)
+    unsure, takes_s = 0, 0.0
+    for name in ("cold", "warm"):
+        whole = await paid_crowd(town, name, 6)
+        began = time.perf_counter()
+        await answers_of([ask(town, args) for args in whole])
+        takes_s = time.perf_counter() - began
+    for number in range(10):
+        some = crowd[number * 6 : number * 6 + 6]
+        asked = [ask(town, args) for args in some]
+        await asyncio.sleep(takes_s * number / 9)
+        socket = node.wallet_link._socket
+        assert socket is not None
+        socket._response.connection.transport.abort()
+        answers = await answers_of(asked)
+        assert all(isinstance(answer, list) or not answer.outcome_known for answer in answers)
+        unsure += sum(not isinstance(answer, list) for answer in answers)
+        async with asyncio.timeout(10):
+            while node.wallet_link._socket in (None, socket):
+                await asyncio.sleep(0.01)
+        assert all(view for _, _, view in await answers_of([ask(town, args) for args in some]))
+    assert unsure, "the connection broke always too late"
+    assert crowds_of(node)._in_flight == 0
+    assert await town.scalar("SELECT count(*) FROM envelope WHERE sender LIKE 'lost%'") == len(crowd)
+    assert {await town.wallet.balance(args[0]) for args in crowd} == {0}
