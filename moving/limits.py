@@ -14,6 +14,9 @@ CLOSE_S = 0.25
 """A copy that is not further behind may be cut over to."""
 CATCH_UP_ROUNDS = 600
 """Looks at a copy that does not come as close as that, before the new SET is said to be too busy."""
+DAY_TRIES = 20
+"""Ends that a move begins because a day was made or left in the one before; a first start makes eleven days, one a
+second."""
 
 SYNC_S = 3600.0
 """The first copy of all hot days: at 50,000 rows a second 180 million."""

@@ -20,7 +20,7 @@ from moving.compare import Settled, compare, settle_old, total
 from moving.ground import TOPOLOGY_CHANNEL, Ground, Route
 from moving.journal import ABORTED, DONE, Journal, texts
 from moving.leaves import Leaf, leaves_of
-from moving.limits import CATCH_UP_ROUNDS, CLOSE_S, GRACE_S, STALL_S
+from moving.limits import CATCH_UP_ROUNDS, CLOSE_S, DAY_TRIES, GRACE_S, STALL_S
 from moving.register import all_days, keep_rotation_away, take_register
 from moving.replication import Replication
 from moving.servers import all_follow
@@ -74,14 +74,28 @@ class Live:
         """
         if not self._reached("switched"):
             if not stall.switched(self.ground, self._route):
-                await forget_copies(self.target, self._route.slots)
-                await self._follow()
-                await self._cut_over()
+                await self._come_over()
             # Once more: a try that failed or died just then may have left it where a crash would undo it.
             self._switch()
             await self.ground.announce(self._route.source, self._route.target)
             await self.journal.done("switched", **self.figures)
         return await self._clear()
+
+    async def _come_over(self) -> None:
+        """Follow and cut over; anew where a day came or went in between, as in the minute after a SET's first start."""
+        tries = DAY_TRIES
+        while True:
+            await forget_copies(self.target, self._route.slots)
+            await self._follow()
+            try:
+                await self._cut_over()
+            except Unavailable as error:
+                tries -= 1
+                if error.code != "leaves_changed" or not tries:
+                    raise
+                self.ground.progress(f"taking in another day of {self._route.name}", 0, 1)
+            else:
+                return
 
     async def _follow(self) -> None:
         """Copy and follow until the copy is close behind. Leaves that are made meanwhile are taken in."""
@@ -150,6 +164,7 @@ class Live:
             await self._catch_up()
             settled = await settle_old(self.source, self.target, taken, self._route.slots)
             await self._catch_up()
+            await self._check_days()
             began = loop.time()
             await stall.in_time(self._stand_still(taken, settled), STALL_S, (self.target, self.source))
         except BaseException as error:
@@ -168,13 +183,16 @@ class Live:
         await self.journal.done("held")
         await leaves.fence(self.source, taken)
         await self.journal.done("fenced", fund_cursor=await sweeper_at(self.source))
-        if await all_days(self.ground, self.source, self._route) != (self._days("days"), self._days("left")):
-            raise Unavailable("leaves_changed", f"a day of {self._route.name} came or went just now; run it again")
+        await self._check_days()
         await self._replication.beat()
         sides = await copy_sides(self.source, self.target, self._route.slots)
         self.figures.update(total(await compare(self.source, self.target, taken, settled)), **sides)
         await self.journal.done("equal")
         self._switch()
+
+    async def _check_days(self) -> None:
+        if await all_days(self.ground, self.source, self._route) != (self._days("days"), self._days("left")):
+            raise Unavailable("leaves_changed", f"days of {self._route.name} come or go just now; run it again")
 
     async def _back_out(self, *, differ: bool) -> None:
         """Let the traffic go on where it was, and the copy follow again; copies that differ are thrown away."""

@@ -1,13 +1,16 @@
 """A database that moves now, under traffic: nobody is failed or answered twice, and killed anywhere it finishes."""
 
 import asyncio
+import itertools
 import json
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from envelope.errors import InvariantBroken, Refused, Unavailable
 from gateway import sets
-from moving import live
+from moving import leaves, live
 from moving.compare import compare
 from moving.journal import open_move
 from moving.moves import abort, move_by_time, move_live
@@ -202,6 +205,65 @@ async def until_refused(traffic: Traffic) -> list[str]:
         while len(traffic.failures) < 10:
             await asyncio.sleep(0.05)
     return list(traffic.failures)
+
+
+async def test_days_that_are_made_meanwhile_come_along(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the stall, which does not begin then, and in it, which ends it: the move takes in what came, by itself."""
+    xx = land.database()
+    name, traffic = database_name(xx), Traffic(land, xx)
+    follow, fence, ahead, fences = live.all_follow, leaves.fence, iter((3, 4)), 0
+
+    async def before(*asked: Any) -> None:
+        if fences == 0:
+            await land.tables(ahead_days=next(ahead, 3))
+        await follow(*asked)
+
+    async def within(*asked: Any) -> None:
+        nonlocal fences
+        fences += 1
+        if fences == 1:
+            await land.tables(ahead_days=5)
+        await fence(*asked)
+
+    # A day takes as long as it takes to make, here in the middle of the stall.
+    monkeypatch.setattr(live, "STALL_S", 20.0)
+    monkeypatch.setattr(live, "all_follow", before)
+    monkeypatch.setattr(leaves, "fence", within)
+    async with traffic.busy():
+        await traffic.more(100)
+    assert (await move_live(land.ground(), name, "set-2")).complete
+    assert fences == 2
+    async with land.ground().connect("set-2") as target:
+        assert {*await leaves.hot_days(target, xx)} >= {land.today + timedelta(days=number) for number in range(6)}
+    await traffic.all_stands()
+    assert traffic.failures == []
+    report = await land.settled()
+    assert report.holds, report.violations
+    await nothing_left(land, "set-1", xx)
+    await no_stream(land)
+
+
+async def test_days_that_do_not_stop_coming_end_the_try(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says so, nothing stands still, and run again it goes on."""
+    xx = land.database()
+    name, ahead = database_name(xx), itertools.count(3)
+    follow = live.all_follow
+
+    async def another(*asked: Any) -> None:
+        await land.tables(ahead_days=next(ahead))
+        await follow(*asked)
+
+    monkeypatch.setattr(live, "DAY_TRIES", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(live, "all_follow", another)
+        with pytest.raises(Unavailable) as coming:
+            await move_live(land.ground(), name, "set-2")
+    assert coming.value.code == "leaves_changed"
+    assert next(ahead) == 5
+    assert land.topology.set_for_database(xx).name == "set-1"
+    assert not land.topology.held
+    assert (await move_live(land.ground(), name, None)).complete
+    assert (await land.settled()).holds
 
 
 async def test_what_the_command_says(land: Land) -> None:
