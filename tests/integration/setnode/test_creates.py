@@ -30,6 +30,8 @@ from wire.messages import Op
 __all__ = ["common_town", "module_databases", "shared_town"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 NEVER_S = 1e6
+AT_ONCE_S = -1.0
+"""An age that every fund has, also one that was paid in within this millisecond."""
 
 
 def TOWN() -> dict:  # noqa: N802 - read by shared_town
@@ -60,7 +62,7 @@ async def create(town: Town, args: list, server: int = 0) -> tuple[bool, dict | 
 async def sweep(town: Town, server: int = 0) -> int:
     sweeper = town.nodes[server].sweeper
     undone = 0
-    sweeper._after_s = 0
+    sweeper._after_s = AT_ONCE_S
     while (result := await sweeper.run_once()).funds:
         undone += result.undone
     sweeper._after_s = NEVER_S
@@ -435,7 +437,7 @@ async def test_across_midnight_the_retry_finds_the_first_and_missing_days_lose_n
 async def sweep_once(town: Town) -> int:
     """One round, with every fund old enough."""
     sweeper = town.nodes[0].sweeper
-    sweeper._after_s = 0
+    sweeper._after_s = AT_ONCE_S
     result = await sweeper.run_once()
     sweeper._after_s = NEVER_S
     return result.undone
