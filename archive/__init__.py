@@ -1,13 +1,22 @@
-"""What is stored cold (floor 4): Parquet files of one database and business date, their signed manifest, reading them.
+"""The archive (floor 4): Parquet files of one database and business date each, with a signed manifest.
 
-`tables` says which columns an archive has and the one form in which rows travel and are hashed; `place` where an
-archive lies and how it gets there in one step; `manifest` what is signed; `export` writes, `verify` reads back and
-compares with Postgres, `restore` puts a date beside the hot one; `register` reads what became of the days (`states`),
-`details` one envelope and `stream` all rows in order; `keeper` is what the rotation asks for; `view` gives SQL over all
-of it; `threads` is for what blocks.
-DuckDB is imported by `engine` and nowhere else, when needed.
+What lives here: `tables` (columns and canonical rows), `place` (folders, publication), `manifest` (what is signed),
+`export` (writes an archive), `verify` (compares it with Postgres), `restore` (puts a date beside the hot tables),
+`register` and `states` (what became of each day), `details` (reads one envelope), `stream` (reads all rows in order),
+`view` (SQL over all days), `adapter` (export and verify, for the rotation), `pipes` and `threads` (rows between COPY
+and DuckDB), `limits`, `engine` (DuckDB, imported nowhere else).
 
-May import: `wire`, `schema`, `sharding`, `runtime`, `envelope`. Promise: an archive is there whole and signed, or it is
-not there; nothing read from it is trusted before its files match its manifest. Fails by Refused with a stable code
-(`archive_missing`, `archive_forged`, `archive_corrupt`, `archive_differs`, `archive_not_written`, `archive_key_weak`).
+May import: `schema`, `sharding`, `runtime`, `errors`.
+
+**Authority.** While a day's tables exist, they are authoritative and an archive can be written again. Once the register
+says `dropped`, the archive is the only copy; the register holds the digest of its manifest.
+
+**Promise.** An archive is there complete and signed, or it is not there: it is written apart, fsynced, and renamed.
+`details`, `restore`, `verify` and the audit check the signature and the hashes of the files before they use a row, all
+but `restore` also that the manifest is the one that the register names. `view` checks signatures and sizes of files,
+not hashes, and queries only what is in the folder.
+
+**How it fails.** Refused with a stable code: `archive_missing`, `archive_forged` (not signed with this key, or not the
+manifest that the register names), `archive_corrupt` (files or rows are not those of the manifest), `archive_differs`
+(Postgres has other rows), `archive_not_written`, `archive_busy`, `archive_key_weak`; Unavailable if Postgres is lost.
 """

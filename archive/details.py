@@ -1,7 +1,7 @@
-"""One envelope out of an archive: the row group that holds it, and no more. Everything here blocks.
+"""Reads one envelope from an archive: the row groups that hold it, and no more. Everything here blocks.
 
-An archive is believed once its manifest is signed, has the digest that the register names, and its files have the
-hashes of the manifest. That is remembered for as long as the files on the disk are the same ones.
+An archive is read only after it was verified: its manifest is signed and has the digest that the register names, and
+its files have the manifest's hashes. The result is remembered until a file's inode, size or modification time changes.
 """
 
 import os
@@ -12,19 +12,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from archive import engine, manifest, place
+from archive.limits import DETAIL_MEMORY_MB, REMEMBERED, THREADS_IN_ORDER
 from archive.tables import FILES
-from envelope.errors import Refused
-from schema.names import Kind
-from sharding.ids import day_of, slot_of
-from sharding.slots import database_of
+from errors import Refused
+from schema.names import TableKind
+from sharding.ids import database_for, day_of
 
 if TYPE_CHECKING:
     import duckdb
-
-BELIEVED = 65_536
-"""Archives whose truth is remembered, those asked for last: three years of 60 databases. An entry has 300 bytes."""
-MEMORY_MB = 96
-"""A row group of claims decodes to 2 MB; the rest keeps what was read lately."""
 
 
 def in_ms(column: str) -> str:
@@ -44,8 +39,8 @@ SELECT seq, kind, user_id, amount_fen, {in_ms("claimed_at")} FROM read_parquet(?
 _GUESTS = "SELECT user_id, wrong_tries, invited FROM read_parquet(?) WHERE envelope_id = ?"
 
 
-class Doubted(Exception):
-    """The archive has not been believed yet, or has changed: all of it would have to be read first."""
+class NotVerifiedYet(Exception):
+    """The archive was not verified yet, or has changed since: all of it has to be read first."""
 
 
 class Details:
@@ -55,16 +50,17 @@ class Details:
         self._archive = archive
         self._key = key
         self._duck: duckdb.DuckDBPyConnection | None = None
-        self._believed: OrderedDict[Path, tuple[object, ...]] = OrderedDict()
+        self._verified: OrderedDict[Path, tuple[object, ...]] = OrderedDict()
         self._one = Lock()
 
-    def read(self, envelope_id: int, digest: str | None, *, believe: bool = True) -> Mapping[str, Any] | None:
-        """Return an envelope with its log and guests, in the form of `load_envelopes`; None when there is none.
+    def read(self, envelope_id: int, digest: str | None, *, may_verify: bool = True) -> Mapping[str, Any] | None:
+        """Return an envelope with its log and guests, as a row of setnode's `load_envelopes`; None if there is none.
 
-        `digest` is what the register names. Raises Refused `archive_missing`, `archive_forged`, `archive_corrupt`;
-        Doubted, unless it may `believe`, where a whole archive would have to be read before.
+        `digest` is the manifest's as the register names it. If the archive has to be verified first, which reads all of
+        it, that is done only with `may_verify`; else NotVerifiedYet is raised. Raises Refused `archive_missing`,
+        `archive_forged`, `archive_corrupt`.
         """
-        where = self._trusted(envelope_id, digest, believe=believe)
+        where = self._verified_folder(envelope_id, digest, may_verify=may_verify)
         with engine.reading(where):
             duck = self._engine().cursor()
             try:
@@ -72,30 +68,30 @@ class Details:
             finally:
                 duck.close()
 
-    def _trusted(self, envelope_id: int, digest: str | None, *, believe: bool) -> Path:
-        day, xx = day_of(envelope_id), database_of(slot_of(envelope_id))
+    def _verified_folder(self, envelope_id: int, digest: str | None, *, may_verify: bool) -> Path:
+        day, xx = day_of(envelope_id), database_for(envelope_id)
         where = place.folder_of(self._archive, xx=xx, day=day)
         try:
             seen = (digest, *(_stamp(where / name) for name in (manifest.NAME, *FILES.values())))
         except OSError as error:
             raise Refused("archive_missing", f"{error.filename} is missing or cannot be read") from error
         with self._one:
-            if self._believed.get(where) == seen:
-                self._believed.move_to_end(where)
+            if self._verified.get(where) == seen:
+                self._verified.move_to_end(where)
                 return where
-        if not believe:
-            raise Doubted
-        place.believed(place.Archive(self._archive, self._key), xx=xx, day=day, digest=digest)
+        if not may_verify:
+            raise NotVerifiedYet
+        place.verified(place.Archive(self._archive, self._key), xx=xx, day=day, digest=digest)
         with self._one:
-            self._believed[where] = seen
-            self._believed.move_to_end(where)
-            while len(self._believed) > BELIEVED:
-                self._believed.popitem(last=False)
+            self._verified[where] = seen
+            self._verified.move_to_end(where)
+            while len(self._verified) > REMEMBERED:
+                self._verified.popitem(last=False)
         return where
 
     def _engine(self) -> "duckdb.DuckDBPyConnection":
         if self._duck is None:
-            duck = engine.connect(memory_mb=MEMORY_MB, threads=engine.IN_ORDER)
+            duck = engine.connect(memory_mb=DETAIL_MEMORY_MB, threads=THREADS_IN_ORDER)
             duck.execute(f"SET allowed_directories = [{engine.quoted(self._archive.absolute())}]")
             engine.confine(duck, ())
             self._duck = duck
@@ -108,13 +104,13 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 
 def _read(duck: "duckdb.DuckDBPyConnection", where: Path, envelope_id: int) -> Mapping[str, Any] | None:
-    cursor = duck.execute(_HEADER, [str(where / FILES[Kind.ENVELOPE]), envelope_id])
+    cursor = duck.execute(_HEADER, [str(where / FILES[TableKind.ENVELOPE]), envelope_id])
     names = [column[0] for column in cursor.description or ()]
     header = cursor.fetchone()
     if header is None:
         return None
-    claims = engine.fetch(duck, _CLAIMS, str(where / FILES[Kind.CLAIM]), envelope_id)
-    guests = engine.fetch(duck, _GUESTS, str(where / FILES[Kind.GUEST]), envelope_id)
+    claims = engine.fetch(duck, _CLAIMS, str(where / FILES[TableKind.CLAIM]), envelope_id)
+    guests = engine.fetch(duck, _GUESTS, str(where / FILES[TableKind.GUEST]), envelope_id)
     row = dict(zip(names, header, strict=True))
     row |= dict(zip(("seqs", "kinds", "users", "amounts", "times"), _columns(claims, 5), strict=True))
     row |= dict(zip(("guests", "tries", "invitations"), _columns(guests, 3), strict=True))

@@ -1,6 +1,6 @@
-"""DuckDB, set up for us: bounded in memory, fetching nothing, and reading only what it is told. Imported only here.
+"""DuckDB, configured: bounded memory, no extensions from outside, and, once confined, only the files named.
 
-Everything in this module blocks: callers run it in threads of their own.
+Imported only here, and only when needed. Everything in this module blocks: callers run it in threads of their own.
 """
 
 import contextlib
@@ -9,23 +9,18 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envelope.errors import InvariantBroken, Refused
+from archive.limits import EXPORT_MEMORY_MB, THREADS
+from errors import InvariantBroken, Refused
 
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY_MB = 128
-"""With Python and DuckDB's code itself an export stays under 300 MB."""
-THREADS = 2
-IN_ORDER = 1
-"""Threads for reading rows in order: with more, what is ahead of a slow reader is kept, and fills the memory."""
-
 
 def connect(
-    *, memory_mb: int = MEMORY_MB, threads: int = THREADS, spill: Path | None = None
+    *, memory_mb: int = EXPORT_MEMORY_MB, threads: int = THREADS, spill: Path | None = None
 ) -> "duckdb.DuckDBPyConnection":
-    """Open a database of nothing, in memory; `spill` is where what does not fit may go (None: nowhere)."""
-    import duckdb  # noqa: PLC0415 - a third of a second, and only who touches an archive needs it
+    """Open an empty in-memory database; `spill` is the folder for data that exceeds its memory (None: no folder)."""
+    import duckdb  # noqa: PLC0415 - a slow import that only users of an archive need
 
     connection = duckdb.connect(
         ":memory:",
@@ -44,7 +39,7 @@ def connect(
 
 
 def confine(connection: "duckdb.DuckDBPyConnection", files: Sequence[Path]) -> None:
-    """Let the connection read these files and nothing else from here on, and nobody change that."""
+    """Restrict the connection to these files, for good: no other file, network or setting."""
     listed = ", ".join(quoted(path) for path in files)
     connection.execute(f"SET allowed_paths = [{listed}]")
     connection.execute("SET enable_external_access = false")
@@ -52,15 +47,15 @@ def confine(connection: "duckdb.DuckDBPyConnection", files: Sequence[Path]) -> N
 
 
 def quoted(text: object) -> str:
-    """Return a text as a literal of SQL."""
+    """Return a text as an SQL literal."""
     return "'" + str(text).replace("'", "''") + "'"
 
 
 @contextlib.contextmanager
 def reading(where: object) -> Iterator[None]:
-    """Raise Refused `archive_corrupt` for whatever DuckDB cannot read of `where`.
+    """Translate DuckDB's errors in reading `where`: Refused `archive_corrupt`.
 
-    That it needs too much memory is our fault, not the archive's: InvariantBroken.
+    If it needs too much memory, InvariantBroken: that is not the archive's fault.
     """
     try:
         yield
@@ -76,9 +71,9 @@ def reading(where: object) -> Iterator[None]:
 class Fault(Enum):
     """What kind of error DuckDB raised."""
 
-    MEMORY = "it needs more than it may have"
-    PERMISSION = "it may not touch what it asked for"
-    OTHER = "anything else"
+    MEMORY = "it needs more memory than allowed"
+    PERMISSION = "it accessed something outside of its files"
+    OTHER = "any other error"
 
 
 def fault_of(error: BaseException) -> Fault | None:
@@ -93,7 +88,7 @@ def fault_of(error: BaseException) -> Fault | None:
 
 
 def one_select(connection: "duckdb.DuckDBPyConnection", sql: str) -> str | None:
-    """Return the one SELECT that a text holds, without its semicolon; None where it is anything else."""
+    """Return the SELECT that is the whole text, without its semicolon; None if the text is anything else."""
     import duckdb  # noqa: PLC0415 - see connect
 
     statements = connection.extract_statements(sql)

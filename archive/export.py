@@ -1,7 +1,7 @@
 """Export: one snapshot of a date and database, from Postgres to Parquet, with its signed manifest.
 
-Bounded in memory whatever the number of rows; a kill or a full disk at any point leaves nothing that counts. It only
-reads in Postgres, in one repeatable-read transaction, and takes no lock that anybody's writes could meet.
+Memory is bounded whatever the number of rows. After a kill or a full disk there is no archive, or the old one. In
+Postgres it only reads, in one repeatable-read transaction, and takes no lock that conflicts with writes.
 """
 
 import asyncio
@@ -15,21 +15,23 @@ from typing import TYPE_CHECKING, Any
 from archive import engine, pipes, place
 from archive.manifest import File, Manifest, check_key, plain, sign
 from archive.tables import TABLES, Table, canonical_in_postgres, check_day, of_database
-from archive.threads import whole
-from envelope.errors import InvariantBroken, Refused, Unavailable
+from archive.threads import run_blocking
+from errors import InvariantBroken, Refused, Unavailable
 from runtime import postgres
+from runtime.postgres import Connection
 from schema import names
-from schema.names import Kind
+from schema.names import TableKind
+from sharding.slots import database_name
 
 if TYPE_CHECKING:
     import duckdb
 
 Progress = Callable[[str, int], None]
-"""Hears what is being worked at ("claim") and how many more bytes of canonical rows have passed."""
+"""Called with the table ("claim") and the number of bytes of canonical rows since the last call."""
 
 
 async def export_database(
-    connection: Any,
+    connection: Connection,
     folder: Path,
     key: bytes,
     *,
@@ -40,32 +42,33 @@ async def export_database(
 ) -> Manifest:
     """Write the archive of database `xx` and business date `day` under `folder`; durable when this returns.
 
-    `connection` is the owner's, outside a transaction; `proof` is what the rotation proved (JSON). Repeatable: an
-    archive that the register already names is left alone and its manifest returned, any other is written anew. Raises
-    Refused `day_not_here`, `archive_schema_unknown`, `archive_not_written`, `archive_key_weak`, `archive_busy`;
-    Unavailable when Postgres is lost; InvariantBroken when what was written is not what was read.
+    `connection` is the owner's, outside a transaction; `proof` is the rotation's (JSON), for the manifest. Idempotent:
+    a sound archive that the register names is kept and its manifest returned; any other is replaced. Raises Refused
+    `day_not_here`, `archive_schema_unknown`, `archive_not_written`, `archive_key_weak`, `archive_busy`; Unavailable if
+    Postgres is lost; InvariantBroken if the rows written are not those of the snapshot.
     """
     check_key(key)
-    async with alone(connection, xx=xx, day=day):
+    async with archive_lock(connection, xx=xx, day=day):
         await check_day(connection, xx, day)
-        standing = await _standing(connection, folder, key, xx=xx, day=day)
+        standing = await _existing(connection, folder, key, xx=xx, day=day)
         if standing is not None:
             return standing
-        with place.aside(folder, xx=xx, day=day) as new:
+        with place.staging(folder, xx=xx, day=day) as new:
             manifest = await _write(connection, new, xx=xx, day=day, proof=plain(proof), progress=progress)
-            await whole(place.settle, new, sign(manifest, key), folder, xx=xx, day=day)
+            await run_blocking(place.publish, new, sign(manifest, key), folder, xx=xx, day=day)
             return manifest
 
 
 @asynccontextmanager
-async def alone(connection: Any, *, xx: int, day: date) -> AsyncIterator[None]:
-    """Be the only one who works at an archive; raises Refused `archive_busy` while another does."""
+async def archive_lock(connection: Connection, *, xx: int, day: date) -> AsyncIterator[None]:
+    """Hold the lock of one archive for the block; raises Refused `archive_busy` if another session has it."""
     if connection.is_in_transaction():
-        raise InvariantBroken("archive_outside_transaction", "an archive is made and read outside a transaction")
+        raise InvariantBroken("archive_outside_transaction", "an archive is written and verified outside a transaction")
     name = f"hongbao_archive_{xx:02d}_{day:%Y%m%d}"
     try:
         if not await connection.fetchval("SELECT pg_try_advisory_lock(hashtext($1))", name):
-            raise Refused("archive_busy", f"somebody else works at the archive of db_{xx:02d} and {day}; try again")
+            name = database_name(xx)
+            raise Refused("archive_busy", f"another process works on the archive of {name} and {day}; try again")
         try:
             yield
         finally:
@@ -74,28 +77,28 @@ async def alone(connection: Any, *, xx: int, day: date) -> AsyncIterator[None]:
     except Exception as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
-            # What a connection that was dropped for it says on the way out hides no cancellation.
+            # The error comes from the connection that the cancellation closed.
             raise asyncio.CancelledError from error
         if postgres.is_lost(error) and not isinstance(error, Unavailable):
             raise Unavailable("database_unavailable", f"Postgres was lost: {error}") from error
         raise
 
 
-async def _standing(connection: Any, folder: Path, key: bytes, *, xx: int, day: date) -> Manifest | None:
-    """Return the manifest that the register already names, if the archive is there and whole."""
+async def _existing(connection: Connection, folder: Path, key: bytes, *, xx: int, day: date) -> Manifest | None:
+    """Return the manifest of the archive that the register names, if that archive is sound."""
     named = await connection.fetchval("SELECT manifest_sha256 FROM day_register WHERE day = $1 AND xx = $2", day, xx)
     if named is None:
         return None
     try:
-        return await whole(place.believed, place.Archive(folder, key), xx=xx, day=day, digest=named)
+        return await run_blocking(place.verified, place.Archive(folder, key), xx=xx, day=day, digest=named)
     except Refused:
-        return None  # lost or spoilt, and the tables are still here: this export is the cure
+        return None  # lost or corrupt, but the tables are still here: export again
 
 
 async def _write(
-    connection: Any, new: Path, *, xx: int, day: date, proof: dict[str, Any] | None, progress: Progress
+    connection: Connection, new: Path, *, xx: int, day: date, proof: dict[str, Any] | None, progress: Progress
 ) -> Manifest:
-    duck = await whole(engine.connect, spill=new / place.SPILL)
+    duck = await run_blocking(engine.connect, spill=new / place.SPILL)
     try:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             version = await connection.fetchval("SELECT max(name) FROM migration")
@@ -105,14 +108,14 @@ async def _write(
                 path = new / table.file
                 query = canonical_in_postgres(table, names.day_table(table.kind, day), of_database(xx))
                 rows = await pipes.to_parquet(connection, query, table, duck, path, partial(progress, table.kind.value))
-                files[table.file] = await whole(_described, duck, table, path, rows, sums)
+                files[table.file] = await run_blocking(_described, duck, table, path, rows, sums)
         return Manifest(day=day, xx=xx, schema_version=version, files=files, proof=proof, **dict(sums))
     finally:
         duck.close()
 
 
 def _described(duck: "duckdb.DuckDBPyConnection", table: Table, path: Path, rows_sha256: str, sums: Any) -> File:
-    """Return what the manifest says of a file just written; raises InvariantBroken where rows are missing."""
+    """Return the manifest's entry for a file just written; raises InvariantBroken if its rows are not all there."""
     ((rows,),) = engine.fetch(duck, "SELECT count(*) FROM read_parquet(?)", str(path))
     counted = sums[_COUNTS[table.kind]]
     if rows != counted:
@@ -120,11 +123,13 @@ def _described(duck: "duckdb.DuckDBPyConnection", table: Table, path: Path, rows
     return File(rows=rows, size=path.stat().st_size, sha256=place.sha256_of(path), rows_sha256=rows_sha256)
 
 
-_COUNTS = {Kind.ENVELOPE: "envelopes", Kind.CLAIM: "claims", Kind.GUEST: "guests"}
+_COUNTS = {TableKind.ENVELOPE: "envelopes", TableKind.CLAIM: "claims", TableKind.GUEST: "guests"}
 
 
 def _sums(xx: int, day: date) -> str:
-    envelope, claim, guest = (names.day_table(kind, day) for kind in (Kind.ENVELOPE, Kind.CLAIM, Kind.GUEST))
+    envelope, claim, guest = (
+        names.day_table(kind, day) for kind in (TableKind.ENVELOPE, TableKind.CLAIM, TableKind.GUEST)
+    )
     ours = of_database(xx)
     return f"""
     SELECT * FROM (

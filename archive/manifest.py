@@ -1,8 +1,7 @@
-"""The manifest: what an archive holds, signed. Its digest goes into the register and binds the two.
+"""The manifest: what an archive holds, signed. The register of days stores its digest.
 
-`manifest.json` is `{"manifest": {…}, "hmac_sha256": "…"}`; the HMAC under the archive key and the digest are those of
-the bytes of the inner object exactly as they stand in the file, so that nothing about them is a matter of
-interpretation.
+`manifest.json` is `{"manifest": {…}, "hmac_sha256": "…"}`. The HMAC (under the archive key) and the digest are computed
+over the bytes of the inner object exactly as they stand in the file.
 """
 
 import hashlib
@@ -14,12 +13,12 @@ from typing import Any
 
 import msgspec
 
-from envelope.errors import Refused
+from archive.limits import KEY_BYTES
+from errors import Refused
+from sharding.slots import database_name
 
 NAME = "manifest.json"
 FORMAT = 1
-KEY_BYTES = 16
-"""Of a key at least: shorter ones can be guessed."""
 
 
 class File(msgspec.Struct, frozen=True):
@@ -34,8 +33,8 @@ class File(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one archive holds. `claims` are all rows of the claim log, the closing ones too; amounts are in fen.
 
-    `first_id` and `last_id` are None where there is no envelope. `schema_version` names the newest migration. `proof`
-    is what the rotation proved before (None: exported without a proof).
+    `first_id` and `last_id` are None if there is no envelope. `schema_version` names the newest migration. `proof` is
+    the rotation's (None: exported without one).
     """
 
     format: int = FORMAT
@@ -69,23 +68,23 @@ class _Signed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-"""What JSON raises for bytes that are none, for digits that are none, and for a nesting that is an attack."""
+"""Raised for bytes that are no JSON or no hex digits, and for excessive nesting."""
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
 def plain(proof: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return a proof as JSON will have it, so that a manifest is equal to itself read back."""
+    """Return a proof as JSON decodes it, so that a manifest equals itself after a round trip."""
     return None if proof is None else msgspec.json.decode(msgspec.json.encode(dict(proof)), type=dict[str, Any])
 
 
 def check_key(key: bytes) -> None:
-    """Raise Refused `archive_key_weak` for a key that can be guessed."""
+    """Raise Refused `archive_key_weak` if the key is shorter than KEY_BYTES."""
     if len(key) < KEY_BYTES:
         raise Refused("archive_key_weak", f"HONGBAO_ARCHIVE_KEY must have at least {KEY_BYTES} characters")
 
 
 def fingerprint(key: bytes) -> str:
-    """Return what tells two keys apart and neither of them: 16 hex digits."""
+    """Return 16 hex digits that identify a key without revealing it."""
     return hmac.new(key, b"hongbao archive key", hashlib.sha256).hexdigest()[:16]
 
 
@@ -106,7 +105,7 @@ def read(folder: Path, key: bytes, *, xx: int, day: date) -> Manifest:
     try:
         content = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        raise Refused("archive_missing", f"there is no archive of db_{xx:02d} and {day}: no {path}") from None
+        raise Refused("archive_missing", f"there is no archive of {database_name(xx)} and {day}: no {path}") from None
     except OSError as error:
         raise Refused("archive_corrupt", f"cannot read {path}: {error.strerror}") from error
     try:
@@ -120,9 +119,9 @@ def read(folder: Path, key: bytes, *, xx: int, day: date) -> Manifest:
     try:
         found = msgspec.json.decode(inner, type=Manifest)
     except _UNREADABLE as error:
-        raise Refused("archive_corrupt", f"{path} is of a form not known here: {error}") from error
+        raise Refused("archive_corrupt", f"{path} has an unknown format: {error}") from error
     if (found.xx, found.day) != (xx, day) or found.encode() != inner:
-        raise Refused("archive_forged", f"{path} is the manifest of db_{found.xx:02d} and {found.day}")
+        raise Refused("archive_forged", f"{path} is the manifest of {database_name(found.xx)} and {found.day}")
     return found
 
 

@@ -1,8 +1,8 @@
-"""Rows between Postgres and Parquet: a pipe, asyncpg's COPY at one end and DuckDB in a thread at the other.
+"""Rows between Postgres and Parquet: a pipe with asyncpg's COPY at one end and DuckDB in a thread at the other.
 
-Canonical rows go through (`archive.tables`) and are hashed on the way, so what is hashed is what is written. Nothing is
-held but what the pipe and the two ends buffer. Whichever end fails, the other hears of it by its end of the pipe; an
-end is closed when no thread works at it any more.
+Canonical rows (`archive.tables`) pass through and are hashed on the way, so the digest is that of the rows written.
+Memory holds only the buffers of the pipe and its two ends. If one end fails, the other gets an error or end of file
+from the pipe; an end is closed once no thread uses it.
 """
 
 import asyncio
@@ -15,31 +15,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive import engine
+from archive.limits import CHUNK_BYTES, LEAVE_S
 from archive.place import not_written
 from archive.tables import Table, canonical_in_duckdb
-from archive.threads import to_its_end, whole_in
-from envelope.errors import Refused
+from archive.threads import run_blocking_in, shielded
+from errors import Refused
+from runtime.postgres import Connection
 
 if TYPE_CHECKING:
     import duckdb
 
 Count = Callable[[int], None]
-"""Hears how many bytes of canonical rows have passed."""
+"""Called with the number of bytes of canonical rows since the last call."""
 
-LEAVE_S = 30.0
-"""How long who is cancelled waits for the rest of a COPY."""
-_CHUNK = 1 << 20
 _NOT_OUR_ROWS = ("22", "23")
-"""Classes of SQLSTATE: a value or a NULL that the tables cannot hold."""
+"""Classes of SQLSTATE for values that the tables cannot hold."""
 _CSV = "header = false, auto_detect = false, delim = ',', quote = '\"', escape = '\"', nullstr = '', new_line = '\\n'"
 
 
 async def to_parquet(
-    connection: Any, query: str, table: Table, duck: "duckdb.DuckDBPyConnection", path: Path, told: Count
+    connection: Connection, query: str, table: Table, duck: "duckdb.DuckDBPyConnection", path: Path, on_bytes: Count
 ) -> str:
     """Write the canonical rows that `query` gives to a Parquet file; returns their SHA-256.
 
-    Raises Refused `archive_not_written` when the disk does not take them.
+    Raises Refused `archive_not_written` if the disk refuses them.
     """
     loop, digest = asyncio.get_running_loop(), hashlib.sha256()
     out, into = _pipe()
@@ -62,21 +61,21 @@ async def to_parquet(
             try:
                 await loop.run_in_executor(pool, _push, into, digest, chunk)
             except BrokenPipeError:
-                give_up()  # the job ended first, and says why
-            told(len(chunk))
+                give_up()  # the writing job failed; its error is raised below
+            on_bytes(len(chunk))
 
         try:
-            # asyncpg cancels a COPY whose output raises, and then waits for ever where Postgres had sent all of it
-            # already. So the rest is let pass: Postgres sends what is left of one table of one database, to nobody, and
-            # loses the connection if that takes too long.
-            await to_its_end(
+            # asyncpg cancels a COPY whose output raises, and then waits for ever if Postgres has sent all of it
+            # already. So the rest of the COPY (of one table of one database) is read and discarded; if that takes
+            # longer than LEAVE_S after a cancellation, the connection is terminated.
+            await shielded(
                 connection.copy_from_query(query, output=take, format="csv", force_quote=table.texts), hurry=leave
             )
         finally:
             for timer in late:
                 timer.cancel()
             os.close(into)
-            await to_its_end(asyncio.wait({job}))
+            await shielded(asyncio.wait({job}))
         try:
             job.result()
         except Exception as error:
@@ -87,16 +86,16 @@ async def to_parquet(
 
 
 async def from_parquet(
-    connection: Any,
+    connection: Connection,
     path: Path,
     table: Table,
     duck: "duckdb.DuckDBPyConnection",
     target: tuple[str, str],
-    told: Count,
+    on_bytes: Count,
 ) -> str:
     """Copy a Parquet file into the table `target` (schema, name); returns the SHA-256 of its canonical rows.
 
-    Raises Refused `archive_corrupt` when it cannot be read; what was copied by then is the caller's to throw away.
+    Raises Refused `archive_corrupt` if the file cannot be read; the caller drops the rows copied by then.
     """
     loop, digest = asyncio.get_running_loop(), hashlib.sha256()
     out, into = _pipe()
@@ -104,8 +103,8 @@ async def from_parquet(
         job = loop.run_in_executor(pool, _read_parquet, duck, table, into, path)
 
         async def rows() -> AsyncIterator[bytes]:
-            while chunk := await whole_in(pool, _pull, out, digest):
-                told(len(chunk))
+            while chunk := await run_blocking_in(pool, _pull, out, digest):
+                on_bytes(len(chunk))
                 yield chunk
 
         schema, name = target
@@ -116,7 +115,7 @@ async def from_parquet(
                 )
             finally:
                 os.close(out)
-                await to_its_end(asyncio.wait({job}))
+                await shielded(asyncio.wait({job}))
         except Exception as error:
             if str(getattr(error, "sqlstate", "")).startswith(_NOT_OUR_ROWS):
                 raise Refused("archive_corrupt", f"Postgres does not take what {path} holds: {error}") from error
@@ -126,18 +125,18 @@ async def from_parquet(
     return digest.hexdigest()
 
 
-async def digest_of(path: Path, table: Table, duck: "duckdb.DuckDBPyConnection", told: Count) -> str:
+async def digest_of(path: Path, table: Table, duck: "duckdb.DuckDBPyConnection", on_bytes: Count) -> str:
     """Return the SHA-256 of a Parquet file's canonical rows; raises Refused `archive_corrupt`."""
     loop, digest = asyncio.get_running_loop(), hashlib.sha256()
     out, into = _pipe()
     with ThreadPoolExecutor(2, "archive") as pool:
         job = loop.run_in_executor(pool, _read_parquet, duck, table, into, path)
         try:
-            while chunk := await whole_in(pool, _pull, out, digest):
-                told(len(chunk))
+            while chunk := await run_blocking_in(pool, _pull, out, digest):
+                on_bytes(len(chunk))
         finally:
             os.close(out)
-            await to_its_end(asyncio.wait({job}))
+            await shielded(asyncio.wait({job}))
         with engine.reading(path):
             job.result()
     return digest.hexdigest()
@@ -165,7 +164,7 @@ def _read_parquet(duck: "duckdb.DuckDBPyConnection", table: Table, into: int, pa
 
 def _pipe() -> tuple[int, int]:
     out, into = os.pipe()
-    fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, _CHUNK)  # a sixteenth as many turns between the threads
+    fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, CHUNK_BYTES)
     return out, into
 
 
@@ -177,6 +176,6 @@ def _push(into: int, digest: Any, chunk: bytes) -> None:
 
 
 def _pull(out: int, digest: Any) -> bytes:
-    chunk = os.read(out, _CHUNK)
+    chunk = os.read(out, CHUNK_BYTES)
     digest.update(chunk)
     return chunk

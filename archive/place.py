@@ -1,9 +1,10 @@
-"""Where an archive lies, and how it gets there: written aside, made durable, and put in its place in one step.
+"""The folders of archives; an archive is written to a staging folder, made durable, and published by a rename.
 
     ARCHIVE/2026-11-21/db_07/{envelope,claim,guest}.parquet, manifest.json
 
-What stands beside it under a name with a dot in front is half an export; it counts for nothing, and the next export of
-the same date and database removes it.
+Folders whose names begin with a dot are unfinished exports (`.db_07.new`) or replaced ones (`.db_07.old`): never read,
+and removed by the next export of the same date and database. Between the two renames of a publication only `.old`
+exists; the next export renames it back first.
 """
 
 import contextlib
@@ -17,20 +18,20 @@ from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
+from archive.limits import CHUNK_BYTES
 from archive.manifest import NAME, Manifest, read
 from archive.tables import TABLES
-from envelope.errors import Refused
+from errors import Refused
 from sharding.slots import database_name
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _DATABASE = re.compile(r"db_(\d\d)")
-_CHUNK = 1 << 20
 SPILL = ".spill"
-"""Where DuckDB may put what does not fit into memory, beside what it writes."""
+"""DuckDB's folder, within the staging folder, for data that exceeds its memory."""
 
 
 class Archive(NamedTuple):
-    """Where archives lie, and the key that signs them."""
+    """The archive's folder, and the key that signs its manifests."""
 
     folder: Path
     key: bytes
@@ -42,7 +43,7 @@ def folder_of(archive: Path, *, xx: int, day: date) -> Path:
 
 
 def archived(archive: Path) -> list[tuple[date, int]]:
-    """Return (date, xx) of all archives that are there, in order. Nothing is said about their truth."""
+    """Return (date, xx) of all archives in the folder, in order, unverified."""
     found = []
     for path in archive.glob(f"*/*/{NAME}"):
         database, day = path.parent.name, path.parent.parent.name
@@ -54,21 +55,21 @@ def archived(archive: Path) -> list[tuple[date, int]]:
 
 
 @contextlib.contextmanager
-def aside(archive: Path, *, xx: int, day: date) -> Iterator[Path]:
-    """Give an empty folder to write an archive into; it is gone at the end unless `settle` has put it in its place.
+def staging(archive: Path, *, xx: int, day: date) -> Iterator[Path]:
+    """Give an empty folder to write an archive to; removed at the end unless `publish` has moved it.
 
-    Raises Refused `archive_not_written` when the folder cannot be made.
+    Raises Refused `archive_not_written` if it cannot be created.
     """
     final = folder_of(archive, xx=xx, day=day)
     new = final.with_name(f".{final.name}.new")
     try:
         if not final.exists() and (old := _old(final)).exists():
-            old.rename(final)  # killed between the two steps of `settle`
+            old.rename(final)  # killed between the two renames of `publish`
         shutil.rmtree(new, ignore_errors=True)
-        _ensure(archive)
+        _ensure_folder(archive)
         for folder in (final.parent, new):
             folder.mkdir(mode=0o700, exist_ok=True)
-            _like(archive, folder)
+            _copy_owner_and_mode(archive, folder)
     except OSError as error:
         raise not_written(final, error) from error
     try:
@@ -77,10 +78,10 @@ def aside(archive: Path, *, xx: int, day: date) -> Iterator[Path]:
         shutil.rmtree(new, ignore_errors=True)
 
 
-def settle(new: Path, manifest: bytes, archive: Path, *, xx: int, day: date) -> None:
-    """Make what stands in `new` durable, with its manifest, and put it in its place, over an older export.
+def publish(new: Path, manifest: bytes, archive: Path, *, xx: int, day: date) -> None:
+    """Add the manifest to the folder `new`, make it durable (fsync), and rename it into place over an older export.
 
-    Its owner and its mode are the archive's own: who can read that folder can read this, whoever exported it.
+    Owner and mode are those of the archive's own folder, whichever user exported. Raises Refused `archive_not_written`.
     """
     final = folder_of(archive, xx=xx, day=day)
     old = _old(final)
@@ -88,7 +89,7 @@ def settle(new: Path, manifest: bytes, archive: Path, *, xx: int, day: date) -> 
         shutil.rmtree(new / SPILL, ignore_errors=True)
         (new / NAME).write_bytes(manifest)
         for path in new.iterdir():
-            _like(archive, path)
+            _copy_owner_and_mode(archive, path)
             _fsync(path)
         _fsync(new)
         shutil.rmtree(old, ignore_errors=True)
@@ -102,8 +103,8 @@ def settle(new: Path, manifest: bytes, archive: Path, *, xx: int, day: date) -> 
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _ensure(archive: Path) -> None:
-    """Make the archive's own folder if need be: it belongs to whoever has the folder in which it stands."""
+def _ensure_folder(archive: Path) -> None:
+    """Create the archive's own folder if missing; as root, for the owner of the folder around it."""
     if archive.exists():
         return
     archive.mkdir(parents=True)
@@ -112,8 +113,8 @@ def _ensure(archive: Path) -> None:
         os.chown(archive, above.st_uid, above.st_gid)
 
 
-def _like(archive: Path, path: Path) -> None:
-    """Give a folder or a file under the archive the archive's own mode, and its owner where we may (as root)."""
+def _copy_owner_and_mode(archive: Path, path: Path) -> None:
+    """Give a path under the archive the mode of the archive's folder and, as root, its owner."""
     root = archive.stat()
     if os.geteuid() == 0:
         os.chown(path, root.st_uid, root.st_gid)
@@ -125,16 +126,16 @@ def _old(final: Path) -> Path:
 
 
 def not_written(where: Path, error: Exception) -> Refused:
-    """Return the refusal for an export that the disk did not take."""
+    """Return the error for an export that could not be written."""
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     why = "the disk is full" if full or "No space left" in str(error) else str(error).splitlines()[0]
     return Refused("archive_not_written", f"{where} was not written: {why}; make room, then export again")
 
 
-def believed(archive: Archive, *, xx: int, day: date, digest: str | None = None) -> Manifest:
-    """Return the manifest of an archive whose signature and files are right. Reads all of it.
+def verified(archive: Archive, *, xx: int, day: date, digest: str | None = None) -> Manifest:
+    """Verify signature, digest and file hashes of an archive, reading all of it; return its manifest.
 
-    `digest` is what the register names, None where it names nothing yet. Raises Refused `archive_missing`,
+    `digest` is the one that the register names, None if it names none yet. Raises Refused `archive_missing`,
     `archive_forged`, `archive_corrupt`.
     """
     where = folder_of(archive.folder, xx=xx, day=day)
@@ -159,7 +160,7 @@ def sha256_of(path: Path) -> str:
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
+            while chunk := file.read(CHUNK_BYTES):
                 digest.update(chunk)
     except FileNotFoundError:
         raise Refused("archive_missing", f"{path} is missing") from None

@@ -1,6 +1,6 @@
-"""What the register and the catalog say of the days: which are hot, which have tables of their own, which are dropped.
+"""Reads the register of days: which are hot, which have tables of their own, which are dropped.
 
-Nothing else decides where a cold row is looked for; no clock does.
+The register and the catalog alone decide where a cold row is read; no clock does.
 """
 
 from collections.abc import Collection, Mapping
@@ -9,11 +9,12 @@ from datetime import date
 from typing import Any
 
 from archive.states import State
+from runtime.postgres import Connection
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A row of the register, and whether all tables of the day still belong to the hot ones. Amounts in fen."""
+class RegisterEntry:
+    """A row of the register, and whether all tables of the day are still attached to the hot ones. Amounts in fen."""
 
     state: State
     manifest_sha256: str | None
@@ -33,12 +34,12 @@ class Standing:
     def cold(self) -> bool:
         """Whether its rows are no longer under the hot tables.
 
-        The rotation detaches in its own time between `closed` and `detached`; in between the catalog knows.
+        The rotation detaches the tables before it records `detached`; in between the catalog decides.
         """
         return self.state is not State.CLOSED or not self.attached
 
 
-Register = Mapping[tuple[date, int], Standing]
+Register = Mapping[tuple[date, int], RegisterEntry]
 """By (business date, xx)."""
 
 _READ = """
@@ -53,32 +54,33 @@ LEFT JOIN (
     GROUP BY 1
 ) a ON a.digits = to_char(r.day, 'YYYYMMDD')
 WHERE ($1::date[] IS NULL OR r.day = ANY($1::date[]))
-    -- A row is older than every transaction that had not ended at $2 when its own is, and then it was seen there.
+    -- Leaves out dropped rows from before the watermark $2, the oldest transaction running then: a row written by an
+    -- older transaction was visible to the earlier read.
     AND ($2::text IS NULL OR r.state <> 'dropped' OR age($2::xid) < 0 OR age(r.xmin) <= age($2::xid))
 """
 _NOW = "SELECT pg_snapshot_xmin(pg_current_snapshot())::xid::text"
 
 
 async def read_register(
-    connection: Any, days: Collection[date] | None = None, *, since: str | None = None
-) -> dict[tuple[date, int], Standing]:
-    """Return what is said of `days`, or of all days. Index: the register's primary key. Lock: none.
+    connection: Connection, days: Collection[date] | None = None, *, since: str | None = None
+) -> dict[tuple[date, int], RegisterEntry]:
+    """Return the entries of `days`, or of all days. Index: the register's primary key. Lock: none.
 
-    With `since` (see `mark`) all that is not dropped, and of the dropped what was written since then: a register grows
-    for ever, and nearly all of it is dropped and never changes.
+    With `since`, a `watermark` taken before an earlier read, dropped entries that were visible to that read are left
+    out: a register grows for ever, and dropped entries never change.
     """
     rows = await connection.fetch(_READ, None if days is None else list(days), since)
-    return {(row["day"], row["xx"]): _standing(row) for row in rows}
+    return {(row["day"], row["xx"]): _existing(row) for row in rows}
 
 
-async def mark(connection: Any) -> str:
-    """Return a mark before which all transactions have ended: taken before a look, it is where the next one begins."""
+async def watermark(connection: Connection) -> str:
+    """Return the oldest running transaction. Take it before a read; the next read passes it as `since`."""
     found: str = await connection.fetchval(_NOW)
     return found
 
 
-def _standing(row: Any) -> Standing:
-    return Standing(
+def _existing(row: Any) -> RegisterEntry:
+    return RegisterEntry(
         State(row["state"]),
         row["manifest_sha256"],
         row["attached"],

@@ -1,21 +1,20 @@
-"""Restore: a date and database put back beside the hot one, for an investigation, and taken away again.
+"""Restore: an archived date and database as tables of a SET again, for an investigation, and their removal.
 
-It stands in a schema of its own, `restored_07_20261121`, with `envelope`, `claim` and `guest` as plain tables: never
-a part of the hot ones, without their triggers (nothing is paid again), and to be read only. Nothing of the system
-looks there.
+The tables `envelope`, `claim` and `guest` stand in a schema of their own, `restored_07_20261121`: never attached to the
+hot tables, without their triggers, readable only. No part of the system reads them, so nothing is opened or paid again.
 """
 
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from archive import place
-from archive.export import Progress, alone
+from archive.export import Progress, archive_lock
 from archive.manifest import Manifest
 from archive.tables import TABLES
-from archive.verify import load, scratch, trusted
-from envelope.errors import Refused
+from archive.verify import load, scratch, verified_manifest
+from errors import Refused
+from runtime.postgres import Connection
 from schema import names
 from sharding.slots import database_name
 
@@ -24,7 +23,7 @@ READERS = "hongbao_setnode, hongbao_audit"
 
 @dataclass(frozen=True)
 class Restored:
-    """Where a date stands now, and what it was made from."""
+    """The schema of a restored date, and the manifest it was restored from."""
 
     schema: str
     manifest: Manifest
@@ -36,41 +35,43 @@ def schema_of(xx: int, day: date) -> str:
 
 
 async def restore(
-    connection: Any, folder: Path, key: bytes, *, xx: int, day: date, progress: Progress = lambda *_: None
+    connection: Connection, folder: Path, key: bytes, *, xx: int, day: date, progress: Progress = lambda *_: None
 ) -> Restored:
-    """Put the archive of database `xx` and date `day` into its schema of this SET; it is there whole or not at all.
+    """Restore the archive of database `xx` and date `day` to its schema in this SET: all of it, or nothing.
 
     `connection` is the owner's, outside a transaction. Raises Refused `already_restored`, `archive_busy`, and what
-    `verify.reread` raises for an archive that is not to be believed; Unavailable.
+    `verify.reread` raises for an archive that is not sound; Unavailable.
     """
     schema = schema_of(xx, day)
-    async with alone(connection, xx=xx, day=day):
+    async with archive_lock(connection, xx=xx, day=day):
         if await _stands(connection, schema):
             raise Refused("already_restored", f"{schema} stands already; read it, or remove it first")
-        found = await trusted(folder, key, xx=xx, day=day)
-        async with scratch(connection, f"restoring_{xx:02d}_{day:%Y%m%d}") as aside:
-            await load(connection, aside, place.folder_of(folder, xx=xx, day=day), found, progress)
+        found = await verified_manifest(folder, key, xx=xx, day=day)
+        async with scratch(connection, f"restoring_{xx:02d}_{day:%Y%m%d}") as scratch_schema:
+            await load(connection, scratch_schema, place.folder_of(folder, xx=xx, day=day), found, progress)
             async with connection.transaction():
                 for table in TABLES:
                     key_columns = ", ".join(table.order)
-                    await connection.execute(f"ALTER TABLE {aside}.{table.kind.value} ADD PRIMARY KEY ({key_columns})")
-                await connection.execute(f"GRANT USAGE ON SCHEMA {aside} TO {READERS}")
-                await connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {aside} TO {READERS}")
+                    await connection.execute(
+                        f"ALTER TABLE {scratch_schema}.{table.kind.value} ADD PRIMARY KEY ({key_columns})"
+                    )
+                await connection.execute(f"GRANT USAGE ON SCHEMA {scratch_schema} TO {READERS}")
+                await connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {scratch_schema} TO {READERS}")
                 said = f"{database_name(xx)} of {day}, restored from the archive {found.digest}"
-                await connection.execute(f"COMMENT ON SCHEMA {aside} IS '{said}'")
-                await connection.execute(f"ALTER SCHEMA {aside} RENAME TO {schema}")
+                await connection.execute(f"COMMENT ON SCHEMA {scratch_schema} IS '{said}'")
+                await connection.execute(f"ALTER SCHEMA {scratch_schema} RENAME TO {schema}")
         return Restored(schema, found)
 
 
-async def remove(connection: Any, *, xx: int, day: date) -> str:
-    """Take a restored date away again; returns its schema. Raises Refused `not_restored`, `archive_busy`."""
+async def remove(connection: Connection, *, xx: int, day: date) -> str:
+    """Drop a restored date; returns its schema. Raises Refused `not_restored`, `archive_busy`."""
     schema = schema_of(xx, day)
-    async with alone(connection, xx=xx, day=day):
+    async with archive_lock(connection, xx=xx, day=day):
         if not await _stands(connection, schema):
             raise Refused("not_restored", f"there is no {schema}; nothing was removed")
         await connection.execute(f"DROP SCHEMA {schema} CASCADE")
     return schema
 
 
-async def _stands(connection: Any, schema: str) -> bool:
+async def _stands(connection: Connection, schema: str) -> bool:
     return bool(await connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", schema))

@@ -1,10 +1,10 @@
-"""The states of a day in one database, in the order in which they are gone through."""
+"""The states of a day in one database, in their order."""
 
 from enum import StrEnum
 
 
 class State(StrEnum):
-    """What the register says of a (database, date); no row means hot. The names are stored."""
+    """State of a (database, date) in the register; no row means hot. The names are stored."""
 
     HOT = "hot"
     CLOSED = "closed"
@@ -15,5 +15,5 @@ class State(StrEnum):
 
     @property
     def rank(self) -> int:
-        """How far on the way: 0 for hot."""
+        """Position in the order: 0 for hot."""
         return list(State).index(self)

@@ -1,4 +1,4 @@
-"""All rows of an archive in order, in bounded memory, as the audit reads them. DuckDB works in a thread."""
+"""All rows of an archive in order, in bounded memory, for the audit. DuckDB works in a thread."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from archive import engine
 from archive.details import in_ms
+from archive.limits import ROWS_PER_FETCH
 from archive.tables import FILES
-from archive.threads import whole
-from schema.names import Kind
+from archive.threads import run_blocking
+from schema.names import TableKind
 
 if TYPE_CHECKING:
     import duckdb
 
-ROWS = 2_000
-"""Fetched at a time."""
 
 _HEADERS = f"""
 SELECT envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, seed, create_key, password_mac,
@@ -28,25 +27,25 @@ SELECT envelope_id, seq, kind, user_id, amount_fen, shares, {in_ms("claimed_at")
 
 
 def headers(duck: "duckdb.DuckDBPyConnection", where: Path) -> AsyncIterator[dict[str, Any]]:
-    """Give the headers of the archive in `where`, in order of ID, instants as `*_at_ms`.
+    """Yield the headers of the archive in `where`, in order of ID, instants as `*_at_ms`.
 
-    The order is the file's own: believe the archive first (`place.believed`). Raises Refused `archive_corrupt`.
+    The order is the file's own: verify the archive first (`place.verified`). Raises Refused `archive_corrupt`.
     """
-    return _rows(duck, _HEADERS, where / FILES[Kind.ENVELOPE])
+    return _rows(duck, _HEADERS, where / FILES[TableKind.ENVELOPE])
 
 
 def claims(duck: "duckdb.DuckDBPyConnection", where: Path) -> AsyncIterator[dict[str, Any]]:
-    """Give the claims, in order of ID and seq; else as `headers`."""
-    return _rows(duck, _CLAIMS, where / FILES[Kind.CLAIM])
+    """Yield the claims, in order of ID and seq; else as `headers`."""
+    return _rows(duck, _CLAIMS, where / FILES[TableKind.CLAIM])
 
 
 async def _rows(duck: "duckdb.DuckDBPyConnection", query: str, path: Path) -> AsyncIterator[dict[str, Any]]:
     cursor = duck.cursor()
     try:
         with engine.reading(path):
-            await whole(cursor.execute, query, [str(path)])
+            await run_blocking(cursor.execute, query, [str(path)])
             names = [column[0] for column in cursor.description or ()]
-            while rows := await whole(cursor.fetchmany, ROWS):
+            while rows := await run_blocking(cursor.fetchmany, ROWS_PER_FETCH):
                 for row in rows:
                     yield dict(zip(names, row, strict=True))
     finally:

@@ -1,30 +1,25 @@
-"""The columns of an archive, and the one form in which its rows travel between Postgres and Parquet and are hashed.
+"""The columns of an archive, and the canonical form of its rows between Postgres and Parquet, which is hashed.
 
 A canonical row is a line of CSV as in RFC 4180, ended by LF: the columns in the order below, numbers in decimal,
 `true` or `false`, instants as `2026-11-21T04:00:00.123456Z`, texts always in double quotes (a quote within doubled),
 NULL as nothing at all. Rows stand in the order of `order`, texts by their bytes in UTF-8. The digest of a table is
-the SHA-256 of all its lines. So it depends on no machine, no collation and no version of Parquet, and `sha256sum` can
-compute it.
+the SHA-256 of all its lines: it depends on no machine, collation or version of Parquet, and `sha256sum` can compute it.
 """
 
 from collections.abc import Mapping
 from datetime import date
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from envelope.errors import Refused
+from archive.limits import CLAIMS_ROW_GROUP, HEADERS_ROW_GROUP
+from errors import Refused
+from runtime.postgres import Connection
 from schema import names
-from schema.names import Kind
-from sharding.slots import slots_of
-
-CLAIMS_TOGETHER = 61_440
-"""Rows of a row group of claims: six times the largest envelope, so that a detail reads one (two where it lies across a
-border). Of 10^7 claims there are 163; with a third of the rows the longer footer cost more than the rows saved."""
-HEADERS_TOGETHER = 8_192
-"""Rows of a row group of headers, of which a detail needs one: 12 ms among 500,000, 17 ms with those of claims."""
+from schema.names import TableKind
+from sharding.slots import database_name, slots_of
 
 
-class Form(Enum):
+class ColumnType(Enum):
     """How a column is written: its type in Parquet (DuckDB's name)."""
 
     LONG = "BIGINT"
@@ -36,12 +31,12 @@ class Form(Enum):
 
 
 class Table(NamedTuple):
-    """One of the three tables: its columns in canonical order, its rows' order, and how many rows stand together."""
+    """One of the three tables: its columns in canonical order, the order of its rows, its rows per row group."""
 
-    kind: Kind
-    columns: Mapping[str, Form]
+    kind: TableKind
+    columns: Mapping[str, ColumnType]
     order: tuple[str, ...]
-    row_group: int = CLAIMS_TOGETHER
+    row_group: int = CLAIMS_ROW_GROUP
 
     @property
     def file(self) -> str:
@@ -51,34 +46,36 @@ class Table(NamedTuple):
     @property
     def texts(self) -> list[str]:
         """Return the columns that are always quoted."""
-        return [name for name, form in self.columns.items() if form is Form.TEXT]
+        return [name for name, form in self.columns.items() if form is ColumnType.TEXT]
 
+
+_LONG, _INT, _SHORT, _TRUTH, _INSTANT, _TEXT = ColumnType
 
 TABLES = (
     Table(
-        Kind.ENVELOPE,
+        TableKind.ENVELOPE,
         {
-            "envelope_id": Form.LONG, "total_fen": Form.LONG, "created_at": Form.INSTANT, "opens_at": Form.INSTANT,
-            "expires_at": Form.INSTANT, "shares": Form.INT, "slot": Form.SHORT, "split_version": Form.SHORT,
-            "kind": Form.TEXT, "split": Form.TEXT, "named": Form.TRUTH, "sender": Form.TEXT, "seed": Form.TEXT,
-            "create_key": Form.TEXT, "password_mac": Form.TEXT, "greeting": Form.TEXT,
+            "envelope_id": _LONG, "total_fen": _LONG, "created_at": _INSTANT, "opens_at": _INSTANT,
+            "expires_at": _INSTANT, "shares": _INT, "slot": _SHORT, "split_version": _SHORT,
+            "kind": _TEXT, "split": _TEXT, "named": _TRUTH, "sender": _TEXT, "seed": _TEXT,
+            "create_key": _TEXT, "password_mac": _TEXT, "greeting": _TEXT,
         },
         ("envelope_id",),
-        HEADERS_TOGETHER,
+        HEADERS_ROW_GROUP,
     ),
     Table(
-        Kind.CLAIM,
+        TableKind.CLAIM,
         {
-            "envelope_id": Form.LONG, "amount_fen": Form.LONG, "claimed_at": Form.INSTANT, "seq": Form.INT,
-            "shares": Form.INT, "slot": Form.SHORT, "kind": Form.TEXT, "user_id": Form.TEXT,
+            "envelope_id": _LONG, "amount_fen": _LONG, "claimed_at": _INSTANT, "seq": _INT,
+            "shares": _INT, "slot": _SHORT, "kind": _TEXT, "user_id": _TEXT,
         },
         ("envelope_id", "seq"),
     ),
     Table(
-        Kind.GUEST,
+        TableKind.GUEST,
         {
-            "envelope_id": Form.LONG, "slot": Form.SHORT, "wrong_tries": Form.SHORT, "invited": Form.TRUTH,
-            "user_id": Form.TEXT,
+            "envelope_id": _LONG, "slot": _SHORT, "wrong_tries": _SHORT, "invited": _TRUTH,
+            "user_id": _TEXT,
         },
         ("envelope_id", "user_id"),
     ),
@@ -89,39 +86,39 @@ FILES = {table.kind: table.file for table in TABLES}
 
 
 def of_database(xx: int) -> str:
-    """Return the condition on a day table that leaves the rows of database `xx` and prunes all other leaves."""
+    """Return the condition that selects the rows of database `xx` of a day table (and prunes all other leaves)."""
     return f"slot IN ({', '.join(map(str, slots_of(xx)))})"
 
 
 def canonical_in_postgres(table: Table, source: str, condition: str = "true") -> str:
     """Return the query whose COPY as CSV (FORCE_QUOTE `table.texts`) gives the canonical rows of `source`."""
     columns = ", ".join(_in_postgres(name, form) for name, form in table.columns.items())
-    order = ", ".join(f'{name} COLLATE "C"' if table.columns[name] is Form.TEXT else name for name in table.order)
+    order = ", ".join(f'{name} COLLATE "C"' if table.columns[name] is ColumnType.TEXT else name for name in table.order)
     return f"SELECT {columns} FROM {source} WHERE {condition} ORDER BY {order}"  # noqa: S608 - names from digits only
 
 
-def _in_postgres(name: str, form: Form) -> str:
-    if form is Form.INSTANT:
+def _in_postgres(name: str, form: ColumnType) -> str:
+    if form is ColumnType.INSTANT:
         return f"""to_char({name} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS {name}"""
-    return f"{name}::text AS {name}" if form is Form.TRUTH else name
+    return f"{name}::text AS {name}" if form is ColumnType.TRUTH else name
 
 
 def canonical_in_duckdb(table: Table) -> str:
     """Return the query (one parameter: the file) whose COPY as CSV gives the canonical rows of a Parquet file.
 
-    The file's own order is kept: that it is the right one is part of what the digest proves.
+    The file's own order is kept; the digest proves that it is the canonical one.
     """
     columns = ", ".join(
-        f"strftime({name}::TIMESTAMP, '%Y-%m-%dT%H:%M:%S.%fZ') AS {name}" if form is Form.INSTANT else name
+        f"strftime({name}::TIMESTAMP, '%Y-%m-%dT%H:%M:%S.%fZ') AS {name}" if form is ColumnType.INSTANT else name
         for name, form in table.columns.items()
     )
     return f"SELECT {columns} FROM read_parquet(?)"  # noqa: S608 - our own column names
 
 
-async def check_day(connection: Any, xx: int, day: date) -> None:
-    """Raise Refused unless Postgres has all tables of the date for database `xx`, with the columns known here.
+async def check_day(connection: Connection, xx: int, day: date) -> None:
+    """Raise Refused `day_not_here` unless Postgres has all tables of the date for database `xx`.
 
-    Codes: `day_not_here`, `archive_schema_unknown`.
+    Raises Refused `archive_schema_unknown` if they have other columns than TABLES.
     """
     cold = names.cold(xx, day)
     for table in TABLES:
@@ -131,7 +128,8 @@ async def check_day(connection: Any, xx: int, day: date) -> None:
         if not leaves >= wanted:
             raise Refused(
                 "day_not_here",
-                f"{source} has not all tables of db_{xx:02d} here; look at `hongbao rotate status` for where they are",
+                f"{source} has not all tables of {database_name(xx)} here; "
+                "look at `hongbao rotate status` for where they are",
             )
         columns = {row["attname"] for row in await connection.fetch(_COLUMNS, source)}
         if columns != set(table.columns):

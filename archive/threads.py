@@ -1,6 +1,6 @@
-"""Blocking work in threads, which nobody can cancel: who is cancelled meanwhile waits for its end, and leaves then.
+"""Blocking work in threads. A thread cannot be cancelled, so a caller that is cancelled waits for its end first.
 
-Else what it works at (a folder, an end of a pipe, an engine) would be taken from under it.
+Otherwise the caller would close what the thread still uses: a folder, an end of a pipe, an engine.
 """
 
 import asyncio
@@ -12,20 +12,20 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def whole(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Return what `work` returns in a thread; a cancellation is raised when it has ended, not before."""
-    return await to_its_end(asyncio.to_thread(work, *args, **kwargs))
+async def run_blocking(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run `work` in a thread and return its result; a cancellation is raised after `work` has ended."""
+    return await shielded(asyncio.to_thread(work, *args, **kwargs))
 
 
-async def whole_in(pool: Executor, work: Callable[..., T], *args: object) -> T:
-    """Do as `whole`, in a pool of the caller's."""
-    return await to_its_end(asyncio.get_running_loop().run_in_executor(pool, work, *args))
+async def run_blocking_in(pool: Executor, work: Callable[..., T], *args: object) -> T:
+    """As `run_blocking`, in the caller's pool."""
+    return await shielded(asyncio.get_running_loop().run_in_executor(pool, work, *args))
 
 
-async def to_its_end(work: Awaitable[T], *, hurry: Callable[[], object] = lambda: None) -> T:
-    """Await `work` and let no cancellation reach it; one that came is raised once it has ended, whatever its result.
+async def shielded(work: Awaitable[T], *, hurry: Callable[[], object] = lambda: None) -> T:
+    """Await `work`, shielded from cancellation; a cancellation is raised once `work` has ended, whatever its result.
 
-    `hurry` is called when one comes: from then on nobody waits for the result.
+    `hurry` is called at a cancellation: the result is no longer needed.
     """
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None

@@ -1,7 +1,7 @@
-"""Verify by reading back: the files go into a scratch schema of Postgres and are compared with the cold tables.
+"""Verification: the files are copied to a scratch schema of Postgres and compared with the cold tables.
 
-What is compared are the rows themselves, both ways, as Postgres compares them, not what either side says of them. The
-scratch has no trigger and no index, and is dropped whatever comes of it; what a kill left is dropped by the next run.
+Postgres compares the rows themselves, both ways, not digests of them. The scratch schema has no trigger and no index
+and is dropped afterwards; after a kill the next run drops it.
 """
 
 from collections.abc import AsyncIterator
@@ -10,43 +10,43 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from archive import engine, pipes, place
-from archive.export import Progress, alone
+from archive.export import Progress, archive_lock
+from archive.limits import THREADS_IN_ORDER, WORK_MEM
 from archive.manifest import Manifest
 from archive.tables import TABLES, Table, check_day, of_database
-from archive.threads import whole
-from envelope.errors import Refused
+from archive.threads import run_blocking
+from errors import Refused
+from runtime.postgres import Connection
 from schema import names
 
 _NAMED = "SELECT manifest_sha256 FROM day_register WHERE day = $1 AND xx = $2"
-WORK_MEM = "64MB"
-"""For the comparison, which keeps or sorts all rows of one table and database."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """An archive that was read back without a difference: its manifest, and how many rows were compared."""
+    """An archive that was read without a difference: its manifest, and the number of rows read."""
 
     manifest: Manifest
     rows: int
 
 
 async def verify_database(
-    connection: Any, folder: Path, key: bytes, *, xx: int, day: date, progress: Progress = lambda *_: None
+    connection: Connection, folder: Path, key: bytes, *, xx: int, day: date, progress: Progress = lambda *_: None
 ) -> Verified:
-    """Read the archive of database `xx` and date `day` back and compare it with the tables in Postgres, both ways.
+    """Compare the archive of database `xx` and date `day` with the tables in Postgres, both ways.
 
-    `connection` is the owner's, outside a transaction. Nothing is changed, the archive and the tables least of all.
+    `connection` is the owner's, outside a transaction. The archive and the tables are only read.
     Raises Refused `archive_missing`, `archive_forged` (not signed by this key, or not the manifest that the register
     names), `archive_corrupt` (a file or its rows are not those of the manifest), `archive_differs` (they are, but
     Postgres has others), `day_not_here`, `archive_busy`; Unavailable.
     """
-    async with alone(connection, xx=xx, day=day):
+    async with archive_lock(connection, xx=xx, day=day):
         await check_day(connection, xx, day)
         named = await connection.fetchval(_NAMED, day, xx)
-        found = await trusted(folder, key, xx=xx, day=day, digest=named)
+        found = await verified_manifest(folder, key, xx=xx, day=day, digest=named)
         async with scratch(connection, f"check_{xx:02d}_{day:%Y%m%d}") as schema:
             await load(connection, schema, place.folder_of(folder, xx=xx, day=day), found, progress, how="UNLOGGED")
             for table in TABLES:
@@ -54,14 +54,14 @@ async def verify_database(
         return Verified(found, sum(file.rows for file in found.files.values()))
 
 
-async def trusted(folder: Path, key: bytes, *, xx: int, day: date, digest: str | None = None) -> Manifest:
-    """Return the manifest of an archive whose signature and files are right; raises Refused as `verify_database`."""
-    return await whole(place.believed, place.Archive(folder, key), xx=xx, day=day, digest=digest)
+async def verified_manifest(folder: Path, key: bytes, *, xx: int, day: date, digest: str | None = None) -> Manifest:
+    """Verify signature, digest and file hashes, return the manifest; raises Refused as `verify_database`."""
+    return await run_blocking(place.verified, place.Archive(folder, key), xx=xx, day=day, digest=digest)
 
 
 @asynccontextmanager
-async def scratch(connection: Any, schema: str) -> AsyncIterator[str]:
-    """Make the schema anew for the block; drop it at the end. `schema` is built from digits."""
+async def scratch(connection: Connection, schema: str) -> AsyncIterator[str]:
+    """Create the schema for the block (dropping a leftover) and drop it at the end. `schema` is built from digits."""
     await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
     await connection.execute(f"CREATE SCHEMA {schema}")
     try:
@@ -74,12 +74,12 @@ async def scratch(connection: Any, schema: str) -> AsyncIterator[str]:
 async def reread(
     folder: Path, key: bytes, *, xx: int, day: date, digest: str | None = None, progress: Progress = lambda *_: None
 ) -> Verified:
-    """Read an archive without Postgres: signature, files, and the digest of every table's rows, computed anew.
+    """Verify an archive without Postgres: signature, file hashes, and the digest of each table's rows, recomputed.
 
-    `digest` is what the register names, None where nobody can be asked. Raises Refused as `verify_database`.
+    `digest` is the one that the register names, None if no register can be read. Raises Refused as `verify_database`.
     """
-    found = await trusted(folder, key, xx=xx, day=day, digest=digest)
-    duck = await whole(engine.connect, threads=engine.IN_ORDER)
+    found = await verified_manifest(folder, key, xx=xx, day=day, digest=digest)
+    duck = await run_blocking(engine.connect, threads=THREADS_IN_ORDER)
     try:
         for table in TABLES:
             path = place.folder_of(folder, xx=xx, day=day) / table.file
@@ -91,13 +91,19 @@ async def reread(
 
 
 async def load(
-    connection: Any, schema: str, where: Path, found: Manifest, progress: Progress, *, how: Literal["", "UNLOGGED"] = ""
+    connection: Connection,
+    schema: str,
+    where: Path,
+    found: Manifest,
+    progress: Progress,
+    *,
+    how: Literal["", "UNLOGGED"] = "",
 ) -> None:
     """Copy the files into new tables `envelope`, `claim`, `guest` of the schema, without indexes.
 
-    Raises Refused `archive_corrupt` when the rows are not those that were exported.
+    Raises Refused `archive_corrupt` if the rows are not those that were exported.
     """
-    duck = await whole(engine.connect, threads=engine.IN_ORDER)
+    duck = await run_blocking(engine.connect, threads=THREADS_IN_ORDER)
     try:
         for table in TABLES:
             name = table.kind.value
@@ -120,11 +126,11 @@ def _same_rows(path: Path, table: Table, found: Manifest, rows_sha256: str) -> N
         raise Refused("archive_corrupt", f"the rows of {path} are not those that were exported")
 
 
-async def _compare(connection: Any, table: Table, schema: str, xx: int, day: date) -> None:
-    """Raise Refused `archive_differs` at the first row that one side has and the other has not, or has otherwise.
+async def _compare(connection: Connection, table: Table, schema: str, xx: int, day: date) -> None:
+    """Raise Refused `archive_differs` at the first row that is on one side only, or differs.
 
-    A full join by the key does what EXCEPT ALL both ways would, in a third of the time: the key is unique in
-    Postgres, so with no row alone, none different and as many on both sides the two are the same.
+    A full join by the key, which is cheaper than EXCEPT ALL both ways. The key is unique in Postgres: if every row has
+    its partner, none differs, and both sides have as many rows, they are equal.
     """
     key, rest = ", ".join(table.order), [name for name in table.columns if name not in table.order]
     one, other = (", ".join(f"{side}.{name}" for name in rest) for side in ("archived", "standing"))

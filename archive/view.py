@@ -1,7 +1,9 @@
-"""SQL over the archive: the views `envelope`, `claim` and `guest` over all archived days, to read and nothing else.
+"""Queries over the archive: one SELECT on the views `envelope`, `claim` and `guest` over all archived days.
 
-Each has the columns of its table and two more, `day` (the business date) and `xx` (the database). A condition on these
-reads only the files that it means. Blocks; memory is bounded, and there is no way to other files, network or settings.
+Each view has the columns of its table and `day` (the business date) and `xx` (the database); a condition on these reads
+only the files it selects. Signatures of manifests and sizes of files are checked, their hashes are not (`verify.reread`
+does that), and only archives found in the folder are queried. Blocks; memory is bounded; no other file, network or
+setting is accessible.
 """
 
 import contextlib
@@ -10,23 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive import engine, manifest, place
+from archive.limits import QUERY_MEMORY_MB
 from archive.place import Archive
 from archive.tables import TABLES, Table
-from envelope.errors import Refused
+from errors import Refused
 from sharding.slots import database_name
 
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY_MB = 512
 _DAY = r"'(\d{4}-\d\d-\d\d)/db_\d\d/[a-z]+\.parquet$', 1"
 _XX = r"'/db_(\d\d)/[a-z]+\.parquet$', 1"
 
 
-class Found(NamedTuple):
-    """What a query gave: names and types of its columns, rows, whether there were more than the limit.
+class QueryResult(NamedTuple):
+    """Result of a query: names and types of its columns, rows, and whether there were `more` than the limit.
 
-    `left_out` are the archives that were not asked, each with the reason: the answer does not speak of them.
+    `left_out`: archives in the folder that were not queried, each with the reason. A day missing from the folder is not
+    named.
     """
 
     columns: list[str]
@@ -36,29 +39,29 @@ class Found(NamedTuple):
     left_out: list[str]
 
 
-def query(archive: Archive, sql: str, *, limit: int) -> Found:
+def query(archive: Archive, sql: str, *, limit: int) -> QueryResult:
     """Run one SELECT over the archive; returns up to `limit` rows, instants as text in UTC.
 
     Raises Refused `query_only_select`, `query_invalid` (with what DuckDB says), `query_too_large`.
     """
-    files, left_out = _believable(archive)
-    duck = engine.connect(memory_mb=MEMORY_MB)
+    files, left_out = _usable_files(archive)
+    duck = engine.connect(memory_mb=QUERY_MEMORY_MB)
     try:
         for table in TABLES:
             duck.execute(f"CREATE VIEW {table.kind.value} AS {_view(table, files[table.file])}")
         engine.confine(duck, [path for some in files.values() for path in some])
-        with _clear():
-            columns, types, statement = _understood(duck, sql)
+        with _translated():
+            columns, types, statement = _prepared(duck, sql)
             rows = duck.execute(statement).fetchmany(limit + 1)
     finally:
         duck.close()
-    return Found(columns, types, rows[:limit], len(rows) > limit, left_out)
+    return QueryResult(columns, types, rows[:limit], len(rows) > limit, left_out)
 
 
-def _believable(archive: Archive) -> tuple[dict[str, list[Path]], list[str]]:
-    """Return the files, by name, of all archives whose manifest is signed and whose files have its sizes.
+def _usable_files(archive: Archive) -> tuple[dict[str, list[Path]], list[str]]:
+    """Return the files of all archives whose manifest is signed and whose files have its sizes, and those left out.
 
-    To hash them all would take minutes for a year; `hongbao archive verify` does.
+    Hashing the files would take minutes for a year of them; `hongbao archive verify` does that.
     """
     manifest.check_key(archive.key)
     files: dict[str, list[Path]] = {table.file: [] for table in TABLES}
@@ -90,8 +93,8 @@ def _view(table: Table, files: list[Path]) -> str:
     )
 
 
-def _understood(duck: "duckdb.DuckDBPyConnection", sql: str) -> tuple[list[str], list[str], str]:
-    """Return names and types of the columns, and the statement that gives them in types that Python has."""
+def _prepared(duck: "duckdb.DuckDBPyConnection", sql: str) -> tuple[list[str], list[str], str]:
+    """Return names and types of the columns, and the statement, with types that Python does not have cast to text."""
     text = engine.one_select(duck, sql)
     if text is None:
         raise Refused("query_only_select", "give one SELECT; the archive is only read")
@@ -108,8 +111,8 @@ def _understood(duck: "duckdb.DuckDBPyConnection", sql: str) -> tuple[list[str],
 
 
 @contextlib.contextmanager
-def _clear() -> Iterator[None]:
-    """Say in a sentence what DuckDB could not do."""
+def _translated() -> Iterator[None]:
+    """Translate DuckDB's errors to Refused."""
     try:
         yield
     except Exception as error:
@@ -117,7 +120,7 @@ def _clear() -> Iterator[None]:
         if fault is None:
             raise
         if fault is engine.Fault.MEMORY:
-            sentence = f"the query needs more than {MEMORY_MB} MB; ask for fewer days, or aggregate"
+            sentence = f"the query needs more than {QUERY_MEMORY_MB} MB; ask for fewer days, or aggregate"
             raise Refused("query_too_large", sentence) from error
         if fault is engine.Fault.PERMISSION:
             sentence = "a query reads the views envelope, claim and guest and nothing else"

@@ -1,23 +1,25 @@
-"""The proof of cold days: the rows of dropped ones come out of an archive that is believed, or the hole is named.
+"""The checks of cold days: rows of a dropped day come from its verified archive, and sums are those of the register.
 
-What the register says that a day held is held against what was read, so that a row cannot go together with its money.
+Because of the sums, a row of a day that is closed cannot be removed together with its money.
 """
 
 import asyncio
 from collections import defaultdict
 from contextlib import AsyncExitStack
-from typing import Any
 
 from archive import engine, place, stream
+from archive.limits import THREADS_IN_ORDER
 from archive.place import Archive
-from audit.cut import Piece, Rows, from_postgres
 from audit.report import Report
+from audit.snapshot import DayPart, Rows, from_postgres
 from audit.sums import DaySums
 from envelope.claim_log import ClaimLog
-from envelope.errors import Refused
+from errors import Refused
+from runtime.postgres import Connection
 from schema import names
-from schema.names import Kind
-from sharding.slots import database_name, database_of
+from schema.names import TableKind
+from sharding.ids import database_for
+from sharding.slots import database_name
 
 _READABLE = """
 SELECT bool_and(coalesce(has_table_privilege(to_regclass('public.' || name), 'SELECT'), false))
@@ -25,54 +27,54 @@ FROM unnest($1::text[]) AS name
 """
 
 
-async def rows_of(stack: AsyncExitStack, connection: Any, piece: Piece, archive: Archive | None) -> Rows:
-    """Give the rows of a piece, wherever they are; what was opened is closed with the stack.
+async def rows_of(stack: AsyncExitStack, connection: Connection, part: DayPart, archive: Archive | None) -> Rows:
+    """Return the rows of a part, wherever they are; what is opened for them is closed with the stack.
 
-    Raises Refused where they are not to be had: `archive_missing`, `archive_forged`, `archive_corrupt`, `day_not_here`.
+    Raises Refused if they cannot be read: `archive_missing`, `archive_forged`, `archive_corrupt`, `day_not_here`.
     """
-    if piece.xx is None:
-        tables = [names.day_table(kind, piece.day) for kind in (Kind.ENVELOPE, Kind.CLAIM)]
-        if not piece.hot and not await connection.fetchval(_READABLE, tables):
+    if part.xx is None:
+        tables = [names.day_table(kind, part.day) for kind in (TableKind.ENVELOPE, TableKind.CLAIM)]
+        if not part.hot and not await connection.fetchval(_READABLE, tables):
             raise Refused(
                 "day_not_here", f"its tables {' and '.join(tables)} are not there, or not for the audit to read"
             )
-        return from_postgres(connection, piece)
+        return from_postgres(connection, part)
     if archive is None:
         raise Refused("archive_missing", "it is dropped, and the audit was given no archive")
-    digest = piece.standings[piece.xx].manifest_sha256
-    await asyncio.to_thread(place.believed, archive, xx=piece.xx, day=piece.day, digest=digest)
-    duck = await asyncio.to_thread(engine.connect, threads=engine.IN_ORDER)
+    digest = part.entries[part.xx].manifest_sha256
+    await asyncio.to_thread(place.verified, archive, xx=part.xx, day=part.day, digest=digest)
+    duck = await asyncio.to_thread(engine.connect, threads=THREADS_IN_ORDER)
     stack.callback(duck.close)
-    where = place.folder_of(archive.folder, xx=piece.xx, day=piece.day)
+    where = place.folder_of(archive.folder, xx=part.xx, day=part.day)
     return Rows(stream.headers(duck, where), stream.claims(duck, where))
 
 
-def hole(piece: Piece, why: Refused, report: Report) -> None:
-    """Note that rows are not to be had that the register says there are."""
-    for xx, standing in piece.standings.items():
+def missing_rows(part: DayPart, why: Refused, report: Report) -> None:
+    """Report that rows named by the register cannot be read."""
+    for xx, standing in part.entries.items():
         fen = standing.paid_in_fen
-        report.add("cold_day_is_there", f"{database_name(xx)} {piece.day}", f"{standing.state}: {why.detail}", fen)
+        report.add("cold_day_is_there", f"{database_name(xx)} {part.day}", f"{standing.state}: {why.detail}", fen)
 
 
-class Registered:
-    """What the register says of a piece, against the logs that were replayed of it."""
+class RegisterCheck:
+    """Compares the register's sums of a part with the logs that were replayed."""
 
-    def __init__(self, piece: Piece) -> None:
-        self._piece = piece
+    def __init__(self, part: DayPart) -> None:
+        self._part = part
         self._sums: dict[int, DaySums] = defaultdict(DaySums)
 
     def add(self, log: ClaimLog) -> None:
-        """Count an envelope, where the register says something of its database."""
-        xx = database_of(log.terms.slot)
-        if xx in self._piece.standings:
+        """Add an envelope, if the register has an entry for its database."""
+        xx = database_for(log.terms.envelope_id)
+        if xx in self._part.entries:
             self._sums[xx].add(log)
 
     def compare(self, report: Report) -> None:
-        """Note where the two differ."""
-        for xx, one in self._piece.standings.items():
+        """Report each database whose sums differ."""
+        for xx, one in self._part.entries.items():
             said = DaySums(one.envelopes, one.claims, one.paid_in_fen, one.claimed_fen, one.refunded_fen)
             found = self._sums[xx]
             if said != found:
                 sentence = f"the register says {said}, its rows say {found}"
-                subject = f"{database_name(xx)} {self._piece.day}"
+                subject = f"{database_name(xx)} {self._part.day}"
                 report.add("register_matches_rows", subject, sentence, said.paid_in_fen - found.paid_in_fen)

@@ -1,4 +1,4 @@
-"""The proof of one envelope from its own SET: the log replays exactly, from the seed, within its terms."""
+"""The checks of one envelope within its SET: its log replays exactly from the seed, within its terms."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -6,18 +6,18 @@ from typing import Any
 
 from audit.report import Report
 from envelope.claim_log import ClaimLog
-from envelope.errors import HongbaoError, InvariantBroken
+from errors import HongbaoError, InvariantBroken
 from schema.headers import read_terms
 
 SKEW_MS = 60_000
-"""Clocks are set back, and those of two servers differ; rows are never changed, so this must not cry wolf."""
+"""Clocks are set back, and those of two servers differ; a smaller difference between two claims is no violation."""
 
 
 def replay(header: Any, claims: Sequence[Any], report: Report) -> ClaimLog | None:
-    """Rebuild the log by the same rules that wrote it; notes what does not follow and returns None then.
+    """Rebuild the log by the rules that wrote it; if it does not follow them, report that and return None.
 
-    Every amount is recomputed from the seed, seqs are dense, users distinct, the closing entry takes exactly what was
-    left, and instants do not run backwards by more than two servers' clocks may differ (`seq` is the order of arrival).
+    Every amount follows from the seed, seqs are dense, users distinct, the closing entry takes exactly what was left,
+    and times do not run backwards by more than SKEW_MS (`seq` is the order of arrival).
     """
     envelope_id = header["envelope_id"]
     try:
@@ -36,5 +36,5 @@ def replay(header: Any, claims: Sequence[Any], report: Report) -> ClaimLog | Non
     if any(later < earlier - SKEW_MS for earlier, later in pairwise(log.times)):
         report.add("log_in_order_of_time", envelope_id, "a later claim carries an earlier instant")
     if not log.final and not header["due"]:
-        report.add("open_envelope_is_due", envelope_id, "nothing will ever close it", log.left_fen)
+        report.add("open_envelope_is_due", envelope_id, "it is open and not due: nothing will close it", log.left_fen)
     return log

@@ -1,4 +1,4 @@
-"""The whole audit: the consistent cut, day by day and SET by SET, in bounded memory."""
+"""The whole audit: consistent snapshots in the right order, then SET by SET and day by day."""
 
 import time
 from collections import defaultdict
@@ -7,36 +7,35 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache, partial
-from typing import Any
 
 from archive.place import Archive
-from audit import queries
-from audit.cold import Registered, hole, rows_of
-from audit.cut import Piece, pieces_of, set_snapshot
-from audit.day import prove_day, snapshot
-from audit.matching import InFlight, check_credit, check_fund, stray
+from audit.cold import RegisterCheck, missing_rows, rows_of
+from audit.day import prove_day
+from audit.matching import InFlight, check_credit, check_fund, unaccounted
 from audit.report import Report
+from audit.snapshot import DayPart, day_parts, set_snapshot, snapshot
 from envelope.claim_log import ClaimLog
-from envelope.errors import Refused
-from sharding.ids import day_of, first_id
+from errors import Refused
+from runtime import sql
+from runtime.postgres import Connection
+from sharding.ids import day_from, slot_of, yymmdd, yymmdd_of
+from sharding.slots import MAX_SLOTS
 
-_FUNDS = queries.read("funds")
-_WAITING = queries.read("waiting")
-_ORDERS = queries.read("orders")
-_ACCOUNTS = queries.read("accounts")
-_STRAYS = queries.read("strays")
+_FUNDS = sql.read("audit", "funds")
+_PENDING_PAYOUTS = sql.read("audit", "pending_payouts")
+_ORDERS = sql.read("audit", "orders")
+_ACCOUNTS = sql.read("audit", "accounts")
+_UNACCOUNTED = sql.read("audit", "unaccounted")
 _LAST_CHUNK = 5_000
-_DAY = 10**13
-"""IDs of one business day; what stands above it is YYMMDD."""
 TICK = 1_000
 """Envelopes between two reports of progress."""
 
 
 @dataclass(frozen=True)
 class AuditTarget:
-    """One SET: its name, the audit role's DSN, and the slots that live there; `slots_on` where that hangs on the day.
+    """One SET: its name, the audit role's DSN, and its slots; `slots_on` if these depend on the day.
 
-    What stands there of other slots is a copy, left by a move or on its way: it is somebody else's to prove.
+    Rows of other slots are copies, left or brought by a move: they are proven in the SET that the topology names.
     """
 
     name: str
@@ -45,7 +44,7 @@ class AuditTarget:
     slots_on: Callable[[date], Collection[int]] | None = None
 
     def on(self, day: date) -> list[int]:
-        """Return the slots that live there on a day, in rising order."""
+        """Return the slots that the SET has on a day, in ascending order."""
         return sorted(self.slots if self.slots_on is None else self.slots_on(day))
 
 
@@ -56,26 +55,30 @@ async def audit(
     *,
     archive: Archive | None = None,
 ) -> Report:
-    """Prove everything over all SETs, the archive and the wallet; `progress` hears (SET, envelopes so far)."""
+    """Run all checks over SETs, archive and wallet; `progress` is called with (SET, envelopes so far).
+
+    Raises Unavailable if a database is away or days change state too fast (`days_are_moving`). A dropped day without a
+    usable `archive` is a violation, not an error.
+    """
     report, started = Report(), time.perf_counter()
     async with AsyncExitStack() as stack:
-        # Order matters: the wallet's first snapshot must be older than every SET's.
+        # The wallet's first snapshot must be older than every SET's (see the package).
         before = await snapshot(stack, wallet_dsn)
         await _prove_accounts(before, report)
-        later = InFlight()
+        in_flight = InFlight()
         covered: list[int] = []
         for target in targets:
             connection = await set_snapshot(stack, target.dsn)
-            pieces = await _prove_set(connection, before, target, archive, report, later, progress)
-            covered.extend(first_id(piece.day) // _DAY * 1000 + slot for piece in pieces for slot in piece.slots)
-        for row in await before.fetch(_STRAYS, covered):
-            stray(row, report)
-    await _settle(wallet_dsn, later, report)
+            parts = await _prove_set(connection, before, target, archive, report, in_flight, progress)
+            covered.extend(yymmdd(part.day) * MAX_SLOTS + slot for part in parts for slot in part.slots)
+        for row in await before.fetch(_UNACCOUNTED, covered):
+            unaccounted(row, report)
+    await _check_in_flight(wallet_dsn, in_flight, report)
     report.seconds = time.perf_counter() - started
     return report
 
 
-async def _prove_accounts(wallet: Any, report: Report) -> None:
+async def _prove_accounts(wallet: Connection, report: Report) -> None:
     report.sums.accounts = await wallet.fetchval("SELECT count(*) FROM account")
     total = await wallet.fetchval("SELECT coalesce(sum(balance_fen), 0)::bigint FROM account")
     if total:
@@ -89,17 +92,17 @@ async def _prove_accounts(wallet: Any, report: Report) -> None:
 
 
 async def _prove_set(
-    connection: Any,
-    wallet: Any,
+    connection: Connection,
+    wallet: Connection,
     target: AuditTarget,
     archive: Archive | None,
     report: Report,
-    later: InFlight,
+    in_flight: InFlight,
     progress: Callable[[str, int], None],
-) -> list[Piece]:
-    waiting = await _waiting(connection, target, report)
+) -> list[DayPart]:
+    pending = await _pending_payouts(connection, target, report)
     seen = 0
-    pieces = await pieces_of(connection, target.on)
+    parts = await day_parts(connection, target.on)
 
     def count(log: ClaimLog | None) -> None:
         nonlocal seen
@@ -108,39 +111,39 @@ async def _prove_set(
             progress(target.name, seen)
         if log is not None:
             _add_up(log, report)
-            registered.add(log)
+            register_check.add(log)
 
-    for piece in pieces:
-        registered = Registered(piece)
+    for part in parts:
+        register_check = RegisterCheck(part)
         try:
             async with AsyncExitStack() as opened:
-                rows = await rows_of(opened, connection, piece, archive)
-                await prove_day(connection, wallet, piece.day, piece.slots, waiting, report, later, count, rows)
+                rows = await rows_of(opened, connection, part, archive)
+                await prove_day(connection, wallet, part.day, part.slots, pending, report, in_flight, count, rows)
         except Refused as refused:
-            hole(piece, refused, report)
+            missing_rows(part, refused, report)
         else:
-            registered.compare(report)
-    for envelope_id in waiting:
-        report.add("intent_has_claim", envelope_id, "it is to be paid out, and no such envelope stands")
+            register_check.compare(report)
+    for envelope_id in pending:
+        report.add("intent_has_claim", envelope_id, "a payout is pending, and there is no such envelope")
     progress(target.name, seen)
-    return pieces
+    return parts
 
 
-async def _waiting(connection: Any, target: AuditTarget, report: Report) -> dict[int, set[int]]:
-    waiting: dict[int, set[int]] = defaultdict(set)
+async def _pending_payouts(connection: Connection, target: AuditTarget, report: Report) -> dict[int, set[int]]:
+    pending: dict[int, set[int]] = defaultdict(set)
     elsewhere = lru_cache(partial(_elsewhere, target))
-    async for row in connection.cursor(_WAITING, prefetch=2_000):
-        if elsewhere(row["envelope_id"] // _DAY, row["envelope_id"] % 1000):
-            continue  # the SET that has it now has its intent, too; to pay it here as well is to pay it once
-        waiting[row["envelope_id"]].add(row["seq"])
+    async for row in connection.cursor(_PENDING_PAYOUTS, prefetch=2_000):
+        if elsewhere(yymmdd_of(row["envelope_id"]), slot_of(row["envelope_id"])):
+            continue  # the SET that has it now has this intent, too; both pay under the same order number
+        pending[row["envelope_id"]].add(row["seq"])
         report.sums.stuck += row["stuck"]
-    return waiting
+    return pending
 
 
 def _elsewhere(target: AuditTarget, digits: int, slot: int) -> bool:
-    """Say whether a day (YYMMDD) and slot are on another SET; what has no day is here, to be found out."""
+    """Say whether a day (YYMMDD) and slot are on another SET; digits that are no date count as here (and violate)."""
     try:
-        return slot not in target.on(day_of(digits * _DAY))
+        return slot not in target.on(day_from(digits))
     except ValueError:
         return False
 
@@ -156,26 +159,26 @@ def _add_up(log: ClaimLog, report: Report) -> None:
     sums.claimed_fen += log.terms.total_fen - refunded - log.left_fen
 
 
-async def _settle(wallet_dsn: str, later: InFlight, report: Report) -> None:
-    """Read the wallet again, after all SETs: what was not waiting there must be paid here."""
-    if not later.credits and not later.funds:
+async def _check_in_flight(wallet_dsn: str, in_flight: InFlight, report: Report) -> None:
+    """Read the wallet again, after all SETs: a claim whose payout was not pending there must be paid here."""
+    if not in_flight.credits and not in_flight.funds:
         return
     async with AsyncExitStack() as stack:
         wallet = await snapshot(stack, wallet_dsn)
-        orders = sorted(later.credits)
+        orders = sorted(in_flight.credits)
         for start in range(0, len(orders), _LAST_CHUNK):
             chunk = orders[start : start + _LAST_CHUNK]
             found = {row["order_no"]: row for row in await wallet.fetch(_ORDERS, chunk)}
             for order_no in chunk:
-                envelope_id, receiver, fen = later.credits[order_no]
+                envelope_id, receiver, fen = in_flight.credits[order_no]
                 if order_no in found:
                     check_credit(envelope_id, order_no, receiver, fen, found[order_no], report)
                 else:
-                    sentence = f"order {order_no} of {fen} fen is neither paid, nor waiting, nor stuck"
+                    sentence = f"order {order_no} of {fen} fen is neither paid, nor pending, nor stuck"
                     report.add("claim_is_paid_or_waiting", envelope_id, sentence, fen)
-        for envelope_id, (sender, fen) in later.funds.items():
-            row = await wallet.fetchrow(_FUNDS, envelope_id, envelope_id + 1, [envelope_id % 1000])
+        for envelope_id, (sender, fen) in in_flight.funds.items():
+            row = await wallet.fetchrow(_FUNDS, envelope_id, envelope_id + 1, [slot_of(envelope_id)])
             if row is None:
-                report.add("envelope_has_fund", envelope_id, f"nobody paid in its {fen} fen", fen)
+                report.add("envelope_has_fund", envelope_id, f"its {fen} fen were not paid in", fen)
             else:
                 check_fund(envelope_id, sender, fen, row, report)

@@ -1,10 +1,10 @@
-"""What the audit found: sums that a person can follow, and every violation by name."""
+"""The result of an audit: sums of money by where it is, and violations by name."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 MOST_SHOWN = 1000
-"""Violations kept in full; beyond it only counted, so that a broken disk does not fill the memory."""
+"""Violations kept in full; further ones are only counted, so that they do not fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,10 @@ class Violation:
 
 @dataclass
 class Sums:
-    """Money by where it is, in fen; `in_flight` is claimed but not yet credited, or paid in but not yet alive."""
+    """Money by where it is, in fen. `in_flight`: claimed and not yet credited, or paid in and no envelope yet.
+
+    It includes payouts that are pending or stuck, however old.
+    """
 
     envelopes: int = 0
     claims: int = 0
@@ -36,7 +39,7 @@ class Sums:
 
 @dataclass
 class Report:
-    """The result of one audit. It holds when there is no violation."""
+    """The result of one audit; it holds if there is no violation."""
 
     sums: Sums = field(default_factory=Sums)
     violations: list[Violation] = field(default_factory=list)
@@ -46,11 +49,11 @@ class Report:
 
     @property
     def holds(self) -> bool:
-        """Whether everything adds up."""
+        """Whether no check found a violation (the package says what is checked)."""
         return self.count == 0
 
     def add(self, check: str, subject: object, detail: str, fen: int = 0) -> None:
-        """Note a violation."""
+        """Record a violation."""
         self.count += 1
         self.unreconciled_fen += abs(fen)
         if len(self.violations) < MOST_SHOWN:

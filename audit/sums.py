@@ -1,4 +1,4 @@
-"""What a day of a database adds up to, from the logs of its envelopes: as the register keeps it."""
+"""Sums of one day of a database from the logs of its envelopes, as the register keeps them."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class DaySums:
     refunded_fen: int = 0
 
     def add(self, log: ClaimLog) -> None:
-        """Count an envelope; what is left in an open one is neither claimed nor refunded."""
+        """Add an envelope; what is left in an open one is neither claimed nor refunded."""
         refunded = 0 if log.closing is None else log.closing.amount_fen
         self.envelopes += 1
         self.claims += len(log.winners) + (log.closing is not None)
@@ -25,7 +25,7 @@ class DaySums:
         self.claimed_fen += log.terms.total_fen - refunded - log.left_fen
 
     def __str__(self) -> str:
-        """As a violation tells them."""
+        """Return the sums as a violation quotes them."""
         return (
             f"{self.envelopes} envelopes, {self.claims} claims, "
             f"{self.paid_in_fen} fen = {self.claimed_fen} + {self.refunded_fen}"

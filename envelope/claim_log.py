@@ -1,36 +1,26 @@
-"""The claim log of one envelope in memory: the stock is what has not been claimed yet.
+"""The claim log of one envelope in memory: the stock is the shares that have no claim yet.
 
-Entries are appended in order of `seq`, from 0; the amount of an open follows from its `seq` alone because all
-shares were fixed at creation. `committed` counts the entries known to be durable; those above it are decided but
-not yet written, and only the one transaction in flight may hold them.
+Entries are appended in order of `seq`, from 0. The amount of an open follows from its `seq` alone, because all shares
+are fixed at creation. `committed` counts the entries that are known to be durable; the entries above it are decided and
+not yet committed, and all of them belong to the one transaction in flight.
 """
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from envelope import invariants
+from envelope.closing import Closing
 from envelope.outcomes import Entry, State
-from envelope.split import amounts, commitment
+from envelope.split import amounts
 from envelope.terms import Terms
-
-
-@dataclass(frozen=True, slots=True)
-class Closing:
-    """The entry after which nobody can append: it returns `amount_fen` to the sender."""
-
-    entry: Entry
-    seq: int
-    amount_fen: int
-    at_ms: int
 
 
 class ClaimLog:
     """Terms plus the entries so far. Not thread-safe: it belongs to one actor."""
 
-    __slots__ = ("_amounts", "closing", "committed", "left_fen", "terms", "times", "winners", "wrong_tries")
+    __slots__ = ("_amounts", "_wrong_tries", "closing", "committed", "left_fen", "terms", "times", "winners")
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
@@ -39,7 +29,7 @@ class ClaimLog:
         self.closing: Closing | None = None
         self.left_fen = terms.total_fen
         self.committed = 0
-        self.wrong_tries: dict[str, int] | None = None
+        self._wrong_tries: dict[str, int] | None = None
         self._amounts: array[int] | None = None
 
     @property
@@ -62,7 +52,7 @@ class ClaimLog:
         return self.closing is not None or self.sold_out
 
     def append(self, user: str, at_ms: int) -> int:
-        """Append an open by `user`; returns its seq. The ladder has said that he may."""
+        """Append an open by `user`, which `envelope.decide` has allowed; returns its seq."""
         seq = len(self.winners)
         invariants.may_append(self, user, seq)
         self.winners[user] = seq
@@ -77,6 +67,10 @@ class ClaimLog:
         self.left_fen = 0
         return self.closing
 
+    def mark_committed(self) -> None:
+        """Note that every entry so far is durable."""
+        self.committed = len(self.winners) + (self.closing is not None)
+
     def restore(self, entries: Iterable[tuple[int, str, str, int, int]]) -> None:
         """Fill an empty log from the database: (seq, kind, user, amount_fen, at_ms) in order of seq.
 
@@ -88,11 +82,26 @@ class ClaimLog:
                 self.append(user, at_ms)
             else:
                 self.close(Entry(kind), at_ms)
-        self.committed = len(self.winners) + (self.closing is not None)
+        self.mark_committed()
         invariants.balanced(self)
 
+    def wrong_tries(self, user: str) -> int:
+        """Return how many wrong passwords are counted for `user`."""
+        return 0 if self._wrong_tries is None else self._wrong_tries.get(user, 0)
+
+    def count_wrong_try(self, user: str) -> int:
+        """Count one more wrong password of `user`; returns the new count."""
+        if self._wrong_tries is None:
+            self._wrong_tries = {}
+        tries = self._wrong_tries[user] = self._wrong_tries.get(user, 0) + 1
+        return tries
+
+    def restore_wrong_tries(self, tries: Mapping[str, int]) -> None:
+        """Take the counts of wrong passwords that the database holds."""
+        self._wrong_tries = dict(tries) or None
+
     def state(self, now_ms: int) -> State:
-        """Return the envelope's state at `now_ms` as the committed entries tell it."""
+        """Return the envelope's state at `now_ms` by its committed entries."""
         opens = len(self.winners)
         if self.closing is not None and self.committed > opens:
             return State.EXPIRED if self.closing.entry is Entry.EXPIRED else State.CANCELED
@@ -103,7 +112,7 @@ class ClaimLog:
         return State.SCHEDULED if now_ms < self.terms.opens_at_ms else State.OPEN
 
     def claims(self, *, after: int = 0) -> list[tuple[str, int, int]]:
-        """Return the committed opens as (user, amount_fen, at_ms), in order of seq, all but the first `after`."""
+        """Return the committed opens as (user, amount_fen, at_ms), in order of seq, without the first `after`."""
         users = islice(self.winners, after, max(after, min(self.committed, len(self.winners))))
         amounts, times = self.amounts, self.times
         return [(user, amounts[seq], times[seq]) for seq, user in enumerate(users, after)]
@@ -111,7 +120,3 @@ class ClaimLog:
     def opened_since(self, at_ms: int) -> int:
         """Count the opens, decided or committed, from an instant on."""
         return len(self.times) - bisect_left(self.times, at_ms)
-
-    def commitment(self) -> str:
-        """Return the SHA-256 of the split seed, as told to everybody at creation."""
-        return commitment(self.terms.seed)

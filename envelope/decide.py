@@ -1,7 +1,7 @@
-"""The ladder of guards: what one request hears, given the log and the hour. Pure; nothing here waits.
+"""The ladder of guards: what one request is answered, given the log and the time. Pure and synchronous.
 
-`judge` answers grab; `open_share` answers open and appends to the log when the user wins. The order of the rungs is
-`outcomes.PRECEDENCE`, which a test holds.
+`judge` answers a grab; `open_share` answers an open and appends the claim to the log if the user wins. The order of the
+guards is `outcomes.PRECEDENCE`; `tests/unit/envelope/test_ladder.py` compares the two.
 """
 
 import msgspec
@@ -12,13 +12,18 @@ from envelope.outcomes import Entry, Outcome
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """What one request hears. `seq` -1 and `amount_fen` 0 where the user holds no share."""
+    """The outcome of one request. `seq` is -1 and `amount_fen` 0 if the user holds no share.
+
+    `extra` are further fields of the reply (`tries_left`, `password_required`, `opens_at_ms`). `counted` says that the
+    request counted a wrong password in the log, which must be written with the claims; it is not sent to the client.
+    """
 
     outcome: Outcome
     amount_fen: int = 0
     seq: int = -1
     last: bool = False
     extra: dict[str, int | bool] | None = None
+    counted: bool = False
 
 
 SOLD_OUT = Answer(Outcome.SOLD_OUT)
@@ -27,16 +32,14 @@ CANCELED = Answer(Outcome.CANCELED)
 NOT_INVITED = Answer(Outcome.NOT_INVITED)
 NOT_FOUND = Answer(Outcome.NOT_FOUND)
 OPENABLE = Answer(Outcome.OPENABLE)
-"""Nothing stands in the way. Where a password does, the outcome is the same and the answer another."""
-
-_OPENED = Outcome.OPENED
-"""By a name of its own: up to Python 3.11 a look through the class costs 60 ns."""
+"""The user may open and needs no password. If they need one, the outcome is the same and `extra` says so."""
 
 
 def judge(log: ClaimLog, user: str, *, token_ok: bool, now_ms: int) -> Answer:
-    """Say what `user` would hear now; of outcome OPENABLE when nothing but a password stands in the way.
+    """Return what a grab by `user` is answered now; nothing is written.
 
-    The very answer OPENABLE, by which `open_share` knows it, says that no password does either.
+    The object OPENABLE itself is returned if and only if an open would win without a password: `open_share` compares
+    by identity.
     """
     terms = log.terms
     seq = log.winners.get(user)
@@ -56,45 +59,36 @@ def judge(log: ClaimLog, user: str, *, token_ok: bool, now_ms: int) -> Answer:
     if now_ms < terms.opens_at_ms:
         return Answer(Outcome.NOT_STARTED, extra={"opens_at_ms": terms.opens_at_ms})
     if terms.password_mac is not None:
-        tries_left = LIMITS.wrong_password_tries - _tries(log, user)
+        tries_left = LIMITS.wrong_password_tries - log.wrong_tries(user)
         return Answer(Outcome.OPENABLE, extra={"password_required": True, "tries_left": tries_left})
     return OPENABLE
 
 
 def open_share(log: ClaimLog, user: str, *, token_ok: bool, password_mac: str | None, now_ms: int) -> Answer:
-    """Decide an open. OPENED has appended the claim to the log; a counted wrong password says so in `extra`."""
+    """Decide an open. For OPENED the claim is in the log; for a wrong password that counts, `counted` is set.
+
+    Neither is durable yet: the caller writes both before it replies.
+    """
     answer = judge(log, user, token_ok=token_ok, now_ms=now_ms)
     if answer is not OPENABLE:
         if answer.outcome is not Outcome.OPENABLE:
             return answer
-        tries = _tries(log, user)
-        if tries >= LIMITS.wrong_password_tries:
+        if log.wrong_tries(user) >= LIMITS.wrong_password_tries:
             return Answer(Outcome.WRONG_PASSWORD, extra={"tries_left": 0})
         if password_mac != log.terms.password_mac:
-            return _wrong(log, user, tries, given=password_mac is not None)
+            return _wrong_password(log, user, given=password_mac is not None)
     seq = log.append(user, now_ms)
-    return Answer(_OPENED, log.amounts[seq], seq, seq == log.terms.count - 1)
+    return Answer(Outcome.OPENED, log.amounts[seq], seq, seq == log.terms.count - 1)
 
 
 def may_see(log: ClaimLog, user: str, *, token_ok: bool) -> bool:
-    """Say whether `user` may know of this envelope: by share token, by name, or because he took part."""
+    """Say whether `user` may see this envelope: as bearer of the share token, invited, sender or winner."""
     terms = log.terms
     named = terms.invited is not None and user in terms.invited
     return token_ok or named or user == terms.sender or user in log.winners
 
 
-def _tries(log: ClaimLog, user: str) -> int:
-    return 0 if log.wrong_tries is None else log.wrong_tries.get(user, 0)
-
-
-def _wrong(log: ClaimLog, user: str, tries: int, *, given: bool) -> Answer:
-    """Count a wrong password; none given at all costs no try."""
-    if given:
-        tries += 1
-        if log.wrong_tries is None:
-            log.wrong_tries = {}
-        log.wrong_tries[user] = tries
-    extra: dict[str, int | bool] = {"tries_left": LIMITS.wrong_password_tries - tries}
-    if given:
-        extra["counted"] = True
-    return Answer(Outcome.WRONG_PASSWORD, extra=extra)
+def _wrong_password(log: ClaimLog, user: str, *, given: bool) -> Answer:
+    """Count a wrong password. A request without any password costs no try."""
+    tries = log.count_wrong_try(user) if given else log.wrong_tries(user)
+    return Answer(Outcome.WRONG_PASSWORD, extra={"tries_left": LIMITS.wrong_password_tries - tries}, counted=given)

@@ -1,6 +1,6 @@
-"""Money: whole fen (1/100 yuan) in an int, checked where it comes in, written in yuan for people."""
+"""Money: whole fen (1/100 yuan) in an int, checked where it enters the system, written in yuan for people."""
 
-from envelope.errors import Refused
+from errors import Refused
 
 FEN_PER_YUAN = 100
 
@@ -13,9 +13,9 @@ def check_fen(value: object, *, name: str, at_least: int = 1, at_most: int = MAX
     """Return `value` if it is a whole number of fen in `at_least..at_most`, both included.
 
     `name` is the field as the caller knows it (`total_fen`). Raises Refused with code `malformed_amount`
-    for what is no int (a bool, a float, a string of digits) and `amount_out_of_range` otherwise.
+    for anything but an int (a bool, a float, a string of digits), `amount_out_of_range` for an int out of range.
     """
-    # bool is an int to Python, but `true` is no amount of money.
+    # In Python a bool is an int; `true` is not an amount of money.
     if not isinstance(value, int) or isinstance(value, bool):
         raise Refused("malformed_amount", f"{name} must be a whole number of fen, not {type(value).__name__}.")
     if not at_least <= value <= at_most:

@@ -1,15 +1,17 @@
-"""What a user may hear of an envelope: values, not exceptions, in a fixed order of precedence.
+"""The outcomes of grab and open: values, not exceptions, in a fixed order of precedence.
 
-The ladder of `envelope.decide` asks its questions in the order of `PRECEDENCE`; the first that applies is the
-answer. A winner hears `already_opened` whatever happened since, because an answer once given never changes.
-A stranger hears `not_invited` before anything that would tell him the envelope's state.
+The ladder of `envelope.decide` checks its guards in the order of `PRECEDENCE`; the first that applies is the outcome. A
+winner always gets `already_opened`, whatever happened since, because an answer once given never changes. A user without
+access gets `not_invited` before any outcome that would reveal the envelope's state.
 """
 
 from enum import StrEnum
 
+from errors import Refused
+
 
 class Outcome(StrEnum):
-    """`result` of grab and open. `code` is its place in the order of definition: small on the wire, quick to count."""
+    """`result` of grab and open. `code` is its position in the definition: the number on the wire and in counters."""
 
     code: int
 
@@ -43,7 +45,12 @@ PRECEDENCE = (
     Outcome.OPENABLE,
     Outcome.OPENED,
 )
-"""First that applies wins. `busy` stands late: whoever can be told something final is not told to come again."""
+"""The first that applies is the outcome. `busy` stands late, so that a final outcome is never replaced by a retry."""
+
+
+def not_found() -> Refused:
+    """Return what NOT_FOUND is where the answer is no outcome: the refusal of a request for an unknown envelope."""
+    return Refused("not_found", "there is no such envelope")
 
 
 class State(StrEnum):
@@ -57,10 +64,10 @@ class State(StrEnum):
 
 
 class Entry(StrEnum):
-    """Kind of an entry in the claim log. A closing entry takes all that is left, back to the sender."""
+    """Kind of an entry in the claim log. All but OPEN close the envelope and return what is left to the sender."""
 
     OPEN = "open"
     EXPIRED = "expired"
     CANCELED = "canceled"
     UNDONE = "undone"
-    """The create died half way and was undone before anybody could open; shown as canceled."""
+    """The create stopped half way and the sweeper undid it before anybody could open; shown as canceled."""

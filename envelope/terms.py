@@ -1,4 +1,4 @@
-"""What the sender fixed at creation and nobody ever changes."""
+"""The terms of an envelope: what the sender fixes at creation; they never change afterwards."""
 
 from enum import StrEnum
 
@@ -15,7 +15,7 @@ class Kind(StrEnum):
 
 
 class Terms(msgspec.Struct, frozen=True, gc=False):
-    """The immutable header of an envelope. A struct, because a frozen dataclass of so many fields takes 3 µs to make.
+    """The immutable header of an envelope: a msgspec struct, which is cheaper to make than a frozen dataclass.
 
     Instants are milliseconds since the epoch (UTC). `seed` has 32 bytes and stays secret until the envelope is
     closed. `invited` None means everybody who holds the share token. `password_mac` is the hex HMAC of the
@@ -37,8 +37,3 @@ class Terms(msgspec.Struct, frozen=True, gc=False):
     create_key: str
     invited: frozenset[str] | None = None
     password_mac: str | None = None
-
-    @property
-    def slot(self) -> int:
-        """The last three digits of the ID."""
-        return self.envelope_id % 1000

@@ -1,22 +1,22 @@
-"""Checking a closed envelope from its published detail alone: its amounts are what its seed gives.
+"""Verifies a closed envelope from its published detail alone: every amount must be the one that the seed gives.
 
-The commitment was published before the first open, the seed after the close. So nobody, the house included,
-could choose amounts by who came: whoever has the JSON can recompute each one, with this code or another.
+The commitment (the seed's hash) is published before the first open, the seed after the close. So not even the operator
+can choose an amount by who opens: anybody who has the JSON can recompute each amount, with this code or their own.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from envelope.errors import Refused
 from envelope.money import brief, yuan
 from envelope.split import Split, amounts, commitment
+from errors import Refused
 
 _WRITABLE_FEN = 10**20
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `verify` found. `amounts_fen` are all shares recomputed, by seq; `mismatches` are sentences."""
+    """The result of `verify`. `amounts_fen` are all shares as recomputed, by seq; each mismatch is one sentence."""
 
     envelope_id: str
     split: Split
@@ -25,15 +25,15 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether the document agrees with its seed in everything it says."""
+        """Whether every amount in the document is the one that its seed gives."""
         return not self.mismatches
 
 
 def verify(document: Mapping[str, object]) -> Verification:
-    """Recompute the envelope that a JSON detail describes, and say where the two disagree.
+    """Recompute the envelope that a JSON detail describes, and report every difference.
 
     Reads envelope_id, split, split_version, total_fen, count, split_seed and split_commitment (hex), claims
-    (a list of {seq, amount_fen}) and, where it is given, refund_fen; other fields are ignored. What disagrees
+    (a list of {seq, amount_fen}) and, if present, refund_fen; other fields are ignored. Each difference
     becomes a sentence in `mismatches`. A document that cannot be read raises Refused `malformed_document` (a
     field is missing or mistyped; no seed because the envelope is not closed yet), or the code with which
     `amounts` refuses such a total, count or version.
@@ -63,15 +63,15 @@ def _check_claims(claims: Sequence[tuple[int, int]], shares: Sequence[int]) -> l
     seen = set()
     for seq, amount_fen in claims:
         if not 0 <= seq < len(shares):
-            found.append(f"Claim {brief(seq)} cannot be, the shares are 0 to {len(shares) - 1}.")
+            found.append(f"Claim {brief(seq)} does not exist, the shares are 0 to {len(shares) - 1}.")
         elif seq in seen:
-            found.append(f"Claim {seq} is there twice.")
+            found.append(f"Claim {seq} is listed twice.")
         elif amount_fen != shares[seq]:
             found.append(f"Claim {seq} got {_yuan(amount_fen)}, but the seed gives {_yuan(shares[seq])}.")
         seen.add(seq)
-    # Shares are opened in the order of seq, so a gap is a claim that was left out of the document.
+    # Shares are opened in the order of seq, so a gap is a claim that the document omits.
     missing = [seq for seq in range(min(len(claims), len(shares))) if seq not in seen]
-    found += [f"Claim {seq} is missing, though later ones are there." for seq in missing]
+    found += [f"Claim {seq} is missing, but later ones are listed." for seq in missing]
     return found
 
 
@@ -85,7 +85,7 @@ def _check_refund(refund_fen: int, total_fen: int, claims: Sequence[tuple[int, i
 
 
 def _yuan(fen: int) -> str:
-    """Write an amount for people; a document may name one of a million digits."""
+    """Write an amount for people; a document may contain a number of a million digits."""
     return f"{yuan(fen)} yuan" if abs(fen) < _WRITABLE_FEN else f"{brief(fen)}, in fen"
 
 
@@ -128,4 +128,4 @@ def _text(fields: Mapping[str, object], name: str) -> str:
 
 
 def _malformed(sentence: str) -> Refused:
-    return Refused("malformed_document", f"This is no detail of a closed envelope: {sentence}.")
+    return Refused("malformed_document", f"This is not the detail of a closed envelope: {sentence}.")

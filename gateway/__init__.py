@@ -1,14 +1,33 @@
-"""The front door (floor 5): HTTP and JSON for users outside, one framed link per part inside.
+"""The front door (floor 5): HTTP and JSON for users outside, one framed link to each part inside.
 
-What lives here: the routes and their OpenAPI document, tokens, the bounds of what a client may send, the table of
-problems, and finding the SET and server of an envelope. May import: `wire`, `sharding`, `envelope`, `runtime`;
-never `setnode`, `wallet` or `audit`. Keeps no state that matters: any number of gateways may run, each may be killed.
+What lives here: routes and their OpenAPI document, tokens, the bounds of what a client may send, the table of problems,
+and finding the SET and server of an envelope. May import: `wire`, `sharding`, `envelope`, `runtime`, `errors`; never
+`setnode`, `wallet` or `audit` (import-linter).
 
-Promise: whatever a client sends is answered once, with a documented status; every answer that is not 2xx is
-problem+json with a stable code from one table (`gateway.problems`); nothing is sent to a SET that is not well-formed;
-a client that hangs up cancels nothing. How it fails: a part that is away is 503 with Retry-After, an outcome nobody
-knows is 504 and says "repeat it": every call is idempotent.
+The path of a request, file by file; each step is called by the one before it:
 
-The way of an open: `connection` → `front` (one HTTP request) → `routes` → `envelopes` (the handler) → `sets` →
-`wire.link`. `http` is what a request and an answer are, `reading` what may stand in one, `identity` who sent it.
+    1  connection.py          one client's connection: parsed requests in, bytes out, in order; `pacing` slows bursts
+    2  dispatch.py            gives the request its ID, calls its operation; an error becomes a problem (`problems`)
+    3  resources.py           the path: its operations (`routes`) and its envelope, remembered by path
+    4  handlers/envelopes.py  one method per operation, which calls in turn
+         identity/              tokens.py: the user; share_tokens.py: may they open without being named
+         parsing/               calendar.py, parameters.py, terms.py: the ID, the body, the terms of a create
+    5  sets/calls.py          the call to the envelope's server (routing.py, servers.py), then `wire.link`
+    6  handlers/outcomes.py   the reply as an answer (`http.answer`), written by step 1
+
+`service.py` wires these together. To change a bound see `limits`, an error's text or status `problems`, a metric
+`request_metrics`.
+
+Authority: none over money. A gateway decides who a user is and whether a request is well-formed; everything about an
+envelope is decided by its SET. It holds the token, share and slot keys, and the link key, which opens every setnode and
+the wallet: whoever runs code in a gateway has all of them. State: caches, counters and connections; any number of
+gateways may run, and each may be killed at any time.
+
+Promise, each with the tests that hold it: a request is answered once, with a documented status (test_http.py,
+test_fuzz.py); an answer that is not 2xx is problem+json with a stable code (test_problems.py); a SET receives no call
+for a bad token, ID or body (test_http.py); a client that hangs up cancels no call that was sent (test_links.py); the
+same create is the same key, slot and fingerprint in every gateway (test_what_a_create_carries). How it fails: a part
+that is away is 503 with Retry-After; an outcome that is unknown is 504 with the advice to repeat, which is safe because
+every call is idempotent. Its bounds count requests, not bytes of answers: clients that open large envelopes and read
+slowly hold memory until TAKE_S ends their connections.
 """

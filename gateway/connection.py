@@ -1,63 +1,98 @@
-"""One client's connection: requests in, answers out, in order, without a task or a response object per request.
+"""Step 1 of a request: one client's connection. Requests are parsed, answered in order, and written as bytes.
 
-aiohttp parses, buffers, paces and times out; only its loop over requests is replaced. That one makes a task, a writer
-and a response of header maps for each, which costs more than an open: a constant answer after one turn of the loop took
-108 µs of CPU through `web.Application`, 31 to 46 through `web.Server` with bytes as answer, and takes 20 to 24 here.
-The loop stands on names that aiohttp does not promise; the lock pins its version and the tests of HTTP hold every line.
+aiohttp parses, buffers, paces and times out; its loop over requests is replaced by `Connection.start`, because that
+loop makes a task, a writer and a response of header maps for each request: more work than an open
+(docs/decisions/0008-gateway-request-loop.md). The replacement works on private state of aiohttp; all of it is listed in
+`gateway.http.aiohttp_private`.
 """
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Final, cast
 
 from aiohttp import hdrs, web
-from aiohttp.streams import EMPTY_PAYLOAD
-from aiohttp.web_protocol import ERROR, _ErrInfo
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
+from gateway.dispatch import Dispatcher
+from gateway.http.aiohttp_private import MALFORMED, MalformedHead
+from gateway.http.answer import Answer
 from gateway.http.request import Request
-from gateway.limits import KEEP_ALIVE_S, LINGER_S, TAKE_S
+from gateway.identity.auth_failures import CLIENT_ADDRESS
+from gateway.limits import HEADER_BYTES, HEADERS, KEEP_ALIVE_S, LINGER_S, REQUESTS_PER_TURN, TAKE_S
+from gateway.pacing import Pacer
 
-if TYPE_CHECKING:
-    from aiohttp.streams import StreamReader
+_SETTINGS: Final[dict[str, Any]] = {
+    "access_log": None,
+    "keepalive_timeout": KEEP_ALIVE_S,
+    "max_headers": HEADERS,
+    "max_field_size": HEADER_BYTES,
+    # A compressed body is refused, so it must not be inflated first.
+    "auto_decompress": False,
+}
 
-    from gateway.front import Front
-    from gateway.http.answer import Answer
+
+class ConnectionFactory(web.Server):
+    """Makes a `Connection` for each client that connects; all of them share one dispatcher and one pacer.
+
+    Must be made inside a running event loop. `runtime.http.HttpServer` listens and stops it.
+    """
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        super().__init__(cast("Any", dispatcher.serve), **_SETTINGS)
+        self.dispatcher = dispatcher
+        self.pacer = Pacer(REQUESTS_PER_TURN, asyncio.get_running_loop())
+
+    def __call__(self) -> web.RequestHandler:
+        """Return the protocol of a new connection."""
+        return Connection(self, loop=asyncio.get_running_loop(), **_SETTINGS)
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Set the client's address for the task that serves the connection: aiohttp makes it next, in this context."""
+        name = transport.get_extra_info("peername")
+        CLIENT_ADDRESS.set(str(name[0]) if isinstance(name, tuple) else "")
+        super().connection_made(handler, transport)
 
 
 class Connection(web.RequestHandler):
-    """Answers what comes until one side ends it. A client that hangs up cancels no handler."""
+    """Answers requests one after the other until client or server ends the connection.
+
+    A client that hangs up cancels no handler: the handler's answer is dropped once it is there.
+    """
 
     _current_request: Any
-    """A `Request` of ours, of which aiohttp asks nothing but that it can be told to `_cancel`."""
+    """A `Request`; aiohttp uses nothing of it but `_cancel`."""
 
     async def start(self) -> None:
-        """Serve this connection (called by aiohttp once it is made)."""
-        # In one function: as coroutines of their own its steps cost more than what they do.
-        front, messages, loop = cast("Front", self._manager), self._messages, self._loop
+        """Serve this connection (aiohttp calls it once the connection is made)."""
+        # One function: split into coroutines, the steps would cost more than their work.
+        factory, messages, loop = cast("ConnectionFactory", self._manager), self._messages, self._loop
+        dispatcher, pacer = factory.dispatcher, factory.pacer
         try:
             alive = True
             while alive and not (self._force_close or self._close):
                 if not messages:
-                    # It stays when it is done: aiohttp asks whether it is, and to cancel it then does nothing.
+                    # Stays set when it is done: aiohttp looks at `done` before it wakes or cancels the waiter.
                     self._waiter = loop.create_future()
                     await self._waiter
-                if (turn := front.turnstile.enter()) is not None:
+                if (turn := pacer.admit()) is not None:
                     await turn
-                    # Nothing has begun for it, and nobody would hear the answer. Who is still there is answered, also
-                    # while we stop.
+                    # The client left before its turn came: nothing has begun, and nobody would read the answer. A
+                    # client that is still connected is answered, also while the process stops.
                     if self.transport is None:
                         break
                 self._current_request = request = self._take()
                 self._request_in_progress = True
-                answer = await (front.malformed(request) if request.message is ERROR else front.serve(request))
+                malformed = request.message is MALFORMED
+                answer = await (dispatcher.malformed(request) if malformed else dispatcher.serve(request))
                 alive = self._write(request, answer)
-                # Who asks and does not read must not fill our memory: what is sent goes before the next is begun.
+                # A client that sends and does not read must not fill our memory: its next request waits until most of
+                # this answer is sent.
                 if self._paused and not await self._taken():
                     break
                 self._finish()
                 if request.content is not EMPTY_PAYLOAD and not request.content.is_eof():
                     alive = await self._drop(request.content) and alive
-                # Some time for its next request.
+                # From here the connection may idle for KEEP_ALIVE_S.
                 self._next_keepalive_close_time = loop.time() + KEEP_ALIVE_S
                 if self._keepalive_handle is None:
                     self._keepalive_handle = loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
@@ -71,25 +106,24 @@ class Connection(web.RequestHandler):
                 self.transport.close()
 
     def _take(self) -> Request:
-        """Take the next request. The parser goes on where it was paused because they came faster than answers."""
+        """Take the next request off the queue, and let the parser go on if the queue was full."""
         message, payload = self._messages.popleft()
         if self._parser is not None:
             self._parser.message_consumed()
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
             self._resume_reading_if_drained()
-        # What the parser refused is no message with a method.
-        head: Any = ERROR if type(message) is _ErrInfo else message
+        head: Any = MALFORMED if type(message) is MalformedHead else message
         return Request(head.method, head.path, head.headers, payload, not head.should_close, self.transport, head)
 
     def resume_reading(self, resume_parser: bool = True) -> None:
-        """Go on reading. At the end of every body aiohttp asks for it, also where nothing was paused."""
+        """Go on reading, if reading is paused: aiohttp calls this at the end of every body, paused or not."""
         if resume_parser or self._reading_paused:
             super().resume_reading(resume_parser)
 
-    def _write(self, request: Request, answer: "Answer") -> bool:
-        """Write the answer; returns whether the connection goes on after it."""
-        # A request to change the protocol is answered like any other, but the parser has stopped at it: of what follows
-        # it may have dropped a part, and what it reads then could be the middle of a body.
+    def _write(self, request: Request, answer: Answer) -> bool:
+        """Write the answer; return whether the connection goes on after it."""
+        # An upgrade is answered like any other request and ends the connection: the parser stops at it and may drop a
+        # part of what follows, so the next bytes could be the middle of a body.
         last = (self._upgraded and not self._messages) or hdrs.UPGRADE in request.headers
         self._keepalive = alive = request.keep_alive and not (answer.close or self._close or last)
         if (transport := self.transport) is not None:
@@ -97,7 +131,7 @@ class Connection(web.RequestHandler):
         return alive
 
     async def _taken(self) -> bool:
-        """Wait until the client has taken most of what was written; one that does not in time is hung up on."""
+        """Wait until the client has read most of the answer; abort the connection if it has not within TAKE_S."""
         try:
             async with asyncio.timeout(TAKE_S):
                 await self._drain_helper()
@@ -107,8 +141,8 @@ class Connection(web.RequestHandler):
             return False
         return True
 
-    async def _drop(self, payload: "StreamReader") -> bool:
-        """Read and drop what is left of a body that nobody wanted; returns whether that was all of it."""
+    async def _drop(self, payload: StreamReader) -> bool:
+        """Read and drop the rest of a body that no handler read; return whether it ended within LINGER_S."""
         with contextlib.suppress(TimeoutError, web.RequestPayloadError, ConnectionError):
             async with asyncio.timeout(LINGER_S):
                 while not payload.is_eof():
@@ -116,7 +150,7 @@ class Connection(web.RequestHandler):
         return payload.is_eof()
 
     def _finish(self) -> None:
-        """Nothing is being answered now; a shutdown that waits for that hears it."""
+        """Mark that no request is being answered, and wake a shutdown that waits for it."""
         self._current_request = None
         self._request_in_progress = False
         waiter = self._handler_waiter

@@ -1,14 +1,16 @@
-"""The one table: every outcome and every error code → HTTP status, title, and whether to try again.
+"""The one table: every error code, and every outcome -> HTTP status, title, and whether to try again.
 
-Nothing else in this room decides a status. A code that is missing here falls back on the class of its error (400, 503
-or 500), and a test that reads the sources of all rooms fails.
+To change the text or status of an error, change its row here; nothing else in the gateway decides them. A code without
+a row falls back on the class of its error (400, 503 or 500); tests/unit/gateway/test_problems.py reads the sources of
+all rooms and fails for it.
 """
 
 from enum import StrEnum
+from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from envelope.outcomes import Outcome
+from errors import HongbaoError, InvariantBroken, Refused, Unavailable
 
 
 class Retry(StrEnum):
@@ -26,16 +28,16 @@ ADVICE: Final[dict[Retry, str]] = {
     "is: a wallet that holds too little, once it holds enough.",
     Retry.LATER: "Nothing was done. The same request may succeed after Retry-After seconds.",
     Retry.REPEAT: "It may have been done. Repeat exactly this request, after Retry-After seconds: that is safe and "
-    "tells the outcome.",
+    "gives the outcome.",
 }
 """For clients: the OpenAPI document and its page say it in these words."""
 
 WITH_RETRY_AFTER: Final = (Retry.LATER, Retry.REPEAT)
-"""Words that come with the header Retry-After."""
+"""The advice that comes with the header Retry-After."""
 
 
 class Problem(NamedTuple):
-    """A row. `detail` replaces that of the error where it would speak of our inside."""
+    """A row. `detail` replaces the error's own, where that would name servers, queries or other internals."""
 
     status: int
     title: str
@@ -56,12 +58,12 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "body_timeout": Problem(408, "The body did not come in time"),
     "body_too_large": Problem(413, "The body is too large"),
     "unsupported_media_type": Problem(415, "Send application/json"),
-    # Who asks
+    # The user
     "token_missing": Problem(401, "A bearer token is needed"),
     "token_expired": Problem(401, "The bearer token has expired"),
     "token_invalid": Problem(401, "The bearer token is not valid"),
     "too_many_rejected_tokens": Problem(429, "Too many rejected tokens from this address", Retry.LATER),
-    # What is asked: its form
+    # The form of the request
     "malformed_json": Problem(400, "The body is not JSON"),
     "unknown_field": Problem(422, "The body has a field that is not known"),
     "missing_field": Problem(422, "The body lacks a field"),
@@ -79,7 +81,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "impossible_day": Problem(404, "The ID is of a day that no calendar has"),
     "future_envelope_id": Problem(404, "The ID is of a day that has not come"),
     "unknown_slot": Problem(404, "The ID is of a slot that is not here"),
-    # What is asked: the terms of an envelope
+    # The terms of a new envelope
     "unknown_kind": Problem(422, "The kind is not known"),
     "unknown_split": Problem(422, "The split is not known"),
     "split_not_for_kind": Problem(422, "The split does not fit the kind"),
@@ -108,7 +110,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "idempotency_key_reused": Problem(422, "The Idempotency-Key was used for another request"),
     "day_closed": Problem(409, "The business day is closed"),
     "create_undone": Problem(409, "The create was undone and the money returned"),
-    # Parts that are away, full or slow
+    # A part is away, full or slow
     "busy": _BUSY,
     "envelope_unavailable": _BUSY,
     "no_free_id": _BUSY,
@@ -128,9 +130,12 @@ PROBLEMS: Final[dict[str, Problem]] = {
     # Our own fault
     "internal_error": _OURS,
     "invariant_broken": Problem(
-        500, "The envelope is frozen", Retry.NEVER, "its records do not add up; no money moved, operators were told"
+        500,
+        "The envelope is frozen",
+        Retry.NEVER,
+        "its records do not add up; no money moved, and the fault was logged",
     ),
-    # A link refused what we sent: the versions of two parts do not fit.
+    # Another part refused what the gateway sent: their versions do not fit.
     "malformed_request": _OURS,
     "unknown_operation": _OURS,
     "malformed_seed": _OURS,
@@ -142,15 +147,16 @@ STATUS_OF: Final[dict[Outcome, int]] = {
     outcome: PROBLEMS[outcome.value].status if outcome in (Outcome.NOT_FOUND, Outcome.BUSY) else 200
     for outcome in Outcome
 }
-"""An outcome is an answer, 200; but what is not there is 404, and `busy` is 503 with Retry-After."""
+"""An outcome is an answer, 200; `not_found` is 404, and `busy` 503 with Retry-After."""
 
 _UNKNOWN = Problem(504, "No answer in time", Retry.REPEAT)
 
 
 def problem_of(error: HongbaoError) -> Problem:
-    """Return the row of an error. One whose outcome is unknown is 504 "repeat it", whatever its code."""
+    """Return the row of an error. If its outcome is unknown it is 504 with advice to repeat, unless it is a 500."""
     found = PROBLEMS.get(error.code)
-    if isinstance(error, Unavailable) and not error.outcome_known and (found is None or found.status != 500):  # noqa: PLR2004
+    ours = found is not None and found.status == HTTPStatus.INTERNAL_SERVER_ERROR
+    if isinstance(error, Unavailable) and not error.outcome_known and not ours:
         return _UNKNOWN
     if found is not None:
         return found

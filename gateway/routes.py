@@ -1,4 +1,4 @@
-"""The routes: one list, read by the dispatcher, by the OpenAPI document and by the tests."""
+"""The routes: one list, read by the dispatcher, the OpenAPI document and the tests."""
 
 from typing import Final, NamedTuple
 from urllib.parse import unquote
@@ -29,35 +29,31 @@ ROUTES: Final = (
 )
 
 NO_ROUTE: Final = "none"
-"""What requests to other paths are counted as: their number is bounded by nothing."""
+"""The label of requests to other paths; one for all, because clients could make up any number of paths."""
+
+METHODS: Final[dict[str, dict[str, str]]] = {}
+"""Template -> method -> operation name. Every GET answers HEAD, too."""
+for _route in ROUTES:
+    METHODS.setdefault(_route.template, {})[_route.method] = _route.name
+    if _route.method == "GET":
+        METHODS[_route.template]["HEAD"] = _route.name
 
 _PREFIX: Final = "/v1/envelopes/"
 _AFTER_PREFIX: Final = len(_PREFIX)
-
-_by_template: dict[str, dict[str, str]] = {}
-for _route in ROUTES:
-    _by_template.setdefault(_route.template, {})[_route.method] = _route.name
-    if _route.method == "GET":
-        _by_template[_route.template]["HEAD"] = _route.name
-
-_STATIC: Final = {template: names for template, names in _by_template.items() if "{" not in template}
 _BELOW_ID: Final = {
-    template.partition("{id}")[2].removeprefix("/"): names
-    for template, names in _by_template.items()
-    if "{id}" in template
+    template.partition("{id}")[2].removeprefix("/"): template for template in METHODS if "{id}" in template
 }
 
 
-def resolve(path: str) -> tuple[dict[str, str], str] | None:
-    """Return the names by method of the path's resource, and the `{id}` in it as the client wrote it; None: no such.
+def resolve(path: str) -> tuple[str, str] | None:
+    """Return the template that a path fits, and the `{id}` in it with escapes undone; None if it fits none.
 
-    `path` is the raw path without the query. No regular expression: this stands in the way of every open.
+    `path` is the raw path without the query. The ID is whatever text stands there; nothing is checked.
     """
     if path.startswith(_PREFIX):
         text, slash, verb = path[_AFTER_PREFIX:].partition("/")
-        names = _BELOW_ID.get(verb or slash)
-        if names is None or not text:
+        template = _BELOW_ID.get(verb or slash)
+        if template is None or not text:
             return None
-        return names, text if "%" not in text else unquote(text, errors="replace")
-    names = _STATIC.get(path)
-    return None if names is None else (names, "")
+        return template, text if "%" not in text else unquote(text, errors="replace")
+    return (path, "") if path in METHODS and "{" not in path else None

@@ -1,4 +1,4 @@
-"""Wires the parts of one gateway together and runs them."""
+"""One gateway process: its settings, its parts wired together, its start and stop."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,21 +8,24 @@ from typing import Annotated
 
 import msgspec
 
-from gateway.envelopes import Envelopes
-from gateway.front import Front, Handler
-from gateway.identity.rejections import Rejections
-from gateway.identity.shares import Shares
+from gateway.connection import ConnectionFactory
+from gateway.dispatch import Dispatcher
+from gateway.handlers.envelopes import EnvelopeHandlers
+from gateway.handlers.ops import OpsHandlers
+from gateway.handlers.wallets import WalletHandlers
+from gateway.identity.auth_failures import AuthFailureLimiter
+from gateway.identity.share_tokens import ShareTokens
 from gateway.identity.tokens import KEY_BYTES, Tokens
-from gateway.limits import COUNTS_S, REJECTIONS_PER_S
-from gateway.pages import Pages
-from gateway.sets import Sets
-from gateway.traffic import Traffic
-from gateway.wallets import Wallets
+from gateway.limits import AUTH_FAILURES_PER_S, COUNTS_S, MOST_AUTH_FAILURES_PER_S
+from gateway.request_metrics import RequestMetrics
+from gateway.resources import Handler
+from gateway.sets.calls import Sets
 from runtime import logs
 from runtime.clock import Clock, SystemClock
 from runtime.http import HttpServer, Readiness
 from runtime.periodic import Periodic
 from runtime.settings import host_and_port
+from sharding.slots import KEY_BYTES as SLOT_KEY_BYTES
 from wire.link import Link
 from wire.wallet import WalletClient
 
@@ -32,7 +35,7 @@ Key = Annotated[str, msgspec.Meta(min_length=KEY_BYTES)]
 
 
 class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Read from HONGBAO_*; see `runtime.settings`. All gateways of an installation have the same keys."""
+    """Read from HONGBAO_* (`runtime.settings`). All gateways of an installation must have the same keys."""
 
     listen: str
     topology: str
@@ -41,20 +44,20 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     token_key: Key
     """Signs bearer tokens (JWT, HS256)."""
     share_key: Key
-    """Makes share tokens; another one would make all that were handed out invalid."""
-    slot_key: Annotated[str, msgspec.Meta(min_length=16, max_length=64)]
-    """Finds the slot of a create; must not change while a create may be repeated."""
-    rejected_tokens_per_s: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = REJECTIONS_PER_S
-    """See `gateway.identity.rejections`; raise it where many clients come through one proxy."""
+    """Makes share tokens; with another key all tokens that were handed out become invalid."""
+    slot_key: Annotated[str, msgspec.Meta(min_length=SLOT_KEY_BYTES.start, max_length=SLOT_KEY_BYTES.stop - 1)]
+    """Gives a create its slot; must not change as long as any create may be repeated."""
+    rejected_tokens_per_s: Annotated[int, msgspec.Meta(ge=1, le=MOST_AUTH_FAILURES_PER_S)] = AUTH_FAILURES_PER_S
+    """See `gateway.identity.auth_failures`; raise it where many clients come through one proxy."""
 
 
 class Gateway:
-    """The parts of one gateway. `run` owns every task."""
+    """One gateway. `run` owns every task; it may be run once."""
 
     def __init__(self, settings: GatewaySettings, clock: Clock | None = None) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
-        self.traffic = Traffic()
+        self.request_metrics = RequestMetrics()
         self.readiness = Readiness()
         self.wallet_link = Link("wallet", settings.wallet_url, key=settings.link_key)
         self.sets: Sets | None = None
@@ -62,10 +65,10 @@ class Gateway:
         self.serving = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop`; then take no new connections, answer what is in flight, leave."""
+        """Serve until `stop`; then accept no connections, answer the requests in flight, and close all links."""
         async with asyncio.TaskGroup() as tasks:
             self.sets = sets = Sets(Path(self.settings.topology), self.settings.link_key, tasks)
-            counts = Periodic("counts", self.traffic.publish, interval_s=COUNTS_S)
+            counts = Periodic("counts", self.request_metrics.publish, interval_s=COUNTS_S)
             running = [
                 tasks.create_task(work)
                 for work in (self.wallet_link.maintain(), *(one.run() for one in (counts, *sets.services)))
@@ -73,7 +76,8 @@ class Gateway:
             self.readiness.require("a server of every SET", sets.ready)
             self.readiness.require("wallet", lambda: self.wallet_link.up)
             host, port = host_and_port(self.settings.listen)
-            async with HttpServer(Front(self._handlers(sets), self.traffic), host, port) as server:
+            connections = ConnectionFactory(Dispatcher(self._handlers(sets), self.request_metrics))
+            async with HttpServer(connections, host, port) as server:
                 self.port = server.port
                 self.serving.set()
                 _log.info("gateway serves", listen=self.settings.listen)
@@ -84,12 +88,12 @@ class Gateway:
 
     def _handlers(self, sets: Sets) -> dict[str, Handler]:
         settings = self.settings
-        tokens = Tokens(settings.token_key, self.clock, rejections=Rejections(settings.rejected_tokens_per_s))
-        wallets = Wallets(tokens, WalletClient(self.wallet_link))
-        pages = Pages(self.readiness, self.traffic)
-        envelopes = Envelopes(
+        tokens = Tokens(settings.token_key, self.clock, failures=AuthFailureLimiter(settings.rejected_tokens_per_s))
+        wallets = WalletHandlers(tokens, WalletClient(self.wallet_link))
+        ops = OpsHandlers(self.readiness, self.request_metrics)
+        envelopes = EnvelopeHandlers(
             tokens,
-            Shares(settings.share_key),
+            ShareTokens(settings.share_key),
             sets,
             self.clock,
             slot_key=settings.slot_key,
@@ -104,17 +108,17 @@ class Gateway:
             "getWallet": wallets.balance,
             "listWalletEntries": wallets.entries,
             "listMyEnvelopes": wallets.envelopes,
-            "getOpenApi": pages.openapi,
-            "getDocs": pages.docs,
-            "getHealth": pages.health,
-            "getReadiness": pages.readiness,
-            "getMetrics": pages.exposition,
+            "getOpenApi": ops.openapi,
+            "getDocs": ops.docs,
+            "getHealth": ops.health,
+            "getReadiness": ops.readiness,
+            "getMetrics": ops.exposition,
         }
 
 
 @asynccontextmanager
 async def running(settings: GatewaySettings, clock: Clock | None = None) -> AsyncIterator[Gateway]:
-    """Run a gateway beside the block (tests and benchmarks inside one process)."""
+    """Run a gateway beside the block, in the same event loop, for tests and benchmarks."""
     gateway, stop = Gateway(settings, clock), asyncio.Event()
     task = asyncio.ensure_future(gateway.run(stop))
     serving = asyncio.ensure_future(gateway.serving.wait())

@@ -1,7 +1,7 @@
-"""The version, said once: the package is built with it, `hongbao --version` and the OpenAPI document tell it.
+"""The version of the product: of the package, of `hongbao --version`, and of the OpenAPI document.
 
-Read as text by hatchling, so this stays a plain assignment. Here and not in the package's metadata, because a checkout
-runs without being installed.
+Hatchling reads it as text, so it must stay a plain assignment. It is not read from the package's metadata, because a
+checkout runs without being installed.
 """
 
 VERSION = "0.1.0"

@@ -1,4 +1,4 @@
-"""Clients as processes of their own: they die with us, run as we do, and never outlive the call that started them."""
+"""Clients as processes of their own: they run as our user, end when we die, and are stopped by the caller."""
 
 import asyncio
 import os
@@ -7,24 +7,24 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cluster.machine.account import Account, server_account
-from cluster.machine.checkout import CHECKOUT
-from cluster.supervision.child import Child, Command
-from cluster.supervision.logfile import LogFile
+from machine.account import Account, server_account
+from machine.checkout import CHECKOUT
+from machine.child import Child, Command
+from machine.logfile import LogFile
 
 STOP_S = 3.0
-"""locust writes its statistics when it is told to stop."""
+"""Time for locust to write its statistics after SIGTERM."""
 
 
 def start_child(words: Sequence[str], env: Mapping[str, str], log: Path) -> Child:
-    """Start `python WORDS` with `env` over our own environment; the caller stops it."""
+    """Start `python WORDS` with `env` over our own environment; the caller must stop it (`stop_children`)."""
     own = server_account()
     path = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH", "")]))
     return Child.start(
         Command(
             [sys.executable, "-P", *words],
             {**os.environ, **env, "PYTHONPATH": path},
-            Account(own.name, own.uid, own.gid, drop=False),
+            Account(own.name, own.uid, own.gid, drop_privileges=False),
             LogFile(log),
             folder=CHECKOUT,
         )
@@ -32,7 +32,7 @@ def start_child(words: Sequence[str], env: Mapping[str, str], log: Path) -> Chil
 
 
 async def stop_children(children: Sequence[Child]) -> None:
-    """Tell all to stop; kill what does not."""
+    """Send SIGTERM to all; kill those that have not ended after STOP_S."""
     await asyncio.gather(*(one.stop((signal.SIGTERM, STOP_S)) for one in children))
 
 

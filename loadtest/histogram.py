@@ -1,8 +1,8 @@
 """Latencies in buckets that grow by 2 %: any number of values in a few kilobytes, merged by adding.
 
 A percentile read from it is wrong by at most 1 % of its value (`ERROR`), the maximum is exact. HdrHistogram promises
-the same; its Python binding took 1.7 µs a value here where this takes 0.4, at 10,000 values a second beside the server
-that is being measured.
+the same; its Python binding takes several times the CPU (docs/performance/notebook.md), beside the server that is being
+measured.
 """
 
 import math
@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 LEAST_MS: Final = 0.01
-"""All that is quicker is in the first bucket."""
+"""All shorter latencies are in the first bucket."""
 MOST_MS: Final = 600_000.0
-"""All that is slower is in the last one: nobody waits ten minutes for an answer."""
+"""All longer ones are in the last bucket: clients give up far earlier than after ten minutes."""
 _PER_E: Final = 50.0
 ERROR: Final = math.expm1(0.5 / _PER_E)
 """Half a bucket, as a share of the value."""
@@ -34,7 +34,7 @@ class Histogram(msgspec.Struct):
         bucket = 0 if ms <= LEAST_MS else min(int(_log(ms / LEAST_MS) * _PER_E), _LAST)
         self.counts[bucket] = self.counts.get(bucket, 0) + 1
         self.total += 1
-        if ms > self.max_ms:  # noqa: PLR1730 - half the cost of max(), once a request
+        if ms > self.max_ms:  # noqa: PLR1730 - cheaper than max(), once a request
             self.max_ms = ms
 
     def add(self, other: "Histogram") -> None:
@@ -56,7 +56,7 @@ class Histogram(msgspec.Struct):
 
 
 def merged(several: Iterable[Histogram]) -> Histogram:
-    """Return all of them as one."""
+    """Return the sum of several histograms."""
     whole = Histogram()
     for one in several:
         whole.add(one)

@@ -3,8 +3,8 @@
 `./run loadtest` writes the plan and starts it; see `loadtest.load`. Never imported by anything else: locust patches
 the process that imports it.
 
-locust puts this folder in front of the path while it loads this file, where `gateway` would be ours and not the room:
-the checkout stands in for it, from the first line on.
+locust puts this folder in front of the import path while it loads this file, and its modules would hide others of the
+same name. So the checkout takes the folder's place from the first line on.
 """
 # ruff: noqa: E402
 
@@ -31,7 +31,7 @@ WORLD = World.from_environment()
 
 
 People = type("People", (CROWDS[WORLD.plan.profile],), {"world": WORLD, "host": WORLD.plan.url})
-"""Those of this run's profile; locust finds them by their base class."""
+"""The people of this run's profile; locust finds the class by its base."""
 
 
 class Phases(LoadTestShape):
@@ -53,7 +53,7 @@ def _begin(environment: Environment, **_: Any) -> None:
 
 
 def _note_seconds(environment: Environment) -> None:
-    """Note once a second how many people there are and how busy this process is."""
+    """Record once a second how many people there are and how busy this process is."""
     at, cpu = time.perf_counter(), time.process_time()
     while environment.runner is not None and environment.runner.state not in ("stopped", "stopping"):
         gevent.sleep(1.0)
@@ -68,7 +68,7 @@ def _watch(environment: Environment, **_: Any) -> None:
 
 
 def _tell_progress(environment: Environment) -> None:
-    """Keep a small file current that the command shows from; the one process that sees all writes it."""
+    """Keep a small file current from which the command shows progress; only the process that sees all writes it."""
     path = Path(WORLD.plan.folder) / "progress.json"
     while environment.runner is not None:
         total = environment.runner.stats.total

@@ -1,18 +1,18 @@
-"""Who comes when: a profile is a row of phases, each with its share of the time, of the people, and their pace."""
+"""Profiles of a load test: a row of phases, each with its part of the time, of the people, and their pace."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from envelope.errors import InvariantBroken
+from errors import InvariantBroken
 
 
 @dataclass(frozen=True)
 class Phase:
     """A part of a run. `users` is the share of all people at its end; from the phase before it goes there evenly.
 
-    `pace_s` is how often one person does something, `sends` how likely that is to send an envelope.
+    `pace_s` is the time between two steps of one person, `sends` the chance that a step sends an envelope.
     """
 
     name: str

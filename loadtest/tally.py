@@ -1,7 +1,7 @@
-"""What clients heard: latencies by call, results by call, both by second, and what should not have been heard.
+"""What clients saw: latencies and results by call and by second, and answers that must not happen.
 
-Each process that sends keeps one and writes it to a file; the command merges them. Times are Unix time, so that seconds
-of several processes are the same ones; a request belongs to the second in which it was sent, or was to be sent.
+Each process that sends keeps one and writes it to a file; the command merges them. Times are Unix time, so that the
+seconds of several processes are the same; a request belongs to the second in which it was sent, or was due.
 """
 
 from collections.abc import Iterable
@@ -13,17 +13,17 @@ import msgspec
 from loadtest.histogram import Histogram, merged
 
 FAILURES_KEPT: Final = 100
-"""Different sentences kept; all others are counted as one. A broken run says the same thing a million times."""
+"""Different sentences that are kept; all others are counted as one, for a broken run repeats itself a million times."""
 _OTHERS: Final = "other failures"
 
 Won = tuple[str, str, int]
-"""Envelope, user, amount in fen: what an `opened` told a client."""
+"""Envelope, user, amount in fen: the content of an `opened`."""
 
 
 class Second(msgspec.Struct):
-    """One second of a run: latencies of all calls, and how often each result was heard.
+    """One second of a run: latencies of all calls, and how often each result came.
 
-    `users` are those who were there; `client_cpu` is the share of a core that the busiest sending process took.
+    `users` is how many people there were; `client_cpu` the share of a core that the busiest sending process took.
     """
 
     latency: Histogram = msgspec.field(default_factory=Histogram)
@@ -33,7 +33,7 @@ class Second(msgspec.Struct):
 
 
 class Tally(msgspec.Struct):
-    """Everything that one process saw, ready to be written down; from the first request to the last answer."""
+    """Everything that one process saw, from its first request to the last answer."""
 
     latency: dict[str, Histogram] = msgspec.field(default_factory=dict)
     results: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
@@ -45,7 +45,7 @@ class Tally(msgspec.Struct):
 
     @property
     def span_s(self) -> float:
-        """How long it took; 0 when nothing was heard."""
+        """Seconds from the first request to the last answer; 0 when there was none."""
         return max(self.ended_at - self.began_at, 0.0)
 
     def record(self, call: str, result: str, ms: float, sent_at: float) -> None:
@@ -68,7 +68,7 @@ class Tally(msgspec.Struct):
         now.results[result] = now.results.get(result, 0) + 1
 
     def fail(self, sentence: str) -> None:
-        """Write down something that should not have been heard."""
+        """Note an answer that must not happen; a run with one of them fails."""
         known = sentence if sentence in self.failures or len(self.failures) < FAILURES_KEPT else _OTHERS
         self.failures[known] = self.failures.get(known, 0) + 1
 
@@ -89,7 +89,7 @@ class Tally(msgspec.Struct):
         self.ended_at = max(self.ended_at, other.ended_at)
 
     def write(self, path: Path) -> None:
-        """Write it to a file, in one step: who finds the file finds all of it."""
+        """Write it to a file in one step: a reader that finds the file finds all of it."""
         aside = path.with_name(f"{path.name}.new")
         aside.write_bytes(msgspec.json.encode(self))
         aside.replace(path)

@@ -1,10 +1,10 @@
-"""The move by time: from a business date on envelopes are born on the new SET; the old days follow when they are final.
+"""The move by time: from a business date on envelopes are created on the new SET; old days follow once they are over.
 
-    planned → tables → announced → given_up                     begun: new envelopes go there from the date on
+    planned → tables → announced → given_up                     begun: envelopes are created there from the date on
             → fenced → copied → compared → attached → switched → dropped → done       finished: old days are there, too
 
-Nothing that anybody writes is ever copied: before the date nobody writes the new tables, and after their end nobody
-writes the old ones. Each step finds what an earlier try has left and goes on from there.
+No row is copied while a process may write it: the new SET's days begin after the announcement, and old days are copied
+behind a fence once they are over. Each step finds what an earlier try has left and goes on from there.
 """
 
 import asyncio
@@ -13,22 +13,23 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
-from envelope.errors import InvariantBroken, Refused
+from errors import InvariantBroken, Refused
 from moving import leaves
+from moving.auxiliary import rewind_sweeper, sweeper_cursor
 from moving.compare import compare, total
+from moving.context import MoveContext
 from moving.copying import copy
 from moving.dates import check_notice, first_date
-from moving.ground import Ground, Route
+from moving.final_proof import prove_final
 from moving.journal import ABORTED, DONE, Entry, Journal, texts
 from moving.leaves import leaves_of
-from moving.limits import GRACE_S
-from moving.proof import prove_final
 from moving.register import days_to_take, keep_rotation_away, take_register
+from moving.route import Route
 from moving.servers import all_follow
-from moving.sides import sweeper_at, turn_back_sweeper
+from runtime.postgres import Connection
 from schema.day_tables import AHEAD_DAYS, DayTables
 from sharding.topology import Topology, change
-from sharding.topology.changes import move_from, reach_back
+from sharding.topology.changes import backdate_move, move_from
 
 KIND = "by_time"
 BEGIN = ("planned", "tables", "announced", "given_up")
@@ -38,10 +39,10 @@ STEPS = (*BEGIN, *FINISH)
 
 @dataclass
 class ByTime:
-    """One move by time. `connection` is to the source, held by this process alone (`journal.alone`)."""
+    """One move by time. `connection` is the one to the source that holds the move lock."""
 
-    ground: Ground
-    connection: Any
+    context: MoveContext
+    connection: Connection
     journal: Journal
     figures: dict[str, Any] = field(default_factory=dict)
 
@@ -60,19 +61,19 @@ class ByTime:
         return STEPS.index(self.journal.entry.step) >= STEPS.index(step)
 
     async def begin(self) -> None:
-        """Make tables there, announce the date, give up the tables here. Durable; again is harmless."""
+        """Make the target's tables, announce the date, give up the source's tables. Durable on return, idempotent."""
         if not self._reached("tables"):
-            ahead = self.ground.today() + timedelta(days=AHEAD_DAYS) - self._from
-            await DayTables(self.ground.owners[self._route.target], [self._route.xx]).ensure(
+            ahead = self.context.today() + timedelta(days=AHEAD_DAYS) - self._from
+            await DayTables(self.context.owners[self._route.target], [self._route.xx]).ensure(
                 self._from, ahead_days=max(0, ahead.days)
             )
             await self.journal.done("tables")
         if not self._reached("announced"):
             await self._announce()
-            await self.ground.announce(self._route.source, self._route.target)
+            await self.context.announce(self._route.source, self._route.target)
             await self.journal.done("announced")
         if not self._reached("given_up"):
-            await all_follow(self.ground.topology(), self._route.source, self._route.target)
+            await all_follow(self.context.topology(), self._route.source, self._route.target)
             await self._give_up()
             await self.journal.done("given_up")
 
@@ -80,22 +81,22 @@ class ByTime:
         def move(old: Topology) -> Topology:
             if old.set_for_database(self._route.xx).name == self._route.target:
                 return old
-            check_notice(self.ground, old, self._from)
+            check_notice(self.context, old, self._from)
             return move_from(old, self._route.xx, self._route.target, self._from)
 
         try:
-            change(self.ground.topology_path, move)
+            change(self.context.topology_path, move)
         except Refused:
-            # Begun, killed, and found again when its date has come: nobody has heard of it, and nobody shall.
-            async with self.ground.connect(self._route.target) as target:
+            # Killed before the announcement, and run again when its date has come: the move is given up.
+            async with self.context.connect(self._route.target) as target:
                 ahead = [day for day in await leaves.hot_days(target, self._route.xx) if day >= self._from]
-                self.ground.must_hold(self._route.source, self._route.xx, ahead)
+                self.context.must_hold(self._route.source, self._route.xx, ahead)
                 await leaves.drop(target, leaves_of(self._route.xx, ahead))
             await self.journal.done(ABORTED)
             raise
 
     async def _give_up(self) -> None:
-        """Drop the old SET's tables from the date on: whoever has not heard of the move cannot write them either."""
+        """Drop the source's tables from the date on: a server that does not know of the move cannot write them then."""
         hot = await leaves.hot_days(self.connection, self._route.xx)
         given = leaves_of(self._route.xx, [day for day in hot if day >= self._from])
 
@@ -107,38 +108,38 @@ class ByTime:
             await self.connection.execute(";".join(f"DROP TABLE {one.name}" for one in given))
 
         if given:
-            await leaves.patiently(self.connection, work, f"the tables from {self._from} on")
+            await leaves.with_locks(self.connection, work, [one.name for one in given])
 
     async def finish(self) -> list[date]:
         """Copy the old days, compare them, let reads switch, drop the old copies; returns days that stay for now.
 
-        Those are days that rotation has taken out of the hot tables of either SET, and all before them: they stay where
-        they are until they are dropped into the archive, which all SETs read. From the fence to the end no rotation is
-        at work on either SET; what one has done between two tries is found by the later one.
+        Those are days that rotation has begun with on either SET, and all days before them: they stay until rotation
+        has dropped them, because all SETs read the archive. No rotation is at work on either SET from the fence to the
+        end of this call; a later call finds what rotation has done between the two.
 
         Raises Refused `days_not_final`, `days_not_past`, `days_being_rotated`, Unavailable `rotation_busy`.
         """
-        async with self.ground.connect(self._route.target) as target:
+        async with self.context.connect(self._route.target) as target:
             if not self._reached("switched"):
                 if not self._has_switched():
                     await keep_rotation_away(self._route, self.connection, target)
                     await self._take_over(target, await self._fenced(target))
                     await self._check_hot(self._noted("days"))
                 self._switch(self._noted("left"))
-                await self.ground.announce(self._route.source, self._route.target)
+                await self.context.announce(self._route.source, self._route.target)
                 await self.journal.done("switched")
             days, left = self._noted("days"), self._noted("left")
             if not self._reached("dropped"):
-                await all_follow(self.ground.topology(), self._route.source, self._route.target)
-                await turn_back_sweeper(target, self.journal.entry.note.get("fund_cursor", 0))
-                await asyncio.sleep(GRACE_S)
-                self.ground.must_hold(self._route.target, self._route.xx, days)
+                await all_follow(self.context.topology(), self._route.source, self._route.target)
+                await rewind_sweeper(target, self.journal.entry.note.get("fund_cursor", 0))
+                await asyncio.sleep(self.context.grace_s)
+                self.context.must_hold(self._route.target, self._route.xx, days)
                 await leaves.drop(self.connection, leaves_of(self._route.xx, days))
                 await self.journal.done("dropped")
         if not left:
             await self.journal.done(DONE, **self.figures)
         else:
-            # What is left comes when its days are in the archive: the same steps once more, over what there is then.
+            # Once rotation has dropped the days that are left, the same steps are done again for what there is then.
             await self.journal.done("given_up", days=[], left=[], **self.figures)
         return left
 
@@ -146,34 +147,34 @@ class ByTime:
         return self.journal.entry.days(name)
 
     def _has_switched(self) -> bool:
-        """Say whether a try that was killed just then has switched: what stands on the target is no copy any more."""
+        """Say whether a try that was killed before it noted the switch has switched: the target then has no copies."""
         route, days = self._route, self._noted("days")
-        return self._reached("attached") and days != [] and self.ground.holds(route.target, route.xx, days[0])
+        return self._reached("attached") and days != [] and self.context.holds(route.target, route.xx, days[0])
 
-    async def _fenced(self, target: Any) -> list[date]:
-        """Return the days to take over, fenced and proven behind the fence."""
+    async def _fenced(self, target: Connection) -> list[date]:
+        """Fence the days to take over, prove behind the fence that they are over, and return them."""
         days, left = await self._split(target)
         if self._reached("fenced"):
             await self.journal.remember(left=texts(left))
             return days
-        await prove_final(self.ground, self.connection, self._route, days)
+        await prove_final(self.context, self.connection, self._route, days)
         await self.journal.remember(days=texts(days), left=texts(left))
         await leaves.fence(self.connection, leaves_of(self._route.xx, days))
         try:
-            await prove_final(self.ground, self.connection, self._route, days)
+            await prove_final(self.context, self.connection, self._route, days)
         except Refused:
             await self._give_back(target)
             raise
-        await self.journal.done("fenced", fund_cursor=await sweeper_at(self.connection))
+        await self.journal.done("fenced", fund_cursor=await sweeper_cursor(self.connection))
         return days
 
-    async def _split(self, target: Any) -> tuple[list[date], list[date]]:
-        """Return the days that can be taken over as it is now, and those that stay.
+    async def _split(self, target: Connection) -> tuple[list[date], list[date]]:
+        """Return the days that can be taken over now, and those that stay.
 
-        Where those are other ones than an earlier try has taken, that try is taken back: rotation has begun with some.
+        If an earlier try has taken other days, because rotation has begun with some since, it is given back first.
         """
         try:
-            days, left = await days_to_take(self.ground, self.connection, self._route, self._from)
+            days, left = await days_to_take(self.context, self.connection, self._route, self._from)
         except Refused:
             await self._give_back(target)
             raise
@@ -181,28 +182,28 @@ class ByTime:
             await self._give_back(target)
         return days, left
 
-    async def _give_back(self, target: Any) -> None:
-        """Throw away the copies that a try has made, and lift its fence. Idempotent; killed anywhere it is done again.
+    async def _give_back(self, target: Connection) -> None:
+        """Drop the copies that a try has made, and lift its fence. Idempotent, so a call that was killed is repeated.
 
-        Days that are on the target by the topology are no copies, whatever the note says.
+        Days that the topology gives to the target are no copies, whatever the journal says: they are left alone.
         """
         if self._reached("fenced"):
-            # First: a journal that still says "copied" would send the next try after tables that are gone.
+            # First: with a journal that still says "copied", the next try would look for tables that are gone.
             await self.journal.done("given_up")
         route = self._route
         taken = leaves_of(
-            route.xx, [day for day in self._noted("days") if self.ground.holds(route.source, route.xx, day)]
+            route.xx, [day for day in self._noted("days") if self.context.holds(route.source, route.xx, day)]
         )
         await leaves.unfence(self.connection, taken)
         await leaves.drop(target, taken)
         await self.journal.remember(days=[], left=[])
 
-    async def _take_over(self, target: Any, days: Sequence[date]) -> None:
+    async def _take_over(self, target: Connection, days: Sequence[date]) -> None:
         taken = leaves_of(self._route.xx, days)
-        self.ground.must_hold(self._route.source, self._route.xx, days)
+        self.context.must_hold(self._route.source, self._route.xx, days)
         if not self._reached("copied"):
             for number, leaf in enumerate(taken):
-                self.ground.progress(f"copying {self._route.name}", number, len(taken))
+                self.context.progress(f"copying {self._route.name}", number, len(taken))
                 await leaves.make(target, [leaf])
                 await copy(self.connection, target, leaf)
             await self.journal.done("copied")
@@ -211,14 +212,14 @@ class ByTime:
             await self.journal.done("compared")
         if not self._reached("attached"):
             for day in days:
-                await DayTables(self.ground.owners[self._route.target], []).ensure(day, ahead_days=0)
+                await DayTables(self.context.owners[self._route.target], []).ensure(day, ahead_days=0)
             await leaves.attach(target, taken)
             await take_register(self.connection, target, self._route)
             await self.journal.done("attached")
 
-    async def _compare(self, target: Any, taken: Sequence[leaves.Leaf]) -> None:
-        """Compare both copies; where they differ the ones there are thrown away and the move waits as before."""
-        self.ground.progress(f"comparing {self._route.name}", 0, 1)
+    async def _compare(self, target: Connection, taken: Sequence[leaves.Leaf]) -> None:
+        """Compare both copies; if they differ, drop those at the target, and the move stands as before the fence."""
+        self.context.progress(f"comparing {self._route.name}", 0, 1)
         try:
             found = await compare(self.connection, target, taken)
         except InvariantBroken:
@@ -227,9 +228,9 @@ class ByTime:
         self.figures.update(total(found))
 
     async def _check_hot(self, days: Sequence[date]) -> None:
-        """Make sure that nobody has rotated a day away meanwhile: it would be in both SETs, or in none.
+        """Raise InvariantBroken if a day has left the hot tables meanwhile: it would be in both SETs, or in none.
 
-        Rotation is locked out, so this only ever finds whoever has gone round it.
+        The day lock keeps rotation out, so this finds only a process that did not take it.
         """
         gone = sorted(set(days) - set(await leaves.hot_days(self.connection, self._route.xx)))
         if gone:
@@ -242,23 +243,23 @@ class ByTime:
             since = max(left) + timedelta(days=1) if left else None
             if not moves or moves[-1].valid_from == since:
                 return old
-            return reach_back(old, self._route.xx, since)
+            return backdate_move(old, self._route.xx, since)
 
-        change(self.ground.topology_path, switch)
+        change(self.context.topology_path, switch)
 
 
-async def start(ground: Ground, connection: Any, route: Route, valid_from: date | None) -> ByTime:
-    """Check that it may be, write it into the journal and do the first steps.
+async def start(context: MoveContext, connection: Connection, route: Route, valid_from: date | None) -> ByTime:
+    """Check the date, open the journal and do the steps that begin the move.
 
     Refused, before anything is changed: `date_past`, `date_too_soon`, `date_written`. Refused `day_table_occupied`
-    leaves the move begun: once the old day's tables are rotated away, running it again goes on.
+    leaves the move open: once rotation has taken the old day's tables away, the same command goes on.
     """
-    day = await first_date(ground, connection, route, valid_from)
-    move = ByTime(ground, connection, await Journal.begin(ground, connection, KIND, route, day))
+    day = await first_date(context, connection, route, valid_from)
+    move = ByTime(context, connection, await Journal.begin(context, connection, KIND, route, day))
     await move.begin()
     return move
 
 
-def resume(ground: Ground, connection: Any, entry: Entry) -> ByTime:
-    """Return a move as the journal has it."""
-    return ByTime(ground, connection, Journal(ground, connection, entry))
+def resume(context: MoveContext, connection: Connection, entry: Entry) -> ByTime:
+    """Return the open move of a journal entry."""
+    return ByTime(context, connection, Journal(context, connection, entry))

@@ -1,19 +1,19 @@
-"""Rows of a leaf from one SET to the other, streamed in Postgres' own binary form, in bounded memory."""
+"""Copies a leaf's rows from one SET to the other: streamed in COPY's binary format, in bounded memory."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 from moving.leaves import Leaf
 from moving.limits import CHUNKS
+from runtime.postgres import Connection
 
 _END = b""
 
 
-async def copy(source: Any, target: Any, leaf: Leaf) -> None:
-    """Replace the target's rows of `leaf` by the source's, in one transaction; the leaf is attached to nothing there.
+async def copy(source: Connection, target: Connection, leaf: Leaf) -> None:
+    """Replace the target's rows of `leaf` by the source's, in one transaction; there the leaf must not be attached yet.
 
-    Straight into the leaf: no trigger of the hot table hears of it, so no payout intent is written a second time.
+    The rows go into the leaf itself, so no trigger of the hot table fires and no payout intent is written twice.
     """
     pipe: asyncio.Queue[bytes] = asyncio.Queue(CHUNKS)
     schema, table = leaf.name.split(".")
@@ -25,7 +25,7 @@ async def copy(source: Any, target: Any, leaf: Leaf) -> None:
     try:
         async with target.transaction(), asyncio.TaskGroup() as tasks:
             await target.execute(f"TRUNCATE {leaf.name}")
-            # Where one fails the other is cancelled, and with it all that it wrote.
+            # If one fails, the other is cancelled and the transaction is rolled back.
             tasks.create_task(take())
             tasks.create_task(target.copy_to_table(table, schema_name=schema, source=_chunks(pipe), format="binary"))
     except BaseExceptionGroup as errors:

@@ -1,11 +1,12 @@
-"""The date from which a move by time holds: one that nobody has written yet, and far enough ahead for all to know."""
+"""The date of a move by time: no envelope of it exists yet, and every server will know of the move when it begins."""
 
 from datetime import date, datetime, time, timedelta
-from typing import Any
 
-from envelope.errors import Refused
-from moving.ground import Ground, Route
+from errors import Refused
+from moving.context import MoveContext
 from moving.limits import NOTICE_S
+from moving.route import Route
+from runtime.postgres import Connection
 from sharding.ids import end_id, first_id
 from sharding.topology import Topology
 
@@ -14,38 +15,41 @@ _LATER = (
 )
 
 
-async def first_date(ground: Ground, connection: Any, route: Route, wanted: date | None) -> date:
-    """Return the date from which the move may hold: the one that is wanted, else the first that may be."""
-    today = ground.today()
+async def first_date(context: MoveContext, connection: Connection, route: Route, wanted: date | None) -> date:
+    """Return the move's date: `wanted`, or the first possible one.
+
+    Raises Refused `date_past`, `date_too_soon` or `date_written`, for a wanted date alone.
+    """
+    today = context.today()
     if wanted is not None and wanted <= today:
         raise Refused("date_past", f"{wanted} has begun already (today is {today}); a move begins on a later date")
-    topology = ground.topology()
+    topology = context.topology()
     day = wanted or today + timedelta(days=1)
     if wanted is None:
-        while not _has_notice(ground, topology, day) or await _written(connection, route, day):
+        while not _has_notice(context, topology, day) or await _written(connection, route, day):
             day += timedelta(days=1)
         return day
-    check_notice(ground, topology, day)
+    check_notice(context, topology, day)
     if await _written(connection, route, day):
         raise Refused("date_written", f"{route.name} on {route.source} has envelopes of {day} or later already")
     return day
 
 
-def check_notice(ground: Ground, topology: Topology, day: date) -> None:
-    """Raise Refused `date_too_soon` where the day begins before every server will know of the move."""
-    if not _has_notice(ground, topology, day):
+def check_notice(context: MoveContext, topology: Topology, day: date) -> None:
+    """Raise Refused `date_too_soon` if the day begins before every server will know of the move."""
+    if not _has_notice(context, topology, day):
         raise Refused(
             "date_too_soon",
             f"{day} begins in less than {NOTICE_S:.0f} s, and not every server may know of it then; take a later one",
         )
 
 
-def _has_notice(ground: Ground, topology: Topology, day: date) -> bool:
+def _has_notice(context: MoveContext, topology: Topology, day: date) -> bool:
     begins = datetime.combine(day, time(), topology.zone)
-    return (begins - ground.clock.now()).total_seconds() >= NOTICE_S
+    return (begins - context.clock.now()).total_seconds() >= NOTICE_S
 
 
-async def _written(connection: Any, route: Route, day: date) -> bool:
-    """Say whether there is an envelope of `day` or a later one: somebody's clock is ahead."""
+async def _written(connection: Connection, route: Route, day: date) -> bool:
+    """Say whether an envelope of `day` or a later one exists, because a server's clock is ahead."""
     last = end_id(date(day.year + 1, 12, 31))
     return bool(await connection.fetchval(_LATER, first_id(day), last, route.slots))

@@ -1,4 +1,4 @@
-"""The journal of a move: one row in the SET that gives the database away, one step further after each that is done."""
+"""The journal of moves: one row per move, in the SET that gives the database away, advanced after each step."""
 
 import contextlib
 import json
@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Self
 
-from envelope.errors import Refused, Unavailable
-from moving.ground import Ground, Route
+from days import crash_points
+from errors import Refused, Unavailable
+from moving.context import MoveContext
+from moving.route import Route
+from runtime.postgres import Connection
 from sharding.slots import database_name
 
 DONE, ABORTED = "done", "aborted"
@@ -30,30 +33,32 @@ class Entry:
     note: dict[str, Any]
 
     def days(self, name: str) -> list[date]:
-        """Return the days that the steps have noted under a name; none where they have not."""
+        """Return the days that a step has noted under `name`; none if no step has."""
         return [date.fromisoformat(text) for text in self.note.get(name, ())]
 
 
 class Journal:
-    """One open move, written by the one tool that holds its lock. `connection` is to the source."""
+    """One open move; only the tool that holds its lock writes it. `connection` is to the source."""
 
-    def __init__(self, ground: Ground, connection: Any, entry: Entry) -> None:
-        self._ground = ground
+    def __init__(self, context: MoveContext, connection: Connection, entry: Entry) -> None:
+        self._context = context
         self._connection = connection
         self.entry = entry
 
     @classmethod
-    async def begin(cls, ground: Ground, connection: Any, kind: str, route: Route, valid_from: date | None) -> Self:
-        """Open the journal of a new move at step `planned`; durable."""
+    async def begin(
+        cls, context: MoveContext, connection: Connection, kind: str, route: Route, valid_from: date | None
+    ) -> Self:
+        """Open the journal of a new move at step `planned`; durable on return."""
         async with connection.transaction():
             move_id = await connection.fetchval(_BEGIN, route.xx, kind, route.target, valid_from)
-            await _log(connection, ground.who, f"move {kind}", route, f"to {route.target}")
-        ground.point("planned")
-        return cls(ground, connection, Entry(move_id, kind, route, valid_from, "planned", {}))
+            await _log(connection, context.who, f"move {kind}", route, f"to {route.target}")
+        crash_points.reach("planned")
+        return cls(context, connection, Entry(move_id, kind, route, valid_from, "planned", {}))
 
     async def done(self, step: str, **note: Any) -> None:
-        """Write that `step` is done; durable on return."""
-        self._ground.point(f"{step}?")
+        """Note that `step` is done; durable on return."""
+        crash_points.reach(f"{step}?")
         entry = replace(self.entry, step=step, note={**self.entry.note, **note})
         async with self._connection.transaction():
             await self._connection.execute(
@@ -61,21 +66,21 @@ class Journal:
                 entry.move_id, step, json.dumps(entry.note),
             )  # fmt: skip
             if step in (DONE, ABORTED):
-                await _log(self._connection, self._ground.who, f"move {step}", entry.route, json.dumps(note)[:200])
+                await _log(self._connection, self._context.who, f"move {step}", entry.route, json.dumps(note)[:200])
         self.entry = entry
-        self._ground.point(step)
+        crash_points.reach(step)
 
     async def remember(self, **note: Any) -> None:
-        """Write down what later steps must know, without being a step further."""
+        """Note what later steps must know, within the present step; durable on return."""
         self.entry = replace(self.entry, note={**self.entry.note, **note})
         await self._connection.execute(
             "UPDATE move SET note = $2 WHERE move_id = $1", self.entry.move_id, json.dumps(self.entry.note)
         )
 
     async def becomes_by_time(self, valid_from: date) -> None:
-        """Go on as a move by time whose first part is done: days before `valid_from` are still at the source."""
-        self._ground.point("by_time?")
-        # The days noted so far have moved: they are no copies of a try of what begins here.
+        """Turn a live move into a move by time that has begun: days before `valid_from` are still at the source."""
+        crash_points.reach("by_time?")
+        # The days noted so far have moved; they must not be taken for copies that a try by time has made.
         note = {**self.entry.note, "days": [], "left": []}
         await self._connection.execute(
             "UPDATE move SET kind = 'by_time', valid_from = $2, step = 'given_up', note = $3, since = now() "
@@ -83,53 +88,53 @@ class Journal:
             self.entry.move_id, valid_from, json.dumps(note),
         )  # fmt: skip
         self.entry = replace(self.entry, kind="by_time", valid_from=valid_from, step="given_up", note=note)
-        self._ground.point("by_time")
+        crash_points.reach("by_time")
 
 
 def texts(days: Iterable[date]) -> list[str]:
-    """Return days as a note holds them; `Entry.days` reads them."""
+    """Return days as a note holds them; `Entry.days` reads them back."""
     return [str(day) for day in days]
 
 
 @contextlib.asynccontextmanager
-async def alone(ground: Ground, route: Route) -> AsyncIterator[Any]:
-    """Give a connection to the source on which nobody else moves this database meanwhile.
+async def move_lock(context: MoveContext, route: Route) -> AsyncIterator[Connection]:
+    """Give a connection to the source that holds this database's move lock for the block.
 
-    Raises Refused `move_running`; the lock goes with the process that holds it.
+    It is an advisory lock, so it ends with the connection. Raises Refused `move_running` if another process holds it.
     """
-    async with ground.connect(route.source) as connection:
+    async with context.connect(route.source) as connection:
         if not await connection.fetchval(_LOCK, route.xx):
             raise Refused("move_running", f"{route.name} is being moved by another process; let it finish")
         yield connection
 
 
 @dataclass(frozen=True)
-class Open:
-    """The moves that are not over, from the journals of all SETs but those that are `away`: name → what it said."""
+class OpenMoves:
+    """The moves that are not over, by all SETs' journals; `away` are the SETs that do not answer, with the error."""
 
     moves: list[Entry]
     away: dict[str, Unavailable]
 
 
-async def open_moves(ground: Ground, xx: int | None = None) -> Open:
-    """Return the moves that are not over, of one database or all."""
-    found = Open([], {})
-    for name in ground.owners:
+async def open_moves(context: MoveContext, xx: int | None = None) -> OpenMoves:
+    """Return the moves that are not over, of one database or of all."""
+    found = OpenMoves([], {})
+    for name in context.owners:
         try:
-            async with ground.connect(name) as connection:
+            async with context.connect(name) as connection:
                 found.moves.extend(_entry(name, row) for row in await connection.fetch(_OPEN, xx))
         except Unavailable as error:
             found.away[name] = error
     return found
 
 
-async def open_move(ground: Ground, xx: int) -> Entry | None:
-    """Return the move of a database that is not over; None where there is none.
+async def open_move(context: MoveContext, xx: int) -> Entry | None:
+    """Return the move of a database that is not over, or None.
 
-    A SET that is away keeps nobody from a move that another one's journal has; where none has, it may be there, and
-    Unavailable `database_unavailable` says so.
+    Raises Unavailable `database_unavailable` if no journal that could be read has one and a SET is away, because that
+    SET's journal may; Refused `two_moves` if several journals have one.
     """
-    journals = await open_moves(ground, xx)
+    journals = await open_moves(context, xx)
     found = journals.moves
     if not found and journals.away:
         raise next(iter(journals.away.values()))
@@ -140,7 +145,7 @@ async def open_move(ground: Ground, xx: int) -> Entry | None:
     return found[0] if found else None
 
 
-async def _log(connection: Any, who: str, what: str, route: Route, reason: str) -> None:
+async def _log(connection: Connection, who: str, what: str, route: Route, reason: str) -> None:
     await connection.execute(
         "INSERT INTO operation_log (who, what, xx, reason) VALUES ($1, $2, $3, $4)", who, what, route.xx, reason
     )

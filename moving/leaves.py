@@ -1,30 +1,30 @@
-"""The leaves of one database: which there are, made beside the living tables, attached, fenced, dropped.
+"""The leaves of one database: listed, made, attached to their days, fenced, dropped.
 
-A leaf that is being filled stands in its place under its name and belongs to no day table: nobody sees it through the
-hot tables until it is attached whole. Locks are asked for briefly and again: behind a DDL that waits, everybody waits.
+A leaf that is being filled has its final name and belongs to no day table, so no statement sees it through the hot
+tables until all leaves of its day are attached in one step. DDL waits briefly for its locks and is retried
+(`days.retry`).
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from envelope.errors import Refused, Unavailable
-from moving import queries
-from moving.limits import LOCK_TIMEOUT_MS, PATIENCE_S
-from runtime import locks
+from days.limits import LOCK_TIMEOUT_MS
+from errors import Refused
+from moving.limits import LOCK_RETRY
+from runtime import sql
+from runtime.postgres import Connection
 from schema import names
-from schema.names import Kind
+from schema.names import TableKind
 from sharding.slots import database_of, slots_of
 
-_PAUSE_MOST_S = 0.5
-"""A fence is set within a stall: it must find the moment when nobody holds a lock."""
-_LEAVES = queries.read("leaves")
+_LEAVES = sql.read("moving", "leaves")
 
 
 class Leaf(NamedTuple):
-    """One table; `slot` is the database's first for guests, who have one table for all ten."""
+    """One table; `slot` is the database's first slot for guests, who have one table for all ten slots."""
 
-    kind: Kind
+    kind: TableKind
     slot: int
     day: date
 
@@ -40,13 +40,13 @@ class Leaf(NamedTuple):
 
     @property
     def bound(self) -> str:
-        """The slots of its rows, as a partition's bound says it."""
-        slots = slots_of(database_of(self.slot)) if self.kind is Kind.GUEST else [self.slot]
+        """The slots of its rows, as a partition's bound."""
+        slots = slots_of(database_of(self.slot)) if self.kind is TableKind.GUEST else [self.slot]
         return f"FOR VALUES IN ({', '.join(map(str, slots))})"
 
 
-class Found(NamedTuple):
-    """What stands under a leaf's name. `day` is None for one that belongs to no day table."""
+class LeafState(NamedTuple):
+    """A leaf in the catalog: its day table's `day`, or None if it has none; `hot` if that day table is attached."""
 
     day: date | None
     hot: bool
@@ -54,18 +54,21 @@ class Found(NamedTuple):
 
 
 def leaves_of(xx: int, days: Iterable[date]) -> list[Leaf]:
-    """Return the leaves that a database has on these days, whether they stand or not."""
+    """Return the leaves that a database has on these days by the layout, whether they exist or not."""
     slots = slots_of(xx)
     return [
-        Leaf(kind, slot, day) for day in days for kind in Kind for slot in (slots[:1] if kind is Kind.GUEST else slots)
+        Leaf(kind, slot, day)
+        for day in days
+        for kind in TableKind
+        for slot in (slots[:1] if kind is TableKind.GUEST else slots)
     ]
 
 
-async def look(connection: Any, xx: int) -> dict[str, Found]:
-    """Return what stands in the schema of a database: the table's name with its schema → what it is."""
+async def in_catalog(connection: Connection, xx: int) -> dict[str, LeafState]:
+    """Return what exists in the schema of a database, by the table's name with its schema."""
     schema = names.database(xx)
     return {
-        f"{schema}.{row['leaf']}": Found(
+        f"{schema}.{row['leaf']}": LeafState(
             None if row["day_table"] is None else date.fromisoformat(row["day_table"].rpartition("_")[2]),
             row["root"] is not None,
             row["fenced"],
@@ -74,19 +77,19 @@ async def look(connection: Any, xx: int) -> dict[str, Found]:
     }
 
 
-async def hot_days(connection: Any, xx: int) -> list[date]:
-    """Return the days of which a database has leaves in the hot tables, in order."""
-    found = await look(connection, xx)
+async def hot_days(connection: Connection, xx: int) -> list[date]:
+    """Return the days on which a database has leaves in the hot tables, in order."""
+    found = await in_catalog(connection, xx)
     return sorted({one.day for one in found.values() if one.hot and one.day is not None})
 
 
-async def make(connection: Any, leaves: Sequence[Leaf]) -> None:
-    """Make leaves that belong to no day yet; those that stand are left as they are.
+async def make(connection: Connection, leaves: Sequence[Leaf]) -> None:
+    """Make leaves that belong to no day yet; those that exist are left as they are.
 
-    Raises Refused `day_table_occupied` where a name belongs to another date.
+    Raises Refused `day_table_occupied` if one of the names belongs to another date.
     """
     for xx in sorted({database_of(leaf.slot) for leaf in leaves}):
-        found = await look(connection, xx)
+        found = await in_catalog(connection, xx)
         mine = [leaf for leaf in leaves if database_of(leaf.slot) == xx]
         for leaf in mine:
             stands = found.get(leaf.name)
@@ -100,25 +103,23 @@ async def make(connection: Any, leaves: Sequence[Leaf]) -> None:
         await connection.execute(";".join([f"CREATE SCHEMA IF NOT EXISTS {names.database(xx)}", *made]))
 
 
-async def attach(connection: Any, leaves: Sequence[Leaf]) -> None:
-    """Make leaves partitions of their days, all of a day in one step; those that are it are left as they are."""
-    for day, of_day in _by_day(leaves).items():
-        found = await look(connection, database_of(of_day[0].slot))
+async def attach(connection: Connection, leaves: Sequence[Leaf]) -> None:
+    """Attach leaves to their day tables, all of a day in one transaction. Idempotent."""
+    for of_day in _by_day(leaves).values():
+        found = await in_catalog(connection, database_of(of_day[0].slot))
         lacking = [leaf for leaf in of_day if found[leaf.name].day is None]
         if lacking:
-            await briefly(
-                connection,
-                [f"ALTER TABLE {leaf.day_table} ATTACH PARTITION {leaf.name} {leaf.bound}" for leaf in lacking],
-                f"the tables of {day}",
-            )
+            statements = [f"ALTER TABLE {leaf.day_table} ATTACH PARTITION {leaf.name} {leaf.bound}" for leaf in lacking]
+            tables = sorted({f"public.{leaf.day_table}" for leaf in lacking})
+            await run_ddl(connection, statements, tables)
 
 
-async def fence(connection: Any, leaves: Sequence[Leaf]) -> None:
-    """Refuse every write to these leaves from now on (SQLSTATE HB002); waits for those that are running.
+async def fence(connection: Connection, leaves: Sequence[Leaf]) -> None:
+    """Refuse every write to these leaves from now on (SQLSTATE HB002); waits for running writers.
 
-    All in one transaction: when it returns nothing of them will change any more.
+    All in one transaction: once it returns, no row of them changes any more. Durable, idempotent.
     """
-    found = await look(connection, database_of(leaves[0].slot)) if leaves else {}
+    found = await in_catalog(connection, database_of(leaves[0].slot)) if leaves else {}
     open_ = [leaf for leaf in leaves if leaf.name in found and not found[leaf.name].fenced]
     if open_:
         statements = [f"LOCK TABLE {', '.join(leaf.name for leaf in open_)} IN SHARE ROW EXCLUSIVE MODE"]
@@ -127,55 +128,49 @@ async def fence(connection: Any, leaves: Sequence[Leaf]) -> None:
             f"FOR EACH ROW EXECUTE FUNCTION moved_away('{database_of(leaf.slot):02d}')"
             for leaf in open_
         ]
-        await briefly(connection, statements, "the fence")
+        await run_ddl(connection, statements, [leaf.name for leaf in open_])
 
 
-async def unfence(connection: Any, leaves: Sequence[Leaf]) -> None:
-    """Take the fence away."""
-    found = await look(connection, database_of(leaves[0].slot)) if leaves else {}
+async def unfence(connection: Connection, leaves: Sequence[Leaf]) -> None:
+    """Lift the fence. Idempotent."""
+    found = await in_catalog(connection, database_of(leaves[0].slot)) if leaves else {}
     fenced = [leaf for leaf in leaves if leaf.name in found and found[leaf.name].fenced]
     if fenced:
-        await briefly(connection, [f"DROP TRIGGER IF EXISTS moved_away ON {leaf.name}" for leaf in fenced], "the fence")
+        statements = [f"DROP TRIGGER IF EXISTS moved_away ON {leaf.name}" for leaf in fenced]
+        await run_ddl(connection, statements, [leaf.name for leaf in fenced])
 
 
-async def drop(connection: Any, leaves: Sequence[Leaf]) -> None:
-    """Drop these leaves, a day at a time; those that are gone, or whose names hold another date, are no error."""
+async def drop(connection: Connection, leaves: Sequence[Leaf]) -> None:
+    """Drop these leaves, a day at a time; skips those that are gone, or whose names belong to another date."""
     for day, of_day in _by_day(leaves).items():
-        found = await look(connection, database_of(of_day[0].slot))
+        found = await in_catalog(connection, database_of(of_day[0].slot))
         standing = [leaf for leaf in of_day if leaf.name in found and found[leaf.name].day in (None, day)]
         if standing:
-            await briefly(
-                connection, [f"DROP TABLE IF EXISTS {leaf.name}" for leaf in standing], f"the tables of {day}"
-            )
+            gone = [leaf.name for leaf in standing]
+            await run_ddl(connection, [f"DROP TABLE IF EXISTS {name}" for name in gone], gone)
 
 
-async def briefly(connection: Any, statements: Sequence[str], what: str) -> None:
-    """Run statements in one transaction that waits shortly for each lock, again and again with pauses.
-
-    Raises Unavailable `tables_locked` when traffic does not give way; nothing was done then.
-    """
+async def run_ddl(connection: Connection, statements: Sequence[str], tables: Sequence[str]) -> None:
+    """Run statements in one transaction of `with_locks`."""
 
     async def work() -> None:
         await connection.execute(";".join(statements))
 
-    await patiently(connection, work, what)
+    await with_locks(connection, work, tables)
 
 
-async def patiently(connection: Any, work: Callable[[], Awaitable[None]], what: str) -> None:
-    """Run `work` in a transaction that waits shortly for each lock; see `briefly`."""
+async def with_locks(connection: Connection, work: Callable[[], Awaitable[None]], tables: Sequence[str]) -> None:
+    """Run `work` in a transaction that waits LOCK_TIMEOUT_MS for each lock, repeated until it gets them.
 
-    async def whole() -> None:
+    Raises Unavailable `tables_locked`, naming the processes that hold `tables`; nothing was done then.
+    """
+
+    async def transaction() -> None:
         async with connection.transaction():
             await connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_MS}ms'")
             await work()
 
-    try:
-        await locks.insist(whole, patience_s=PATIENCE_S, pause_most_s=_PAUSE_MOST_S)
-    except Exception as error:
-        if not locks.is_locked(error):
-            raise
-        text = f"{what}: others hold locks and do not let go; run it again in a while"
-        raise Unavailable("tables_locked", text) from error
+    await LOCK_RETRY.run(connection, transaction, tables=tables)
 
 
 def _by_day(leaves: Sequence[Leaf]) -> dict[date, list[Leaf]]:

@@ -1,19 +1,21 @@
 """Logical replication of one database's leaves: publication and slot at the source, subscription at the target.
 
-Names hold the number of the database and of the source's Postgres database: two moves never meet. Rows go leaf to leaf;
-the subscriber writes them as a replica, so no trigger of the hot tables fires a second time.
+Their names hold the number of the database and the OID of the source's Postgres database, so two moves never share one.
+Rows go from leaf to leaf; the target's apply worker writes them as a replica, so no trigger of the hot tables fires
+twice.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from envelope.errors import Refused, Unavailable
+from errors import Refused, Unavailable
 from moving.leaves import Leaf
-from moving.limits import BEAT_S, SLOT_S, SYNC_S
+from moving.limits import SLOT_POLL_S, SLOT_S, SYNC_S, WATERMARK_POLL_S, WATERMARK_S
+from runtime.postgres import Connection
 
-_BEAT = """INSERT INTO move_beat AS m (xx, beat) VALUES ($1, 1)
+_ADVANCE = """INSERT INTO move_beat AS m (xx, beat) VALUES ($1, 1)
 ON CONFLICT (xx) DO UPDATE SET beat = m.beat + 1 RETURNING beat"""
+_ARRIVED = "SELECT beat FROM move_beat WHERE xx = $1"
 _SUBSCRIPTION = """SELECT oid FROM pg_subscription
 WHERE subname = $1 AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())"""
 _UNSYNCED = """SELECT count(*) FILTER (WHERE srsubstate <> 'r') AS waiting, count(*) AS tables
@@ -22,21 +24,19 @@ _SLOTS = """SELECT slot_name, active_pid FROM pg_replication_slots
 WHERE database = current_database() AND starts_with(slot_name, $1)"""
 _PUBLISHED = """SELECT schemaname || '.' || tablename AS leaf FROM pg_publication_tables
 WHERE pubname = $1 AND tablename <> 'move_beat'"""
-_LOOK_S = 0.1
-_BEAT_LOOK_S = 0.005
 
 
 class Replication:
-    """One stream of changes. `dsn` is how the target's Postgres reaches the source's as its owner."""
+    """One stream of changes; `dsn` is how the target's Postgres reaches the source, as its owner."""
 
-    def __init__(self, xx: int, source: Any, target: Any, dsn: str) -> None:
+    def __init__(self, xx: int, source: Connection, target: Connection, dsn: str) -> None:
         self._xx = xx
         self._source = source
         self._target = target
         self._dsn = dsn
 
     async def publish(self, leaves: Sequence[Leaf]) -> None:
-        """Publish these leaves and no others, and make the slot; waits for running transactions. Idempotent."""
+        """Publish exactly these leaves and make the slot; waits for running transactions. Idempotent."""
         name = await self._name()
         if not await self._source.fetchval("SELECT 1 FROM pg_publication WHERE pubname = $1", name):
             await self._source.execute("INSERT INTO move_beat VALUES ($1, 0) ON CONFLICT DO NOTHING", self._xx)
@@ -47,22 +47,22 @@ class Replication:
         published = {row["leaf"] for row in await self._source.fetch(_PUBLISHED, name)}
         wanted = {leaf.name for leaf in leaves}
         if surplus := sorted(published - wanted):
-            # Their rows have no place there any more, or the day has even left the schema here.
+            # The target must not receive their rows any more, or rotation has taken the leaf out of its schema here.
             await self._source.execute(f"ALTER PUBLICATION {name} DROP TABLE {', '.join(surplus)}")
         if lacking := sorted(wanted - published):
             await self._source.execute(f"ALTER PUBLICATION {name} ADD TABLE {', '.join(lacking)}")
         if not await self._source.fetchval("SELECT 1 FROM pg_replication_slots WHERE slot_name = $1", name):
-            # Apart from the subscription, which would wait for itself where both SETs are on one server.
+            # Apart from the subscription: if both SETs are on one server, CREATE SUBSCRIPTION would wait for itself.
             await self._source.execute("SELECT pg_create_logical_replication_slot($1, 'pgoutput')", name)
 
     async def subscribe(self) -> None:
-        """Begin to copy and to follow; where that has begun already, see which leaves came and went. Idempotent."""
+        """Begin to copy and follow; if that has begun, take in the leaves that were published since. Idempotent."""
         name = await self._name()
         if await self._target.fetchval(_SUBSCRIPTION, name):
-            await self._find_again(name)
+            await self._update_address(name)
             await self._target.execute(f"ALTER SUBSCRIPTION {name} REFRESH PUBLICATION")
             return
-        # Of an earlier move in the other direction; the copy brings the source's own.
+        # Left by an earlier move in the other direction; the copy brings the source's row.
         await self._target.execute("DELETE FROM move_beat WHERE xx = $1", self._xx)
         try:
             await self._target.execute(
@@ -76,7 +76,7 @@ class Replication:
             raise
 
     async def synced(self, progress: Callable[[int, int], None]) -> None:
-        """Wait until every leaf's first copy is there and follows; raises Unavailable `sync_too_slow`."""
+        """Wait until the first copy of every leaf is complete and follows; raises Unavailable `sync_too_slow`."""
         oid = await self._target.fetchval(_SUBSCRIPTION, await self._name())
         try:
             async with asyncio.timeout(SYNC_S):
@@ -85,35 +85,39 @@ class Replication:
                     progress(row["tables"] - row["waiting"], row["tables"])
                     if not row["waiting"]:
                         return
-                    await asyncio.sleep(_LOOK_S)
+                    await asyncio.sleep(SLOT_POLL_S)
         except TimeoutError:
             text = "the first copy is not there yet; look at the log of the new SET's Postgres and run this again"
             raise Unavailable("sync_too_slow", text) from None
 
-    async def beat(self) -> float:
-        """Wait until all that was committed at the source by now is there; returns how long it took, in seconds."""
+    async def wait_for_watermark(self) -> float:
+        """Write a watermark at the source and wait until it is at the target; returns the lag in seconds.
+
+        By then the target has every row that was committed at the source before this call.
+        Raises Unavailable `replication_lags`.
+        """
         loop = asyncio.get_running_loop()
         began = loop.time()
-        beat = await self._source.fetchval(_BEAT, self._xx)
+        watermark = await self._source.fetchval(_ADVANCE, self._xx)
         try:
-            async with asyncio.timeout(BEAT_S):
-                while (await self._target.fetchval("SELECT beat FROM move_beat WHERE xx = $1", self._xx) or 0) < beat:
-                    await asyncio.sleep(_BEAT_LOOK_S)
+            async with asyncio.timeout(WATERMARK_S):
+                while (await self._target.fetchval(_ARRIVED, self._xx) or 0) < watermark:
+                    await asyncio.sleep(WATERMARK_POLL_S)
         except TimeoutError:
-            text = f"the copy is more than {BEAT_S:.0f} s behind; look at the log of the new SET's Postgres"
+            text = f"the copy is more than {WATERMARK_S:.0f} s behind; look at the log of the new SET's Postgres"
             raise Unavailable("replication_lags", text) from None
         return loop.time() - began
 
     async def end(self) -> None:
-        """Take everything away at both ends; what is gone already is no error. Raises Unavailable `slot_in_use`.
+        """Drop subscription, slots and publication. Idempotent. Raises Unavailable `slot_in_use`.
 
-        The subscription goes without its slot, so that the target need not reach the source for it; the slots, its own
-        and those of first copies that were under way, are dropped here, where they keep the log.
+        The subscription is dropped without its slot, so that the target need not reach the source. The slots, its own
+        and those of unfinished first copies, are dropped at the source, where they would keep the log for ever.
         """
         name = await self._name()
         oid = await self._target.fetchval(_SUBSCRIPTION, name)
         if oid is not None:
-            await self._find_again(name)
+            await self._update_address(name)
             await self._target.execute(f"ALTER SUBSCRIPTION {name} DISABLE")
             await self._target.execute(f"ALTER SUBSCRIPTION {name} SET (slot_name = NONE)")
             await self._target.execute(f"DROP SUBSCRIPTION {name}")
@@ -126,12 +130,12 @@ class Replication:
         quoted = self._dsn.replace("'", "''")
         return f"'{quoted}'"
 
-    async def _find_again(self, name: str) -> None:
-        """Say where the source is by now: a restart may have given it another port."""
+    async def _update_address(self, name: str) -> None:
+        """Give the subscription the source's present address: a restart may have changed its port."""
         await self._target.execute(f"ALTER SUBSCRIPTION {name} CONNECTION {self._conninfo}")
 
     async def _drop_slots(self, beginning: str) -> None:
-        """Drop the source's slots of which nobody is to read any more; a reader that lingers is sent away."""
+        """Drop the source's slots whose names begin so; a reader that is still connected is terminated."""
         try:
             async with asyncio.timeout(SLOT_S):
                 while rows := await self._source.fetch(_SLOTS, beginning):
@@ -139,9 +143,9 @@ class Replication:
                         if row["active_pid"] is None:
                             await self._source.execute("SELECT pg_drop_replication_slot($1)", row["slot_name"])
                         else:
-                            # The server of a target that is gone may believe for a minute that somebody listens.
+                            # After a target has gone its connection may look alive for a minute.
                             await self._source.execute("SELECT pg_terminate_backend($1)", row["active_pid"])
-                            await asyncio.sleep(_LOOK_S)
+                            await asyncio.sleep(SLOT_POLL_S)
         except TimeoutError:
             text = "a replication slot of the move is still being read at the old SET; run this again"
             raise Unavailable("slot_in_use", text) from None

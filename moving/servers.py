@@ -1,23 +1,23 @@
-"""Which servers go by which topology, by their own word: `hongbao_topology_version` of their /metrics."""
+"""Which topology version each server goes by: `hongbao_topology_version` in its /metrics."""
 
 import asyncio
 import re
 
 import aiohttp
 
-from envelope.errors import Unavailable
-from moving.limits import ASK_S, RELOAD_S
+from errors import Unavailable
+from moving.limits import ASK_AGAIN_S, ASK_S, RELOAD_S
 from sharding.topology import ServerSpec, Topology
 from sharding.topology.file import VERSION_METRIC
 
-_EVERY_S = 0.1
 _VERSION = re.compile(rf"^{VERSION_METRIC} (\S+)$", re.MULTILINE)
 
 
 async def all_follow(topology: Topology, *set_names: str, patience_s: float = RELOAD_S) -> None:
-    """Wait until every server of these SETs goes by `topology` or a later one; one that is down will, when it starts.
+    """Wait until every server of these SETs goes by `topology` or a later version.
 
-    Raises Unavailable `servers_lag` with their names.
+    A server that refuses connections counts as stopped, and is passed over: it reads the file when it starts. Raises
+    Unavailable `servers_lag`, naming the servers, after `patience_s`.
     """
     servers = [server for one in topology.sets if one.name in set_names for server in one.servers]
     loop = asyncio.get_running_loop()
@@ -35,14 +35,14 @@ async def all_follow(topology: Topology, *set_names: str, patience_s: float = RE
             if loop.time() >= end:
                 raise Unavailable(
                     "servers_lag",
-                    f"{', '.join(lag)} do not go by version {topology.version} of the topology; see to it that they "
-                    "answer and can read it, or stop them; then run this again",
+                    f"{', '.join(lag)} do not go by version {topology.version} of the topology; make sure that they "
+                    "answer and can read the file, or stop them; then run this again",
                 )
-            await asyncio.sleep(_EVERY_S)
+            await asyncio.sleep(ASK_AGAIN_S)
 
 
 async def _version(session: aiohttp.ClientSession, server: ServerSpec) -> int | None:
-    """Return the version a server goes by; 0 for one that is there and does not say, None for one that is down."""
+    """Return the version a server goes by; 0 if it does not say, None if it cannot be connected to."""
     try:
         async with session.get(server.url.rstrip("/") + "/metrics") as answer:
             found = _VERSION.search(await answer.text())

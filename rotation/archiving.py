@@ -1,47 +1,54 @@
-"""The steps into the archive: exported, with the sums of the register; verified, by reading it back."""
+"""The two steps into the archive: export, with the sums that the register holds, and verify, by reading it back."""
 
 import json
 
 from archive.states import State
 from audit.sums import DaySums
-from envelope.errors import InvariantBroken, Refused
-from rotation import crash, register
-from rotation.archive_seam import Archive, Written
-from rotation.crash import Point
+from days import crash_points
+from errors import InvariantBroken, Refused
+from rotation import register
+from rotation.archive_port import ArchivedDay, ArchivePort
+from rotation.points import Point
 from rotation.register import Entry, Operator
 from rotation.sessions import Sessions
 from runtime import logs
+from sharding.slots import database_name
 
 _SPOILT = ("archive_missing", "archive_corrupt", "archive_forged")
-"""What verifying may find that a new export cures: the tables still stand. A difference it does not: a person looks."""
+"""What a new export cures while the tables stand. Not `archive_differs`, which an operator must look at."""
 
 _log = logs.get("rotation")
 
 
-async def export(of: Sessions, archive: Archive, entry: Entry, by: Operator) -> str:
-    """Write one database's day and say so in the register; returns the manifest's digest. Repeatable.
+async def export(of: Sessions, archive: ArchivePort, entry: Entry, by: Operator) -> str:
+    """Write one database's day and enter it into the register; returns the manifest's digest. Idempotent.
 
-    Raises what the archive refuses, and InvariantBroken when it does not hold what the day was closed with.
+    Raises what the archive refuses, and InvariantBroken if the archive's sums are not those that the day was closed
+    with.
     """
     proof = await register.proof_of(of.work, entry.day, entry.xx)
     written = await archive.export(
         await of.archive(), xx=entry.xx, day=entry.day, proof=None if proof is None else json.loads(proof)
     )
-    told = DaySums(written.envelopes, written.claims, written.paid_in_fen, written.claimed_fen, written.refunded_fen)
-    if told != entry.sums:
-        where = f"db_{entry.xx:02d} of {entry.day}"
-        raise InvariantBroken("archive_holds_the_day", f"{where} was exported with {told} and closed with {entry.sums}")
-    crash.reach(Point.EXPORT_WRITTEN)
+    _check_sums(entry, written)
+    crash_points.reach(Point.EXPORT_WRITTEN)
     async with register.step(of.work):
         await register.advance(of.work, entry.day, entry.xx, State.EXPORTED, written.digest)
         await register.note(of.work, by, "exported", entry.day, entry.xx, {"manifest": written.digest})
     return written.digest
 
 
-async def verify(of: Sessions, archive: Archive, entry: Entry, by: Operator) -> None:
-    """Read one database's archive back, write it anew where it was spoilt, and say in the register that it holds.
+def _check_sums(entry: Entry, written: ArchivedDay) -> None:
+    sums = DaySums(written.envelopes, written.claims, written.paid_in_fen, written.claimed_fen, written.refunded_fen)
+    if sums != entry.sums:
+        where = f"{database_name(entry.xx)} of {entry.day}"
+        raise InvariantBroken("archive_holds_the_day", f"{where} was exported with {sums} and closed with {entry.sums}")
 
-    Of one that is `verified` already nothing is said unless it had to be written anew.
+
+async def verify(of: Sessions, archive: ArchivePort, entry: Entry, by: Operator) -> None:
+    """Read one database's archive back, export it anew if it was spoilt, and enter `verified` into the register.
+
+    A day that is `verified` already gets a new entry only if its archive had to be exported anew.
     """
     digest, anew = entry.manifest_sha256, False
     try:
@@ -52,7 +59,7 @@ async def verify(of: Sessions, archive: Archive, entry: Entry, by: Operator) -> 
         _log.warning("archive spoilt, exported anew", day=str(entry.day), xx=entry.xx, reason=refusal.detail)
         digest, anew = await export(of, archive, entry, by), True
         await check(of, archive, entry, digest)
-    crash.reach(Point.VERIFY_READ)
+    crash_points.reach(Point.VERIFY_READ)
     if entry.state is State.VERIFIED and not anew:
         return
     async with register.step(of.work):
@@ -60,11 +67,10 @@ async def verify(of: Sessions, archive: Archive, entry: Entry, by: Operator) -> 
         await register.note(of.work, by, "verified", entry.day, entry.xx, {"manifest": digest})
 
 
-async def check(of: Sessions, archive: Archive, entry: Entry, digest: str | None) -> None:
-    """Read an archive back and compare it; raises Refused where it does not hold, or is not the one of that digest."""
-    verified: Written = await archive.verify(await of.archive(), xx=entry.xx, day=entry.day)
+async def check(of: Sessions, archive: ArchivePort, entry: Entry, digest: str | None) -> None:
+    """Read an archive back; raises Refused unless it equals the tables and its manifest has this digest."""
+    verified = await archive.verify(await of.archive(), xx=entry.xx, day=entry.day)
     if verified.digest != digest:
-        raise Refused(
-            "archive_differs",
-            f"the manifest of db_{entry.xx:02d} of {entry.day} is not the one in the register; nothing was changed",
-        )
+        where = f"{database_name(entry.xx)} of {entry.day}"
+        text = f"the manifest of {where} is not the one in the register; nothing was changed"
+        raise Refused("archive_differs", text)

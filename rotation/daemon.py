@@ -1,7 +1,7 @@
-"""The daemon: makes tables ahead, takes the ordinary days all the way, and reports what it could not prove.
+"""The daemon: makes tables ahead, takes ordinary days as far as `verified`, and reports days that it could not prove.
 
-It never drops unless its settings say so. A round that fails leaves everything to the next: all it knows stands in the
-register and the catalog.
+It drops nothing unless its settings say so. It keeps no state: a round that fails is made good by the next one, from
+the register and the catalog.
 """
 
 import asyncio
@@ -13,15 +13,16 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from envelope.errors import HongbaoError, InvariantBroken, Unavailable
-from rotation import faults
+from errors import HongbaoError, InvariantBroken, Unavailable
+from rotation import driver_errors
 from rotation.drop import drop_day
 from rotation.limits import AHEAD_S, GRACE_DAYS, ORDINARY_S, RETENTION_DAYS
 from rotation.plan import Action, Alarm, Rules, judge, ready
 from rotation.register import Operator
 from rotation.steps import Rotation
 from rotation.survey import survey
-from runtime import logs, metrics, postgres
+from runtime import logs, metrics
+from runtime.postgres import connected
 from schema.day_tables import DayTables, days_ahead, known_days
 from sharding.ids import business_date
 
@@ -53,7 +54,7 @@ class DaemonSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class Round:
-    """What one round did: days rotated and dropped as (SET, day), and what failed as (SET, day, error)."""
+    """What one round did: days made, rotated and dropped as (SET, day), and what failed as (SET, day, error)."""
 
     made: list[tuple[str, date]] = field(default_factory=list)
     rotated: list[tuple[str, date]] = field(default_factory=list)
@@ -63,21 +64,21 @@ class Round:
 
 @dataclass(frozen=True)
 class Daemon:
-    """`run_once` is one round over all SETs; `rotations` are looked up anew each round, as the topology may change."""
+    """`run_once` is one round over all SETs; `rotations` is called in each round, because the topology may change."""
 
     rotations: Callable[[], Sequence[Rotation]]
     zone: Callable[[], ZoneInfo]
     settings: DaemonSettings
 
     async def run_once(self) -> Round:
-        """Do all that is ordinary, SET by SET, day by day; whatever one of them raises is noted, and the next follows.
+        """Rotate ordinary days and make tables ahead, SET by SET; an error ends one part and is noted in the result.
 
-        Tables are made ahead after the days have gone, which is what sets their names free, and whatever became of
-        those. Bounded: ORDINARY_S and AHEAD_S for each SET.
+        Tables are made after the days have left, because that frees their names, and also if a day could not leave.
+        Bounded by ORDINARY_S and AHEAD_S for each SET.
         """
         done = Round()
         for rotation in self.rotations():
-            name = rotation.target.name
+            name = rotation.set_access.name
             today = business_date(rotation.clock.now(), self.zone())
             await self._part(done, name, None, self._ordinary(rotation, today, done), ORDINARY_S)
             await self._part(done, name, None, self._make_ahead(rotation, today, done), AHEAD_S)
@@ -85,8 +86,8 @@ class Daemon:
         return done
 
     async def _ordinary(self, rotation: Rotation, today: date, done: Round) -> None:
-        name = rotation.target.name
-        seen = await survey(rotation.target, today, self.settings.rules, look=False)
+        name = rotation.set_access.name
+        seen = await survey(rotation.set_access, today, self.settings.rules, with_obstacles=False)
         unproven = 0
         for day in ready(seen.days, archives=rotation.archive is not None):
             error = await self._part(done, name, day, rotation.run(day, today, BY))
@@ -100,7 +101,7 @@ class Daemon:
             await self._drop(rotation, [one.facts.day for one in seen.days if one.action is Action.DROP], today, done)
 
     async def _drop(self, rotation: Rotation, days: Collection[date], today: date, done: Round) -> None:
-        name, retention = rotation.target.name, self.settings.rotate_retention_days
+        name, retention = rotation.set_access.name, self.settings.rotate_retention_days
         by = Operator("daemon", "past its retention, and the settings say to drop")
         for day in days:
             if await self._part(done, name, day, drop_day(rotation, day, today, by, retention_days=retention)) is None:
@@ -108,20 +109,17 @@ class Daemon:
 
     @staticmethod
     async def _make_ahead(rotation: Rotation, today: date, done: Round) -> None:
-        with faults.of_set(rotation.target.name):
-            made = await DayTables(rotation.target.dsn, rotation.target.databases).ensure(today, by_clock=True)
-        done.made.extend((rotation.target.name, day) for day in made)
+        with driver_errors.translated(rotation.set_access.name):
+            made = await DayTables(rotation.set_access.dsn, rotation.set_access.databases).ensure(today, by_clock=True)
+        done.made.extend((rotation.set_access.name, day) for day in made)
 
     @staticmethod
     async def _measure(rotation: Rotation, today: date) -> None:
-        """Publish how many days ahead have tables, as the catalog says; nothing where it could not be read."""
-        name = rotation.target.name
-        with faults.of_set(name):
-            connection = await postgres.connect(rotation.target.dsn, application_name="hongbao:rotate")
-            try:
+        """Publish how many days ahead have tables, as the catalog says; publish nothing if it cannot be read."""
+        name = rotation.set_access.name
+        with driver_errors.translated(name):
+            async with connected(rotation.set_access.dsn, application_name="hongbao:rotate") as connection:
                 ahead = days_ahead(await known_days(connection), today)
-            finally:
-                await connection.close(timeout=2.0)
         _ahead.labels(name).set(ahead)
         if (urgent := judge(ahead)[1]) is not Alarm.OK:
             _log.error("tables run out", set=name, days_ahead=ahead, urgency=urgent.value)
@@ -140,7 +138,7 @@ class Daemon:
             error = Unavailable(
                 "rotation_late", f"{name} was given up after {limit_s or 0:g} s; the next round goes on"
             )
-        except Exception as raised:  # noqa: BLE001 - a fault of ours in one SET must not leave the others without tables
+        except Exception as raised:  # noqa: BLE001 - a bug that one SET meets must not leave the others without tables
             error = InvariantBroken("rotation_round", f"{name}: {type(raised).__name__}: {raised}")
             _log.exception("a part of a round failed", set=name, day=str(day))
         else:

@@ -1,51 +1,51 @@
 """Detaching: a day's three tables leave the hot ones, then their leaves the names that come round next month.
 
-`DETACH … CONCURRENTLY` has two phases. After the first, new statements do not see the day; the second waits for those
-that may still, without a lock that anybody's open could meet. Where they take longer than the lock timeout the detach
-stays pending, and is finalized by later tries, or by the next run.
+`DETACH … CONCURRENTLY` has two phases. After the first, new statements do not see the day. The second waits for the
+statements that may still see it, without a lock that an open would wait for. If they take longer than the lock timeout,
+the detach stays pending, and a later try or the next run finalizes it.
 """
 
 from datetime import date, datetime
 from functools import partial
-from typing import Any
 
-from envelope.errors import InvariantBroken
-from rotation import crash
-from rotation.patience import insist
+from days import crash_points
+from errors import InvariantBroken
+from rotation.limits import LOCK_RETRY
+from rotation.points import Point
 from runtime.locks import is_locked
+from runtime.postgres import Connection
 from schema import names
-from schema.names import Kind
+from schema.names import TableKind
 from sharding.slots import slots_of
 
-ORDER = (Kind.ENVELOPE, Kind.GUEST, Kind.CLAIM)
-"""Headers first: who reads through the hot tables finds nothing of the day then, never an envelope without claims."""
+ORDER = (TableKind.ENVELOPE, TableKind.GUEST, TableKind.CLAIM)
+"""Headers first: a reader of the hot tables then finds nothing of the day, never an envelope without its claims."""
 _PENDING = """
 SELECT c.relname, i.inhdetachpending AS pending FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 WHERE i.inhparent = to_regclass($1) AND (i.inhdetachpending OR c.relname = $2)
 """
 _STANDING = "SELECT leaf FROM unnest($1::text[]) AS leaf WHERE to_regclass(leaf) IS NOT NULL ORDER BY leaf"
-
 _LEAVES = "SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass($1)"
 
 
-async def detach(connection: Any, day: date) -> None:
-    """Detach what is still attached, and finalize what is pending; `connection` is outside a transaction. Repeatable.
+async def detach(connection: Connection, day: date) -> None:
+    """Detach what is still attached and finalize what is pending; `connection` is outside a transaction. Idempotent.
 
-    Raises Unavailable `rotation_waits` while somebody holds a table; opens of other days go on meanwhile.
+    Raises Unavailable `rotation_waits` if a process holds a table for too long. Opens of other days are not delayed.
     """
     for kind in ORDER:
-        await insist(connection, partial(_detach_one, connection, kind, day), on=f"public.{kind.value}")
+        await LOCK_RETRY.run(connection, partial(_detach_one, connection, kind, day), tables=[f"public.{kind.value}"])
         if kind is ORDER[0]:
-            crash.reach(crash.Point.DETACHED_ONE)
+            crash_points.reach(Point.DETACHED_ONE)
 
 
-async def _detach_one(connection: Any, kind: Kind, day: date) -> None:
+async def _detach_one(connection: Connection, kind: TableKind, day: date) -> None:
     """Make one try at one table, from wherever the last one left it."""
     parent, table = f"public.{kind.value}", names.day_table(kind, day)
     rows = await connection.fetch(_PENDING, parent, table)
     for row in rows:
         if row["pending"]:
-            # Also that of another day, which an earlier run left: Postgres bears one at a time.
+            # Also one of another day that an earlier run left: a table can have one pending detach at a time.
             other = names.day_table(kind, datetime.strptime(row["relname"][-8:], "%Y%m%d").date())  # noqa: DTZ007 - a date
             await connection.execute(f"ALTER TABLE {parent} DETACH PARTITION public.{other} FINALIZE")
     if any(row["relname"] == table and not row["pending"] for row in rows):
@@ -53,14 +53,14 @@ async def _detach_one(connection: Any, kind: Kind, day: date) -> None:
             await connection.execute(f"ALTER TABLE {parent} DETACH PARTITION public.{table} CONCURRENTLY")
         except Exception as error:
             if is_locked(error):
-                crash.reach(crash.Point.DETACH_PENDING)
+                crash_points.reach(Point.DETACH_PENDING)
             raise
 
 
-async def move_leaves(connection: Any, xx: int, day: date) -> int:
+async def move_leaves(connection: Connection, xx: int, day: date) -> int:
     """Move the leaves of one database and detached day to their cold schema, inside the caller's transaction.
 
-    Returns how many were moved: 0 where all had been.
+    Returns how many it moved: 0 if all had been moved before.
     """
     cold, leaves = names.cold(xx, day), await _standing(connection, xx, day)
     await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {cold}")
@@ -69,10 +69,10 @@ async def move_leaves(connection: Any, xx: int, day: date) -> int:
     return len(leaves)
 
 
-async def drop_strangers(connection: Any, xx: int, day: date) -> int:
-    """Drop the empty leaves of a database whose money is another SET's on this day, inside the caller's transaction.
+async def drop_foreign(connection: Connection, xx: int, day: date) -> int:
+    """Drop the empty leaves of a database that is another SET's on this day, inside the caller's transaction.
 
-    They were made ahead before the database moved. Raises InvariantBroken where one is not empty. Returns how many.
+    They were made ahead before the database moved. Raises InvariantBroken if one has rows. Returns how many it dropped.
     """
     leaves = await _standing(connection, xx, day)
     for leaf in leaves:
@@ -83,14 +83,14 @@ async def drop_strangers(connection: Any, xx: int, day: date) -> int:
     return len(leaves)
 
 
-async def drop_leafless(connection: Any, day: date) -> int:
-    """Drop those of a day's three tables under which no leaf is, inside the caller's transaction; returns how many."""
+async def drop_empty(connection: Connection, day: date) -> int:
+    """Drop those of a day's three tables that have no leaf, inside the caller's transaction; returns how many."""
     gone = 0
-    for kind in Kind:
+    for kind in TableKind:
         table = f"public.{names.day_table(kind, day)}"
         if await connection.fetchval("SELECT to_regclass($1) IS NULL", table):
             continue
-        # Locked first: who is making leaves under it is waited for, and seen.
+        # Locked first, so that leaves that another process is making under it are counted.
         await connection.execute(f"LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE")
         if await connection.fetchval(_LEAVES, table) == 0:
             await connection.execute(f"DROP TABLE {table}")
@@ -98,7 +98,7 @@ async def drop_leafless(connection: Any, day: date) -> int:
     return gone
 
 
-async def _standing(connection: Any, xx: int, day: date) -> list[str]:
-    """Return the leaves of a database and day that have not left its schema."""
-    leaves = {names.leaf(kind, slot, day) for kind in Kind for slot in slots_of(xx)}
+async def _standing(connection: Connection, xx: int, day: date) -> list[str]:
+    """Return the leaves of a database and day that still stand in the database's hot schema."""
+    leaves = {names.leaf(kind, slot, day) for kind in TableKind for slot in slots_of(xx)}
     return [row["leaf"] for row in await connection.fetch(_STANDING, sorted(leaves))]

@@ -1,4 +1,4 @@
-"""What the catalog and the register say of the days: where their tables stand, how large they are, how far gone."""
+"""What catalog and register say of each day: where its tables stand, how large they are, its databases' states."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection
@@ -7,63 +7,67 @@ from datetime import date
 from typing import Any
 
 from archive.states import State
-from rotation import queries, register
-from schema.names import Kind
+from rotation import register
+from runtime import sql
+from runtime.postgres import Connection
+from schema.names import TableKind
 
-_LEAVES = queries.read("leaves")
-_DAY_TABLES = queries.read("day_tables")
+_LEAVES = sql.read("rotation", "leaves")
+_DAY_TABLES = sql.read("rotation", "day_tables")
 
 
 @dataclass
 class DayFacts:
     """One day. `states` are those of the databases that are this SET's on that day, or have an entry in its register.
 
-    `strangers` have tables here and neither: another SET's, made before a move. `rows` is what Postgres estimates.
+    `foreign_databases` have tables here and no state: they are another SET's, and the tables were made before they
+    moved. `bytes` includes indexes; `rows` is Postgres' estimate of the claims. `pending` are detaches that were
+    interrupted.
     """
 
     day: date
     states: dict[int, State] = field(default_factory=dict)
-    attached: set[Kind] = field(default_factory=set)
-    pending: set[Kind] = field(default_factory=set)
+    attached: set[TableKind] = field(default_factory=set)
+    pending: set[TableKind] = field(default_factory=set)
     fenced: bool = False
     hot_leaves: dict[int, int] = field(default_factory=dict)
-    strangers: list[int] = field(default_factory=list)
+    foreign_databases: list[int] = field(default_factory=list)
     bytes: int = 0
     rows: int = 0
-    tables: set[Kind] = field(default_factory=set)
+    tables: set[TableKind] = field(default_factory=set)
 
     @property
     def state(self) -> State:
-        """The state of the database that has come least far."""
+        """The state of the database that is furthest behind."""
         return min(self.states.values(), key=lambda one: one.rank, default=State.HOT)
 
     @property
-    def leafless(self) -> bool:
-        """Whether its tables stand and no database has a part in them: the SET had none on that day."""
+    def empty(self) -> bool:
+        """Whether its tables stand and have no leaves of any database: the SET had no database on that day."""
         return bool(self.tables) and not self.states and not self.hot_leaves
 
 
 Databases = Callable[[date], Collection[int]]
-"""Says which databases' envelopes of a day are this SET's."""
+"""Returns the databases whose envelopes of a day are this SET's."""
 
 
-async def of_day(connection: Any, day: date, databases: Databases) -> DayFacts:
-    """Return the facts of one day; without states where nothing is known of it."""
+async def of_day(connection: Connection, day: date, databases: Databases) -> DayFacts:
+    """Return the facts of one day; without states if neither catalog nor register knows it."""
     found = await _facts(connection, databases, day)
     return found[0] if found else DayFacts(day)
 
 
-async def all_days(connection: Any, databases: Databases) -> list[DayFacts]:
+async def all_days(connection: Connection, databases: Databases) -> list[DayFacts]:
     """Return the facts of all days that have tables or an entry in the register, oldest first."""
     return await _facts(connection, databases, None)
 
 
-async def _facts(connection: Any, databases: Databases, only: date | None) -> list[DayFacts]:
+async def _facts(connection: Connection, databases: Databases, only: date | None) -> list[DayFacts]:
     days: dict[date, DayFacts] = {}
     fences: dict[date, list[bool]] = defaultdict(list)
     for row in await connection.fetch(_DAY_TABLES, only):
         facts = days.setdefault(row["day"], DayFacts(row["day"]))
-        kind = Kind(row["kind"])
+        kind = TableKind(row["kind"])
         facts.tables.add(kind)
         if row["attached"]:
             facts.attached.add(kind)
@@ -79,7 +83,7 @@ async def _facts(connection: Any, databases: Databases, only: date | None) -> li
     for entry in await register.entries(connection, only):
         days.setdefault(entry.day, DayFacts(entry.day)).states[entry.xx] = entry.state
     for facts in days.values():
-        facts.strangers = sorted(set(facts.hot_leaves) - set(facts.states))
+        facts.foreign_databases = sorted(set(facts.hot_leaves) - set(facts.states))
     return [days[day] for day in sorted(days)]
 
 
@@ -87,7 +91,7 @@ def _take_leaves(days: dict[date, DayFacts], rows: Collection[Any]) -> None:
     for row in rows:
         facts = days[row["day"]]
         facts.bytes += row["bytes"]
-        if row["kind"] == Kind.CLAIM:
+        if row["kind"] == TableKind.CLAIM:
             facts.rows += row["rows_about"]
         prefix, _, xx = row["stands_in"].partition("_")
         if prefix == "db":

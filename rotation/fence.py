@@ -1,18 +1,20 @@
 """The fence round a day: a row trigger on its tables and leaves that refuses every write with SQLSTATE HB001.
 
-Privileges of a leaf are not asked when a row comes through the partitioned parent, so no REVOKE can keep writers of one
-date out. Making a trigger waits for the writers of that day (SHARE ROW EXCLUSIVE) and for nobody else, and lets no new
-one in before it is there. With the fence come the grants by which the day is read once it is on its own.
+A leaf's grants are not checked when a row comes through the partitioned parent, so no REVOKE keeps writers of one date
+out. CREATE TRIGGER takes SHARE ROW EXCLUSIVE on that day's table: it waits for running writers of that day, and new
+ones wait for it. The same transaction grants SELECT on the day's own tables, by which they are read once they are
+detached.
 """
 
 from datetime import date
 from functools import partial
-from typing import Any
 
-from rotation import crash
-from rotation.patience import insist
+from days import crash_points
+from rotation.limits import LOCK_RETRY
+from rotation.points import Point
+from runtime.postgres import Connection
 from schema import names
-from schema.names import Kind
+from schema.names import TableKind
 
 TRIGGER = "day_fence"
 _READERS = "hongbao_setnode, hongbao_audit"
@@ -22,23 +24,23 @@ WHERE t.tgname = $1 AND t.tgenabled = 'A' AND c.relnamespace = 'public'::regname
 """
 
 
-async def is_fenced(connection: Any, day: date, *, least: int = len(Kind)) -> bool:
-    """Say whether all tables of the day have their fence, or at `least` so many."""
-    tables = [names.day_table(kind, day) for kind in Kind]
+async def is_fenced(connection: Connection, day: date, *, least: int = len(TableKind)) -> bool:
+    """Say whether all three tables of the day have their fence, or at least `least` of them."""
+    tables = [names.day_table(kind, day) for kind in TableKind]
     count: int = await connection.fetchval(_HAS, TRIGGER, tables)
     return count >= least
 
 
-async def fence(connection: Any, day: date) -> None:
-    """Keep all writers out of the day; durable when it returns; nothing of it is being written then. Repeatable."""
-    for number, kind in enumerate(Kind):
+async def fence(connection: Connection, day: date) -> None:
+    """Refuse all writes to the day from now on; when it returns, no write to it is in flight. Durable, idempotent."""
+    for number, kind in enumerate(TableKind):
         table = names.day_table(kind, day)
-        await insist(connection, partial(_fence_one, connection, table, day), on=f"public.{table}")
+        await LOCK_RETRY.run(connection, partial(_fence_one, connection, table, day), tables=[f"public.{table}"])
         if number == 0:
-            crash.reach(crash.Point.FENCED_ONE)
+            crash_points.reach(Point.FENCED_ONE)
 
 
-async def _fence_one(connection: Any, table: str, day: date) -> None:
+async def _fence_one(connection: Connection, table: str, day: date) -> None:
     async with connection.transaction():
         await connection.execute(
             f"CREATE OR REPLACE TRIGGER {TRIGGER} BEFORE INSERT OR UPDATE OR DELETE ON public.{table} "
@@ -48,9 +50,9 @@ async def _fence_one(connection: Any, table: str, day: date) -> None:
         await connection.execute(f"GRANT SELECT ON public.{table} TO {_READERS}")
 
 
-async def unfence(connection: Any, day: date) -> None:
-    """Let writers in again: the day could not be proven behind its fence."""
-    for kind in Kind:
+async def unfence(connection: Connection, day: date) -> None:
+    """Allow writes again, after the day could not be proven behind its fence. Idempotent."""
+    for kind in TableKind:
         table = names.day_table(kind, day)
         statement = f"DROP TRIGGER IF EXISTS {TRIGGER} ON public.{table}"
-        await insist(connection, partial(connection.execute, statement), on=f"public.{table}")
+        await LOCK_RETRY.run(connection, partial(connection.execute, statement), tables=[f"public.{table}"])

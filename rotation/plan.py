@@ -1,7 +1,7 @@
-"""What would happen to the days, why, and by when it must: pure, from facts and a date.
+"""What rotation would do with each day, why, and by when it must be done: pure, from facts and a business date.
 
-A leaf's name comes round with the day of the month, so a day must be gone before the day that has its name next is made
-ahead. Nothing here looks at a clock: the business date comes in, in the topology's time zone.
+A leaf's name holds the day of the month, so a day must be gone before tables are made for the next date with the same
+day of the month. Nothing here reads a clock: the business date comes in, in the topology's time zone.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -10,14 +10,14 @@ from datetime import date, timedelta
 from enum import StrEnum
 
 from archive.states import State
+from days.finality import Obstacle
 from rotation.facts import DayFacts
 from rotation.limits import GRACE_DAYS, MIN_AGE_DAYS, RETENTION_DAYS
-from rotation.obstacles import Obstacle
 from schema.day_tables import AHEAD_DAYS, ALARM_DAYS, PAGE_DAYS, days_ahead
 
 
 class Action(StrEnum):
-    """What `rotate run` (or `rotate drop`) would do with a day now."""
+    """What `rotate run`, or `rotate drop`, would do with a day now."""
 
     WAIT = "wait"
     ROTATE = "rotate"
@@ -28,7 +28,7 @@ class Action(StrEnum):
 
 
 class Alarm(StrEnum):
-    """How urgent the tables made ahead are."""
+    """How urgently tables must be made ahead."""
 
     OK = "ok"
     ALARM = "alarm"
@@ -45,7 +45,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class DayPlan:
-    """One day: what would be done, why, and until when its names are its own."""
+    """One day: what would be done, why, and the last date on which its names may still be taken (`due_by`)."""
 
     facts: DayFacts
     action: Action
@@ -55,13 +55,13 @@ class DayPlan:
 
     @property
     def in_the_way(self) -> bool:
-        """Whether what should be done now cannot be."""
+        """Whether the day should be rotated now and obstacles keep it."""
         return self.action in (Action.ROTATE, Action.RESUME) and bool(self.obstacles)
 
 
 @dataclass(frozen=True)
 class AheadPlan:
-    """A day to come: its tables stand, or are to be made, or cannot be as `occupied_by` has the names."""
+    """A day to come: its tables stand, or must be made, or cannot be made because `occupied_by` has their names."""
 
     day: date
     stands: bool
@@ -80,7 +80,7 @@ def comes_round(day: date) -> date:
 
 
 def due_by(day: date) -> date:
-    """Return the last business day on which the names of `day` may still be taken without anybody missing them."""
+    """Return the last business day on which `day` may still have its names: from the next one on they are needed."""
     return comes_round(day) - timedelta(days=AHEAD_DAYS + 1)
 
 
@@ -97,8 +97,8 @@ def plan_day(facts: DayFacts, today: date, rules: Rules, obstacles: Sequence[Obs
 
 def _decide(facts: DayFacts, today: date, rules: Rules) -> tuple[Action, str]:
     age, state = (today - facts.day).days, facts.state
-    if not facts.states and not facts.leafless:
-        return Action.NOTHING, "it has no tables of ours"
+    if not facts.states and not facts.empty:
+        return Action.NOTHING, "it has no tables of this SET's databases"
     if state is State.HOT:
         if age < 0:
             return Action.WAIT, "it is still to come"
@@ -107,8 +107,8 @@ def _decide(facts: DayFacts, today: date, rules: Rules) -> tuple[Action, str]:
             return Action.WAIT, f"{_days(age)} old; ordinary from {first} on"
         if facts.fenced:
             return Action.RESUME, "it is fenced and not closed: an earlier run was interrupted"
-        if facts.leafless:
-            return Action.ROTATE, f"{_days(age)} old, and no database has anything in its tables: they go"
+        if facts.empty:
+            return Action.ROTATE, f"{_days(age)} old, and its tables have no leaves: they are dropped"
         return Action.ROTATE, f"{_days(age)} old"
     if state is State.DROPPED:
         return Action.NOTHING, "it lives in the archive alone"
@@ -121,7 +121,7 @@ def _decide(facts: DayFacts, today: date, rules: Rules) -> tuple[Action, str]:
 
 
 def plan_ahead(days: Iterable[DayFacts], today: date, ahead: int = AHEAD_DAYS) -> list[AheadPlan]:
-    """Say of each day from today on whether its tables stand, can be made, or whose names are in the way."""
+    """Return for each day from today on whether its tables stand, can be made, or which day has their names."""
     facts = list(days)
     standing = {one.day for one in facts if one.attached}
     plans = []
@@ -134,7 +134,7 @@ def plan_ahead(days: Iterable[DayFacts], today: date, ahead: int = AHEAD_DAYS) -
 
 
 def alarm(days: Iterable[DayFacts], today: date) -> tuple[int, Alarm]:
-    """Return how many days ahead of today have tables (-1: not even today), and how urgent that is."""
+    """Return how many days after today have tables (-1: not even today has), and how urgent that is."""
     return judge(days_ahead({one.day for one in days if one.attached}, today))
 
 
@@ -144,7 +144,7 @@ def judge(ahead: int) -> tuple[int, Alarm]:
 
 
 def ready(plans: Collection[DayPlan], *, archives: bool = True) -> list[date]:
-    """Return the days that a run without a date takes on, oldest first; without an archive none that is detached."""
+    """Return the days that a run without a date takes, oldest first; without an archive, none that is detached."""
     return sorted(
         one.facts.day
         for one in plans

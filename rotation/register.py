@@ -1,6 +1,6 @@
-"""The register of the days and the operation log: read by everybody, moved on only here, one step at a time.
+"""The register of days and the operation log: read by every room, advanced only here, one state at a time.
 
-The guard in SQL asks for the proof of each step again, in the step's own transaction; a refusal rolls it back whole.
+A guard in SQL proves each step again in the step's own transaction; if it refuses, the transaction is rolled back.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -13,9 +13,10 @@ import asyncpg
 
 from archive.states import State
 from audit.sums import DaySums
-from envelope.errors import Refused
-from rotation.limits import REASON_CHARS
-from rotation.proof import as_text
+from errors import Refused
+from rotation.day_proof import as_text
+from rotation.limits import REASON_CHARS, WHO_CHARS
+from runtime.postgres import Connection
 
 _GUARD = ("HB003", "HB004")
 _INSERT = """
@@ -45,21 +46,21 @@ class Entry:
 
 @dataclass(frozen=True)
 class Operator:
-    """Who works, and why; both stand in the operation log."""
+    """Who rotates, and why: a person or the daemon, as both stand in the operation log."""
 
     who: str
     reason: str
 
     def __post_init__(self) -> None:
-        """Refuse what the log could not hold."""
-        if not self.who.strip() or len(self.who) > 64:  # noqa: PLR2004 - the log's column
-            raise Refused("operator_unnamed", "say who works, in 1 to 64 characters")
+        """Raise Refused `operator_unnamed` or `reason_missing` for a text that the log cannot hold."""
+        if not self.who.strip() or len(self.who) > WHO_CHARS:
+            raise Refused("operator_unnamed", f"give the operator's name, in 1 to {WHO_CHARS} characters")
         if not self.reason.strip() or len(self.reason) > REASON_CHARS:
-            raise Refused("reason_missing", f"give a reason, in 1 to {REASON_CHARS} characters: it goes into the log")
+            raise Refused("reason_missing", f"give a reason, in 1 to {REASON_CHARS} characters, for the operation log")
 
 
-async def entries(connection: Any, day: date | None = None) -> list[Entry]:
-    """Return the register, of one day or of all, oldest first."""
+async def entries(connection: Connection, day: date | None = None) -> list[Entry]:
+    """Return the register's rows of one day or of all days, oldest first."""
     rows = await connection.fetch("SELECT * FROM day_register WHERE $1::date IS NULL OR day = $1 ORDER BY day, xx", day)
     return [
         Entry(
@@ -73,8 +74,8 @@ async def entries(connection: Any, day: date | None = None) -> list[Entry]:
     ]  # fmt: skip
 
 
-async def close(connection: Any, day: date, databases: Mapping[int, DaySums]) -> None:
-    """Enter the day as `closed`, all its databases at once. Raises Refused `step_refused`."""
+async def close(connection: Connection, day: date, databases: Mapping[int, DaySums]) -> None:
+    """Enter the day as `closed` for all these databases at once. Raises Refused `step_refused` through `step`."""
     rows = [
         (xx, one.envelopes, one.claims, one.paid_in_fen, one.claimed_fen, one.refunded_fen)
         for xx, one in sorted(databases.items())
@@ -82,20 +83,20 @@ async def close(connection: Any, day: date, databases: Mapping[int, DaySums]) ->
     await connection.execute(_INSERT, day, *map(list, zip(*rows, strict=True)))
 
 
-async def advance(connection: Any, day: date, xx: int, state: State, digest: str | None = None) -> None:
-    """Move one database of the day on to `state`. Raises Refused `step_refused` through `step`."""
+async def advance(connection: Connection, day: date, xx: int, state: State, digest: str | None = None) -> None:
+    """Advance one database of the day to `state`. Raises Refused `step_refused` through `step`."""
     await connection.execute(_ADVANCE, day, xx, state.value, digest)
 
 
 async def note(
-    connection: Any, by: Operator, what: str, day: date, xx: int | None, proof: Mapping[str, Any] | None = None
+    connection: Connection, by: Operator, what: str, day: date, xx: int | None, proof: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a line of the operation log."""
+    """Add a line to the operation log, in the caller's transaction."""
     await connection.execute(_LOG, by.who, what, day, xx, by.reason, as_text(dict(proof or {})))
 
 
-async def proof_of(connection: Any, day: date, xx: int) -> str | None:
-    """Return what was proven when the day was closed, as JSON; None where the log does not say."""
+async def proof_of(connection: Connection, day: date, xx: int) -> str | None:
+    """Return what was proven when the day was closed, as JSON; None if the log has no such line."""
     found: str | None = await connection.fetchval(
         "SELECT proof FROM operation_log WHERE what = 'closed' AND day = $1 AND xx = $2 ORDER BY entry_id DESC LIMIT 1",
         day, xx,
@@ -104,8 +105,8 @@ async def proof_of(connection: Any, day: date, xx: int) -> str | None:
 
 
 @asynccontextmanager
-async def step(connection: Any) -> AsyncIterator[None]:
-    """One transaction with a step in it, durable at its end; what the guard refuses becomes Refused `step_refused`."""
+async def step(connection: Connection) -> AsyncIterator[None]:
+    """Run the block in a transaction, durable at its end; raises Refused `step_refused` if the guard refuses it."""
     try:
         async with connection.transaction():
             yield

@@ -1,48 +1,44 @@
-"""The connections of one run: the one that holds the lock and works, and, once asked for, those that read."""
+"""The connections of one run: one that holds the lock and changes tables; others, opened when asked for, that read."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
-from rotation import faults
-from rotation.exclusive import alone
-from rotation.target import RotationTarget
-from runtime import postgres
+from rotation import driver_errors
+from rotation.lock import rotation_lock
+from rotation.set_access import SetAccess
+from runtime.postgres import Connection, connected
 
 
 class Sessions:
-    """`work` is the owner's, impatient with locks; it alone changes tables and register."""
+    """`work` is the owner's connection, with a short `lock_timeout`; it alone changes tables and register."""
 
-    def __init__(self, target: RotationTarget, work: Any, stack: AsyncExitStack) -> None:
+    def __init__(self, set_access: SetAccess, work: Connection, stack: AsyncExitStack) -> None:
         self.work = work
-        self._target = target
+        self._set_access = set_access
         self._stack = stack
-        self._open: dict[str, Any] = {}
+        self._open: dict[str, Connection] = {}
 
-    async def archive(self) -> Any:
-        """Return the owner's patient connection, on which the archive writes and reads back."""
-        return await self._one("archive", self._target.dsn)
+    async def archive(self) -> Connection:
+        """Return an owner's connection without `lock_timeout`, on which the archive exports and verifies."""
+        return await self._one("archive", self._set_access.dsn)
 
-    async def wallet(self) -> Any:
+    async def wallet(self) -> Connection:
         """Return the auditor's connection to the wallet."""
-        return await self._one("proof", self._target.wallet_dsn)
+        return await self._one("proof", self._set_access.wallet_dsn)
 
-    async def _one(self, name: str, dsn: str) -> Any:
+    async def _one(self, name: str, dsn: str) -> Connection:
         if name not in self._open:
-            connection = await postgres.connect(
-                dsn, application_name=f"hongbao:{name}", plan_cache_mode="force_custom_plan"
-            )
-            self._stack.push_async_callback(connection.close, timeout=2.0)
-            self._open[name] = connection
+            settings = {"application_name": f"hongbao:{name}", "plan_cache_mode": "force_custom_plan"}
+            self._open[name] = await self._stack.enter_async_context(connected(dsn, **settings))
         return self._open[name]
 
 
 @asynccontextmanager
-async def sessions(target: RotationTarget) -> AsyncIterator[Sessions]:
-    """Be the one who rotates this SET, and have its connections; raises Refused `rotation_busy`, Unavailable.
+async def sessions(set_access: SetAccess) -> AsyncIterator[Sessions]:
+    """Hold this SET's rotation lock for the block and give its connections.
 
-    What the drivers raise inside becomes an error of ours (`faults`).
+    Raises Refused `rotation_busy`, Unavailable. Drivers' errors within the block are translated (`driver_errors`).
     """
-    with faults.of_set(target.name):
-        async with alone(target.dsn) as work, AsyncExitStack() as stack:
-            yield Sessions(target, work, stack)
+    with driver_errors.translated(set_access.name):
+        async with rotation_lock(set_access.dsn) as work, AsyncExitStack() as stack:
+            yield Sessions(set_access, work, stack)

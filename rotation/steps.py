@@ -1,46 +1,47 @@
-"""The way of one day of one SET: closed, detached, exported, verified. Each run goes on where the last one stood."""
+"""One run over one day of one SET: close, detach, export, verify. Each run goes on where the last one ended."""
 
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
-from typing import Any
 
 from archive.states import State
-from envelope.errors import Refused
-from rotation import archiving, crash, facts, register
-from rotation.archive_seam import Archive
-from rotation.crash import Point
-from rotation.detach import detach, drop_leafless, drop_strangers, move_leaves
+from days import crash_points
+from days.finality import Obstacle, slots_of_all
+from errors import Refused
+from rotation import archiving, facts, register
+from rotation.archive_port import ArchivePort
+from rotation.day_proof import Proof, prove
+from rotation.detach import detach, drop_empty, drop_foreign, move_leaves
 from rotation.fence import fence, is_fenced, unfence
-from rotation.limits import MIN_AGE_DAYS
-from rotation.obstacles import Obstacle, quick_look, slots_of_all
-from rotation.patience import insist
-from rotation.proof import Proof, prove
+from rotation.limits import LOCK_RETRY, MIN_AGE_DAYS
+from rotation.obstacles import known_obstacles
+from rotation.points import Point
 from rotation.register import Entry, Operator
 from rotation.sessions import Sessions, sessions
-from rotation.target import RotationTarget
+from rotation.set_access import SetAccess
 from runtime import logs
 from runtime.clock import Clock
+from runtime.postgres import Connection
 from schema import names
 from schema.day_tables import check_clock
 
 Progress = Callable[[str, int, int], None]
-"""Hears (what is being done, how much of it so far, of how much; 0: nobody knows)."""
+"""Receives (what is being done, how much of it so far, of how much; 0: unknown)."""
 
 _log = logs.get("rotation")
 
 
 class DayUnproven(Refused):
-    """The day owes something to somebody, or may; nothing was changed. `obstacles` are what stands in its way."""
+    """The day could not be proven to be over; nothing was changed. `obstacles` are the first of `count` in its way."""
 
     def __init__(self, set_name: str, proof: Proof) -> None:
         self.day = proof.day
         self.obstacles: list[Obstacle] = proof.obstacles
         self.count = proof.count
         first = "; ".join(one.detail for one in proof.obstacles[:3])
-        super().__init__("day_unproven", f"{proof.day} of {set_name} stays: {first} ({proof.count} in its way)")
+        super().__init__("day_unproven", f"{proof.day} of {set_name} stays: {first} ({proof.count} obstacles)")
 
 
 @dataclass
@@ -56,27 +57,27 @@ class Result:
 class Rotation:
     """Rotates days of one SET. Without an archive it goes as far as `detached`."""
 
-    target: RotationTarget
+    set_access: SetAccess
     clock: Clock
-    archive: Archive | None = None
+    archive: ArchivePort | None = None
     progress: Progress = lambda *_: None
 
     async def run(self, day: date, today: date, by: Operator, *, until: State = State.VERIFIED) -> Result:
-        """Take the day as far as it goes, or `until` a state; every step done stays done, whatever becomes of the next.
+        """Take the day as far as it goes, or `until` a state. Idempotent, and each step is durable by itself.
 
-        A day that is verified is read back once more, and its archive written anew from the tables if it was spoilt.
-        One in which no database has a part loses its tables at once: its result has no states.
+        The archive of a day that is verified is read back once more, and exported anew from the tables if it was
+        spoilt. Tables of a day without leaves are dropped at once; the result then has no states.
 
         Refused: `rotation_busy`, `clock_wrong`, `day_too_young`, `day_unknown`, `day_unproven` (a DayUnproven),
         `step_refused`, and what the archive refuses. Unavailable: `rotation_waits`, `database_unavailable`; the same
         call goes on later.
         """
-        async with sessions(self.target) as of:
+        async with sessions(self.set_access) as of:
             await check_clock(of.work, today)
-            found = await facts.of_day(of.work, day, self.target.databases)
-            _check(self.target.name, found, today)
+            found = await facts.of_day(of.work, day, self.set_access.databases)
+            _check(self.set_access.name, found, today)
             result = Result(day)
-            if found.leafless:
+            if found.empty:
                 await self._clear(of.work, day, by)
                 return result
             for state, name, work in (
@@ -93,126 +94,127 @@ class Rotation:
             result.states = {one.xx: one.state for one in await register.entries(of.work, day)}
             return result
 
-    async def _clear(self, connection: Any, day: date, by: Operator) -> None:
-        """Detach and drop the tables of a day in which no database has a part; a leaf come meanwhile keeps them."""
+    async def _clear(self, connection: Connection, day: date, by: Operator) -> None:
+        """Detach and drop the tables of a day without leaves; a leaf that was made meanwhile keeps them."""
         await detach(connection, day)
-        on = f"public.{names.day_table(names.Kind.CLAIM, day)}"
-        await insist(connection, partial(_drop_leafless, connection, day, by), on=on)
+        await LOCK_RETRY.run(connection, partial(_drop_empty, connection, day, by), tables=[_claims(day)])
 
     async def _close(self, of: Sessions, found: facts.DayFacts, by: Operator) -> None:
-        """Prove, fence, prove again behind the fence, and write it into the register; or leave everything as it was."""
+        """Prove, fence, prove again behind the fence, and enter the day as closed; or leave it as it was."""
         day, ours = found.day, sorted(xx for xx, state in found.states.items() if state is State.HOT)
         if not ours:
             return
         if not await is_fenced(of.work, day):
-            await self._must_hold(of, found, ours, look_first=True)
-            crash.reach(Point.PROVEN)
+            await self._must_hold(of, found, ours, cheap_first=True)
+            crash_points.reach(Point.PROVEN)
             await fence(of.work, day)
-        crash.reach(Point.FENCED)
+        crash_points.reach(Point.FENCED)
         proof = await self._must_hold(of, found, ours)
-        crash.reach(Point.PROVEN_AGAIN)
+        crash_points.reach(Point.PROVEN_AGAIN)
         async with register.step(of.work):
             await register.close(of.work, day, proof.databases)
             for xx in ours:
                 await register.note(of.work, by, "closed", day, xx, proof.of(xx))
-            crash.reach(Point.CLOSING)
-        crash.reach(Point.CLOSED)
+            crash_points.reach(Point.CLOSING)
+        crash_points.reach(Point.CLOSED)
 
     async def _must_hold(
-        self, of: Sessions, found: facts.DayFacts, ours: Collection[int], *, look_first: bool = False
+        self, of: Sessions, found: facts.DayFacts, ours: Collection[int], *, cheap_first: bool = False
     ) -> Proof:
-        """Prove the day, or leave no fence round it, not even half of one that an interrupted run left, and say why.
+        """Prove the day. If that fails, lift its fence, also one that an interrupted run left; raises DayUnproven.
 
-        `look_first`: what a second's look finds in the way spares the proof, which replays every envelope.
+        `cheap_first`: look for obstacles that a few queries find before the proof, which replays every envelope.
         """
         day, wallet, now = found.day, await of.wallet(), self.clock.now()
         proof = Proof(day, now, {})
-        if look_first:
-            for obstacle in await quick_look(of.work, wallet, day, slots_of_all(ours), found.strangers):
+        if cheap_first:
+            for obstacle in await known_obstacles(of.work, wallet, day, slots_of_all(ours), found.foreign_databases):
                 proof.add(obstacle)
         if proof.holds:
             proof = await prove(
-                of.work, wallet, day, ours, found.strangers, now, lambda seen: self.progress("proving", seen, 0)
+                of.work, wallet, day, ours, found.foreign_databases, now, lambda seen: self.progress("proving", seen, 0)
             )
         if proof.holds:
             return proof
         if set(found.states.values()) <= {State.HOT, State.DROPPED} and await is_fenced(of.work, day, least=1):
             await unfence(of.work, day)
-        _log.warning("day unproven", set=self.target.name, day=str(day), in_the_way=proof.count)
-        raise DayUnproven(self.target.name, proof)
+        _log.warning("day unproven", set=self.set_access.name, day=str(day), in_the_way=proof.count)
+        raise DayUnproven(self.set_access.name, proof)
 
-    async def _detach(self, connection: Any, day: date, by: Operator) -> None:
+    async def _detach(self, connection: Connection, day: date, by: Operator) -> None:
         closed = await _in_state(connection, day, State.CLOSED)
         if not closed:
             return
         self.progress("detaching", 0, len(closed))
         await detach(connection, day)
-        crash.reach(Point.DETACHED_ALL)
-        await self._drop_strangers(connection, day, by)
+        crash_points.reach(Point.DETACHED_ALL)
+        await self._drop_all_foreign(connection, day, by)
         for number, entry in enumerate(closed, 1):
-            table = f"public.{names.day_table(names.Kind.CLAIM, day)}"
-            await insist(connection, partial(_move, connection, entry, by), on=table)
-            crash.reach(Point.MOVED_ONE)
+            await LOCK_RETRY.run(connection, partial(_move, connection, entry, by), tables=[_claims(day)])
+            crash_points.reach(Point.MOVED_ONE)
             self.progress("detaching", number, len(closed))
 
-    async def _drop_strangers(self, connection: Any, day: date, by: Operator) -> None:
-        """Drop what another SET's databases have here, which is empty: before the last of our own is moved on."""
-        for xx in (await facts.of_day(connection, day, self.target.databases)).strangers:
-            table = f"public.{names.day_table(names.Kind.CLAIM, day)}"
-            await insist(connection, partial(_drop_strangers, connection, xx, day, by), on=table)
+    async def _drop_all_foreign(self, connection: Connection, day: date, by: Operator) -> None:
+        """Drop the empty leaves of other SETs' databases, before the last of the SET's own is advanced."""
+        for xx in (await facts.of_day(connection, day, self.set_access.databases)).foreign_databases:
+            await LOCK_RETRY.run(connection, partial(_drop_foreign, connection, xx, day, by), tables=[_claims(day)])
 
     async def _export(self, of: Sessions, day: date, by: Operator) -> None:
         waiting = await _in_state(of.work, day, State.DETACHED) if self.archive else []
         for number, entry in enumerate(waiting, 1):
             await archiving.export(of, self.its_archive, entry, by)
-            crash.reach(Point.EXPORTED_ONE)
+            crash_points.reach(Point.EXPORTED_ONE)
             self.progress("exporting", number, len(waiting))
 
     async def _verify(self, of: Sessions, day: date, by: Operator) -> None:
-        """Read back what is exported; where all is verified, that once more: spoilt since, it is exported anew."""
+        """Read back what is exported; if all is verified already, read all of it back once more."""
         waiting = await _in_state(of.work, day, State.EXPORTED) if self.archive else []
         if self.archive and not waiting:
             waiting = await _in_state(of.work, day, State.VERIFIED)
         for number, entry in enumerate(waiting, 1):
             await archiving.verify(of, self.its_archive, entry, by)
-            crash.reach(Point.VERIFIED_ONE)
+            crash_points.reach(Point.VERIFIED_ONE)
             self.progress("verifying", number, len(waiting))
 
     @property
-    def its_archive(self) -> Archive:
-        """The archive; raises Refused `no_archive` where none is set up."""
+    def its_archive(self) -> ArchivePort:
+        """The archive; raises Refused `no_archive` if none is set up."""
         if self.archive is None:
             raise Refused("no_archive", "no archive is set up; set HONGBAO_ARCHIVE and HONGBAO_ARCHIVE_KEY")
         return self.archive
 
 
-async def _drop_leafless(connection: Any, day: date, by: Operator) -> None:
+async def _drop_empty(connection: Connection, day: date, by: Operator) -> None:
     async with register.step(connection):
-        gone = await drop_leafless(connection, day)
+        gone = await drop_empty(connection, day)
         await register.note(connection, by, "leafless_dropped", day, None, {"tables": gone})
 
 
-async def _drop_strangers(connection: Any, xx: int, day: date, by: Operator) -> None:
+async def _drop_foreign(connection: Connection, xx: int, day: date, by: Operator) -> None:
     async with register.step(connection):
-        dropped = await drop_strangers(connection, xx, day)
+        dropped = await drop_foreign(connection, xx, day)
         await register.note(connection, by, "strangers_dropped", day, xx, {"empty_leaves": dropped})
 
 
-async def _move(connection: Any, entry: Entry, by: Operator) -> None:
+async def _move(connection: Connection, entry: Entry, by: Operator) -> None:
     async with register.step(connection):
         moved = await move_leaves(connection, entry.xx, entry.day)
-        crash.reach(Point.MOVING)
+        crash_points.reach(Point.MOVING)
         await register.advance(connection, entry.day, entry.xx, State.DETACHED)
         await register.note(connection, by, "detached", entry.day, entry.xx, {"leaves": moved})
 
 
 def _check(set_name: str, found: facts.DayFacts, today: date) -> None:
-    if not found.states and not found.leafless:
+    if not found.states and not found.empty:
         raise Refused("day_unknown", f"{set_name} has no tables of {found.day} and its register does not know that day")
     age = (today - found.day).days
     if age < MIN_AGE_DAYS:
         raise Refused("day_too_young", f"{found.day} is {age} days old; days are closed from {MIN_AGE_DAYS} days on")
 
 
-async def _in_state(connection: Any, day: date, state: State) -> list[Entry]:
+def _claims(day: date) -> str:
+    return f"public.{names.day_table(names.TableKind.CLAIM, day)}"
+
+
+async def _in_state(connection: Connection, day: date, state: State) -> list[Entry]:
     return [one for one in await register.entries(connection, day) if one.state is state]

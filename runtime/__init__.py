@@ -1,10 +1,13 @@
-"""Plumbing that knows no envelopes (floor 1).
+"""Plumbing without business rules (floor 1).
 
-What lives here: settings from the environment, the clock, structured logs, metrics, the life cycle of a
-process and of its periodic services, Postgres connections, the HTTP base that every process carries.
+What lives here: `settings` from the environment, `clock`, `logs`, `metrics`, the life cycle of a `process` and of its
+`periodic` services, `postgres` connections, retries while tables are locked (`locks`), SQL files (`sql`) and array
+literals (`pg_arrays`), and the probes and listener of every process (`http`). Each bound stands in the module it
+bounds.
 
-May import: nothing of ours but `envelope.errors`. Every room above may import it.
+May import: `errors`; every room above may import it.
 
-Promise: nothing here decides about money, everything here that waits has a deadline, and each third-party
-plumbing library (structlog, prometheus_client, uvloop) is set up in exactly one module.
+Promise: no envelope, no money and no table is known here. A connection to Postgres is made, used through `Session.run`
+or `run_inline`, and closed within a deadline; a statement on a connection that a caller uses directly has only the
+deadline that the caller sets. structlog, prometheus_client and uvloop are set up in one module each.
 """

@@ -1,4 +1,4 @@
-"""Time comes in from outside: the system's clock in production, a manual one in tests and simulations."""
+"""The clock that rooms are given, so that tests and simulations can give another one; conversions of instants."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the rooms ask of time."""
+    """A source of the present instant."""
 
     def now(self) -> datetime:
         """Return the present instant, aware, in UTC."""
@@ -27,27 +27,8 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
 
-class ManualClock:
-    """A clock that moves only when told to, for tests and simulated years."""
-
-    def __init__(self, start: datetime) -> None:
-        self._now = start
-
-    def now(self) -> datetime:
-        """Return the instant last set."""
-        return self._now
-
-    def now_ms(self) -> int:
-        """Return the instant last set, in milliseconds since the epoch."""
-        return to_ms(self._now)
-
-    def advance(self, **delta: float) -> None:
-        """Move forward by `timedelta(**delta)`."""
-        self._now += timedelta(**delta)
-
-
 def to_ms(instant: datetime) -> int:
-    """Milliseconds since the epoch, exact (no float in between)."""
+    """Return milliseconds since the epoch, exact (no float in between)."""
     whole = instant - datetime(1970, 1, 1, tzinfo=UTC)
     return (whole.days * 86_400 + whole.seconds) * 1000 + whole.microseconds // 1000
 

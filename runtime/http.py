@@ -1,4 +1,4 @@
-"""The HTTP base every process carries: `/healthz`, `/readyz`, `/metrics`, and a server with a bounded stop."""
+"""HTTP that every process serves: `/healthz`, `/readyz`, `/metrics`, and a listener with a bounded stop."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -7,18 +7,18 @@ from aiohttp import web
 
 from runtime import metrics
 
-STOP_S = 1.0
-"""How long open HTTP connections may take to finish when the process stops."""
+CLOSE_S = 1.0
+"""For requests in progress at a stop; less than the whole process has (`process.STOP_S`)."""
 
 
 class Readiness:
-    """Named parts that must all be up before `/readyz` says 200."""
+    """Named parts that must all be up for `/readyz` to answer 200."""
 
     def __init__(self) -> None:
         self._checks: dict[str, Callable[[], bool]] = {}
 
     def require(self, part: str, check: Callable[[], bool]) -> None:
-        """Add a part; `check` is called at every `/readyz`."""
+        """Add a part; `check` is called at every `/readyz`: it returns at once."""
         self._checks[part] = check
 
     def missing(self) -> list[str]:
@@ -27,7 +27,7 @@ class Readiness:
 
 
 def add_probes(app: web.Application, readiness: Readiness) -> None:
-    """Add `/healthz` (the loop turns), `/readyz` (every part is up) and `/metrics` to `app`."""
+    """Add `/healthz` (the process answers), `/readyz` (every part is up, else 503) and `/metrics` to `app`."""
 
     async def healthz(_: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
@@ -50,10 +50,10 @@ class HttpServer:
 
     def __init__(self, app: web.Application | web.Server, host: str, port: int, *, reuse_port: bool = False) -> None:
         self._runner: web.BaseRunner = (
-            web.ServerRunner(app, shutdown_timeout=STOP_S)
+            web.ServerRunner(app, shutdown_timeout=CLOSE_S)
             if isinstance(app, web.Server)
             else web.AppRunner(
-                app, access_log=None, handle_signals=False, shutdown_timeout=STOP_S, keepalive_timeout=75.0
+                app, access_log=None, handle_signals=False, shutdown_timeout=CLOSE_S, keepalive_timeout=75.0
             )
         )
         self._host = host
@@ -68,7 +68,7 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The port bound (useful when 0 was asked for)."""
+        """The port bound; another one than given only if that was 0."""
         return int(self._runner.addresses[0][1])
 
     async def __aexit__(self, *_: object) -> None:

@@ -1,7 +1,6 @@
 """Structured logs: one JSON object per line on standard error. structlog is set up here and nowhere else.
 
-Standard output stays free for what a command reports. Context (process, request, envelope) is bound by the
-caller; nothing is logged on the path of a successful open, which is counted instead (`runtime.metrics`).
+Standard output stays free for the output of commands. A successful open is counted (`runtime.metrics`), not logged.
 """
 
 import logging
@@ -40,12 +39,12 @@ def set_up(process: str, level: str | None = None) -> None:
 
 
 def get(room: str) -> Any:
-    """Return a logger with its room bound; cheap, call it once per module."""
+    """Return a logger that names its room; call it once per module."""
     return structlog.get_logger(room=room)
 
 
 class _Bridge(logging.Handler):
-    """Carries the standard library's log records (aiohttp, asyncio, asyncpg) into the same stream."""
+    """Passes the standard library's log records (aiohttp, asyncio, asyncpg) to structlog."""
 
     def emit(self, record: logging.LogRecord) -> None:
         structlog.get_logger(room=record.name).log(record.levelno, record.getMessage(), exc_info=record.exc_info)

@@ -1,6 +1,6 @@
-"""Prometheus metrics: the registry and the shapes the rooms use. prometheus_client is imported only here.
+"""Prometheus metrics: the registry and the kinds of metrics used. prometheus_client is imported only here.
 
-A counter's `inc` costs about a microsecond, so the path of an open counts per batch, not per request.
+Count per batch, not per request, on the path of an open: an `inc` is not free (docs/performance/notebook.md).
 """
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest

@@ -1,7 +1,7 @@
-"""The one shape of every periodic service: `run_once() -> Result`, and a loop around it.
+"""The shape of every periodic service: `run_once()` does one round, `Periodic` calls it again and again.
 
-Tests call `run_once`; the process runs `Periodic.run` in its task group. A round that fails is logged, counted
-and tried again at the next turn: a service never dies of one bad round.
+Tests call `run_once`; a process runs `Periodic.run` in its task group. A round that fails or exceeds its deadline is
+logged and counted, and does not end the service.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ _rounds = metrics.counter("hongbao_service_rounds_total", "Rounds of periodic se
 
 
 class Periodic:
-    """Calls `run_once` every `interval_s` (with `jitter` as a fraction of it) until cancelled.
+    """Calls `run_once`, pausing `interval_s` in between (± the fraction `jitter` of it), until cancelled.
 
-    `wake()` makes the next round start at once. A round that takes longer than `timeout_s` is given up.
+    A round that takes longer than `timeout_s` is cancelled.
     """
 
     def __init__(
@@ -35,23 +35,13 @@ class Periodic:
         self._interval_s = interval_s
         self._timeout_s = timeout_s
         self._jitter = jitter
-        self._wake = asyncio.Event()
-
-    def wake(self) -> None:
-        """Start the next round now instead of after the interval."""
-        self._wake.set()
 
     async def run(self) -> None:
-        """Loop until cancelled."""
+        """Call `run_once` until cancelled; the first time at once."""
         while True:
-            self._wake.clear()
             await self._round()
-            pause = self._interval_s * (1 + random.uniform(-self._jitter, self._jitter))  # noqa: S311 - no secret
-            try:
-                async with asyncio.timeout(pause):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
+            jitter = random.uniform(-self._jitter, self._jitter)  # noqa: S311 - no secret
+            await asyncio.sleep(self._interval_s * (1 + jitter))
 
     async def _round(self) -> None:
         try:

@@ -1,29 +1,34 @@
-"""Postgres connections: how they are made, lost and remade. Nothing here knows a table.
+"""Postgres connections: opened, closed, lost and remade.
 
-A commit is never cancelled: asyncpg's own timeouts and a cancelled task send a cancel request, which on a server with
-synchronous replication turns a waiting commit into a local one. `Session` bounds a wait without one. A connection whose
-outcome is unknown is terminated, never reused.
+A commit is never cancelled: asyncpg's own timeouts, and a cancelled task, send a cancel request, which on a server with
+synchronous replication turns a waiting commit into a local one. `Session.run` and `run_inline` bound a wait without a
+cancel request. After an unknown outcome the connection is terminated, never reused.
 """
 
 import asyncio
+import contextlib
 import random
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from typing import Any, TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
 import asyncpg
 
-from envelope.errors import Unavailable
+from errors import Unavailable
 from runtime import logs
 
 CONNECT_S = 5.0
-"""A connect takes milliseconds; after this long the server is away."""
+"""A connection is made in milliseconds; after this long the server counts as away."""
 LEAVE_S = 1.0
-"""Work whose connection was dropped hears of it at once; what has not after this long is left behind."""
+"""Work whose connection was dropped fails at once; work that has not ended after this long is abandoned."""
 
 FIRST_PAUSE_S = 0.05
-"""Twice this is the longest pause after a first failure; each failure more doubles it."""
+"""Twice this is the longest pause after a first failure; each further failure doubles it."""
 
 T = TypeVar("T")
+
+Connection: TypeAlias = Any
+"""An `asyncpg.Connection`; asyncpg has no types."""
 
 LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, ConnectionError, OSError, TimeoutError)
 """Errors after which the outcome of a statement is unknown and the connection is useless.
@@ -44,8 +49,8 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(state, str) and state.startswith(("08", "57P", "53"))
 
 
-async def connect(dsn: str, **settings: str) -> Any:
-    """Open one connection; raises Unavailable(`database_unavailable`) when the server is away."""
+async def connect(dsn: str, **settings: str) -> Connection:
+    """Open a connection; the caller closes it (see `connected`). Raises Unavailable(`database_unavailable`)."""
     try:
         return await asyncpg.connect(
             dsn,
@@ -55,25 +60,39 @@ async def connect(dsn: str, **settings: str) -> Any:
         )
     except Exception as error:
         if is_lost(error):
-            raise Unavailable("database_unavailable", f"Postgres does not answer: {error}") from error
+            raise Unavailable("database_unavailable", f"{_where(dsn)} does not answer: {error}") from error
         raise
 
 
-async def close(connection: Any, limit_s: float = 2.0) -> None:
-    """Close in good order within `limit_s`; a connection whose server says nothing is dropped. Never raises."""
+def _where(dsn: str) -> str:
+    parts = urlsplit(dsn)
+    return f"Postgres at {parts.hostname}:{parts.port}"
+
+
+async def close(connection: Connection, deadline_s: float = 2.0) -> None:
+    """Close within `deadline_s`; a connection whose server does not answer is terminated. Never raises."""
     try:
-        # Of its own as well: asyncpg's bound does not hold while it waits for a cancelled statement to end.
-        async with asyncio.timeout(limit_s):
-            await connection.close(timeout=limit_s)
+        # asyncpg's own bound does not hold while it waits for a cancelled statement to end.
+        async with asyncio.timeout(deadline_s):
+            await connection.close(timeout=deadline_s)
     except Exception:  # noqa: BLE001 - closing is best effort, the server cleans up
         connection.terminate()
 
 
-class Session:
-    """One long-lived connection that is remade after a loss; used by one task at a time.
+@contextlib.asynccontextmanager
+async def connected(dsn: str, **settings: str) -> AsyncIterator[Connection]:
+    """Open a connection for the block and close it at the end; raises Unavailable(`database_unavailable`)."""
+    connection = await connect(dsn, **settings)
+    try:
+        yield connection
+    finally:
+        await close(connection)
 
-    `recycle_after` statements it is closed and remade, because every backend keeps about 15 KB for each table
-    that it ever touched.
+
+class Session:
+    """One long-lived connection, remade after a loss; used by one task at a time.
+
+    It is also remade after `recycle_after` uses, because a backend keeps memory for each table that it ever touched.
     """
 
     def __init__(
@@ -87,15 +106,15 @@ class Session:
         self._settings = dict(settings or {})
         self._recycle_after = recycle_after
         self._used = 0
-        self._connection: Any = None
+        self._connection: Connection = None
 
     @property
     def up(self) -> bool:
         """Whether a connection is open right now."""
         return self._connection is not None and not self._connection.is_closed()
 
-    async def use(self) -> Any:
-        """Return the open connection, connecting if need be; raises Unavailable."""
+    async def use(self) -> Connection:
+        """Return the connection, opened if it is not; raises Unavailable. Statements on it have no deadline of ours."""
         if self._used >= self._recycle_after:
             await self.close()
         if not self.up:
@@ -104,63 +123,63 @@ class Session:
         self._used += 1
         return self._connection
 
-    async def patiently(self, work: Callable[[Any], Coroutine[Any, Any, T]], limit_s: float) -> T:
-        """Await `work(connection)`, connecting if need be, for at most `limit_s` in all; never sends a cancel request.
+    async def run(self, work: Callable[[Connection], Coroutine[Any, Any, T]], deadline_s: float) -> T:
+        """Await `work(connection)` for `deadline_s` at most, connecting if need be; never send a cancel request.
 
-        What `work` committed is durable when this returns. Unavailable(`database_unavailable`): with `outcome_known`
-        nothing was sent; without it the connection was lost or went silent, and all, some or nothing of `work` may be
-        durable, now or later. Then, and when the caller is cancelled, the connection is dropped without a word to the
-        server, and the next call makes another one. Other errors (SQL) pass as they are. `work` awaits nothing but
-        the connection.
+        `work` awaits nothing but the connection. What it committed is durable when this returns. Raises Unavailable
+        (`database_unavailable`): if `outcome_known`, nothing was sent; else the connection was lost or the server did
+        not answer in time, and all, some or nothing of `work` may be durable, now or later. In that case, and when the
+        caller is cancelled, the connection is dropped and the next call opens another one. Errors of SQL pass as they
+        are.
         """
         loop = asyncio.get_running_loop()
-        end = loop.time() + limit_s
+        end = loop.time() + deadline_s
         connection = await self._use_until(end)
         task = asyncio.ensure_future(work(connection))
         try:
             await asyncio.wait({task}, timeout=max(0.0, end - loop.time()))
         finally:
             if not task.done():
-                self._throw_away(connection)
+                self._discard(connection)
                 await asyncio.wait({task}, timeout=LEAVE_S)
             task.add_done_callback(_retrieve)
         if not task.done():
-            raise _silent(limit_s)
+            raise _silent(deadline_s)
         try:
             return task.result()
         except Exception as error:
             if not is_lost(error):
                 raise
-            self._throw_away(connection)
-            raise _silent(limit_s) if loop.time() >= end else _lost(error) from error
+            self._discard(connection)
+            raise _silent(deadline_s) if loop.time() >= end else _lost(error) from error
 
-    async def to_the_end(self, work: Callable[[Any], Coroutine[Any, Any, T]], limit_s: float) -> T:
-        """The same without a task for `work`, which runs in the caller's: for who begins a transaction a millisecond.
+    async def run_inline(self, work: Callable[[Connection], Coroutine[Any, Any, T]], deadline_s: float) -> T:
+        """As `run`, but `work` runs in the caller's task: for callers that begin a transaction every millisecond.
 
-        So there is no turn of the loop before the statement leaves, and none between Postgres' answer and those who
-        wait for it.
+        It saves the turns of the loop before the statement is sent and after its answer has arrived.
         """
         loop = asyncio.get_running_loop()
-        end = loop.time() + limit_s
+        end = loop.time() + deadline_s
         connection = await self._use_until(end)
-        # Whoever waits for a connection that is thrown away hears of it at once.
-        silence = loop.call_at(end, self._throw_away, connection)
+        # Terminating the connection makes `work` fail at once.
+        silence = loop.call_at(end, self._discard, connection)
         try:
             return await work(connection)
         except asyncio.CancelledError:
-            # asyncpg has made a task that would send a cancel request. It has not begun, and ends with the connection.
-            self._throw_away(connection)
+            # asyncpg has created a task that would send a cancel request; it has not begun, and ends with the
+            # connection.
+            self._discard(connection)
             raise
         except Exception as error:
             if not is_lost(error):
                 raise
-            self._throw_away(connection)
-            raise _silent(limit_s) if loop.time() >= end else _lost(error) from error
+            self._discard(connection)
+            raise _silent(deadline_s) if loop.time() >= end else _lost(error) from error
         finally:
             silence.cancel()
 
-    async def _use_until(self, end: float) -> Any:
-        """Return the open connection, connecting if need be; raises Unavailable, from `end` (loop time) on as well."""
+    async def _use_until(self, end: float) -> Connection:
+        """Return the connection, opened by `end` (loop time) if it is not; raises Unavailable."""
         if self.up and self._used < self._recycle_after:
             # Nothing to wait for, so nothing to bound.
             return await self.use()
@@ -171,24 +190,24 @@ class Session:
             raise Unavailable("database_unavailable", "Postgres does not answer") from error
 
     def drop(self) -> None:
-        """Throw the connection away without a word to the server (its transaction may still commit)."""
+        """Terminate the connection without telling the server; a transaction on it may still commit."""
         if self._connection is not None:
-            self._throw_away(self._connection)
+            self._discard(self._connection)
 
-    def _throw_away(self, connection: Any) -> None:
+    def _discard(self, connection: Connection) -> None:
         connection.terminate()
         if self._connection is connection:
             self._connection = None
 
     async def close(self) -> None:
-        """Close in good order, bounded in time."""
+        """Close the connection, within a second."""
         connection, self._connection = self._connection, None
         if connection is not None and not connection.is_closed():
             await close(connection, 1.0)
 
 
-def _silent(limit_s: float) -> Unavailable:
-    text = f"Postgres said nothing for {limit_s:g} s; the connection was dropped"
+def _silent(deadline_s: float) -> Unavailable:
+    text = f"Postgres did not answer for {deadline_s:g} s; the connection was dropped"
     return Unavailable("database_unavailable", text, outcome_known=False)
 
 
@@ -198,13 +217,13 @@ def _lost(error: Exception) -> Unavailable:
 
 
 def _retrieve(task: "asyncio.Task[Any]") -> None:
-    """Take note of an error that nobody waits for any more."""
+    """Mark the error of an abandoned task as retrieved."""
     if not task.cancelled():
         task.exception()
 
 
 def backoff_s(attempt: int, *, most_s: float = 2.0) -> float:
-    """Return how long to wait before the next attempt: exponential with full jitter, bounded."""
+    """Return the pause before attempt `attempt` + 1: exponential backoff with full jitter, at most `most_s`."""
     return random.uniform(0, min(most_s, FIRST_PAUSE_S * 2 ** min(attempt, 10)))  # noqa: S311 - no secret
 
 

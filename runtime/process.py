@@ -1,7 +1,7 @@
-"""The life cycle of a process: logs, uvloop, signals, a bounded stop.
+"""The life cycle of a process: logs, uvloop, signals, garbage collection, a bounded stop.
 
-Stop means: take no new work, finish what is in flight, leave. What does not finish within `STOP_S` is left to
-the database, which knows what was committed.
+At a stop a service takes no new work and finishes what is in flight. Work that does not finish within STOP_S is
+cancelled; the database knows what was committed.
 """
 
 import asyncio
@@ -13,17 +13,17 @@ from collections.abc import Awaitable, Callable
 
 import uvloop
 
-from envelope.errors import HongbaoError
+from errors import HongbaoError
 from runtime import logs
 
 STOP_S = 2.0
-"""A process that was told to stop is gone after this long, finished or not."""
+"""After a signal to stop, a service has this long; then it is cancelled."""
 
 
 def run(name: str, serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     """Run `serve(stop)` until it returns; SIGTERM and SIGINT set `stop`. Exits 1 with one line on a known error."""
     logs.set_up(name)
-    collect_rarely()
+    tune_gc()
     try:
         uvloop.run(_main(serve))
     except* HongbaoError as group:
@@ -32,13 +32,12 @@ def run(name: str, serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
         sys.exit(1)
 
 
-def collect_rarely() -> None:
-    """Make the cyclic garbage collector rare.
+def tune_gc() -> None:
+    """Make the cyclic garbage collector run rarely, and briefly each time.
 
     Live envelopes are hundreds of thousands of long-lived objects without cycles; with the default thresholds the
-    collector walks all of them many times a second, which took a third of the Python time of an open (measured).
-    Those made since it last came it walks once, whatever the first threshold, and nobody is served meanwhile: 100,000
-    take 20 to 40 ms, 10,000 two. The old ones it looks at after five million, as good as never.
+    collector walks all of them many times a second. While it runs no request is served, so the first threshold is low
+    enough that a young collection takes a few milliseconds; old objects are walked only after millions of new ones.
     """
     sys.setswitchinterval(0.0005)
     gc.collect()

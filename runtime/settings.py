@@ -1,7 +1,7 @@
 """Settings: one frozen struct per process, read once from the environment.
 
-A field `postgres_dsn` is read from `HONGBAO_POSTGRES_DSN`. Types, limits and defaults are those of the struct
-(msgspec validates); a missing or malformed one is refused with a sentence that names the variable.
+A field `postgres_dsn` is read from `HONGBAO_POSTGRES_DSN`. Types, bounds and defaults are those of the struct (msgspec
+validates); the error for a missing or malformed one names the variable.
 """
 
 import os
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from envelope.errors import Refused
+from errors import Refused
 
 PREFIX = "HONGBAO_"
 

@@ -1,9 +1,20 @@
-"""What is stored (floor 3): DDL, table names, migrations, the day tables made ahead.
+"""The schema of both databases (floor 3): DDL, migrations, names of tables, the day tables.
 
 `set.sql` and `wallet.sql` are the schema to read; the numbered files in `set/` and `wallet/` are the migrations that
-lead there, and a test proves that both give the same. `names` is the one place that builds identifiers, from digits
-only. `day_tables` makes the partitions of coming days and refuses a name that still holds last month's rows.
+build it. Both give the same catalog (tests/integration/schema/test_schema.py); an applied migration is never changed
+(`migrate` compares its SHA-256). `names` builds the names of tables, from digits only; `day_tables` makes the
+partitions of coming days, `headers` decodes rows of `envelope`.
 
-May import: `sharding`, `envelope`, `runtime`. Promise: what the rules of `envelope` forbid, the constraints here
-forbid again, so that wrong code above can stop the system but not bend the money.
+May import: `sharding`, `envelope`, `runtime`, `errors`.
+
+What the database refuses, whatever the code above does:
+- two claims of one user or of one seq of an envelope, two transfers of one order number, two creates of one key or ID
+  (unique keys); a seq outside the number of shares that the row itself names;
+- changes and deletions of envelopes, claims and transfers by the roles of the services (grants);
+- a user, escrow or channel balance below zero, a transfer with an amount below one (CHECK);
+- rows of a day that is closed, and steps of a day without their proof (triggers of `day_register`).
+
+What it does not refuse: a wrong amount of a claim, unless it is below 1. That an amount follows from the seed is
+checked by `envelope` when a log is loaded and by the audit; that the claims of an envelope add up to its total, also
+when its day is closed. Until then a wrong amount is paid out of the escrow that all envelopes of a day and slot share.
 """

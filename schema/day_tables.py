@@ -1,34 +1,34 @@
-"""The day tables made ahead: partitions for the business dates around today, in every database of a SET.
+"""Day tables: partitions for today's business date and the dates ahead, in every database of a SET.
 
-A new day is built beside the living tables and attached in one step, so opens of other days do not wait. A leaf's
-name comes round every month: while it still belongs to an older date, the new day is refused, loudly, instead of
-mixing two months.
+A new day is built apart and attached in one transaction with short lock waits, so opens of other days do not wait for
+it. A leaf's name recurs every month: while a leaf of that name still belongs to an older date, the new day is refused,
+so two months never share a table.
 """
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
 
-from envelope.errors import Refused, Unavailable
+from errors import Refused, Unavailable
 from runtime import logs, metrics, postgres
+from runtime.postgres import Connection
 from schema import names
-from schema.names import Kind
+from schema.names import TableKind
 from sharding.ids import end_id, first_id
 from sharding.slots import slots_of
 
 AHEAD_DAYS = 10
-"""Tables made ahead of today: enough that there is a week between the first failure and the alarm's page."""
+"""Days made ahead of today: about a week passes between the first failure and the page."""
 ALARM_DAYS = 7
-"""Fewer days ahead than this: somebody looks within the day."""
+"""With fewer days ahead than this an operator should look within the day."""
 PAGE_DAYS = 2
-"""Fewer than this: somebody is woken."""
+"""With fewer than this an operator is paged."""
 LOCK_TIMEOUT = "2s"
-"""For locks that opens may hold: behind a DDL that waits, everybody waits."""
+"""For locks that conflict with opens: while DDL waits for a lock, every later statement on the table waits, too."""
 MAKER_TIMEOUT = "60s"
-"""For another maker, who may be making 1,000 slots of three days."""
+"""For another maker's work, up to 1,000 slots of three days."""
 CLOCKS_APART_DAYS = 1
-"""Round midnight, and in another business zone than the database counts in, two right clocks may be a date apart."""
+"""Around midnight, or if this business zone is not the database's, two correct clocks may be one date apart."""
 _LOCKED = "55P03"
 _GRANT = "GRANT SELECT ON {} TO hongbao_setnode, hongbao_audit"
 
@@ -51,29 +51,27 @@ WHERE n.nspname = ANY($1) AND c.relkind IN ('r', 'p')
 
 @dataclass(frozen=True)
 class DayTables:
-    """Makes day tables as the owner of the SET's database; `databases` are the xx this SET holds, or holds on a day."""
+    """Makes day tables; `dsn` is the SET's owner, `databases` the xx that this SET has, or a function of the date."""
 
     dsn: str
     databases: Collection[int] | Callable[[date], Collection[int]]
 
     async def ensure(self, today: date, *, ahead_days: int = AHEAD_DAYS, by_clock: bool = False) -> list[date]:
-        """Make what is missing for today and the days ahead; returns the days made. Safe to run twice and by two.
+        """Make missing tables for today and the days ahead; returns the days made. Idempotent; one maker at a time.
 
-        Raises Refused(`day_table_occupied`) when a name still belongs to an older date and
-        Unavailable(`day_tables_locked`) when traffic does not give way, both after having made the other days.
-        `by_clock`: today is the word of this machine's clock; Refused(`clock_wrong`) and nothing made when the
-        database's differs (see `check_clock`).
+        Raises, after the other days were made: Refused `day_table_occupied` (a leaf's name still belongs to an older
+        date), Refused `day_closed`, Unavailable `day_tables_locked` (a lock was not to be had). With `by_clock`,
+        `today` comes from this machine's clock: Refused `clock_wrong`, and nothing is made, if the database's clock
+        disagrees.
         """
-        connection = await postgres.connect(self.dsn, lock_timeout=MAKER_TIMEOUT)
-        try:
+        async with postgres.connected(self.dsn, lock_timeout=MAKER_TIMEOUT) as connection:
             if by_clock:
                 await check_clock(connection, today)
-            await _be_the_one(connection)
+            await _lock_makers(connection)
             closed = await registered_days(connection)
             made: list[date] = []
             failures: list[Refused | Unavailable] = []
-            for offset in range(ahead_days + 1):
-                day = today + timedelta(days=offset)
+            for day in (today + timedelta(days=offset) for offset in range(ahead_days + 1)):
                 try:
                     _check_not_closed(day, closed)
                     if await _make_day(connection, day, self._on(day)):
@@ -83,20 +81,18 @@ class DayTables:
                         _occupied.inc()
                     _log.error("day tables not made", day=str(day), reason=failure.detail)
                     failures.append(failure)
-            if failures:
-                raise failures[0]
-            return made
-        finally:
-            await connection.close(timeout=2.0)
+        if failures:
+            raise failures[0]
+        return made
 
     def _on(self, day: date) -> list[int]:
         return sorted(self.databases(day) if callable(self.databases) else self.databases)
 
 
-async def check_clock(connection: Any, today: date) -> None:
-    """Raise Refused `clock_wrong` when the database's own business date is more than a day from `today`.
+async def check_clock(connection: Connection, today: date) -> None:
+    """Raise Refused `clock_wrong` if the database's business date is more than a day from `today`.
 
-    One of two clocks is wrong then, and what would be done by it (days closed, names taken) cannot be undone.
+    Call it before steps by the clock that cannot be undone (days closed, names of leaves taken).
     """
     there = await connection.fetchval("SELECT business_today()")
     if there is not None and abs((there - today).days) > CLOCKS_APART_DAYS:
@@ -106,19 +102,19 @@ async def check_clock(connection: Any, today: date) -> None:
         )
 
 
-async def known_days(connection: Any) -> set[date]:
-    """Return the business dates whose tables are attached, all of them: `envelope` is the first to be detached."""
+async def known_days(connection: Connection) -> set[date]:
+    """Return the business dates whose tables are all attached (of these, `envelope` is the first to be detached)."""
     rows = await connection.fetch(_KNOWN)
     return {date.fromisoformat(row["relname"].rpartition("_")[2]) for row in rows}
 
 
-async def registered_days(connection: Any) -> set[date]:
-    """Return the business dates that have left the hot tables, or are leaving: nobody may write them any more."""
+async def registered_days(connection: Connection) -> set[date]:
+    """Return the business dates in the register: closed or further, never to be written again."""
     return {row["day"] for row in await connection.fetch("SELECT DISTINCT day FROM day_register")}
 
 
 def days_ahead(known: Collection[date], today: date) -> int:
-    """Return how many days after today have their tables without a gap; -1 when today has none."""
+    """Return how many days after today have tables, up to the first gap; -1 if today has none."""
     ahead = -1
     while today + timedelta(days=ahead + 1) in known:
         ahead += 1
@@ -130,8 +126,8 @@ def _check_not_closed(day: date, closed: Collection[date]) -> None:
         raise Refused("day_closed", f"{day} is closed for good; a clock is wrong if it is to be made again")
 
 
-async def _be_the_one(connection: Any) -> None:
-    """Wait for another maker as long as it may take him, then be impatient with everybody's traffic."""
+async def _lock_makers(connection: Connection) -> None:
+    """Take the makers' lock, waiting MAKER_TIMEOUT for another maker; from then on wait LOCK_TIMEOUT for any lock."""
     try:
         await connection.execute("SELECT pg_advisory_lock(hashtext('hongbao_day_tables'))")
     except Exception as error:
@@ -141,14 +137,14 @@ async def _be_the_one(connection: Any) -> None:
     await connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
 
 
-async def _make_day(connection: Any, day: date, databases: Iterable[int]) -> bool:
+async def _make_day(connection: Connection, day: date, databases: Iterable[int]) -> bool:
     wanted = {database: _leaf_statements(database, day) for database in databases}
     schemas = [names.database(database) for database in wanted]
     existing = {row["leaf"]: row["day_table"] for row in await connection.fetch(_LEAVES, schemas)}
     attached = day in await known_days(connection)
     missing: list[str] = []
     for database, leaves in wanted.items():
-        lacking = [sql for leaf, (day_table, sql) in leaves.items() if not _stands(existing, leaf, day_table, day)]
+        lacking = [sql for leaf, (day_table, sql) in leaves.items() if not _exists(existing, leaf, day_table, day)]
         if lacking:
             missing.append(f"CREATE SCHEMA IF NOT EXISTS {names.database(database)}")
             missing.extend(lacking)
@@ -157,11 +153,11 @@ async def _make_day(connection: Any, day: date, databases: Iterable[int]) -> boo
     try:
         async with connection.transaction():
             if not attached:
-                await connection.execute(";".join(_day_statement(kind, day) for kind in Kind))
+                await connection.execute(";".join(_day_statement(kind, day) for kind in TableKind))
             if missing:
                 await connection.execute(";".join(missing))
             if not attached:
-                await connection.execute(";".join(_attach_statement(kind, day) for kind in Kind))
+                await connection.execute(";".join(_attach_statement(kind, day) for kind in TableKind))
     except Exception as error:
         if getattr(error, "sqlstate", "") == _LOCKED:
             raise Unavailable(
@@ -172,7 +168,7 @@ async def _make_day(connection: Any, day: date, databases: Iterable[int]) -> boo
     return True
 
 
-def _stands(existing: dict[str, str | None], leaf: str, day_table: str, day: date) -> bool:
+def _exists(existing: dict[str, str | None], leaf: str, day_table: str, day: date) -> bool:
     if leaf not in existing:
         return False
     if existing[leaf] != day_table:
@@ -184,25 +180,25 @@ def _stands(existing: dict[str, str | None], leaf: str, day_table: str, day: dat
 
 
 def _leaf_statements(database: int, day: date) -> dict[str, tuple[str, str]]:
-    """Return leaf name → (its day table, the statement that makes it) for one database."""
+    """Return, for one database: leaf name → (its day table, the statement that creates it)."""
     slots = slots_of(database)
     statements: dict[str, tuple[str, str]] = {}
-    for kind in (Kind.ENVELOPE, Kind.CLAIM):
+    for kind in (TableKind.ENVELOPE, TableKind.CLAIM):
         for slot in slots:
             leaf, table = names.leaf(kind, slot, day), names.day_table(kind, day)
             statements[leaf] = (table, f"CREATE TABLE {leaf} PARTITION OF {table} FOR VALUES IN ({slot})")
-    leaf, table = names.leaf(Kind.GUEST, slots[0], day), names.day_table(Kind.GUEST, day)
+    leaf, table = names.leaf(TableKind.GUEST, slots[0], day), names.day_table(TableKind.GUEST, day)
     listed = ", ".join(map(str, slots))
     statements[leaf] = (table, f"CREATE TABLE {leaf} PARTITION OF {table} FOR VALUES IN ({listed})")
     return statements
 
 
-def _day_statement(kind: Kind, day: date) -> str:
+def _day_statement(kind: TableKind, day: date) -> str:
     table = names.day_table(kind, day)
-    # Asked only of a day that has been detached; until then it is read through the table that it is a part of.
+    # The grant counts once the day is detached; until then it is read through its parent table.
     return f"CREATE TABLE {table} (LIKE {kind.value} INCLUDING ALL) PARTITION BY LIST (slot); {_GRANT.format(table)}"
 
 
-def _attach_statement(kind: Kind, day: date) -> str:
+def _attach_statement(kind: TableKind, day: date) -> str:
     low, high = first_id(day), end_id(day)
     return f"ALTER TABLE {kind.value} ATTACH PARTITION {names.day_table(kind, day)} FOR VALUES FROM ({low}) TO ({high})"

@@ -1,4 +1,4 @@
-"""Reads a row of `envelope` back into the terms that it holds; one place for all who read headers."""
+"""Decodes a row of `envelope` to its terms; used by every reader of headers."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from envelope.terms import Kind, Terms
 
 
 def read_terms(row: Any, invited: frozenset[str] | None = None) -> Terms:
-    """Return the terms of a row with the columns of `envelope`, instants as `*_at_ms`.
+    """Return the terms of `row`, which has the columns of `envelope`, instants as `*_at_ms`; `invited` from `guest`.
 
     Raises ValueError when a kind, split or seed cannot be read.
     """

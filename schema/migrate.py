@@ -1,14 +1,14 @@
-"""Migrations: numbered SQL files, each applied once, in order, in a transaction, by one migrator at a time."""
+"""Migrations: numbered SQL files, each applied once, in order; all new ones in one transaction, by one migrator."""
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
-from envelope.errors import Refused
+from errors import Refused
 from runtime import logs, postgres
+from runtime.postgres import Connection
 
 _HERE = Path(__file__).parent
-_LOCK = 0x686F6E67  # "hong": every migrator of a database takes this advisory lock
+_LOCK = 0x686F6E67  # "hong": the advisory lock of migrators
 
 _log = logs.get("schema")
 
@@ -22,28 +22,27 @@ CREATE TABLE IF NOT EXISTS migration (
 
 
 async def migrate_set(dsn: str) -> list[str]:
-    """Bring a SET's database to the newest schema (as its owner); returns the names applied now."""
+    """Migrate a SET's database to the newest schema, as its owner; returns the names of the migrations applied.
+
+    Raises Refused(`migration_changed`) if an applied file was edited since; then nothing was applied.
+    """
     return await _migrate(dsn, _HERE / "set")
 
 
 async def migrate_wallet(dsn: str) -> list[str]:
-    """Bring the wallet's database to the newest schema (as its owner); returns the names applied now."""
+    """As `migrate_set`, for the wallet's database."""
     return await _migrate(dsn, _HERE / "wallet")
 
 
 async def _migrate(dsn: str, folder: Path) -> list[str]:
-    connection = await postgres.connect(dsn, lock_timeout="10s")
-    try:
-        async with connection.transaction():
-            await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-            await connection.execute(_REGISTER)
-            done = dict(await connection.fetch("SELECT name, sha256 FROM migration"))
-            return [path.stem for path in sorted(folder.glob("*.sql")) if await _apply(connection, path, done)]
-    finally:
-        await connection.close(timeout=2.0)
+    async with postgres.connected(dsn, lock_timeout="10s") as connection, connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+        await connection.execute(_REGISTER)
+        done = dict(await connection.fetch("SELECT name, sha256 FROM migration"))
+        return [path.stem for path in sorted(folder.glob("*.sql")) if await _apply(connection, path, done)]
 
 
-async def _apply(connection: Any, path: Path, done: dict[str, str]) -> bool:
+async def _apply(connection: Connection, path: Path, done: dict[str, str]) -> bool:
     text = path.read_text(encoding="utf-8")
     digest = hashlib.sha256(text.encode()).hexdigest()
     if path.stem in done:

@@ -1,18 +1,18 @@
-"""The one place that builds identifiers, from digits only: no name in DDL ever comes from outside.
+"""Names of schemas and tables, built from table kinds and digits only: no identifier comes from input.
 
-`db_07.claim_3_21` is the leaf of slot 073 on the 21st; the name comes round every month, the bound of the partition
-does not. `claim_20261121` is the partition of the whole day, which holds the leaves.
+`claim_20261121` is the partition of a business date; under it `db_07.claim_3_21` is the leaf of slot 073 on the 21st. A
+leaf's name recurs every month; what it may hold is fixed by the bounds of its partition.
 """
 
 from datetime import date
 from enum import StrEnum
 
-from envelope.errors import Refused
-from sharding.slots import database_of, table_of
+from errors import Refused
+from sharding.slots import database_name, database_of, table_of
 
 
-class Kind(StrEnum):
-    """The partitioned tables."""
+class TableKind(StrEnum):
+    """The partitioned tables of a SET."""
 
     ENVELOPE = "envelope"
     CLAIM = "claim"
@@ -23,7 +23,7 @@ def database(xx: int) -> str:
     """Name the Postgres schema of database `xx`: `db_07`."""
     if not 0 <= xx <= 99:  # noqa: PLR2004 - two digits
         raise Refused("unknown_database", f"databases are numbered 0 to 99, not {xx}")
-    return f"db_{xx:02d}"
+    return database_name(xx)
 
 
 def read_database(text: str) -> int:
@@ -34,19 +34,19 @@ def read_database(text: str) -> int:
     return int(digits)
 
 
-def day_table(kind: Kind, day: date) -> str:
+def day_table(kind: TableKind, day: date) -> str:
     """Name the partition of one business date: `claim_20261121`."""
-    return f"{Kind(kind).value}_{day:%Y%m%d}"
+    return f"{TableKind(kind).value}_{day:%Y%m%d}"
 
 
-def leaf(kind: Kind, slot: int, day: date) -> str:
-    """Name the leaf of one slot and day: `db_07.claim_3_21`; guests have one per database: `db_07.guest_21`."""
+def leaf(kind: TableKind, slot: int, day: date) -> str:
+    """Name the leaf of one slot and date: `db_07.claim_3_21`; of guests, one per database: `db_07.guest_21`."""
     schema = database(database_of(slot))
-    if kind is Kind.GUEST:
+    if kind is TableKind.GUEST:
         return f"{schema}.guest_{day.day:02d}"
-    return f"{schema}.{Kind(kind).value}_{table_of(slot)}_{day.day:02d}"
+    return f"{schema}.{TableKind(kind).value}_{table_of(slot)}_{day.day:02d}"
 
 
 def cold(xx: int, day: date) -> str:
-    """Name the schema in which the leaves of a detached day and database stand: `cold_07_20261121`."""
+    """Name the schema to which the leaves of a detached date and database are moved: `cold_07_20261121`."""
     return f"cold_{database(xx).removeprefix('db_')}_{day:%Y%m%d}"

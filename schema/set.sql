@@ -1,18 +1,19 @@
--- The schema of one SET, to be read. The migrations in set/ lead to the same (tests/integration/schema/test_schema.py).
+-- The database of one SET, to be read. The migrations in set/ build it; tests/integration/schema/test_schema.py
+-- compares them.
 --
 -- envelope, claim and guest are partitioned by business date (a range of envelope IDs, which begin with YYMMDD) and
 -- under it by slot. The leaves live in schemas db_00 … db_99: db_07.claim_3_21 holds slot 073 of the 21st.
 -- Rows of envelope and claim are never updated and never deleted: the setnode's role may only SELECT and INSERT.
 --
--- What must hold within a row of these three stands in a trigger on the whole table that looks at all rows of a statement
--- at once, not in CHECKs: Postgres parses and compiles a CHECK anew for every leaf that a statement touches, which was
--- two thirds of the database's work for an open (docs/decisions/0010).
+-- The rules within a row of these three stand in a trigger on the whole table that checks all rows of a statement at
+-- once, not in CHECKs: Postgres parses and compiles a CHECK anew for every leaf that a statement touches
+-- (docs/decisions/0010).
 --
--- envelope and claim have no constraint at all: their keys are unique indexes, and that nothing is NULL is among the
--- trigger's rules. A constraint is a row of pg_constraint for every leaf, and Postgres reads the whole of pg_constraint for
--- every leaf it makes: a month's tables took five times as long (docs/decisions/0014). guest, of few leaves, keeps its own.
+-- envelope and claim have no constraint at all: their keys are unique indexes, and NOT NULL is among the trigger's
+-- rules. A constraint is a row of pg_constraint for every leaf, and Postgres reads the whole of pg_constraint for every
+-- leaf it makes (docs/decisions/0014). guest, of few leaves, keeps its own.
 
--- One row per envelope: what the sender fixed. Bounded varchar everywhere, so that no leaf needs a TOAST table.
+-- Headers: one row per envelope, what the sender fixed. Every varchar is bounded, so that no leaf needs a TOAST table.
 CREATE TABLE envelope (
     envelope_id   bigint,
     total_fen     bigint,
@@ -58,7 +59,8 @@ CREATE TRIGGER envelope_insert AFTER INSERT ON envelope REFERENCING NEW TABLE AS
     FOR EACH STATEMENT EXECUTE FUNCTION envelope_rules();
 
 -- The claim log: one row per opened share, and at most one closing row that takes all that is left (user_id '').
--- Oversell, double open and a second writer all end in a violation of one of the two unique keys.
+-- Oversell, double open and a second writer violate one of the two unique keys. Of the amount, only that it is at least
+-- 1 is checked here; that it follows from the seed is checked by the code that loads a log, and by the audit.
 CREATE TABLE claim (
     envelope_id bigint,
     amount_fen  bigint,
@@ -93,7 +95,7 @@ END $$;
 CREATE TRIGGER claim_insert AFTER INSERT ON claim REFERENCING NEW TABLE AS written
     FOR EACH STATEMENT EXECUTE FUNCTION claim_rules();
 
--- Users with a special standing towards an envelope: invited by name, or counted wrong passwords.
+-- Guests: users who are invited to an envelope by name, or whose wrong passwords are counted.
 CREATE TABLE guest (
     envelope_id bigint      NOT NULL,
     slot        smallint    NOT NULL,
@@ -123,14 +125,14 @@ CREATE TRIGGER guest_insert AFTER INSERT ON guest REFERENCING NEW TABLE AS writt
 CREATE TRIGGER guest_update AFTER UPDATE ON guest REFERENCING NEW TABLE AS written
     FOR EACH STATEMENT EXECUTE FUNCTION guest_rules();
 
--- Envelopes that must be closed when their time is up. Written with the envelope, deleted once it is final.
+-- Envelopes to be closed when they expire. Written with the header, deleted once the envelope is final.
 CREATE TABLE due (
     expires_at  timestamptz NOT NULL,
     envelope_id bigint      NOT NULL,
     PRIMARY KEY (expires_at, envelope_id)
 );
 
--- The payout intents: one row per commit, naming the claims it wrote. Deleted once all of them are paid or stuck.
+-- Payout intents: one row per commit of claims, naming them. Deleted once each of them is paid or stuck.
 CREATE TABLE payout_batch (
     batch_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     created_at   timestamptz NOT NULL,
@@ -140,7 +142,7 @@ CREATE TABLE payout_batch (
     CHECK (cardinality(envelope_ids) = cardinality(seqs) AND cardinality(seqs) >= 1)
 );
 
--- Payouts that were refused for good or tried too often: an operator looks and re-drives (hongbao payout).
+-- Stuck payouts (dead letters): refused for good or tried too often. An operator redrives them (hongbao payout).
 CREATE TABLE payout_stuck (
     envelope_id bigint       NOT NULL,
     seq         integer      NOT NULL,
@@ -150,14 +152,15 @@ CREATE TABLE payout_stuck (
     PRIMARY KEY (envelope_id, seq)
 );
 
--- How far the sweeper has compared the wallet's funds with the envelopes here. One row.
+-- The sweeper's cursor: funds of the wallet up to this ID have been compared with the envelopes here. One row.
 CREATE TABLE fund_cursor (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     after    bigint  NOT NULL
 );
 INSERT INTO fund_cursor (after) VALUES (0);
 
--- What became of the days: one row per database (xx) and business date that has left the state `hot`; no row is hot.
+-- The register of days: one row per database (xx) and business date that is no longer `hot`. A day without a row is
+-- hot.
 CREATE TABLE day_register (
     day             date        NOT NULL,
     xx              smallint    NOT NULL CHECK (xx BETWEEN 0 AND 99),
@@ -175,7 +178,7 @@ CREATE TABLE day_register (
     CHECK (manifest_sha256 ~ '^[0-9a-f]{64}$')
 );
 
--- What was done to the days, by whom and why. Nobody may change or delete a line.
+-- What operators and the daemon did to the days, and why. Rows cannot be changed or deleted (trigger below).
 CREATE TABLE operation_log (
     entry_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at       timestamptz   NOT NULL DEFAULT now(),
@@ -187,7 +190,8 @@ CREATE TABLE operation_log (
     proof    varchar(4000) NOT NULL DEFAULT '{}'  -- JSON
 );
 
--- How far the move of a database to another SET has come; it stands in the SET that gives it away. One at a time.
+-- The journal of moves of databases to other SETs, kept in the SET that gives the database away. One move per database
+-- at a time.
 CREATE TABLE move (
     move_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     xx         smallint      NOT NULL CHECK (xx BETWEEN 0 AND 99),
@@ -202,21 +206,21 @@ CREATE TABLE move (
 );
 CREATE UNIQUE INDEX move_one ON move (xx) WHERE step NOT IN ('done', 'aborted');
 
--- Travels with the rows of a live move: what was written before a beat is there when the beat is.
+-- The watermark of a live move, replicated with the rows: once a beat has arrived, so has every row written before it.
 CREATE TABLE move_beat (
     xx   smallint PRIMARY KEY,
     beat bigint NOT NULL
 );
 
--- The fence of a database that leaves: a row trigger on its leaves, made by the move and gone with them. Grants cannot
--- say it, because a leaf's are not asked when a row comes through the parent.
+-- The fence of a database that moves away: a row trigger on its leaves, made by the move and dropped with them.
+-- Revoking grants would not do: a leaf's grants are not checked when a row is written through the parent.
 CREATE FUNCTION moved_away() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'db_% is on its way to another SET', TG_ARGV[0] USING ERRCODE = 'HB002', DETAIL = TG_ARGV[0];
 END $$;
 
--- The fence: the trigger `day_fence`, for each row, on the tables of a day that is being closed and on all their leaves.
--- The setnode knows the SQLSTATE, and the day by its DETAIL.
+-- The fence of a day that is being closed: the row trigger `day_fence` on its tables and all their leaves. The setnode
+-- recognizes the SQLSTATE and finds the day in DETAIL.
 CREATE FUNCTION refuse_closed_day() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'the day % is closed', TG_ARGV[0] USING ERRCODE = 'HB001', DETAIL = TG_ARGV[0], TABLE = TG_TABLE_NAME;
@@ -241,7 +245,7 @@ BEGIN
         USING ERRCODE = 'HB004', TABLE = 'day_register';
 END $$;
 
--- The tables of a day and the leaves of one database under them, with the schema in which each leaf stands.
+-- The tables of a day and the leaves of one database under them, each with its schema.
 CREATE FUNCTION day_relations(of_day date, of_xx smallint)
 RETURNS TABLE (relation oid, leaf boolean, stands_in name) LANGUAGE sql STABLE AS $$
     WITH day_tables AS (
@@ -260,8 +264,9 @@ RETURNS TABLE (relation oid, leaf boolean, stands_in name) LANGUAGE sql STABLE A
         'db_' || lpad(of_xx::text, 2, '0'), 'cold_' || lpad(of_xx::text, 2, '0') || to_char(of_day, '_YYYYMMDD'))
 $$;
 
--- What must hold for a database and day from `closed` on: all its tables stand, and nobody can write them. From `detached`
--- on: the day no longer hangs under the hot tables, not even half, and its leaves are out of the way of next month's.
+-- Required of a database and day from `closed` on: all its tables exist and are fenced. From `detached` on, too: no
+-- table of the day is attached to the hot tables, and its leaves are in the cold schema, where next month's names do
+-- not collide.
 CREATE FUNCTION prove_stands(said day_register) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     cold name := format('cold_%s_%s', lpad(said.xx::text, 2, '0'), to_char(said.day, 'YYYYMMDD'));
@@ -284,8 +289,8 @@ BEGIN
     END IF;
 END $$;
 
--- … to be `closed`: every envelope is final, and the rows are those of the register. That nothing waits to be closed or
--- paid is asked once for all rows, by the guard.
+-- Required for `closed`: every envelope is final, and the register's sums are those of the rows. That nothing waits to
+-- be closed or paid is checked by the guard, once for all rows.
 CREATE FUNCTION prove_closed(said day_register) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     tag text := to_char(said.day, 'YYYYMMDD');
@@ -312,7 +317,7 @@ BEGIN
     END IF;
 END $$;
 
--- … to be `dropped`: nothing of it is left.
+-- Required for `dropped`: no leaf and no cold schema is left.
 CREATE FUNCTION prove_dropped(said day_register) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM day_relations(said.day, said.xx) WHERE leaf;
@@ -324,9 +329,10 @@ BEGIN
     END IF;
 END $$;
 
--- The guard. A day enters as `closed` (or as `dropped` where it has no table here: a database that moved brings the
--- days along that live in the archive alone) and goes on one step at a time, each with its proof in this transaction.
--- One way back: an archive found spoilt while the tables stand is exported anew, and then to be verified anew.
+-- The guard of the register. A day enters as `closed`, or as `dropped` if it has no table here (a database that moved
+-- in brings the days that are only archived), and advances one step at a time, each proven in the same transaction. One
+-- step back is allowed: an archive found corrupt while the tables exist is exported again, and then has to be verified
+-- again.
 CREATE FUNCTION guard_day_register() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     said day_register;
@@ -379,15 +385,15 @@ CREATE TRIGGER day_register_update AFTER UPDATE ON day_register REFERENCING OLD 
     FOR EACH STATEMENT EXECUTE FUNCTION guard_day_register();
 ALTER TABLE day_register ENABLE ALWAYS TRIGGER day_register_update;
 
--- The business date by this server's own clock, in the business zone (no time zone data is asked: Shanghai has no summer
--- time). What is closed is closed for ever, so whoever closes is not believed about the date. NULL believes everybody:
--- only tests that live in another year replace it, as the owner.
+-- The business date by this server's own clock, in the business zone (UTC+8; Shanghai has no summer time). Closing a
+-- day is irreversible, so the caller's date is checked against it. If it returns NULL, nothing is checked: only tests
+-- that run in another year replace it so, as the owner.
 CREATE FUNCTION business_today() RETURNS date LANGUAGE sql STABLE AS $$
     SELECT ((now() AT TIME ZONE 'UTC') + interval '8 hours')::date
 $$;
 
--- What must hold for a whole day before any of it is `closed`: it is at least two business days past, no move is at work
--- on one of its leaves, and no leaf has rows of a database that the register then says nothing about.
+-- Required of a whole day before any of it is `closed`: it is at least two business days past, no move works on its
+-- leaves, and no leaf has rows of a database that is not closed with it.
 CREATE FUNCTION guard_closing() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     closing record;
@@ -426,7 +432,7 @@ CREATE TRIGGER day_register_whole AFTER INSERT ON day_register REFERENCING NEW T
     FOR EACH STATEMENT EXECUTE FUNCTION guard_closing();
 ALTER TABLE day_register ENABLE ALWAYS TRIGGER day_register_whole;
 
--- Roles: the setnode appends, the audit reads, nobody but the owner creates or drops.
+-- Roles: the setnode inserts, the audit reads; only the owner creates, drops, or changes what was written.
 GRANT USAGE ON SCHEMA public TO hongbao_setnode, hongbao_audit;
 GRANT SELECT, INSERT ON envelope, claim TO hongbao_setnode;
 GRANT SELECT, INSERT, UPDATE (wrong_tries) ON guest TO hongbao_setnode;

@@ -1,8 +1,9 @@
--- The wallet's database, readable. The truth is what the migrations in schema/wallet/ build; a test proves that both
--- are the same.
+-- The wallet's database, to be read. The migrations in wallet/ build it; tests/integration/schema/test_schema.py
+-- compares them.
 
--- Where money can be. A balance is kept beside the transfers so that "may he pay?" is one row, not a sum; it is moved
--- only by the function that inserts the transfers (`post`), so it is their sum, and the audit proves it.
+-- Accounts. A balance is kept beside the transfers so that "is there enough money?" reads one row instead of a sum.
+-- Code moves it only in `post`, together with the transfers, so it is their sum; the role could also UPDATE it apart,
+-- and the audit checks it.
 CREATE TABLE account (
     account_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name        varchar(64) COLLATE "C" NOT NULL,
@@ -16,43 +17,46 @@ CREATE TABLE account (
         OR (kind = 2 AND name = 'outside')
         OR (kind = 3 AND name LIKE 'channel:_%')
     ),
-    -- Holds against wrong code: nobody spends what he has not got. The outside alone owes what was deposited.
+    -- Whatever the code does, no account spends more than it has. Only `outside` is negative: by all that was
+    -- deposited.
     CONSTRAINT account_not_negative CHECK (kind = 2 OR balance_fen >= 0)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05);
 -- fillfactor: a balance changes in place (HOT) as long as its page has room; no index holds balance_fen.
 
--- For the money in escrow and the proof that a day's escrows are zero, without reading the users.
+-- For the sum in escrow, and for the proof that a day's escrows are zero, without reading the users' accounts.
 CREATE INDEX account_escrow ON account (account_id) WHERE kind = 1;
 
--- Money moved: one row is both postings, so all postings sum to zero by construction. Rows are never changed or deleted.
--- No foreign keys to account: two look-ups and two row locks per credit. `post` counts the accounts it moved instead,
--- and the audit joins both ways.
+-- Transfers. One row is both postings, so all postings sum to zero. Rows are never changed or deleted. There are no
+-- foreign keys to account, which would cost two look-ups and two row locks per credit: `post` counts the accounts it
+-- moved instead, and the audit joins both ways.
 CREATE TABLE transfer (
     transfer_id    bigint GENERATED ALWAYS AS IDENTITY,
     debit_account  bigint NOT NULL,
     credit_account bigint NOT NULL,
-    user_account   bigint NOT NULL,             -- whose statement shows it
+    user_account   bigint NOT NULL,             -- the user whose history shows it
     amount_fen     bigint NOT NULL,
     envelope_id    bigint,
     created_at     timestamptz NOT NULL DEFAULT now(),
-    kind           smallint NOT NULL,           -- 0 deposit, 1 fund, 2 claim, 3 refund (wallet.postings.Kind)
+    kind           smallint NOT NULL,           -- 0 deposit, 1 fund, 2 claim, 3 refund (wallet.postings.TransferKind)
     order_no       varchar(64) COLLATE "C" NOT NULL,
-    -- Exactly once. Payout numbers begin with the envelope's 19 digits, so it also serves ranges by envelope, day and slot.
+    -- At most once. The numbers of payouts begin with the envelope's 19 digits, so the index also serves ranges by
+    -- envelope and day.
     CONSTRAINT transfer_order UNIQUE (order_no),
     CONSTRAINT transfer_amount CHECK (amount_fen > 0),
     CONSTRAINT transfer_two_sides CHECK (debit_account <> credit_account),
-    -- A deposit goes to the user, a fund comes from him, a payout never takes from him (a provider's goes past him).
+    -- A deposit credits the user, a fund debits the user; a payout never debits the user (through a provider it credits
+    -- neither).
     CONSTRAINT transfer_kind CHECK (
         (kind = 0 AND envelope_id IS NULL AND user_account = credit_account)
         OR (kind = 1 AND envelope_id IS NOT NULL AND user_account = debit_account)
         OR (kind IN (2, 3) AND envelope_id IS NOT NULL AND user_account <> debit_account)
     )
 );
--- Statements and lists by user. There is no primary key on transfer_id: it would be a third index to write per credit
--- and nobody asks by it alone.
+-- Histories and lists by user. There is no primary key on transfer_id: it would be a third index to write per credit,
+-- and no statement looks up by it alone.
 CREATE INDEX transfer_statement ON transfer (user_account, transfer_id);
 
--- Creates paid in. One row per (sender, Idempotency-Key), written with its transfer.
+-- Creates whose money was taken: one row per (sender, Idempotency-Key), written with its transfer.
 CREATE TABLE fund (
     fund_id      bigint GENERATED ALWAYS AS IDENTITY,
     envelope_id  bigint NOT NULL,
@@ -60,26 +64,30 @@ CREATE TABLE fund (
     total_fen    bigint NOT NULL,
     created_at   timestamptz NOT NULL DEFAULT now(),
     create_key   varchar(32) COLLATE "C" NOT NULL,
-    fingerprint  varchar(64) COLLATE "C" NOT NULL,   -- of the request body: same key with another one is refused
+    fingerprint  varchar(64) COLLATE "C" NOT NULL,   -- of the request body: the same key with another body is refused
     CONSTRAINT fund_create_key PRIMARY KEY (create_key),
     CONSTRAINT fund_order UNIQUE (fund_id),          -- the sweepers' cursor
     CONSTRAINT fund_envelope UNIQUE (envelope_id),   -- one payment per envelope
     CONSTRAINT fund_amount CHECK (total_fen > 0)
 );
 
--- Write a batch: hold the ledger, write the postings, move the balances they imply, record the creates whose money they
--- take in. Every text is an array literal (runtime.literals); `named` says how many accounts debits and credits name.
---   Lock: one batch writes at a time, however many wallet processes there are, so rows become visible in the order of
---   transfer_id and fund_id, and no two batches can deadlock over account rows. Without the lock the money would still be
---   right (UNIQUE, CHECK, row locks); only the order of fund_id would not. Then the accounts' rows, in order of account_id.
---   Balances follow from the very rows that went in, so they cannot drift apart. A known order number fails the whole
---   statement by UNIQUE, a balance below zero by CHECK; the batch is then decided again with knowledge. (ON CONFLICT DO
---   NOTHING was measured to cost 23-31 % more time, for the case that nearly never comes.) Fewer accounts moved than named
---   means that one is missing: nothing is written.
---   A function, because a batch of payouts is then one round trip with its commit; each statement in it sees what was
---   committed before the lock was given. unnest in the SELECT list goes row by row, in order; in FROM, Postgres would first
---   write each array into a table of its own, 4 to 11 % of the whole statement (medians of six).
---   Index: transfer_order, transfer_statement, fund_create_key, fund_envelope, fund_order (written), account_pkey (read).
+-- Write a batch: take the ledger's lock, insert the transfers, move the balances by them, record the creates.
+-- Arguments: array literals (runtime.pg_arrays); `named` is the number of accounts among debits and credits.
+--
+-- Lock: one batch writes at a time, however many wallet processes there are. So rows become visible in the order of
+-- transfer_id and fund_id, and two batches cannot deadlock over account rows. Without this lock the money would still
+-- be right (UNIQUE, CHECK, row locks); the order of fund_id, which the sweepers' cursor needs, would not. Then the
+-- accounts' rows, in order of account_id.
+--
+-- Refusals: a known order number fails the whole statement by UNIQUE, a balance below zero by CHECK; the batch is then
+-- decided again, with what the database knows. (ON CONFLICT DO NOTHING would make the usual case slower.) If fewer
+-- accounts moved than were named, one is missing: nothing is written.
+--
+-- It is a function so that a batch of payouts is one round trip, commit included; each statement in it sees what was
+-- committed before the lock was granted. `unnest` in the SELECT list goes row by row; in FROM, Postgres would first
+-- write each array to a table of its own, which is slower.
+--
+-- Index: transfer_order, transfer_statement, fund_create_key, fund_envelope, fund_order (written), account_pkey (read).
 CREATE FUNCTION post(
     order_nos text, kinds text, debits text, credits text, users text, amounts text, envelopes text, named integer,
     fund_keys text, fund_prints text, fund_users text, fund_totals text, fund_envelopes text
@@ -118,7 +126,7 @@ BEGIN
     END IF;
 END $$;
 
--- Roles: the wallet appends and moves balances, the audit reads, nobody but the owner changes or deletes what was written.
+-- Roles: the wallet inserts and moves balances, the audit reads; only the owner can change or delete what was written.
 GRANT USAGE ON SCHEMA public TO hongbao_wallet, hongbao_audit;
 GRANT SELECT, INSERT ON transfer, fund TO hongbao_wallet;
 GRANT SELECT, INSERT, UPDATE (balance_fen) ON account TO hongbao_wallet;

@@ -1,11 +1,15 @@
-"""One server of a SET (floor 5): the actors of its envelopes and everything that writes to the SET's Postgres.
+"""One server of a SET (floor 5): the actors of its envelopes, and everything that writes to the SET's Postgres.
 
-The life of a request reads downwards: `room` takes it off the link, `actors` has the one of its envelope (and `wake`
-brings it out of the database), which decides in order of arrival; `commit` writes what all ready actors decided in
-one transaction under an admission entry. `creating` brings envelopes to life; `rounds` brings them to their end and
-their money to the wallet. `service` puts it together: who owns which connection, task and periodic service.
+The life of a request reads downwards: `dispatch` takes it off the link and checks with `ownership` that this server
+serves the envelope; `actors` holds its actor, which `activation` loads from the database if it is not in memory, and
+which decides requests in order of arrival; `commit` writes what all ready actors decided in one transaction under an
+admission lease. `creation` makes envelopes, on `days` that have tables; `services` close them and pay. `views` and
+`passwords` serve all of these. `service` wires the parts; `limits` holds every bound.
 
-May import: `archive`, `wire`, `schema`, `sharding`, `envelope`, `runtime`. Promise: nobody is answered before the
-commit; answers of one envelope come in order of arrival; whatever is lost in memory is found again in Postgres. Fails
-by saying `busy` or `outcome_unknown`, never by guessing.
+May import: `archive`, `wire`, `schema`, `sharding`, `envelope`, `runtime`, `errors`.
+
+Promise: a reply is sent after the commit of what it says; replies of one envelope are sent in order of arrival (both:
+tests/unit/setnode/test_actor.py, tests/faults/test_order_of_arrival.py); what is lost with the process is found again
+in Postgres (tests/integration/setnode/test_commit.py, test_payouts.py). How it fails: with `busy` if nothing was
+written, with `outcome_unknown` if it may have been; an outcome is never guessed.
 """

@@ -1,116 +1,248 @@
-"""Every bound of this room in one place, with its reason; relations are checked at import."""
+"""Every bound of this room in one place, with its reason; relations between them are checked at import."""
 
-from envelope.errors import InvariantBroken
 from envelope.limits import LIMITS
-from wire.link import DEADLINE_S
+from errors import check_limit
+from wire.limits import DEADLINE_S
 
+# Requests and memory.
 MAILBOX = 20_000
-"""Requests waiting at one envelope; above it `busy`. Twice the largest envelope: everybody else comes too late."""
+"""Requests waiting at one envelope; more are refused with `busy`. Twice the shares of the largest envelope: later
+requests cannot win."""
+STALE_S = 4.0
+"""A request that has waited this long undecided gets `busy`: its caller gives up at the link's deadline."""
 LIVE_SHARES = 4_000_000
-"""Shares of live envelopes kept in memory, each about 150 bytes with its winner; above it the idle ones passivate.
-130,000 envelopes of 20 shares: 170 MB while nobody has opened them, 500 MB sold out."""
+"""Shares of the envelopes in memory, each about 150 bytes with its winner; above it idle envelopes passivate. 130,000
+envelopes of 20 shares: 170 MB unopened, 500 MB sold out."""
 ENVELOPE_WEIGHT = 10
 """What an envelope costs in memory besides its shares, in shares."""
+UNREAD_SHARES = 20
+"""Shares counted for an envelope whose log is not read yet: those of a usual group."""
+PASSIVATE_STEPS = 8
+"""Actors that one arrival at the bound of memory looks at: more than one, so that it makes room for more than
+itself."""
+FROZEN_S = 10.0
+"""A frozen envelope is read again at most this often."""
+CLAIMS_JSON_FROM = 100
+"""Claims from which an envelope's JSON rows are kept; encoding fewer takes little time and keeping none saves
+memory."""
+TIMESTAMPS_KEPT = 1_024
+"""Seconds whose text is cached: of a crowd hundreds share one."""
+DAYS_CHECKED = 1_000
+"""Days remembered as valid in envelope IDs; few are in use at any time."""
+
+# Group commit.
 BATCH_ROWS = 2_000
 """Claims of one transaction: enough to amortise the fsync, few enough to keep a commit under 50 ms."""
 BATCH_PER_ENVELOPE = 1_500
 """Requests of one envelope decided in one transaction, so that one hot group does not fill all of it."""
-HALVES_FROM = 400
-"""Requests at one envelope from which a transaction takes half of them, so that Python and Postgres work at the same
-time. Below it the second commit costs more than that gives (docs/decisions/0017)."""
-CLAIM_CONNECTIONS = 2
-"""Commits that overlap: one computes while the other waits for the disk."""
-CROWD = 300
-"""Envelopes ready to commit above which a second connection joins; below it one larger batch is cheaper."""
-CREATES = 5_000
-"""Creates in flight in this process; above it `busy`."""
 CREATE_BATCH = 1_000
 """Envelopes of one transaction; a header is about three times a claim."""
-TURN_S = 0.05
-"""How long one entry may serve back-to-back transactions: saves two CAS exchanges a transaction under load."""
-LONG_TURN_S = 0.5
-"""The same while the SET has room and nobody else wants a hot envelope that is in it. Not for ever: memcached may have
-forgotten who wants what."""
+CLAIM_CONNECTIONS = 2
+"""Commits that overlap: Python decides one batch while Postgres writes another."""
+BACKLOG = 300
+"""Envelopes ready to commit from which the second connection joins; below it one larger batch is cheaper."""
+HALVES_FROM = 400
+"""Requests at one envelope from which a transaction takes half of them, so that Python and Postgres work at the same
+time. Below it the second commit costs more than that gains (docs/decisions/0017)."""
 GRACE_S = 0.01
-"""How long an entry is kept for requests that may come back at once: the answers of the last commit call them forth."""
+"""How long a lease is kept for requests that may follow at once: the replies to the last commit cause new ones."""
+FAILED_PAUSE_S = 0.5
+"""Longest pause of a worker whose transactions fail."""
+COMMIT_DEADLINE_S = 15.0
+"""A transaction without a reply for this long has lost its server: the connection is dropped, no cancel request is
+sent, and the actors read what is committed. Longer than any wait for a disk or a standby, shorter than TCP's own
+timeout."""
+RECYCLE_AFTER = 200_000
+"""Statements after which a connection is remade: a backend keeps 15 KB for every table it has ever touched."""
+
+# Admission.
+SET_CAP = 8
+"""Transactions in a SET's Postgres at once, over all its servers (HONGBAO_ADMISSION_CAP): a few for each core."""
+ENVELOPE_CAP = 1
+"""Leases of one hot envelope over all servers of the SET: a second writer would only conflict."""
+LOCAL_CAP = 4
+"""Leases of one server; the only cap while memcached is away, so it bounds a SET without memcached to a few per
+server."""
 ADMISSION_WAIT_S = 0.25
-"""How long a transaction waits at the cap before those in it are told `busy`."""
+"""How long a transaction waits at the cap before its requests get `busy`."""
+LEASE_S = 10.0
+"""A lease ends by itself after this long, so a killed server keeps none."""
+LEASE_LIST_S = 60
+"""memcached drops a SET's list of leases after this long without a change; longer than any lease."""
+ADMISSION_RETRY_S = (0.001, 0.005)
+"""Pause before the cap is tried again, drawn between these: short against a commit, spread so that servers
+alternate."""
+LEASE_TERM_S = 0.05
+"""How long one lease serves transactions back to back: it saves two CAS exchanges a transaction under load."""
+LONG_LEASE_TERM_S = 0.5
+"""The same while the SET is below its cap and no other server contends for a hot envelope in the lease. Bounded,
+because memcached may have forgotten who contends."""
+MEMCACHED_TIMEOUT_S = 0.2
+"""memcached answers in 0.1 ms; one that takes this long counts as away."""
+MEMCACHED_AWAY_S = 1.0
+"""After a failure memcached is not asked for this long, so that its absence does not slow every commit."""
+MEMCACHED_THREADS = 3
+"""Calls to memcached at once: one for each worker of a server."""
+CAS_TRIES = 20
+"""Tries to change the list of leases; each failure means that another server changed it."""
+HOT_AT = 64
+"""Requests waiting at one envelope that make it hot: its transactions then count against ENVELOPE_CAP."""
+HOT_AT_ONCE = 8
+"""Hot envelopes for which one transaction acquires leases: each is an exchange with memcached before it can begin."""
+HOT_RETRY_S = 0.02
+"""A hot envelope at its cap is tried again after this long."""
+CONTENDED_S = 1
+"""How long the mark stands that another server contends for a hot envelope."""
+YIELD_S = 0.05
+"""How long the holder then does not acquire it; the other server retries every HOT_RETRY_S."""
+
+# Reading envelopes.
 LOAD_BATCH = 500
 """Envelopes of one day loaded in one query."""
 LOAD_SLOTS = 16
-"""Slots of one query. Planning grows with the leaves: measured with 250 slots a day, 1 slot takes 1.0 ms, 16 take 2.7
-(0.17 each), 32 take 9.2, all 250 take 101."""
+"""Slots of one query: planning time grows faster than the number of leaves."""
 LOAD_READS = 4
 """Queries of one round, in turn over the days that wait: sealed by one commit and answered together."""
-DAYS_AGAIN_S = 1.0
-"""How often creates of a day without tables make us look for these: they may have been made a moment ago."""
-LOAD_PATIENCE_S = 5.0
-"""A read that takes longer, or waits this long for its turn, has lost its server; the connection is thrown away and
-another one made."""
-COMMIT_PATIENCE_S = 15.0
-"""A transaction without a word for this long has lost its server: the connection is dropped, never cancelled, and the
-actors find out what is true. Longer than any wait for a disk or a standby, shorter than TCP's own patience."""
-SERVICE_PATIENCE_S = 15.0
-"""The same for what expiry, sweeper and payouts ask of Postgres in one go: pages and batches, some of them written."""
-SERVICE_ROUND_S = 30.0
-"""A round of a periodic service is given up after this long, whatever it waits for."""
-LISTEN_EVERY_S = 0.5
-"""How often the connection that listens is asked for a sign of life."""
-LISTEN_PATIENCE_S = 2.0
-"""A listener without one for this long may have missed notifications: it is remade, and every log is read anew."""
-STALE_S = 4.0
-"""A request that has waited this long undecided is told `busy`: its caller gives up at the link's deadline."""
+LOAD_PAUSE_S = 0.5
+"""Longest pause of a loader whose reads fail."""
+LOAD_DEADLINE_S = 5.0
+"""A read that takes longer, or waits this long for its turn, has lost its server; the connection is remade."""
 COLD_THREADS = 2
 """Envelopes of cold days read at once: the archive's threads share the cores with the event loop."""
 COLD_QUEUE = 500
-"""Envelopes of cold days waiting to be read; above it `busy`. At 20 ms each they are done before STALE_S."""
-COLD_DOUBTED = 50
-"""Of them, those whose archive must be read as a whole before it is believed: one at a time, beside the others."""
+"""Envelopes of cold days waiting to be read; more are refused with `busy`. At 20 ms each they are done before
+STALE_S."""
+COLD_UNVERIFIED = 50
+"""Of these, envelopes whose archive must first be verified as a whole: one at a time, beside the others."""
 COLD_SHARES = 100_000
-"""Shares of cold envelopes kept in memory, each about 250 bytes as it is shown; the least asked for go first."""
-FROZEN_S = 10.0
-"""A frozen envelope is read again at most this often."""
-HOT_AT = 64
-"""Requests waiting at one envelope that make it hot: its transactions then count against the cap per envelope."""
+"""Shares of cold envelopes kept in memory, each about 250 bytes as JSON; the least recently used leave first."""
+COLD_LOOKS = 3
+"""Reads of the register for one envelope: during it a day can go from the hot tables to its own, and to the archive."""
+COLD_QUERIES = 64
+"""Days whose query text is cached: the cold days that still have tables."""
+
+# Creates and days.
+CREATES = 5_000
+"""Creates in flight in this process; more are refused with `busy`."""
+DAYS_AGAIN_S = 1.0
+"""A create for a day without tables looks for them at most this often: they may have been made a moment ago."""
+DAYS_EVERY_S = 5.0
+"""How often the days with tables are read: a day that is closed refuses writes by its fence in the meantime."""
+
+# Other servers of the SET.
+LISTEN_EVERY_S = 0.5
+"""How often the listening connection is checked by a query."""
+LISTEN_DEADLINE_S = 2.0
+"""Without an answer for this long it may have missed notifications: it is remade, and every log is read anew."""
+LISTEN_PAUSE_S = 1.0
+"""Longest pause before listening again."""
+NOTIFY_IDS = 350
+"""Envelope IDs of one notification: it holds 8,000 bytes, an ID takes 20."""
+TOPOLOGY_EVERY_S = 1.0
+"""How often the topology file is checked for a newer version."""
+TOPOLOGY_AGAIN_S = 0.02
+"""The file is read at most this often because a caller knows a newer version: it may be on its way to this machine."""
+
+# Services.
+SERVICE_DEADLINE_S = 15.0
+"""As COMMIT_DEADLINE_S, for what expiry, sweeper and payouts ask of Postgres in one go: pages and batches, some
+written."""
+SERVICE_ROUND_S = 30.0
+"""A round of a periodic service is cancelled after this long."""
+EXPIRY_EVERY_S = 0.4
+"""Pause between two rounds of expiry: users see an envelope close within a second of its time."""
+EXPIRY_PAGE = 1_000
+"""Due envelopes of one round."""
+EXPIRY_ADOPT_S = 5.0
+"""An envelope overdue for this long is closed by any server: its own seems to be away."""
+EXPIRY_CLOSE_S = 5.0
+"""How long a round waits for the actors to close; what is not closed then comes up in the next walk."""
+SWEEP_EVERY_S = 5.0
+"""Pause between two rounds of the sweeper."""
+SWEEP_AFTER_S = 30.0
+"""A create that paid in but made no envelope within this time is undone; must exceed the link's deadline."""
+SWEEP_PAGE = 500
+"""Funds compared in one transaction."""
+SWEEP_ROUND_S = 15.0
+"""A round ends after this long, even if it has not caught up: another server may be the SET's sweeper next."""
+
+# Payouts.
 PAY_BATCH = 2_000
 """Orders of one call to the wallet."""
 PAY_GATHER_S = 0.1
-"""A worker that has just paid lets this much gather: a credit costs less in a batch of hundreds, and nobody waits."""
+"""A worker that has just paid waits this long for more orders: a credit costs less in a large batch, and no client
+waits for it."""
 PAY_WORKERS = 4
-"""Calls to the wallet at once: while one commits the next are on their way, as long as there is enough to pay."""
+"""Calls to the wallet at once: while one commits, the next are on their way."""
 PAY_HELPERS = 4
-"""More calls at once while there is a whole one's worth to pay. Four calls are two batches of the wallet; a third is to
-be on its way before the first is answered for. For less they would only make the others' calls smaller."""
+"""More calls at once while there are orders for a whole call. Four calls are two batches of the wallet; a third is to
+be on its way before the first is answered. For fewer orders they would only make the other calls smaller."""
 PAY_QUEUE = 500
-"""Committed batches kept in memory for paying; what exceeds it is read back from Postgres, where all of it stands."""
-PAY_UNANSWERED = 50_000
-"""Orders kept in memory that the wallet could not answer for, about 300 bytes each. They do not count against
-PAY_QUEUE, so that new ones always have room; what exceeds this is read back from Postgres when its time comes."""
-PAY_LATER = 20_000
-"""Batches of such orders of which it is remembered when that is; the oldest are forgotten and found like any other."""
+"""Committed batches kept in memory for paying; the rest is read back from Postgres, where all of it stands."""
+PAY_RETRY_ORDERS = 50_000
+"""Orders kept in memory for a retry, about 300 bytes each. They do not count against PAY_QUEUE, so that new batches
+always find space; the rest is read back from Postgres when its time comes."""
+PAY_SPILLED = 20_000
+"""Batches of such orders whose time of retry is remembered; the oldest are forgotten and read back like any other."""
+PAY_FIRST_RETRY_S = 0.1
+"""Pause after the first try of an order that got no final answer; each further try doubles it."""
+PAY_RETRY_S = 60.0
+"""Longest pause between two tries of an order."""
 PAY_ATTEMPTS = 50
-"""Tries of an order that the wallet cannot answer for before an operator must look; hours, with backoff to a minute."""
+"""Tries of an order without a final answer before it is stuck for an operator; hours, with backoff to PAY_RETRY_S."""
+PAY_AWAY_S = 2.0
+"""Longest pause while the wallet does not answer at all."""
+READ_BACK_EVERY_S = 2.0
+"""How often payout batches that are not in memory are looked for."""
+READ_BACK_BATCHES = 200
+"""Batches read back at once that this process has not tried yet."""
+READ_BACK_SPILLED = 20
+"""Batches read back at once whose time of retry has come; what was paid of them is asked again."""
 ADOPT_AFTER_S = 15.0
-"""Payout batches of another server untouched for this long are paid by whoever finds them."""
-SWEEP_AFTER_S = 30.0
-"""A create that paid in but made no envelope within this time is undone; must exceed the link's deadline."""
-RECYCLE_AFTER = 200_000
-"""Statements after which a connection is remade: a backend keeps 15 KB for every table it ever touched."""
+"""Payout batches of another server untouched for this long are paid by any server that finds them."""
+STUCK_SHOWN = 1_000
+"""Stuck payouts that an operator sees at once, the oldest first."""
+STUCK_REASON_CHARS = 200
+"""Characters of the wallet's reason that are kept with a stuck payout."""
 
-if LIMITS.max_count > MAILBOX:
-    raise InvariantBroken("limits", "a mailbox must hold a request for every share of the largest envelope")
-if BATCH_PER_ENVELOPE > BATCH_ROWS:
-    raise InvariantBroken("limits", "one envelope cannot have more rows in a batch than the batch")
-if 4 * TURN_S > ADMISSION_WAIT_S:
-    raise InvariantBroken("limits", "whoever waits at the cap must see several turns end")
-if LONG_TURN_S > STALE_S / 4:
-    raise InvariantBroken("limits", "whoever waits for a hot envelope must see several long turns end")
-if max(SERVICE_PATIENCE_S, 2 * LOAD_PATIENCE_S) >= SERVICE_ROUND_S:
-    raise InvariantBroken("limits", "a round must outlast the patience of what it asks, which says what is known")
-if PAY_UNANSWERED < PAY_BATCH:
-    raise InvariantBroken("limits", "a batch without an answer must find room to be tried again")
-if STALE_S >= DEADLINE_S:
-    raise InvariantBroken("limits", "a request must be refused before its caller gives up on it")
-# A transaction that the commit before it began is as old as that commit: its creates may look older than they are.
-if SWEEP_AFTER_S <= 2 * DEADLINE_S + COMMIT_PATIENCE_S:
-    raise InvariantBroken("limits", "the sweeper must not overtake a create that is still being tried")
+# Operators.
+HOT_WITHIN_S = 60
+"""The list of hot envelopes counts the opens of this time."""
+HOT_SHOWN = 100
+"""Most envelopes of that list."""
+HOT_SCAN = 2_000
+"""Actors looked at in one turn of the event loop: about a millisecond."""
+DRAIN_S = 1.5
+"""How long a stop waits for work in flight. Work left then is safe: what was committed stands in Postgres."""
+DRAIN_POLL_S = 0.01
+"""How often it looks."""
+GAUGES_EVERY_S = 1.0
+"""How often gauges and counters are published."""
+
+check_limit(LIMITS.max_count <= MAILBOX, "a mailbox must hold a request for every share of the largest envelope")
+check_limit(LIMITS.max_count <= LIVE_SHARES, "memory must hold the largest envelope")
+check_limit(LIMITS.max_count <= COLD_SHARES, "memory must hold the largest cold envelope")
+check_limit(BATCH_PER_ENVELOPE <= BATCH_ROWS, "one envelope cannot have more rows in a batch than the batch")
+check_limit(HOT_AT <= HALVES_FROM <= MAILBOX, "an envelope whose crowd is halved must count as hot, and fit a mailbox")
+check_limit(ENVELOPE_CAP <= SET_CAP, "a hot envelope cannot have more leases than its SET")
+check_limit(CLAIM_CONNECTIONS + 1 <= LOCAL_CAP, "creates must find a lease beside all workers of claims")
+check_limit(CLAIM_CONNECTIONS + 1 <= MEMCACHED_THREADS, "no worker may wait for another one's call to memcached")
+check_limit(4 * LEASE_TERM_S <= ADMISSION_WAIT_S, "a transaction that waits at the cap must see several terms end")
+check_limit(LONG_LEASE_TERM_S <= STALE_S / 4, "a request for a hot envelope must see several long terms end")
+check_limit(LEASE_S > LONG_LEASE_TERM_S, "a lease must not end before its term")
+check_limit(LEASE_LIST_S > LEASE_S, "memcached must keep the list longer than any lease in it")
+check_limit(HOT_RETRY_S < YIELD_S < CONTENDED_S, "the contender must retry while the holder yields")
+check_limit(MEMCACHED_TIMEOUT_S < ADMISSION_WAIT_S, "one silent call to memcached must leave time to go on without it")
+check_limit(
+    max(SERVICE_DEADLINE_S, 2 * LOAD_DEADLINE_S) < SERVICE_ROUND_S,
+    "a round must outlast the deadline of its queries, whose error says what is known",
+)
+check_limit(SWEEP_ROUND_S < SERVICE_ROUND_S, "a sweeper's round must end by itself, before it is cancelled")
+check_limit(
+    EXPIRY_CLOSE_S + SERVICE_DEADLINE_S < SERVICE_ROUND_S, "a round of expiry must not be cancelled as it waits"
+)
+check_limit(PAY_RETRY_ORDERS >= PAY_BATCH, "a batch without an answer must find space for its retry")
+check_limit(READ_BACK_BATCHES <= PAY_QUEUE, "what is read back at once must fit into memory")
+check_limit(LISTEN_EVERY_S < LISTEN_DEADLINE_S, "the listening connection must be checked before it counts as lost")
+check_limit(STALE_S < DEADLINE_S, "a request must be refused before its caller gives up on it")
+check_limit(SWEEP_AFTER_S > 2 * DEADLINE_S, "the sweeper must not overtake a create that is still being tried")

@@ -1,73 +1,68 @@
-"""Puts one setnode server together and runs it: who owns which connection, task and periodic service."""
+"""Wires one setnode server: which part owns which connection, task and periodic service."""
 
 import asyncio
-import math
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import date, timedelta
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import msgspec
 from aiohttp import web
 
 from archive.details import Details
 from envelope.claim_log import ClaimLog
-from envelope.errors import InvariantBroken, Unavailable
 from envelope.limits import LIMITS
+from errors import InvariantBroken
 from runtime import logs, metrics
 from runtime.clock import Clock, SystemClock
 from runtime.http import HttpServer, Readiness, add_probes
 from runtime.periodic import Periodic
 from runtime.postgres import Session
 from runtime.settings import host_and_port
-from schema.day_tables import days_ahead, known_days, registered_days
+from setnode.activation.cold import ColdEnvelopes
+from setnode.activation.loader import Loader, fetch_logs
+from setnode.actors.actor import Actor
 from setnode.actors.registry import Registry
 from setnode.admin import add_admin
 from setnode.commit.admission import Admission, AdmissionConfig
-from setnode.commit.claims import ClaimLane
+from setnode.commit.claim_queue import ClaimQueue
 from setnode.commit.committer import Committer
-from setnode.commit.creates import CreateLane, day_closed
-from setnode.commit.rivals import Rivals
-from setnode.creating.creator import Creator
-from setnode.creating.crowds import Crowds
-from setnode.holdings import Holdings
+from setnode.commit.create_queue import CreateQueue
+from setnode.commit.invalidation import ForeignWrites
+from setnode.creation.coalescer import CreateCoalescer
+from setnode.creation.creator import Creator
+from setnode.days import BusinessDays
+from setnode.dispatch import Dispatcher
 from setnode.limits import (
     CLAIM_CONNECTIONS,
-    DAYS_AGAIN_S,
+    DAYS_EVERY_S,
+    DRAIN_POLL_S,
+    DRAIN_S,
+    ENVELOPE_CAP,
+    GAUGES_EVERY_S,
     LIVE_SHARES,
-    LOAD_PATIENCE_S,
+    READ_BACK_EVERY_S,
     RECYCLE_AFTER,
     SERVICE_ROUND_S,
+    SET_CAP,
     SWEEP_AFTER_S,
+    SWEEP_EVERY_S,
+    TOPOLOGY_EVERY_S,
 )
-from setnode.room import Room
-from setnode.rounds.expiry import Expiry, ExpiryConfig
-from setnode.rounds.payout import READ_EVERY_S, Payouts
-from setnode.rounds.sweeper import Sweeper
-from setnode.wake.cold import Cold
-from setnode.wake.loader import Loader, fetch_logs
-from sharding.ids import IDS_PER_DAY, business_date, day_of, first_id
+from setnode.ownership import Ownership
+from setnode.services.expiry import Expiry, ExpiryConfig
+from setnode.services.payouts.payer import Payer
+from setnode.services.sweeper import Sweeper
+from setnode.shared_session import SharedSession
+from sharding.ids import day_of
 from sharding.topology import Topology, TopologyFile
 from wire.link import Link
 from wire.server import add_link
 from wire.wallet import WalletClient
 
-T = TypeVar("T")
-
-DRAIN_S = 1.5
-"""How long a stop waits for what is in flight."""
-
-_A_DAY = timedelta(days=1)
-
 _log = logs.get("setnode")
 _waiting = metrics.gauge("hongbao_mailbox_waiting", "Requests waiting in all mailboxes")
 _unreconciled = metrics.gauge("hongbao_unreconciled_fen", "Claimed here, not credited in the wallet yet, or stuck")
-_ahead = metrics.gauge(
-    "hongbao_day_tables_ahead", "Business days after today whose tables this SET has; -1: not today's"
-)
-# Until we have looked: a number that pages nobody.
-_ahead.set(math.nan)
 _payouts_held = metrics.gauge("hongbao_payout_batches_held", "Committed batches not paid yet, in memory")
 
 
@@ -85,8 +80,8 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     password_key: str
     archive: str = ""
     archive_key: str = ""
-    admission_cap: int = 8
-    admission_envelope_cap: int = 1
+    admission_cap: int = SET_CAP
+    admission_envelope_cap: int = ENVELOPE_CAP
     claim_connections: int = CLAIM_CONNECTIONS
     live_shares: Annotated[int, msgspec.Meta(ge=LIMITS.max_count)] = LIVE_SHARES
     sweep_after_s: float = SWEEP_AFTER_S
@@ -98,80 +93,85 @@ class Setnode:
     def __init__(self, settings: SetnodeSettings, clock: Clock | None = None) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
-        self.holdings = Holdings(
-            TopologyFile(Path(settings.topology)), settings.set, self._moved, server=settings.server
-        )
-        self.holds, self.owns = self.holdings.holds, self.holdings.owns
         self.readiness = Readiness()
-        dsn = settings.postgres_dsn
+        self.ownership = Ownership(
+            TopologyFile(Path(settings.topology)), settings.set, self._on_topology, server=settings.server
+        )
+        self.holds, self.owns = self.ownership.holds, self.ownership.owns
         self.wallet_link = Link("wallet", settings.wallet_url, key=settings.link_key)
         wallet = WalletClient(self.wallet_link)
+        self._sessions = {name: _session(settings, name, **extra) for name, extra in _SESSIONS.items()}
+        self._claim_sessions = [_session(settings, "claims") for _ in range(settings.claim_connections)]
+        self._shared = SharedSession(self._sessions["fetch"])
+        self._wire_commits(wallet)
+        self._wire_creates(wallet)
+        self._wire_services(wallet)
+
+    def _wire_commits(self, wallet: WalletClient) -> None:
+        """Make actors, what activates and commits them, and the payer, which takes what was committed."""
+        settings = self.settings
+        self.payouts = Payer(wallet, self._sessions["payout"], self.clock, settings.server, self.holds)
+        self.claim_queue = ClaimQueue(self.clock, settings.server, self.payouts.committed)
+        self.registry = Registry(
+            self.clock,
+            loop_time=asyncio.get_running_loop().time,
+            enqueue_commit=self.claim_queue.enqueue,
+            note_hot=self.claim_queue.note_hot,
+            enqueue_load=self._enqueue_load,
+            owns=self.owns,
+            live_shares=settings.live_shares,
+        )
+        self.cold = ColdEnvelopes(self._sessions["cold"], _details(settings), self.registry)
+        self.loader = Loader(self._sessions["load"], self.cold)
         self.admission = Admission(
             settings.set,
             settings.memcached,
             AdmissionConfig(cap=settings.admission_cap, envelope_cap=settings.admission_envelope_cap),
         )
-        self._sessions = {
-            name: Session(dsn, {"application_name": f"{settings.server}:{name}", **extra}, recycle_after=RECYCLE_AFTER)
-            for name, extra in _SESSIONS.items()
-        }
-        claim_sessions = [
-            Session(dsn, {"application_name": f"{settings.server}:claims"}, recycle_after=RECYCLE_AFTER)
-            for _ in range(settings.claim_connections)
-        ]
-        self._all_sessions = [*self._sessions.values(), *claim_sessions]
-        self.payouts = Payouts(wallet, self._sessions["payout"], self.clock, settings.server, self.holds)
-        self.claim_lane = ClaimLane(self.clock, settings.server, self.payouts.committed)
-        self.create_lane = CreateLane()
-        self.registry = Registry(
-            self.clock,
-            loop_time=asyncio.get_running_loop().time,
-            want_commit=self.claim_lane.want,
-            call_hot=self.claim_lane.call_hot,
-            want_load=lambda actor: self.loader.want(actor),  # noqa: PLW0108 - the loader is made below
-            owns=self.owns,
-            live_shares=settings.live_shares,
-        )
-        self.cold = Cold(self._sessions["cold"], _details(settings), self.registry)
-        self.loader = Loader(self._sessions["load"], self.cold)
-        self.claims = Committer(self.claim_lane, claim_sessions, self.admission)
-        self.creates = Committer(self.create_lane, [self._sessions["create"]], self.admission)
-        key = settings.password_key.encode()
-        self._fetching = asyncio.Lock()
+        self.claims = Committer(self.claim_queue, self._claim_sessions, self.admission)
+
+    def _wire_creates(self, wallet: WalletClient) -> None:
+        """Make what creates envelopes, and the dispatcher, which hands every request to its part."""
+        key = self.settings.password_key.encode()
+        self._retiring = False
+        self.days = BusinessDays(self._shared, self.clock, lambda: self.topology, self._forget_cold)
+        self.create_queue = CreateQueue()
+        self.creates = Committer(self.create_queue, [self._sessions["create"]], self.admission)
         self.creator = Creator(
             wallet,
-            self.create_lane,
+            self.create_queue,
             self.clock,
+            self.days,
             password_key=key,
             fetch=self._fetch,
             adopt=self.registry.adopt,
             holds=self.holds,
-            is_usual=self._is_usual,
-            has_tables=self._has_tables,
-            is_near=self._is_near,
         )
-        self.room = Room(self.registry, Crowds(self.creator), password_key=key, admit=self.holdings.admit)
+        coalescer = CreateCoalescer(self.creator)
+        self.dispatcher = Dispatcher(self.registry, coalescer, password_key=key, admit=self.ownership.admit)
+
+    def _wire_services(self, wallet: WalletClient) -> None:
+        """Make what works in the background."""
+        settings, sessions = self.settings, self._sessions
         self.expiry = Expiry(
-            self._sessions["expiry"], self.registry, self.clock, self.owns, ExpiryConfig(), serves=self.holdings.serves
+            sessions["expiry"], self.registry, self.clock, self.owns, ExpiryConfig(), serves=self.ownership.serves
         )
         self.sweeper = Sweeper(
-            self._sessions["sweep"], wallet, self.clock, settings.server, self.holds, after_s=settings.sweep_after_s
+            sessions["sweep"], wallet, self.clock, settings.server, self.holds, after_s=settings.sweep_after_s
         )
-        self.rivals = Rivals(self._sessions["listen"], self.registry.distrust, self.holdings.reload)
-        self.days: set[date] = set()
-        self._usual: frozenset[int] = frozenset()
-        self._retiring = False
-        self.closed_days: set[date] = set()
-        self._looking = asyncio.Lock()
-        self._looked_at = -DAYS_AGAIN_S
+        self.foreign_writes = ForeignWrites(sessions["listen"], self.registry.invalidate, self.ownership.reload)
+
+    def _enqueue_load(self, actor: Actor) -> None:
+        # A method, because registry and loader need each other.
+        self.loader.enqueue(actor)
 
     @property
     def topology(self) -> Topology:
         """The topology as it is now."""
-        return self.holdings.topology
+        return self.ownership.topology
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop`, then finish what is in flight and leave."""
+        """Serve until `stop`, then finish what is in flight, within DRAIN_S, and leave."""
         async with asyncio.TaskGroup() as tasks:
             running = [
                 tasks.create_task(work)
@@ -182,14 +182,14 @@ class Setnode:
                     self.claims.run(),
                     self.creates.run(),
                     self.payouts.run(),
-                    self.rivals.run(),
+                    self.foreign_writes.run(),
                     *(service.run() for service in self._services()),
                 )
             ]
             self._require()
             app = web.Application()
             add_probes(app, self.readiness)
-            add_link(app, self.room, key=self.settings.link_key)
+            add_link(app, self.dispatcher, key=self.settings.link_key)
             add_admin(app, self.registry, self.clock, key=self.settings.link_key)
             async with HttpServer(app, *host_and_port(self.settings.listen)):
                 _log.info("setnode serves", server=self.settings.server, listen=self.settings.listen)
@@ -198,105 +198,55 @@ class Setnode:
             for task in running:
                 task.cancel()
         self.admission.close()
-        await asyncio.gather(*(session.close() for session in self._all_sessions))
+        await asyncio.gather(*(session.close() for session in [*self._sessions.values(), *self._claim_sessions]))
 
     def _services(self) -> list[Periodic]:
+        expiry, payouts = self.expiry, self.payouts
         return [
-            Periodic(
-                "expiry", self.expiry.run_once, interval_s=self.expiry.config.interval_s, timeout_s=SERVICE_ROUND_S
-            ),
-            Periodic("sweeper", self.sweeper.run_once, interval_s=5.0, timeout_s=SERVICE_ROUND_S),
-            Periodic("payout_read_back", self.payouts.read_back, interval_s=READ_EVERY_S, timeout_s=SERVICE_ROUND_S),
-            Periodic("days", self._look_at_days, interval_s=5.0, timeout_s=SERVICE_ROUND_S),
-            Periodic("topology", self._reload_topology, interval_s=1.0),
-            Periodic("gauges", self._gauge, interval_s=1.0),
+            Periodic("expiry", expiry.run_once, interval_s=expiry.config.interval_s, timeout_s=SERVICE_ROUND_S),
+            Periodic("sweeper", self.sweeper.run_once, interval_s=SWEEP_EVERY_S, timeout_s=SERVICE_ROUND_S),
+            Periodic("payout_read_back", payouts.read_back, interval_s=READ_BACK_EVERY_S, timeout_s=SERVICE_ROUND_S),
+            Periodic("days", self.days.look, interval_s=DAYS_EVERY_S, timeout_s=SERVICE_ROUND_S),
+            Periodic("topology", self._reload_topology, interval_s=TOPOLOGY_EVERY_S),
+            Periodic("gauges", self._publish, interval_s=GAUGES_EVERY_S),
         ]
 
     def _require(self) -> None:
-        self.readiness.require("database", lambda: bool(self.days))
+        self.readiness.require("database", lambda: bool(self.days.with_tables))
         self.readiness.require("wallet", lambda: self.wallet_link.up)
 
     async def _drain(self) -> None:
-        """Take no new work; wait for actors, creates and commits, bounded in time."""
-        self.room.stopping = True
+        """Refuse new requests; wait for actors, creates and commits, at most DRAIN_S."""
+        self.dispatcher.stopping = True
         try:
             async with asyncio.timeout(DRAIN_S):
-                await self.room.drain()
+                await self.dispatcher.drain()
                 idle = (self.claims, self.creates, self.cold)
                 while self.registry.waiting or not all(one.idle for one in idle):
-                    await asyncio.sleep(0.01)
+                    await asyncio.sleep(DRAIN_POLL_S)
         except TimeoutError:
             _log.warning("stopped with work in flight; Postgres knows what was committed")
 
     async def _fetch(self, envelope_id: int) -> ClaimLog | InvariantBroken | None:
-        found = await self._read(lambda connection: fetch_logs(connection, day_of(envelope_id), [envelope_id]))
+        """Read one log without an actor: from the hot tables, else from a cold day. Raises Unavailable."""
+        day = day_of(envelope_id)
+        found = await self._shared.run(lambda connection: fetch_logs(connection, day, [envelope_id]))
         return found[envelope_id] if envelope_id in found else await self.cold.find(envelope_id)
 
-    async def _look_at_days(self) -> None:
-        closed = await self._read(registered_days)
-        self.note_days(await self._read(known_days), closed)
-        self._retiring |= await self._read(self.cold.look)
+    async def _forget_cold(self) -> None:
+        """Drop the actors of days that have gone cold; busy ones at a later look."""
+        self._retiring |= await self._shared.run(self.cold.refresh)
         if self._retiring:
             self._retiring = self.registry.retire(self.cold.covers)
 
-    def note_days(self, days: set[date], closed: set[date]) -> None:
-        """Take in which days have tables, and which nobody can write any more."""
-        self.days, self.closed_days = days, closed
-        today = business_date(self.clock.now(), self.topology.zone)
-        _ahead.set(days_ahead(days, today))
-        self._usual = frozenset(first_id(day) // IDS_PER_DAY for day in days - closed if abs(day - today) <= _A_DAY)
-
-    def _is_usual(self, envelope_id: int) -> bool:
-        """Say whether the envelope's day had tables, was open and near when we last could look."""
-        return envelope_id // IDS_PER_DAY in self._usual
-
-    async def _has_tables(self, envelope_id: int) -> bool:
-        """Say whether the envelope's day has tables. One not known is looked for again, by one at a time and seldom.
-
-        Raises Unavailable while nothing is known at all, Refused `day_closed`; nothing was written either way.
-        """
-        day = day_of(envelope_id)
-        if day in self.closed_days:
-            raise day_closed(day)
-        if day in self.days:
-            return True
-        async with self._looking:
-            now = asyncio.get_running_loop().time()
-            if day not in self.days and now - self._looked_at >= DAYS_AGAIN_S:
-                self._looked_at = now
-                try:
-                    await self._look_at_days()
-                except Unavailable as away:
-                    raise Unavailable(away.code, away.detail, retry_after_s=away.retry_after_s) from away
-        if not self.days:
-            raise Unavailable("database_unavailable", "the database does not answer; try again shortly")
-        return day in self.days
-
-    def _is_near(self, envelope_id: int) -> bool:
-        """Say whether the envelope's day is today by our own clock, or next to it: clocks differ at midnight."""
-        today = business_date(self.clock.now(), self.topology.zone)
-        return abs(day_of(envelope_id) - today) <= _A_DAY
-
-    async def _read(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
-        """Read on the connection that creates and services share, one at a time; raises Unavailable."""
-        try:
-            async with asyncio.timeout(LOAD_PATIENCE_S):
-                await self._fetching.acquire()
-        except TimeoutError:
-            raise Unavailable("database_unavailable", "too many wait for the database; try again shortly") from None
-        try:
-            return await self._sessions["fetch"].patiently(work, LOAD_PATIENCE_S)
-        finally:
-            self._fetching.release()
-
     async def _reload_topology(self) -> None:
-        self.holdings.reload()
+        self.ownership.reload()
 
-    def _moved(self) -> None:
-        """Distrust what is in memory: what came here from elsewhere may have been written there meanwhile."""
-        self.registry.distrust()
+    def _on_topology(self) -> None:
+        """Invalidate all logs: envelopes that have come to this server may have been written elsewhere."""
+        self.registry.invalidate()
 
-    async def _gauge(self) -> None:
+    async def _publish(self) -> None:
         self.registry.publish()
         _waiting.set(self.registry.waiting)
         _payouts_held.set(self.payouts.held)
@@ -305,7 +255,7 @@ class Setnode:
 
 _SESSIONS: dict[str, dict[str, str]] = {
     "create": {},
-    # Constants at planning time: all partitions but one are pruned before they are opened.
+    # Planned with constants: all partitions but those asked for are pruned before they are opened.
     "load": {"plan_cache_mode": "force_custom_plan"},
     "fetch": {"plan_cache_mode": "force_custom_plan"},
     "payout": {"plan_cache_mode": "force_custom_plan"},
@@ -316,8 +266,13 @@ _SESSIONS: dict[str, dict[str, str]] = {
 }
 
 
+def _session(settings: SetnodeSettings, name: str, **extra: str) -> Session:
+    options = {"application_name": f"{settings.server}:{name}", **extra}
+    return Session(settings.postgres_dsn, options, recycle_after=RECYCLE_AFTER)
+
+
 def _details(settings: SetnodeSettings) -> Details | None:
-    """Return the reader of the archive; None where none was given."""
+    """Return the reader of the archive; None if the settings name none."""
     return Details(Path(settings.archive), settings.archive_key.encode()) if settings.archive else None
 
 

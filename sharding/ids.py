@@ -1,21 +1,22 @@
 """Envelope IDs: `YYMMDD` · second of the day (five digits) · tail (five) · slot (three), 19 digits in one int64.
 
-An int inside, a string outside (JSON numbers lose digits above 2^53). The first digit is never 0 and the
-whole never above 2^63 - 1, so the years are 2010 to 2092. The day is the business day at creation and is
-read from the ID, never from a clock; slot, database, table, day and hot or cold all follow from the ID
-without a look-up.
+An int inside, a string in JSON (whose numbers lose digits above 2^53). The first digit is never 0 and the ID never
+above 2^63 - 1, so the years are 2010 to 2092. The day is the business day of the create; it is read from the ID, never
+from a clock. Slot, database, table and day follow from the ID without a look-up.
 
-Between day and slot stand ten digits, the serial: the second of the create and five of a keyed hash. Envelopes
-that live at the same time are thus neighbours in every index that begins with the ID, and what is opened now
-touches few pages of it (docs/decisions/0019). Nothing reads the second back: any ten digits make an ID.
+Between day and slot stand ten digits, the serial: the second of the create and the tail, five digits of a keyed hash.
+Envelopes that live at the same time are thus neighbours in every index that begins with the ID, and the opens of now
+touch few of its pages (docs/decisions/0019-ids-in-order-of-time.md). Nothing reads the second back: any ten digits make
+an ID. IDs are taken apart by the functions here, and nowhere else.
 """
 
 from datetime import date, datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from envelope.errors import InvariantBroken, Refused
-from sharding.slots import MAX_SLOTS, TAILS, Layout
+from errors import InvariantBroken, Refused
+from sharding.limits import DAY_CACHE
+from sharding.slots import MAX_SLOTS, TAILS, Layout, database_of
 
 DIGITS = 19
 FIRST_YEAR, LAST_YEAR = 2010, 2092
@@ -25,13 +26,12 @@ _SLOT_DIGITS = 3
 SERIALS = 10**10
 """Ten digits: five of the second, five of the tail."""
 IDS_PER_DAY = SERIALS * MAX_SLOTS
-"""An ID divided by it is its first six digits, the day."""
 
 
 def make_id(day: date, serial: int, slot: int) -> int:
     """Return the ID made of a business day, a serial of up to ten digits and a slot.
 
-    Raises InvariantBroken where a part is out of range: the caller computed it.
+    Raises InvariantBroken if a part is out of range.
     """
     if not (0 <= serial < SERIALS and 0 <= slot < MAX_SLOTS):
         raise InvariantBroken("id_parts", f"serial {serial} or slot {slot} is out of range")
@@ -39,13 +39,23 @@ def make_id(day: date, serial: int, slot: int) -> int:
 
 
 def day_of(envelope_id: int) -> date:
-    """Return the business day on which the envelope was made. The ID must have come from here."""
-    return _day_of_digits(envelope_id // IDS_PER_DAY)
+    """Return the business day on which the envelope was made; raises ValueError if no calendar has it."""
+    return day_from(envelope_id // IDS_PER_DAY)
+
+
+def yymmdd_of(envelope_id: int) -> int:
+    """Return the first six digits of the ID, its business day as a number: 261121. Not checked to be a day."""
+    return envelope_id // IDS_PER_DAY
 
 
 def slot_of(envelope_id: int) -> int:
     """Return the slot: the last three digits."""
     return envelope_id % MAX_SLOTS
+
+
+def database_for(envelope_id: int) -> int:
+    """Return the database `xx` of the envelope."""
+    return database_of(envelope_id % MAX_SLOTS)
 
 
 def serial_of(envelope_id: int) -> int:
@@ -61,16 +71,16 @@ def format_id(envelope_id: int) -> str:
 def parse_id(text: object, layout: Layout) -> int:
     """Return the ID that a client wrote as a string of exactly 19 ASCII digits.
 
-    Raises Refused with code `malformed_envelope_id` (no such string, or a year no ID can have),
-    `impossible_day` (a day of no calendar, like 30 February) or `unknown_slot` (none of `layout`). Whether
-    the envelope exists is not looked at, nor whether its day has come: see `check_not_future`.
+    Raises Refused `malformed_envelope_id` (no such string, or a year that no ID has), `impossible_day` (in no calendar,
+    like 30 February) or `unknown_slot` (not in `layout`). Not checked: whether the envelope exists, and whether its day
+    has come (`check_not_future`).
     """
-    # isdigit alone would take Arabic or full-width digits, int() alone signs, spaces and underscores.
+    # isdigit alone accepts Arabic and full-width digits, int() alone signs, spaces and underscores.
     if not (isinstance(text, str) and len(text) == DIGITS and text.isascii() and text.isdigit()):
         raise Refused("malformed_envelope_id", f"An envelope ID is written in exactly {DIGITS} digits, 0 to 9.")
     _check_day(text[:_DAY_DIGITS])
     envelope_id = int(text)
-    if envelope_id % MAX_SLOTS >= layout.slots:
+    if slot_of(envelope_id) >= layout.slots:
         raise Refused("unknown_slot", f"Slot {text[-_SLOT_DIGITS:]} of this envelope ID does not exist here.")
     return envelope_id
 
@@ -78,24 +88,31 @@ def parse_id(text: object, layout: Layout) -> int:
 def check_not_future(envelope_id: int, today: date) -> None:
     """Raise Refused `future_envelope_id` for an ID of a later business day than `today`.
 
-    No tolerance here: who must live with clocks that differ gives the business date of an instant a little
-    later.
+    A caller whose clock may differ from others' gives the business date of an instant a little later.
     """
     if day_of(envelope_id) > today:
         raise Refused("future_envelope_id", "This envelope ID is of a day that has not come yet.")
 
 
-def first_id(day: date) -> int:
-    """Return the least ID a business day can have: the lower bound, included, of its partitions."""
+def yymmdd(day: date) -> int:
+    """Return the six digits with which the IDs of a business day begin, as a number: 261121.
+
+    Raises InvariantBroken for a year that IDs cannot have.
+    """
     if not FIRST_YEAR <= day.year <= LAST_YEAR:
         raise InvariantBroken("id_year", f"IDs reach from {FIRST_YEAR} to {LAST_YEAR}, {day} is outside")
-    return ((day.year % 100 * 100 + day.month) * 100 + day.day) * IDS_PER_DAY
+    return (day.year % 100 * 100 + day.month) * 100 + day.day
+
+
+def first_id(day: date) -> int:
+    """Return the least ID of a business day: the inclusive lower bound of its partitions."""
+    return yymmdd(day) * IDS_PER_DAY
 
 
 def first_id_at(instant: datetime, zone: ZoneInfo = BUSINESS_ZONE) -> int:
     """Return the least ID of the second of an aware instant, by day and clock of `zone`.
 
-    An hour that a zone has twice is in the IDs twice; nobody may conclude from them which create was earlier.
+    An hour that a zone has twice is in the IDs twice: their order is not the order of creates.
     """
     local = instant.astimezone(zone)
     second = (local.hour * 60 + local.minute) * 60 + local.second
@@ -103,9 +120,10 @@ def first_id_at(instant: datetime, zone: ZoneInfo = BUSINESS_ZONE) -> int:
 
 
 def candidate_ids(first: int, slot: int, tail: int, count: int) -> list[int]:
-    """Return the IDs that a create may get, in order: of its second, its slot, and the tails from its own on.
+    """Return `count` IDs for a create to try in this order: same second and slot, tails from `tail` upwards.
 
-    `first` is the least ID of the second, slot and tail come from `place_for`. Behind the last tail comes the first.
+    `first` is the least ID of the second (`first_id_at`), slot and tail come from `place_for`. After the last tail
+    comes the first.
     """
     least = first + slot
     if tail > TAILS - count:
@@ -115,25 +133,24 @@ def candidate_ids(first: int, slot: int, tail: int, count: int) -> list[int]:
 
 
 def end_id(day: date) -> int:
-    """Return the upper bound, not included, of the IDs of a business day."""
+    """Return the exclusive upper bound of the IDs of a business day."""
     return first_id(day) + IDS_PER_DAY
 
 
 def business_date(instant: datetime, zone: ZoneInfo = BUSINESS_ZONE) -> date:
-    """Return the business day of an aware instant: its date in `zone`. A naive one breaks an invariant."""
+    """Return the business day of an instant: its date in `zone`. Raises InvariantBroken for a naive one."""
     if instant.utcoffset() is None:
         raise InvariantBroken("aware_time", "a business date needs an instant with a time zone")
     return instant.astimezone(zone).date()
 
 
-# A few days are in use at any time; all days that can be are 30,316. Refusals are not cached, and need not
-# be.
-@lru_cache(maxsize=1_024)
-def _day_of_digits(digits: int) -> date:
+@lru_cache(maxsize=DAY_CACHE)
+def day_from(digits: int) -> date:
+    """Return the business day that six digits name; raises ValueError where no calendar has it."""
     return date(2000 + digits // 10_000, digits // 100 % 100, digits % 100)
 
 
-@lru_cache(maxsize=1_024)
+@lru_cache(maxsize=DAY_CACHE)
 def _check_day(digits: str) -> None:
     if not FIRST_YEAR <= 2000 + int(digits[:2]) <= LAST_YEAR:
         raise Refused(
@@ -142,7 +159,7 @@ def _check_day(digits: str) -> None:
             f"{LAST_YEAR}; this one starts with {digits[:2]}.",
         )
     try:
-        _day_of_digits(int(digits))
+        day_from(int(digits))
     except ValueError:
         raise Refused(
             "impossible_day", f"This envelope ID starts with {digits}, as YYMMDD a day that no calendar has."

@@ -1,12 +1,12 @@
-"""The consistent-hash ring: which node holds a key, and which one follows when it is away. Owns uhashring.
+"""The consistent-hash ring: which node holds a key, and which one follows while it is away. Owns uhashring.
 
 What is done around uhashring, and why:
 - its default hash is MD5, which a FIPS build of OpenSSL refuses; we give it BLAKE2b. Never Python's `hash`,
   which differs between processes;
-- of two points that collide the node added last has both (collisions: its issue 6), so nodes are added in sorted order
-  and points have 64 bits: the order in a file cannot matter;
-- weights must be whole numbers (a float breaks its `range`), which the type here says;
-- a ring is never changed: another topology makes another ring, so a reader always sees a whole one.
+- of two points that collide, the node added last gets both (its issue 6), so points have 64 bits and nodes are added in
+  sorted order: their order in a file does not matter;
+- weights must be whole numbers (a float breaks its `range`), as the type here says;
+- a ring is never changed: another topology makes another ring, so that a reader always sees a whole one.
 """
 
 import hashlib
@@ -14,17 +14,14 @@ from collections.abc import Mapping
 
 from uhashring import HashRing
 
-from envelope.errors import InvariantBroken
-
-# Points per unit of weight. The share of a node varies by about 1/sqrt(points), 4 %; a point costs under 2 us.
-POINTS_PER_WEIGHT = 512
+from errors import InvariantBroken
+from sharding.limits import POINTS_PER_WEIGHT
 
 
 class Ring:
     """A fixed set of named nodes on a circle of 64-bit hashes. `nodes` maps names to weights (1 or more).
 
-    Adding a node of weight w to a ring of weight W takes about w / (W + w) of the keys, and moves no other
-    key.
+    A node of weight w that joins a ring of weight W takes about w / (W + w) of the keys; no other key moves.
     """
 
     __slots__ = ("_only", "_ring")
@@ -38,7 +35,7 @@ class Ring:
     def node_for(self, key: str) -> str:
         """Return the name of the node that holds `key`."""
         if self._only is not None:
-            # Where there is no choice a hash would be for nothing: 3 us for each live envelope in gateway and server.
+            # Without a choice there is nothing to hash.
             return self._only
         node: str = self._ring.get_node(key)
         return node

@@ -1,8 +1,7 @@
 """Slots: the last three digits of an ID. The first two of them are the database, the last one the table.
 
-The slot of a new envelope is a keyed hash of (sender, idempotency key): a retried create finds its first
-attempt in the same place, also across midnight, and nobody without the key can aim his envelopes at one
-slot.
+The slot of a new envelope is a keyed hash of (sender, idempotency key): a repeated create finds its first attempt in
+the same slot, also across midnight, and a client without the key cannot choose its slot to overload one table.
 """
 
 import hashlib
@@ -10,14 +9,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct
 
-from envelope.errors import InvariantBroken
+from errors import InvariantBroken
 
 TABLES_PER_DATABASE = 10
 MAX_SLOTS = 1_000
-# IDs have five digits between the second and the slot.
 TAILS = 10**5
-# Shorter keys could be guessed; blake2b takes 64 bytes at most.
-_KEY_BYTES = range(16, 65)
+"""IDs have five digits, the tail, between the second and the slot."""
+KEY_BYTES = range(16, 65)
+"""How long the slot key may be: a shorter one could be guessed, and blake2b takes 64 bytes at most."""
 _halves = Struct(">QQ").unpack
 
 
@@ -43,16 +42,16 @@ EMBEDDED = Layout(100)
 
 
 def place_for(sender: str, idempotency_key: str, key: bytes, layout: Layout) -> tuple[int, int]:
-    """Return the slot, and the tail of the envelope's ID: the five digits (0 to 99,999) between second and slot.
+    """Return the slot of a new envelope, and the tail of its ID (0 to 99,999); the same for the same arguments.
 
-    Two envelopes of one slot and second may by chance get the same tail: the last of n of them does with a chance of
-    n * 10^-5, and takes the next number; the slot stays. `key` is the deployment's secret of 16 to 64 bytes; it must
-    never change while a create may be retried.
+    Two envelopes of one slot and second may get the same tail, the last of n with a chance of n * 10^-5; it then takes
+    the next free tail of its slot (`ids.candidate_ids`). `key` is the installation's secret of 16 to 64 bytes; it must
+    not change as long as any create may be repeated. Raises InvariantBroken for a key of another length.
     """
-    # Headers may carry bytes that are no UTF-8, as lone surrogates; they have a place like any other.
+    # Headers may hold bytes that are no UTF-8, as lone surrogates; they are hashed like any other.
     first, second = sender.encode("utf-8", "surrogatepass"), idempotency_key.encode("utf-8", "surrogatepass")
     digest = _keyed(key).copy()
-    # Lengths first, or ("ab", "c") and ("a", "bc") would be one envelope.
+    # Lengths first, or ("ab", "c") and ("a", "bc") would get the same place.
     digest.update(b"0:%d:%d:%b%b" % (len(first), len(second), first, second))
     slots, tails = _halves(digest.digest())
     return slots % layout.slots, tails % TAILS
@@ -80,7 +79,7 @@ def database_name(database: int) -> str:
 
 @lru_cache(maxsize=8)
 def _keyed(key: bytes) -> hashlib.blake2b:
-    """Return the hash before its text; a deployment has one key, and to begin costs more than to go on."""
-    if len(key) not in _KEY_BYTES:
+    """Return the hash of no text under a key, to be copied: a copy is cheaper than a new keyed hash."""
+    if len(key) not in KEY_BYTES:
         raise InvariantBroken("slot_key", f"the slot key must have 16 to 64 bytes, not {len(key)}")
     return hashlib.blake2b(digest_size=16, key=key, person=b"hongbao.slot")

@@ -1,4 +1,4 @@
-"""Real servers for all tests: one Postgres and one memcached a session, a database of its own for each test.
+"""Real servers for all tests: one Postgres and one memcached a worker, a database of its own for each test.
 
     async def test_something(databases):
         dsn = await databases.clone("set", migrate_set)
@@ -6,6 +6,9 @@
 builds the template `set` once a session and business date by `await migrate_set(dsn)` and gives the test a copy of it.
 DSNs are those of the superuser; `databases.dsn_as(dsn, role)` gives another role's, `databases.roles` names those that
 exist.
+
+`./test` runs several workers (pytest-xdist), each with servers of its own; `tests.once` is what they share. Tests that
+are long by nature have the marker `long` and run with `./test --all`; others ask `tests.sizes` for theirs.
 """
 
 import contextlib
@@ -23,16 +26,23 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from cluster.machine.account import Account, server_account
-from cluster.pg import roles
-from cluster.pg.postgres import Postgres, PostgresSpec
-from cluster.supervision.memcached import Memcached, MemcachedSpec
+from local.cluster_setup import set_up_cluster
+from machine import ports
+from machine.account import Account, server_account
+from machine.memcached import Memcached, MemcachedSpec
+from machine.postgres.cluster_folder import ClusterFolder
+from machine.postgres.server import Postgres, PostgresSpec
+from schema import roles
 from sharding.ids import business_date
+from tests import once
+from tests.sizes import FULL
 
 ROLES = ("postgres", roles.OWNER, roles.SETNODE, roles.WALLET, roles.AUDIT)
 CONNECT_S = 10.0
 _MEMORY = "/dev/shm"  # noqa: S108 - Linux's folder in memory, and mkdtemp's name in it
 _ROOMY_BYTES = 8 << 30
+_SHARED = "HONGBAO_TESTS_SHARE"
+_KEPT = ("HONGBAO_PG_BIN", ports.RANGE, _SHARED, FULL)
 
 Build = Callable[[str], Awaitable[object]]
 
@@ -41,10 +51,57 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="also what is long by nature, and all at full size")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--all"):
+        os.environ[FULL] = "1"
+    once.give_ports()
+    if not hasattr(config, "workerinput"):
+        folder = _passable_folder(server_account())
+        os.environ[_SHARED] = str(folder.__enter__())
+        config.add_cleanup(folder.__exit__)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is long, begin with what takes longest, and keep modules whose tests share servers together."""
+    if not config.getoption("--all"):
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+    for item in items:
+        if group := _shares(item):
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _shares(item: pytest.Item) -> str:
+    """Name what a test shares with others, which one worker runs then: a fixture of its module, or the whole stack."""
+    fixtures = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - pytest has no public name for it
+    if "stack" in fixtures and fixtures["stack"][-1].scope == "session":
+        return "stack"
+    of_module = any(found[-1].scope == "module" for found in fixtures.values() if found)
+    return item.nodeid.split("::", maxsplit=1)[0] if of_module else ""
+
+
 @pytest.fixture(scope="session")
 def account() -> Account:
     """Whom servers run as."""
     return server_account()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_initdb(account: Account) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        once.copy_initdb(patch, Path(os.environ[_SHARED]), account)
+        yield
+
+
+@pytest.fixture
+def own_initdb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the clusters of this test be made by initdb, as in earnest: each has a system identifier of its own."""
+    monkeypatch.setattr(ClusterFolder, "_initdb", once.INITDB)
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +119,7 @@ def server_folder(account: Account) -> Iterator[Path]:
 
 class _passable_folder:  # noqa: N801 - reads as the function it is
     def __init__(self, account: Account) -> None:
-        self._mode = 0o711 if account.drop else 0o700
+        self._mode = 0o711 if account.drop_privileges else 0o700
 
     def __enter__(self) -> Path:
         self._path = Path(tempfile.mkdtemp(prefix="hongbao-test-", dir=_roomy_memory()))
@@ -97,7 +154,7 @@ async def postgres(_session_folder: Path, account: Account) -> AsyncIterator[Pos
     server = Postgres(spec, account=account)
     await server.start()
     try:
-        await roles.ensure_roles(server)
+        await set_up_cluster(server)
         yield server
     finally:
         await server.stop("immediate")
@@ -131,6 +188,8 @@ class Databases:
     """Makes databases for one test from templates that the session builds once; drops them at its end."""
 
     def __init__(self, server: Postgres, built: set[str]) -> None:
+        self.day = business_date(datetime.now(UTC))
+        """The business day on which the test began. A run may go past midnight: what one test builds is of one day."""
         self._server = server
         self._built = built
         self._mine: list[str] = []
@@ -138,8 +197,7 @@ class Databases:
 
     async def clone(self, template: str, build: Build) -> str:
         """Return the superuser's DSN of a fresh copy of `template`, which `await build(owner's dsn)` fills once."""
-        # A run may go past midnight: templates hold the tables of today and the days after it.
-        source = f"template_{template}_{business_date(datetime.now(UTC)):%Y%m%d}"
+        source = f"template_{template.replace('-', '_')}_{self.day:%Y%m%d}"
         if source not in self._built:
             await self._create(source)
             await build(self._server.dsn(roles.OWNER, source))
@@ -199,5 +257,5 @@ async def databases(postgres: Postgres, _built_templates: set[str]) -> AsyncIter
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """A developer's HONGBAO_* variables must not change what tests see (HONGBAO_PG_BIN chooses the server)."""
     for name in list(os.environ):
-        if name.startswith("HONGBAO_") and name != "HONGBAO_PG_BIN":
+        if name.startswith("HONGBAO_") and name not in _KEPT:
             monkeypatch.delenv(name)

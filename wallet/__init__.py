@@ -1,14 +1,37 @@
-"""The wallet: the users' money, a service of its own with its own Postgres (floor 5).
+"""The wallet service: accounts, escrows and transfers, in a Postgres of its own (floor 5).
 
-What lives here, in the order a payment meets it: `service` (the room behind the link), `channels` (how a payout
-leaves escrow), `batcher` (group commit), `draft` (what a request gets, on arrival), `decide` (the pure rules of one
-batch), `ledger` (the one transaction that writes), `accounts` (names to numbers), `recent` (the creates of a moment
-ago), `statements` (reads). SQL stands in `queries/*.sql`.
+In the order in which a payment passes through it: `dispatch` (requests off the link), `requests` (their validation),
+`channels` and `provider_channel` (how a payout leaves escrow), `queue` and `batcher` (group commit), `draft` (a request
+decided and encoded on arrival), `decide` (the rules of a batch, pure), `ledger` (the one transaction that writes),
+`accounts` (account numbers by name), `recent` (IDs of the last creates). Reads: `history` on the sessions of `readers`.
+`service` wires them, `limits` holds every bound, SQL stands in `queries/*.sql` and in the function `post`
+(schema/wallet.sql).
 
-May import: `wire`, `envelope`, `runtime`; never another room of this floor.
+May import: `wire`, `runtime`, `errors`; never another room of this floor.
 
-Promise: money moves at most once per order number, made by the caller before the first try; a repeat gives the
-first answer; nobody is answered before the commit; all postings sum to zero, because one row is both of them.
-How it fails: full or without database → Unavailable, and whether the outcome is known is said; a bad order is
-refused alone and never holds up the others of its batch; a broken invariant is counted, logged and refused.
+**Authority.** The table `transfer` says what was paid. `account.balance_fen` is the sum of an account's transfers:
+`post` moves it in the statement that inserts them (the wallet's role could also do it apart; the audit would find
+that). The caches (account numbers, IDs of recent creates) hold committed facts only, save a read, and are emptied with
+every new connection; `post` writes nothing if a cached account is gone.
+
+**Why money is not paid twice.** The caller derives the order number from what is paid for (`wire.orders`) before its
+first try, so a retry carries the same number. UNIQUE (order_no), UNIQUE (create_key) and UNIQUE (envelope_id) of `fund`
+refuse a second row, whichever wallet process writes it. A repeat of the same order is answered with PAID or REPLAYED,
+another order or deposit under the same number with `order_conflict`, another create under the same key with
+KEY_REUSED. A balance of a user or an escrow below zero is refused by CHECK.
+
+**What is durable when.** A reply to a write, also to a replay, is sent after the commit that it rests on
+(`queries/emit_wal.sql` says why a replay commits, too). Reads see committed rows only.
+
+**How it fails.** Queue full, or no connection within the deadline: Unavailable with a known outcome, nothing was sent.
+Connection lost or silent during a write: Unavailable `outcome_unknown`; the caller repeats under the same number. A
+transaction is never cancelled: its connection is dropped, and a later try finds out whether it committed. A request
+that Postgres refuses is tried alone, so it does not fail its batch. An escrow that cannot pay its claims, and a payment
+made outside that cannot be booked, are logged and counted as broken invariants; nothing corrects them automatically.
+
+**Outside.** With the provider channel the provider pays, not the ledger: that it pays one order number once is its part
+of the contract (`wallet.provider`).
+
+Tests: tests/integration/wallet/test_faults.py (killed backends, lost answers, silence), test_ledger.py (repeats,
+conflicts).
 """

@@ -1,26 +1,25 @@
-"""Group commit: what arrives while a transaction runs goes into the next one, in order of arrival.
+"""Group commit: requests that arrive while a transaction runs are written by the next one, in order of arrival.
 
-Two lines, each in its own order: creates and deposits, for which somebody waits, and payouts, for which nobody does.
-A transaction takes from both, so that a backlog of payouts delays a create by one transaction and never keeps it out.
+Two queues, each with its own order and bound: creates and deposits, whose callers wait for the reply, and payouts, for
+which no user waits. A transaction takes from both, so a backlog of payouts delays a create by one transaction at most.
 
-Durability: a future is resolved only after the commit. Cancellation: a caller that hangs up lets go of its future;
-the transaction is never cancelled. When our own patience ends, the connection is dropped without a cancel request,
-the outcome counts as unknown, and the same order numbers are tried again.
+Durability: a future is resolved only after the commit. Cancellation: a caller that hangs up gives up its future; the
+transaction is never cancelled. After COMMIT_PATIENCE_S the connection is dropped without a cancel request, the outcome
+counts as unknown, and the same requests are tried again on a new connection until their deadline.
 """
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 import asyncpg
 
-from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
+from errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from runtime import logs
-from runtime.postgres import Session, is_lost, pause
-from wallet import measures
-from wallet.decide import PAID, Plan
+from runtime.postgres import Connection, Session, is_lost, pause
+from wallet import metrics
+from wallet.decide import Plan
 from wallet.draft import Draft
 from wallet.ledger import Ledger
 from wallet.limits import (
@@ -33,9 +32,11 @@ from wallet.limits import (
     MAX_QUEUED_CREATES,
     MAX_QUEUED_ORDERS,
     REQUEST_DEADLINE_S,
+    ROLLBACK_S,
 )
-from wallet.requests import PayRequest, Request
-from wire.messages import Fund
+from wallet.queue import PendingRequest, RequestQueue
+from wallet.requests import PayRequest, WalletRequest
+from wire.messages import PAID, FundStatus
 
 _REFUTED = (asyncpg.UniqueViolationError, asyncpg.CheckViolationError)
 _TRY_AGAIN = ("40001", "40P01", "55P03")
@@ -44,57 +45,14 @@ _TRY_AGAIN = ("40001", "40P01", "55P03")
 _log = logs.get("wallet")
 
 
-class Job:
-    """A request waiting for its transaction."""
-
-    __slots__ = ("deadline", "draft", "future", "lost", "sent")
-
-    def __init__(self, draft: Draft, deadline: float, future: asyncio.Future[Any]) -> None:
-        self.draft = draft
-        self.deadline = deadline
-        self.future = future
-        self.sent = False
-        self.lost = False
-        """An attempt lost its connection: it may have committed, whatever became of those after it."""
-
-
-class Line:
-    """Jobs of one kind. At most `queued` orders wait; a transaction takes at most `batched` of them."""
-
-    def __init__(self, queued: int, batched: int) -> None:
-        self.jobs: deque[Job] = deque()
-        self.orders = 0
-        self._queued = queued
-        self._batched = batched
-
-    def room(self, size: int) -> bool:
-        """Say whether so many orders may wait here."""
-        return self.orders + size <= self._queued
-
-    def put(self, job: Job) -> None:
-        """Line up."""
-        self.jobs.append(job)
-        self.orders += job.draft.request.size
-
-    def take(self) -> tuple[list[Job], int]:
-        """Take what goes into the next transaction, at least one job if there is any; returns it and its orders."""
-        taken: list[Job] = []
-        orders = 0
-        while self.jobs and (not taken or orders + self.jobs[0].draft.request.size <= self._batched):
-            taken.append(self.jobs.popleft())
-            orders += taken[-1].draft.request.size
-        self.orders -= orders
-        return taken, orders
-
-
 class Batcher:
-    """The lines before the ledger; `run()` it in exactly one task, `submit` from anywhere in the loop."""
+    """The queues before the ledger; `run()` it in exactly one task, `submit` from anywhere in the loop."""
 
     def __init__(self, session: Session, ledger: Ledger) -> None:
         self._session = session
         self._ledger = ledger
-        self._awaited = Line(MAX_QUEUED_CREATES, MAX_BATCH_CREATES)
-        self._payouts = Line(MAX_QUEUED_ORDERS, MAX_BATCH_ORDERS)
+        self._creates = RequestQueue(MAX_QUEUED_CREATES, MAX_BATCH_CREATES)
+        self._payouts = RequestQueue(MAX_QUEUED_ORDERS, MAX_BATCH_ORDERS)
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._stopping = False
@@ -104,156 +62,150 @@ class Batcher:
         """Whether the writing connection is open."""
         return self._session.up
 
-    def submit(self, request: Request) -> asyncio.Future[Any]:
+    def submit(self, request: WalletRequest) -> asyncio.Future[Any]:
         """Draft and queue `request`; the future gives its answer (see `decide.Plan`) once it is durable.
 
-        Raises Unavailable(`busy`) at once when its line is full or the wallet is stopping.
+        Raises Unavailable(`busy`) at once when its queue is full or the wallet is stopping. The future fails with
+        Refused (this request only), Unavailable with a known outcome (nothing was sent by its deadline), or
+        `outcome_unknown`.
         """
-        line = self._payouts if isinstance(request, PayRequest) else self._awaited
-        if self._stopping or not line.room(request.size):
+        queue = self._payouts if isinstance(request, PayRequest) else self._creates
+        if self._stopping or not queue.has_room(request.size):
             raise Unavailable("busy", "the wallet has too much to do; try again shortly", retry_after_s=BUSY_RETRY_S)
-        job = Job(Draft(request), self._loop.time() + REQUEST_DEADLINE_S, self._loop.create_future())
-        line.put(job)
+        pending = PendingRequest(Draft(request), self._loop.time() + REQUEST_DEADLINE_S, self._loop.create_future())
+        queue.put(pending)
         self._wake.set()
-        return job.future
+        return pending.future
 
     def stop(self) -> None:
-        """Take nothing new; `run` returns when nothing waits."""
+        """Refuse new requests; `run` returns once both queues are empty."""
         self._stopping = True
         self._wake.set()
 
     async def run(self) -> None:
-        """Write batches until stopped and empty."""
-        batch: list[Job] = []
+        """Write batches until stopped and empty; whatever is left at a cancellation fails with its true outcome."""
+        batch: list[PendingRequest] = []
         try:
             while True:
-                batch = self._take()
+                batch = self._next_batch()
                 if batch:
-                    await self._settle(batch)
+                    await self._process(batch)
                 elif self._stopping:
                     return
                 else:
                     await self._idle()
         finally:
-            for job in (*batch, *self._awaited.jobs, *self._payouts.jobs):
-                self._let_go([job], _too_late(sent=job.sent))
+            for pending in (*batch, *self._creates.waiting, *self._payouts.waiting):
+                _fail(pending, _too_late(sent=pending.sent))
             await self._session.close()
 
-    def _take(self) -> list[Job]:
-        awaited, creates = self._awaited.take()
-        payouts, orders = self._payouts.take()
-        measures.queue_depth.set(self._awaited.orders + self._payouts.orders)
-        batch = awaited + payouts
+    def _next_batch(self) -> list[PendingRequest]:
+        created, creates = self._creates.next_batch()
+        paid, orders = self._payouts.next_batch()
+        metrics.queue_depth.set(self._creates.orders + self._payouts.orders)
+        batch = created + paid
         if batch:
-            measures.batch_orders.observe(creates + orders)
+            metrics.batch_orders.observe(creates + orders)
         return batch
 
     async def _idle(self) -> None:
-        # No await between "nothing waits" (_take) and clear(): a wake-up cannot be lost.
+        # No await between an empty `_next_batch` and clear(): a wake-up cannot be lost.
         self._wake.clear()
         try:
-            # Nobody came for the transaction that the last COMMIT may have begun.
-            await self._roll_back(await self._session.use())
+            if not self._session.up:
+                await self._session.use()
             async with asyncio.timeout(IDLE_CHECK_S):
                 await self._wake.wait()
         except TimeoutError:
             return
-        except Exception as error:  # noqa: BLE001 - also a wrong password: `/readyz` says no until somebody mends it
+        except Exception as error:  # noqa: BLE001 - also a wrong password: `/readyz` says no until an operator mends it
             _log.warning("no ledger", error=f"{type(error).__name__}: {error}")
             await pause(3)
 
-    async def _settle(self, batch: list[Job]) -> None:
-        """Bring every job of `batch` to an answer, or to its deadline."""
+    async def _process(self, batch: list[PendingRequest]) -> None:
+        """Write `batch`, trying again until each of its requests has an answer or is past its deadline.
+
+        Optimistic first; once refuted, with what the database knows; refuted ALONE_AFTER times, one request at a time.
+        """
         started = time.perf_counter()
-        careful = 0
+        refuted = 0
         attempt = 0
-        while batch := self._still_wanted(batch):
+        while batch := self._within_deadline(batch):
             attempt += 1
             try:
-                plan = await self._attempt(batch, careful=careful > 0)
+                plan = await self._attempt(batch, careful=refuted > 0)
             except _REFUTED:
-                careful += 1
-                if careful >= ALONE_AFTER:
-                    await self._alone(batch)
+                refuted += 1
+                if refuted >= ALONE_AFTER:
+                    await self._write_one_by_one(batch)
                     return
             except Exception as error:  # noqa: BLE001 - every error must end in an answer
                 if not _may_try_again(error):
                     _log.error("batch failed", error=f"{type(error).__name__}: {error}", orders=len(batch))
-                    await self._alone(batch)
+                    await self._write_one_by_one(batch)
                     return
                 await pause(attempt)
             else:
-                measures.commit_seconds.observe(time.perf_counter() - started)
+                metrics.commit_seconds.observe(time.perf_counter() - started)
                 _answer(batch, plan)
                 return
 
-    async def _alone(self, batch: list[Job]) -> None:
-        """Give each request a transaction of its own: one that cannot be written must not hold up the others."""
-        for job in batch:
+    async def _write_one_by_one(self, batch: list[PendingRequest]) -> None:
+        """Give each request a transaction of its own, so that one that cannot be written fails alone."""
+        for pending in batch:
             for attempt in range(1, ALONE_AFTER + 1):
-                if not self._still_wanted([job]):
+                if not self._within_deadline([pending]):
                     break
                 try:
-                    plan = await self._attempt([job], careful=True)
+                    plan = await self._attempt([pending], careful=True)
                 except Exception as error:  # noqa: BLE001 - every error must end in an answer
                     if attempt == ALONE_AFTER:
-                        self._let_go([job], _failed(error, known=not job.lost))
+                        _fail(pending, _failed(error, known=not pending.lost))
                     else:
                         await pause(attempt)
                 else:
-                    _answer([job], plan)
+                    _answer([pending], plan)
                     break
 
-    async def _attempt(self, batch: list[Job], *, careful: bool) -> Plan:
-        async def write(connection: Any) -> Plan:
-            for job in batch:
-                job.sent = True
+    async def _attempt(self, batch: list[PendingRequest], *, careful: bool) -> Plan:
+        async def write(connection: Connection) -> Plan:
+            for pending in batch:
+                pending.sent = True
             try:
-                return await self._ledger.write(
-                    connection, [job.draft for job in batch], careful=careful, follows=self._follows
-                )
+                return await self._ledger.write(connection, [pending.draft for pending in batch], careful=careful)
             except Exception as error:
-                measures.attempts.labels(type(error).__name__).inc()
+                metrics.attempts.labels(type(error).__name__).inc()
                 if not is_lost(error):
                     await self._roll_back(connection)
                 raise
 
         try:
-            plan = await self._session.to_the_end(write, COMMIT_PATIENCE_S)
+            plan = await self._session.run_inline(write, COMMIT_PATIENCE_S)
         except Exception as error:
             if isinstance(error, InvariantBroken):
-                measures.broken.labels(error.check).inc()
-            for job in batch:
-                job.lost |= is_lost(error)
+                metrics.broken.labels(error.check).inc()
+            for pending in batch:
+                pending.lost |= is_lost(error)
             raise
-        measures.attempts.labels("careful" if careful else "optimistic").inc()
+        metrics.attempts.labels("careful" if careful else "optimistic").inc()
         return plan
 
-    def _follows(self) -> bool:
-        """Say whether somebody waits for the next transaction."""
-        return bool(self._awaited.jobs)
-
-    async def _roll_back(self, connection: Any) -> None:
-        """Leave the connection without a transaction, or throw it away where that cannot be known."""
+    async def _roll_back(self, connection: Connection) -> None:
+        """Leave the connection without a transaction, or drop it if the rollback fails."""
         try:
-            async with asyncio.timeout(1.0):
+            async with asyncio.timeout(ROLLBACK_S):
                 if connection.is_in_transaction():
                     await connection.execute("ROLLBACK")
         except Exception:  # noqa: BLE001 - a connection that cannot roll back is of no use
             self._session.drop()
 
-    def _still_wanted(self, batch: list[Job]) -> list[Job]:
+    def _within_deadline(self, batch: list[PendingRequest]) -> list[PendingRequest]:
+        """Fail the requests past their deadline; return the others."""
         now = self._loop.time()
-        late = [job for job in batch if job.deadline <= now]
-        for job in late:
-            self._let_go([job], _too_late(sent=job.sent))
-        return [job for job in batch if job.deadline > now] if late else batch
-
-    def _let_go(self, jobs: Sequence[Job], error: HongbaoError) -> None:
-        for job in jobs:
-            if not job.future.done():
-                job.future.set_exception(error)
-                job.future.exception()  # a caller that hung up need not collect it
+        late = [pending for pending in batch if pending.deadline <= now]
+        for pending in late:
+            _fail(pending, _too_late(sent=pending.sent))
+        return [pending for pending in batch if pending.deadline > now] if late else batch
 
 
 def _may_try_again(error: Exception) -> bool:
@@ -272,27 +224,31 @@ def _too_late(*, sent: bool) -> Unavailable:
     return Unavailable("busy", "the ledger was not reached in time; try again shortly", retry_after_s=BUSY_RETRY_S)
 
 
-def _answer(batch: Sequence[Job], plan: Plan) -> None:
+def _fail(pending: PendingRequest, error: HongbaoError) -> None:
+    if not pending.future.done():
+        pending.future.set_exception(error)
+        pending.future.exception()  # marks it as retrieved: the caller may have hung up
+
+
+def _answer(batch: Sequence[PendingRequest], plan: Plan) -> None:
+    """Resolve the futures of a batch that has committed; count what was done and what was refused."""
     refused: list[str] = []
-    for job, answer in zip(batch, plan.answers, strict=True):
+    for pending, answer in zip(batch, plan.answers, strict=True):
         if isinstance(answer, list):
-            refused.extend(str(result[1]) for result in answer if result is not PAID)
-        elif isinstance(answer, tuple) and answer[0] > Fund.REPLAYED:
-            refused.append(Fund(answer[0]).name.lower())
-        if job.future.done():
-            continue
+            refused.extend(str(result.reason) for result in answer if result is not PAID)
+        elif isinstance(answer, tuple) and answer[0] > FundStatus.REPLAYED:
+            refused.append(FundStatus(answer[0]).name.lower())
         if isinstance(answer, Refused):
-            job.future.set_exception(answer)
-            job.future.exception()
-        else:
-            job.future.set_result(answer)
-    _shout(refused)
-    measures.count(plan, refused)
+            _fail(pending, answer)
+        elif not pending.future.done():
+            pending.future.set_result(answer)
+    _report_short_escrows(refused)
+    metrics.count(plan, refused)
 
 
-def _shout(refused: Sequence[str]) -> None:
-    """Count and log loudly that an escrow cannot pay its claims: a broken invariant."""
+def _report_short_escrows(refused: Sequence[str]) -> None:
+    """Count and log escrows that cannot pay their claims: a broken invariant."""
     short = refused.count("escrow_short")
     if short:
-        measures.broken.labels("escrow_short").inc(short)
+        metrics.broken.labels("escrow_short").inc(short)
         _log.error("escrow cannot pay its claims", orders=short)

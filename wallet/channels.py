@@ -1,42 +1,32 @@
-"""How a payout leaves escrow: into the user's account here, or through a provider outside."""
+"""Payout channels: how money leaves escrow, into the user's account here or through an outside provider."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from wallet.batcher import Batcher
 from wallet.requests import PayOrder, PayRequest
-from wire.messages import Pay
-
-
-class Result(NamedTuple):
-    """What became of one order. REFUSED is final and has a reason; UNKNOWN is to be repeated under the same number."""
-
-    status: int
-    reason: str | None = None
-
-
-PAID = Result(Pay.PAID)
+from wire.messages import PayResult
 
 
 class Channel(Protocol):
-    """Pays orders, each at most once per order number, however often and from wherever it is asked."""
+    """Pays orders, at most once per order number, however often and by whichever process it is called."""
 
-    async def pay(self, orders: Sequence[PayOrder]) -> Sequence[tuple[int, str | None]]:
-        """Return one (status, reason) per order, in order; what is PAID is durable in the ledger.
+    async def pay(self, orders: Sequence[PayOrder]) -> Sequence[PayResult]:
+        """Return one result per order, in order; a PAID one is durable in the ledger.
 
-        Raises Unavailable when nothing is known of the whole list; repeating it is safe.
+        Raises Unavailable if the outcome of the whole list is unknown or nothing was done; repeating it is safe.
         """
 
 
 class LedgerChannel:
-    """Credits the user's account in the same ledger: escrow → user."""
+    """Pays within the ledger: escrow → user."""
 
     def __init__(self, batcher: Batcher) -> None:
         self._batcher = batcher
 
-    async def pay(self, orders: Sequence[PayOrder]) -> Sequence[tuple[int, str | None]]:
-        """Book all orders in one batch."""
+    async def pay(self, orders: Sequence[PayOrder]) -> Sequence[PayResult]:
+        """Post all orders in one batch."""
         if not orders:
             return []
-        results: Sequence[tuple[int, str | None]] = await self._batcher.submit(PayRequest(orders))
+        results: Sequence[PayResult] = await self._batcher.submit(PayRequest(orders))
         return results

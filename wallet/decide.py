@@ -1,32 +1,30 @@
-"""The rules of one batch, pure: what each request gets, and which postings that means, in order of arrival.
+"""The rules of one batch, pure: the answer to each request and the postings it takes, in order of arrival.
 
-First they run with `Known.nothing()`: no order was seen before and everybody has the money, which is nearly always
-true, and the database's UNIQUE and CHECK refute it where it is not. Then, and only then, they run with what the
-database says about exactly these orders and accounts, read under the ledger's lock.
+They run first with `Known.nothing()`, as if no order had been seen before and every account had the money. That is
+nearly always true; if not, UNIQUE or CHECK refuses the batch, and they run again with what the database knows about
+these orders and accounts, read under the ledger's lock.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from envelope.errors import Refused
-from wallet.postings import OUTSIDE, FundRow, Kind, Posting, user_account
-from wallet.requests import DepositRequest, FundRequest, PayOrder, PayRequest, Request
-from wire.messages import Fund, Pay
+from errors import Refused
+from wallet.postings import OUTSIDE, FundRow, Posting, TransferKind, user_account
+from wallet.requests import DepositRequest, FundRequest, PayOrder, PayRequest, WalletRequest
+from wire.messages import PAID, FundStatus, PayKind, PayResult, PayStatus
 from wire.orders import escrow_account, fund_order
 
-PAID: tuple[int, str | None] = (int(Pay.PAID), None)
-CONFLICT: tuple[int, str | None] = (int(Pay.REFUSED), "order_conflict")
-SHORT: tuple[int, str | None] = (int(Pay.REFUSED), "escrow_short")
-
-_DEPOSIT, _FUND = int(Kind.DEPOSIT), int(Kind.FUND)
-_KIND_OF = (int(Kind.CLAIM), int(Kind.REFUND))
-"""By `PayKind`. Numbers, because an enumeration is slow to look into and slow to add to."""
+CONFLICT = PayResult(PayStatus.REFUSED, "order_conflict")
+SHORT = PayResult(PayStatus.REFUSED, "escrow_short")
 
 
 @dataclass(slots=True)
 class Known:
-    """What is known before deciding. `balances` (by account name) is None while everybody is trusted to have it."""
+    """What is known before deciding: earlier orders by number, earlier creates by key, envelope IDs taken, balances.
+
+    `balances` are by account name; None: every account is assumed to have enough.
+    """
 
     orders: dict[str, Posting] = field(default_factory=dict)
     funds: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -35,15 +33,16 @@ class Known:
 
     @classmethod
     def nothing(cls) -> "Known":
-        """Return the optimist's knowledge."""
+        """Return the assumptions of an optimistic attempt."""
         return cls()
 
 
 @dataclass(slots=True)
 class Plan:
-    """The answer to each request (a DEPOSIT's is its user's account name until balances are read), and what to write.
+    """The answer to each request, in order, and the rows to write.
 
-    A `Refused` among the answers is raised to that caller alone.
+    Answers: of a PAY a list of PayResult; of a FUND (FundStatus, envelope ID of the first attempt); of a DEPOSIT the
+    account's name until the ledger replaces it by the balance in fen. A `Refused` is the error of that caller alone.
     """
 
     answers: list[Any] = field(default_factory=list)
@@ -52,13 +51,13 @@ class Plan:
     replays: int = 0
 
     @property
-    def asks_balances(self) -> bool:
-        """Whether a balance must be read before this can be answered."""
+    def needs_balances(self) -> bool:
+        """Whether a deposit awaits its balance."""
         return any(isinstance(answer, str) for answer in self.answers)
 
 
-def decide(requests: Sequence[Request], known: Known) -> Plan:
-    """Decide `requests` in order; `known` is moved forward by what is accepted."""
+def decide(requests: Sequence[WalletRequest], known: Known) -> Plan:
+    """Decide `requests` in order; `known` is updated with what is accepted."""
     plan = Plan()
     for request in requests:
         if isinstance(request, PayRequest):
@@ -70,11 +69,11 @@ def decide(requests: Sequence[Request], known: Known) -> Plan:
     return plan
 
 
-def _pay(order: PayOrder, through: str | None, known: Known, plan: Plan) -> tuple[int, str | None]:
+def _pay(order: PayOrder, through: str | None, known: Known, plan: Plan) -> PayResult:
     user = user_account(order.user)
     posting = Posting(
         order.order_no,
-        _KIND_OF[order.kind],
+        TransferKind.CLAIM if order.kind == PayKind.CLAIM else TransferKind.REFUND,
         escrow_account(order.envelope_id),
         through or user,
         user,
@@ -94,27 +93,27 @@ def _fund(request: FundRequest, known: Known, plan: Plan) -> tuple[int, int] | R
         plan.replays += 1
         fingerprint, envelope_id = first
         same = fingerprint == request.fingerprint
-        return (Fund.REPLAYED if same else Fund.KEY_REUSED), envelope_id
+        return (FundStatus.REPLAYED if same else FundStatus.KEY_REUSED), envelope_id
     if request.envelope_id in known.taken:
-        return Fund.ID_TAKEN, request.envelope_id
+        return FundStatus.ID_TAKEN, request.envelope_id
     user = user_account(request.user)
     escrow = escrow_account(request.envelope_id)
     order_no = fund_order(request.create_key)
     if order_no in known.orders:
         return Refused("order_conflict", f"order {order_no} is not a create's; nothing was moved")
-    posting = Posting(order_no, _FUND, user, escrow, user, request.total_fen, request.envelope_id)
+    posting = Posting(order_no, TransferKind.FUND, user, escrow, user, request.total_fen, request.envelope_id)
     if not _move(posting, known, plan):
-        return Fund.INSUFFICIENT, request.envelope_id
+        return FundStatus.INSUFFICIENT, request.envelope_id
     row = FundRow(request.create_key, request.fingerprint, user, request.total_fen, request.envelope_id)
     plan.funds.append(row)
     known.funds[request.create_key] = (request.fingerprint, request.envelope_id)
     known.taken.add(request.envelope_id)
-    return Fund.DONE, request.envelope_id
+    return FundStatus.DONE, request.envelope_id
 
 
 def _deposit(request: DepositRequest, known: Known, plan: Plan) -> str | Refused:
     user = user_account(request.user)
-    posting = Posting(request.order_no, _DEPOSIT, OUTSIDE, user, user, request.amount_fen, None)
+    posting = Posting(request.order_no, TransferKind.DEPOSIT, OUTSIDE, user, user, request.amount_fen, None)
     first = known.orders.get(request.order_no)
     if first is None:
         _move(posting, known, plan)

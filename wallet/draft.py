@@ -1,7 +1,7 @@
-"""A request decided and encoded where it arrives, while Postgres writes others: a transaction then only joins texts.
+"""Drafts: a PAY is decided and encoded when it arrives, while Postgres writes an earlier batch.
 
-A draft trusts that its orders are new and that everybody has the money. Nothing hangs on that: what is not so is
-refuted by UNIQUE and CHECK, or seen when the drafts of a batch are laid together, and then decided as a whole.
+So the transaction of a batch only joins texts. A draft assumes that its orders are new and that the money is there. If
+that is wrong, UNIQUE or CHECK refuses the batch, or `merge` sees it, and the batch is decided again as a whole.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from msgspec.structs import astuple
 
-from runtime import literals
+from runtime import pg_arrays
 from wallet.decide import Known, Plan, decide
 from wallet.postings import Posting
-from wallet.requests import PayRequest, Request
+from wallet.requests import PayRequest, WalletRequest
 
 
 class Columns(NamedTuple):
-    """Postings by column: array literals, and accounts by name, which get their numbers in the transaction."""
+    """Postings by column: array literals, and accounts by name (their numbers are looked up in the transaction)."""
 
     order_nos: str
     kinds: str
@@ -34,7 +34,7 @@ class Columns(NamedTuple):
 
     @property
     def accounts(self) -> set[str]:
-        """All accounts named. A claim paid by a provider moves no money of its user, but his statement shows it."""
+        """All accounts named: those touched, and users whose claim a provider paid (it is in their history only)."""
         return {*self.debits, *self.credits, *self.users}
 
     @classmethod
@@ -44,9 +44,9 @@ class Columns(NamedTuple):
         if not columns:
             return None
         order_nos, kinds, debits, credits_, users, amounts, envelopes = columns
-        numbers = literals.numbers
+        numbers = pg_arrays.numbers
         return cls(
-            literals.texts(order_nos), numbers(kinds), numbers(amounts), numbers(envelopes), debits, credits_, users
+            pg_arrays.texts(order_nos), numbers(kinds), numbers(amounts), numbers(envelopes), debits, credits_, users
         )
 
     @classmethod
@@ -55,7 +55,7 @@ class Columns(NamedTuple):
         if len(parts) == 1:
             return parts[0]
         order_nos, kinds, amounts, envelopes, debits, credits_, users = zip(*parts, strict=True)
-        join, names = literals.joined, chain.from_iterable
+        join, names = pg_arrays.joined, chain.from_iterable
         return cls(
             join(order_nos),
             join(kinds),
@@ -68,24 +68,25 @@ class Columns(NamedTuple):
 
 
 class Draft:
-    """One request; of a PAY also what it gets if all is as expected, with its postings encoded."""
+    """One request; if it is a PAY, also its optimistic plan, with the postings encoded."""
 
     __slots__ = ("columns", "plan", "request")
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: WalletRequest) -> None:
         self.request = request
-        # A create or a deposit is one posting: all of a batch are decided and encoded together, which costs less.
+        # A create or a deposit is one posting: those of a batch are decided and encoded together, which costs less.
         self.plan = decide((request,), Known.nothing()) if isinstance(request, PayRequest) else None
         self.columns = Columns.of(self.plan.postings) if self.plan else None
 
 
-def lay_together(drafts: Sequence[Draft], taken: Collection[int] = ()) -> tuple[Plan, Columns | None]:
-    """Return the optimist's plan of a batch and what it posts: PAYs as drafted, unless one repeats another.
+def merge(drafts: Sequence[Draft], taken: Collection[int] = ()) -> tuple[Plan, Columns | None]:
+    """Return the optimistic plan of a batch and its postings (None without any): PAYs as drafted.
 
-    `taken` are envelope IDs that no create of this batch can have any more.
+    If an order number stands twice in the batch, all requests are decided again in order of arrival instead. `taken`
+    are envelope IDs of other creates, committed before.
 
-    They are posted before the requests of one posting, so that a statement shows what came in before it was spent. No
-    other order matters: an escrow is paid from after its create was answered.
+    PAYs are posted before creates and deposits, so that a user's history shows a credit before the money is spent. No
+    other order matters: an escrow pays only after its create was answered.
     """
     single = decide([draft.request for draft in drafts if draft.plan is None], Known(taken=set(taken)))
     plan = Plan(funds=single.funds, replays=single.replays)

@@ -1,106 +1,106 @@
-"""The one transaction that writes money."""
+"""The one transaction that writes money: optimistic with what is remembered, careful with what the database knows."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import asyncpg
 from msgspec.structs import astuple
 
-from envelope.errors import InvariantBroken
-from runtime.literals import array, numbers, texts
+from errors import InvariantBroken
+from runtime import sql
+from runtime.pg_arrays import array, numbers, texts
+from runtime.postgres import Connection
 from wallet.accounts import Accounts
 from wallet.decide import Known, Plan, decide
-from wallet.draft import Columns, Draft, lay_together
+from wallet.draft import Columns, Draft, merge
 from wallet.postings import FundRow, Posting, user_account
 from wallet.recent import RecentCreates
-from wallet.requests import DepositRequest, FundRequest, PayRequest, Request
-from wallet.sql import SQL
+from wallet.requests import DepositRequest, FundRequest, PayRequest, WalletRequest
 from wire.orders import escrow_account, fund_order
+
+_BALANCES = sql.read("wallet", "balances")
+_BEGIN_EXCLUSIVE = sql.read("wallet", "begin_exclusive")
+_KNOWN_FUNDS = sql.read("wallet", "known_funds")
+_KNOWN_ORDERS = sql.read("wallet", "known_orders")
+_LOCK_BALANCES = sql.read("wallet", "lock_balances")
+_EMIT_WAL = sql.read("wallet", "emit_wal")
+_POST = sql.read("wallet", "post")
 
 
 class Ledger:
     """Writes a batch of drafts in one transaction on the connection it is given.
 
-    It raises what Postgres raises; the caller rolls back or drops the connection (`wallet.batcher`).
+    Raises what Postgres raises, and InvariantBroken(`accounts_moved`) if an account that was numbered is gone. After an
+    error the caller rolls back or drops the connection (`wallet.batcher`).
     """
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
         self._recent = RecentCreates()
-        self._connection: Any = None
+        self._connection: Connection = None
 
-    async def write(
-        self, connection: Any, drafts: Sequence[Draft], *, careful: bool, follows: Callable[[], bool] = lambda: False
-    ) -> Plan:
-        """Commit the requests of `drafts`; when it returns, every answer of the plan is durable.
+    async def write(self, connection: Connection, drafts: Sequence[Draft], *, careful: bool) -> Plan:
+        """Decide and commit the requests of `drafts`; when it returns, every answer of the plan is durable.
 
-        `follows` is asked before the commit whether another batch will be written at once: the same command then begins
-        its transaction, and the connection is left in it.
-
-        An optimistic attempt may raise UniqueViolationError or CheckViolationError: nothing was written, and a
-        careful attempt will say which requests are at fault.
+        Without `careful` it may raise UniqueViolationError or CheckViolationError: nothing was written, and a careful
+        attempt, which reads first, finds out which requests are at fault.
         """
         if connection is not self._connection:
-            # A database that was restored may give the numbers it has lost to others; no connection outlives that.
+            # A restored database may give the numbers it lost to other accounts; no connection survives a restore.
             self._accounts.forget()
             self._recent.forget()
             self._connection = connection
         if careful:
             plan = await self._write_carefully(connection, [draft.request for draft in drafts])
         else:
-            plan = await self._write_trustingly(connection, drafts, follows)
+            plan = await self._write_optimistically(connection, drafts)
         self._recent.remember(plan.funds)
         return plan
 
-    async def _write_trustingly(self, connection: Any, drafts: Sequence[Draft], follows: Callable[[], bool]) -> Plan:
-        plan, columns = lay_together(drafts, self._recent.taken_from(draft.request for draft in drafts))
-        numbered = self._accounts.known(columns.accounts) if columns and not plan.asks_balances else None
+    async def _write_optimistically(self, connection: Connection, drafts: Sequence[Draft]) -> Plan:
+        plan, columns = merge(drafts, self._recent.taken_from(draft.request for draft in drafts))
+        numbered = self._accounts.known(columns.accounts) if columns and not plan.needs_balances else None
         if columns and numbered:
-            await self._write_at_once(connection, plan, columns, numbered, follows)
+            await self._write_at_once(connection, plan, columns, numbered)
             return plan
-        await _hold(connection)
+        await connection.execute(_BEGIN_EXCLUSIVE)
         return await self._finish(connection, plan, columns)
 
     async def _write_at_once(
-        self,
-        connection: Any,
-        plan: Plan,
-        columns: Columns,
-        numbered: dict[str, str],
-        follows: Callable[[], bool],
+        self, connection: Connection, plan: Plan, columns: Columns, numbered: dict[str, str]
     ) -> None:
-        """Write what needs nothing read or made before: payouts by a statement that is a transaction of its own.
+        """Write a batch that needs no read and no new account: payouts alone as one statement, its own transaction.
 
-        Such a statement can still commit after its sender has given it up. Of a payout that is the wanted end, by
-        whomever. A create may meanwhile have been refused for want of money, finally: it ends with a COMMIT that only a
-        sender who still waits can send. With batches of 60 creates a BEGIN of its own was a twentieth of that.
+        Such a statement can commit after this process has given it up. For a payout that is harmless: a retry finds it
+        paid. A retried create, however, may meanwhile have been refused with INSUFFICIENT, which is final; so a batch
+        with creates commits by a COMMIT of its own, which is not sent once the batch was given up.
         """
-        if plan.funds and not connection.is_in_transaction():
-            await connection.execute("BEGIN")
+        if not plan.funds:
+            await self._post(connection, columns, plan.funds, numbered)
+            return
+        await connection.execute("BEGIN")
         await self._post(connection, columns, plan.funds, numbered)
-        if connection.is_in_transaction():
-            await connection.execute("COMMIT AND CHAIN" if follows() else "COMMIT")
+        await connection.execute("COMMIT")
 
-    async def _write_carefully(self, connection: Any, requests: Sequence[Request]) -> Plan:
-        await _hold(connection)
+    async def _write_carefully(self, connection: Connection, requests: Sequence[WalletRequest]) -> Plan:
+        await connection.execute(_BEGIN_EXCLUSIVE)
         plan = decide(requests, await _read(connection, requests))
         return await self._finish(connection, plan, Columns.of(plan.postings))
 
-    async def _finish(self, connection: Any, plan: Plan, columns: Columns | None) -> Plan:
-        """Write `plan` in the transaction that holds the ledger, and commit it."""
+    async def _finish(self, connection: Connection, plan: Plan, columns: Columns | None) -> Plan:
+        """Write `plan` in the transaction that holds the ledger's lock, fill in balances, and commit."""
         numbered: dict[str, str] = {}
         if columns:
             numbered = await self._accounts.number(connection, columns.accounts)
             await self._post(connection, columns, plan.funds, numbered)
         else:
-            await connection.execute(SQL["mark"])
-        await _tell_balances(connection, plan)
+            await connection.execute(_EMIT_WAL)
+        await _fill_in_balances(connection, plan)
         await connection.execute("COMMIT")
         self._accounts.remember(numbered)
         return plan
 
     async def _post(
-        self, connection: Any, columns: Columns, funds: Sequence[FundRow], numbered: dict[str, str]
+        self, connection: Connection, columns: Columns, funds: Sequence[FundRow], numbered: dict[str, str]
     ) -> None:
         number = numbered.__getitem__
         debits, credits_ = array(map(number, columns.debits)), array(map(number, columns.credits))
@@ -108,7 +108,7 @@ class Ledger:
         keys, prints, payers, totals, envelopes = zip(*map(astuple, funds), strict=True) if funds else ((),) * 5
         try:
             await connection.execute(
-                SQL["post"],
+                _POST,
                 columns.order_nos,
                 columns.kinds,
                 debits,
@@ -128,30 +128,22 @@ class Ledger:
             raise InvariantBroken("accounts_moved", str(missing)) from missing
 
 
-async def _hold(connection: Any) -> None:
-    """Begin a transaction that holds the ledger."""
-    if connection.is_in_transaction():
-        # Empty: begun by the last COMMIT.
-        await connection.execute("ROLLBACK")
-    await connection.execute(SQL["hold"])
-
-
-async def _tell_balances(connection: Any, plan: Plan) -> None:
-    if plan.asks_balances:
+async def _fill_in_balances(connection: Connection, plan: Plan) -> None:
+    if plan.needs_balances:
         names = {answer for answer in plan.answers if isinstance(answer, str)}
-        balances = dict(await connection.fetch(SQL["balances"], list(names)))
+        balances = dict(await connection.fetch(_BALANCES, list(names)))
         plan.answers = [balances[answer] if isinstance(answer, str) else answer for answer in plan.answers]
 
 
-async def _read(connection: Any, requests: Sequence[Request]) -> Known:
-    """Read what the database knows about these requests, under the ledger's lock."""
+async def _read(connection: Connection, requests: Sequence[WalletRequest]) -> Known:
+    """Read what the database knows about these requests; the caller holds the ledger's lock."""
     orders: set[str] = set()
     names: set[str] = set()
     creates: list[FundRequest] = []
     for request in requests:
         if isinstance(request, PayRequest):
             orders.update(order.order_no for order in request.orders)
-            # Users are credited only, but a later FUND of the same batch may spend what they get here.
+            # Users are only credited, but a later FUND of the same batch may spend the credit.
             names.update(user_account(order.user) for order in request.orders)
             names.update(escrow_account(order.envelope_id) for order in request.orders)
         elif isinstance(request, DepositRequest):
@@ -161,13 +153,13 @@ async def _read(connection: Any, requests: Sequence[Request]) -> Known:
             creates.append(request)
             orders.add(fund_order(request.create_key))
             names.update((user_account(request.user), escrow_account(request.envelope_id)))
-    known = Known(balances=dict(await connection.fetch(SQL["lock_balances"], list(names))))
-    for order_no, kind, user, amount_fen, envelope_id in await connection.fetch(SQL["known_orders"], list(orders)):
+    known = Known(balances=dict(await connection.fetch(_LOCK_BALANCES, list(names))))
+    for order_no, kind, user, amount_fen, envelope_id in await connection.fetch(_KNOWN_ORDERS, list(orders)):
         known.orders[order_no] = Posting(order_no, kind, "", "", user, amount_fen, envelope_id)
     if creates:
         keys = [request.create_key for request in creates]
         envelopes = [request.envelope_id for request in creates]
-        for create_key, fingerprint, envelope_id in await connection.fetch(SQL["known_funds"], keys, envelopes):
+        for create_key, fingerprint, envelope_id in await connection.fetch(_KNOWN_FUNDS, keys, envelopes):
             known.funds[create_key] = (fingerprint, envelope_id)
             known.taken.add(envelope_id)
     return known

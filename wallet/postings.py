@@ -7,10 +7,10 @@ import msgspec
 OUTSIDE = "outside"
 """Where deposits come from; the only account that may be negative."""
 PROVIDER = "channel:provider"
-"""What has been paid out through the external provider."""
+"""Credited with what was paid out through the external provider."""
 
 
-class Kind(IntEnum):
+class TransferKind(IntEnum):
     """Why money moved; `transfer.kind`."""
 
     DEPOSIT = 0
@@ -19,8 +19,8 @@ class Kind(IntEnum):
     REFUND = 3
 
 
-class EntryWord(StrEnum):
-    """What a statement calls an entry. Claims paid outside do not change the balance."""
+class EntryKind(StrEnum):
+    """Kind of an entry in a user's history, as the API names it. CLAIM_OUTSIDE does not change the balance."""
 
     DEPOSIT = "deposit"
     FUND = "fund"
@@ -39,7 +39,7 @@ class AccountKind(IntEnum):
 
 
 class Posting(msgspec.Struct, frozen=True, order=True, gc=False):
-    """`amount_fen` from `debit` to `credit` under `order_no`; accounts by name, `user` is whose statement shows it."""
+    """Moves `amount_fen` from `debit` to `credit` under `order_no`; accounts by name, `user`'s history shows it."""
 
     order_no: str
     kind: int
@@ -50,7 +50,7 @@ class Posting(msgspec.Struct, frozen=True, order=True, gc=False):
     envelope_id: int | None
 
     def same_order(self, other: "Posting") -> bool:
-        """Say whether `other` is this very order again. Through which channel it went does not matter."""
+        """Say whether `other` is a repeat of this order; the channel it was paid through does not matter."""
         return (
             self.amount_fen == other.amount_fen
             and self.user == other.user

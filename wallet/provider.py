@@ -1,7 +1,8 @@
-"""The payment provider outside, over HTTP: what it was asked, what it says, and when it may be asked again.
+"""Client of the outside payment provider, over HTTP.
 
-Contract: `POST /payments {order_no, user, amount_fen}` and `GET /payments/{order_no}`, both answer
-`{"order_no", "status": "paid" | "refused" | "pending", "reason"?}`; GET of a number never seen is 404.
+Contract: `POST /payments {order_no, user, amount_fen}` and `GET /payments/{order_no}`, both answer `{"order_no",
+"status": "paid" | "refused" | "pending", "reason"?}`; GET of an unknown number is 404. The provider pays an order
+number at most once.
 """
 
 import asyncio
@@ -12,67 +13,66 @@ import msgspec
 import stamina
 
 from runtime import logs
-from wallet import measures
-from wallet.channels import PAID, Result
+from wallet import metrics
 from wallet.limits import PROVIDER_BODY_BYTES, PROVIDER_CALL_S, PROVIDER_PATIENCE_S, PROVIDER_TRIES
 from wallet.requests import PayOrder
-from wire.messages import Pay
+from wire.messages import PAID, PayResult, PayStatus
 
 _log = logs.get("wallet")
 _OK, _CREATED, _ACCEPTED, _NOT_FOUND = 200, 201, 202, 404
 
 
 class Payment(msgspec.Struct, frozen=True):
-    """What the provider says of one payment."""
+    """The provider's answer about one payment."""
 
     order_no: str
     status: Literal["paid", "refused", "pending"]
     reason: str = "provider_refused"
 
 
-class Doubt(Exception):
-    """The provider's answer is missing or means nothing: the payment may or may not have happened."""
+class InDoubt(Exception):
+    """The provider's answer is missing, undecided or malformed: the payment may or may not have happened."""
 
 
 _decode = msgspec.json.Decoder(Payment).decode
 
 
 class Provider:
-    """Asks one provider about one payment at a time; `session` is owned by the caller."""
+    """Pays single orders; `session` is owned by the caller."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session = session
         self._url = url.rstrip("/") + "/payments"
         self._timeout = aiohttp.ClientTimeout(total=PROVIDER_CALL_S)
 
-    async def settle(self, order: PayOrder) -> Result:
+    async def pay(self, order: PayOrder) -> PayResult:
         """Pay `order` outside and return PAID, REFUSED with the provider's reason, or UNKNOWN.
 
-        Every try asks for the truth before it orders: so a payment made by a try whose answer was lost, in this
-        process or in one that is dead, is found and not ordered again.
+        Every attempt looks the payment up before it orders it: a payment whose answer was lost, by this process or by
+        one that died, is found and not ordered again.
         """
         try:
             async with asyncio.timeout(PROVIDER_PATIENCE_S):
                 async for attempt in stamina.retry_context(
-                    on=Doubt, attempts=PROVIDER_TRIES, timeout=PROVIDER_PATIENCE_S, wait_initial=0.05, wait_max=0.5
+                    on=InDoubt, attempts=PROVIDER_TRIES, timeout=PROVIDER_PATIENCE_S, wait_initial=0.05, wait_max=0.5
                 ):
                     with attempt:
                         return await self._once(order)
-        except (Doubt, TimeoutError) as doubt:
+        except (InDoubt, TimeoutError) as doubt:
             _log.info("payment outside in doubt", order_no=order.order_no, why=str(doubt))
-        return Result(Pay.UNKNOWN, "provider_in_doubt")
+        return PayResult(PayStatus.UNKNOWN, "provider_in_doubt")
 
-    async def _once(self, order: PayOrder) -> Result:
-        payment = await self._ask(order.order_no)
+    async def _once(self, order: PayOrder) -> PayResult:
+        payment = await self._look_up(order.order_no)
         if payment is None:
             payment = await self._order(order)
         if payment.order_no != order.order_no:
-            raise Doubt("the answer is about another order")
+            raise InDoubt("the answer is about another order")
         if payment.status == "pending":
-            raise Doubt("the provider has not decided yet")
-        return PAID if payment.status == "paid" else Result(Pay.REFUSED, payment.reason)
+            raise InDoubt("the provider has not decided yet")
+        return PAID if payment.status == "paid" else PayResult(PayStatus.REFUSED, payment.reason)
 
-    async def _ask(self, order_no: str) -> Payment | None:
+    async def _look_up(self, order_no: str) -> Payment | None:
         status, body = await self._call("GET", f"{self._url}/{order_no}", None)
         if status == _NOT_FOUND:
             return None
@@ -88,19 +88,19 @@ class Provider:
             async with self._session.request(
                 method, url, json=body, timeout=self._timeout, allow_redirects=False
             ) as response:
-                said = await response.content.read(PROVIDER_BODY_BYTES)
-                measures.outside_calls.labels(method, str(response.status)).inc()
-                return response.status, said
+                answer = await response.content.read(PROVIDER_BODY_BYTES)
+                metrics.provider_calls.labels(method, str(response.status)).inc()
+                return response.status, answer
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            measures.outside_calls.labels(method, "none").inc()
-            raise Doubt(f"{method}: {type(error).__name__} {error}") from error
+            metrics.provider_calls.labels(method, "none").inc()
+            raise InDoubt(f"{method}: {type(error).__name__} {error}") from error
 
 
 def _read(status: int, body: bytes, *, expected: tuple[int, ...]) -> Payment:
     # A 4xx is not a refusal: only a decided status in a well-formed answer is final.
     if status not in expected:
-        raise Doubt(f"HTTP {status}")
+        raise InDoubt(f"HTTP {status}")
     try:
         return _decode(body)
     except msgspec.DecodeError as error:
-        raise Doubt(f"HTTP {status} with an answer that is not in the contract: {error}") from error
+        raise InDoubt(f"HTTP {status} with an answer that is not in the contract: {error}") from error

@@ -1,84 +1,87 @@
-"""Payouts through the provider outside: pay there first, then book escrow → channel:provider, exactly once each.
+"""Payouts through the outside provider: pay there first, then post escrow → channel:provider.
 
-The order of steps, and why a crash between any two of them is safe:
-1. the ledger: is the order booked already, or a conflict? A repeat ends here.
-2. the escrow must hold the money, or nothing is ordered outside.
-3. the provider: ask, then order (`wallet.provider`). After a crash the repeat finds the payment by asking.
-4. the ledger books it under the same number; UNIQUE makes that once, whoever repeats.
+The steps, and why a crash between any two of them is safe:
+1. Look the order up in the ledger: posted already, or in conflict? A repeat ends here.
+2. The escrow must hold the money, else nothing is ordered outside. (It is read, not locked: see step 4.)
+3. The provider: look up, then order (`wallet.provider`). After a crash the repeat finds the payment by looking it up.
+4. Post it in the ledger under the same number; UNIQUE lets only one posting in, whichever process repeats. If the
+   ledger refuses a payment that was made outside, the result is UNKNOWN `paid_outside_not_booked`, counted and logged.
 """
 
 import asyncio
 from collections.abc import Sequence
 
-from runtime import logs
-from wallet import measures
+from runtime import logs, sql
+from wallet import metrics
 from wallet.batcher import Batcher
-from wallet.channels import LedgerChannel, Result
+from wallet.channels import LedgerChannel
 from wallet.limits import PROVIDER_AT_ONCE, PROVIDER_WAIT_S
 from wallet.postings import PROVIDER
 from wallet.provider import Provider
 from wallet.readers import Readers
 from wallet.requests import PayOrder, PayRequest
-from wallet.sql import SQL
-from wire.messages import Pay, PayKind
+from wire.messages import PayKind, PayResult, PayStatus
 from wire.orders import escrow_account
 
+_BALANCES = sql.read("wallet", "balances")
+_KNOWN_ORDERS = sql.read("wallet", "known_orders")
+
 _log = logs.get("wallet")
-_CONFLICT = Result(Pay.REFUSED, "order_conflict")
-_SHORT = Result(Pay.REFUSED, "escrow_short")
-_IN_HAND = Result(Pay.UNKNOWN, "in_hand")
+_CONFLICT = PayResult(PayStatus.REFUSED, "order_conflict")
+_SHORT = PayResult(PayStatus.REFUSED, "escrow_short")
+_IN_PROGRESS = PayResult(PayStatus.UNKNOWN, "in_hand")
 
 
 class ProviderChannel:
-    """Pays claims outside. Refunds go back where the money came from: the sender's account in the ledger."""
+    """Pays claims through the provider, refunds within the ledger (the money came from the sender's account there)."""
 
     def __init__(self, batcher: Batcher, readers: Readers, provider: Provider) -> None:
         self._batcher = batcher
         self._readers = readers
         self._provider = provider
         self._ledger = LedgerChannel(batcher)
-        self._in_hand: set[str] = set()
-        self._gate = asyncio.Semaphore(PROVIDER_AT_ONCE)
+        self._in_progress: set[str] = set()
+        self._slots = asyncio.Semaphore(PROVIDER_AT_ONCE)
 
-    async def pay(self, orders: Sequence[PayOrder]) -> Sequence[tuple[int, str | None]]:
-        """Settle claims outside and refunds inside; one (status, reason) per order."""
+    async def pay(self, orders: Sequence[PayOrder]) -> Sequence[PayResult]:
+        """Pay claims outside and refunds inside; one result per order, in order."""
         claims = [order for order in orders if order.kind == PayKind.CLAIM]
         refunds = [order for order in orders if order.kind != PayKind.CLAIM]
         paid_in, paid_out = await asyncio.gather(self._ledger.pay(refunds), self._pay_claims(claims))
         refunded, claimed = iter(paid_in), iter(paid_out)
         return [next(claimed) if order.kind == PayKind.CLAIM else next(refunded) for order in orders]
 
-    async def _pay_claims(self, claims: Sequence[PayOrder]) -> Sequence[tuple[int, str | None]]:
+    async def _pay_claims(self, claims: Sequence[PayOrder]) -> Sequence[PayResult]:
         if not claims:
             return []
         decided = await self._decided(claims)
-        # One number twice in a list, or in two lists at once, is ordered by one of them only.
+        # Of a number that is twice in the list, or in two lists at once, only one is ordered.
         mine = [order for order in claims if order.order_no not in decided and self._take(order.order_no)]
         try:
-            settled = await asyncio.gather(*(self._settle(order) for order in mine))
+            settled = await asyncio.gather(*(self._pay_outside(order) for order in mine))
             results = dict(zip([order.order_no for order in mine], settled, strict=True))
-            await self._book([order for order in mine if results[order.order_no].status == Pay.PAID], results)
+            await self._post([order for order in mine if results[order.order_no].status == PayStatus.PAID], results)
         finally:
-            self._in_hand.difference_update(order.order_no for order in mine)
+            self._in_progress.difference_update(order.order_no for order in mine)
         asked = {order.order_no: order for order in mine}
         return [decided.get(order.order_no) or _result(order, asked, results) for order in claims]
 
     def _take(self, order_no: str) -> bool:
-        if order_no in self._in_hand:
+        if order_no in self._in_progress:
             return False
-        self._in_hand.add(order_no)
+        self._in_progress.add(order_no)
         return True
 
-    async def _decided(self, claims: Sequence[PayOrder]) -> dict[str, tuple[int, str | None]]:
-        """Return the orders that need no provider: booked, in conflict, or without money in escrow."""
-        rows = await self._readers.fetch(SQL["known_orders"], [order.order_no for order in claims])
+    async def _decided(self, claims: Sequence[PayOrder]) -> dict[str, PayResult]:
+        """Return the results of orders that need no provider: posted, in conflict, or without money in escrow."""
+        rows = await self._readers.fetch(_KNOWN_ORDERS, [order.order_no for order in claims])
         booked = {row["order_no"]: row for row in rows}
         escrows = {escrow_account(order.envelope_id) for order in claims}
-        left: dict[str, int] = dict(await self._readers.fetch(SQL["balances"], list(escrows)))
-        decided: dict[str, tuple[int, str | None]] = {}
+        left: dict[str, int] = dict(await self._readers.fetch(_BALANCES, list(escrows)))
+        decided: dict[str, PayResult] = {}
         again = [order for order in claims if order.order_no in booked]
         if again:
-            # Through the batcher, so that a replayed PAID is as durable as a first one (see queries/mark.sql).
+            # Through the batcher, so that a replayed PAID is as durable as a first one (queries/emit_wal.sql).
             results = await self._batcher.submit(PayRequest(again, through=PROVIDER))
             decided.update(zip([order.order_no for order in again], results, strict=True))
         for order in claims:
@@ -87,38 +90,38 @@ class ProviderChannel:
             escrow = escrow_account(order.envelope_id)
             left[escrow] = left.get(escrow, 0) - order.amount_fen
             if left[escrow] < 0:
-                measures.broken.labels("escrow_short").inc()
+                metrics.broken.labels("escrow_short").inc()
                 _log.error("escrow cannot pay a claim", order_no=order.order_no, escrow=escrow)
                 decided[order.order_no] = _SHORT
         return decided
 
-    async def _settle(self, order: PayOrder) -> Result:
+    async def _pay_outside(self, order: PayOrder) -> PayResult:
         try:
             async with asyncio.timeout(PROVIDER_WAIT_S):
-                await self._gate.acquire()
+                await self._slots.acquire()
         except TimeoutError:
-            return Result(Pay.UNKNOWN, "provider_busy")
+            return PayResult(PayStatus.UNKNOWN, "provider_busy")
         try:
-            return await self._provider.settle(order)
+            return await self._provider.pay(order)
         finally:
-            self._gate.release()
+            self._slots.release()
 
-    async def _book(self, paid: Sequence[PayOrder], results: dict[str, Result]) -> None:
+    async def _post(self, paid: Sequence[PayOrder], results: dict[str, PayResult]) -> None:
         if not paid:
             return
         for order, (status, reason) in zip(
             paid, await self._batcher.submit(PayRequest(paid, through=PROVIDER)), strict=True
         ):
-            if status == Pay.PAID:
+            if status == PayStatus.PAID:
                 continue
-            # Paid outside, refused inside: never "refused" (it was paid), never silent.
-            measures.broken.labels("paid_outside_not_booked").inc()
-            _log.error("paid outside, cannot be booked", order_no=order.order_no, reason=reason)
-            results[order.order_no] = Result(Pay.UNKNOWN, "paid_outside_not_booked")
+            # Not REFUSED: it was paid outside.
+            metrics.broken.labels("paid_outside_not_booked").inc()
+            _log.error("paid outside, cannot be posted", order_no=order.order_no, reason=reason)
+            results[order.order_no] = PayResult(PayStatus.UNKNOWN, "paid_outside_not_booked")
 
 
-def _result(order: PayOrder, asked: dict[str, PayOrder], results: dict[str, Result]) -> Result:
+def _result(order: PayOrder, asked: dict[str, PayOrder], results: dict[str, PayResult]) -> PayResult:
     first = asked.get(order.order_no)
     if first is None:
-        return _IN_HAND
+        return _IN_PROGRESS
     return results[order.order_no] if first == order else _CONFLICT

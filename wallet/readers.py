@@ -1,9 +1,13 @@
-"""Connections for reads: a few sessions shared by many callers, with a bound on who waits and for how long."""
+"""Connections for reads: a few sessions shared by all callers, with bounds on waiting callers and on their wait.
+
+While Postgres answers a read ends within READ_TIMEOUT_MS (a server-side statement timeout). A server that goes silent
+without closing its connections is not bounded here: such a read ends with its TCP connection.
+"""
 
 import asyncio
 from typing import Any
 
-from envelope.errors import Unavailable
+from errors import Unavailable
 from runtime.postgres import Session, is_lost
 from wallet.limits import BUSY_RETRY_S, MAX_WAITING_READS, READ_TIMEOUT_MS, READ_WAIT_S, READERS
 
@@ -18,7 +22,7 @@ _SETTINGS = {
 
 
 class Readers:
-    """Runs one read at a time on each of `READERS` sessions. A read may be cancelled, it changes nothing."""
+    """Runs one read at a time on each of `READERS` sessions. Reads may be cancelled: they change nothing."""
 
     def __init__(self, dsn: str, readers: int = READERS) -> None:
         self._sessions = [Session(dsn, _SETTINGS) for _ in range(readers)]
@@ -34,7 +38,7 @@ class Readers:
             connection = await session.use()
             return list(await connection.fetch(sql, *args))
         except asyncio.CancelledError:
-            # A connection with a read half done must not go back to the pool.
+            # A connection in the middle of a read must not be used again.
             session.drop()
             raise
         except Exception as error:

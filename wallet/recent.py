@@ -1,29 +1,29 @@
-"""The creates of a moment ago: whose envelope ID is taken is known before Postgres refuses a whole batch for it."""
+"""Envelope IDs of the last creates: one that is taken is answered ID_TAKEN before it fails a whole batch by UNIQUE."""
 
 from collections.abc import Iterable, Sequence
 
 from wallet.limits import RECENT_CREATES
 from wallet.postings import FundRow
-from wallet.requests import FundRequest, Request
+from wallet.requests import FundRequest, WalletRequest
 
 
 class RecentCreates:
-    """Remembers the envelope IDs of at least the last `least` creates that were committed, of twice as many at most.
+    """Keeps the envelope IDs of the last committed creates: at least `least`, fewer than twice as many.
 
-    IDs hold the second of their create, so two that want the same one come within moments. What is not remembered (of
-    another wallet process, or older) is refuted by UNIQUE as ever; then the batch is read and decided anew.
+    IDs hold the second of their create, so two creates that propose the same ID arrive within moments. An ID that is
+    not kept (older, or of another wallet process) is refused by UNIQUE, and the batch is decided again.
     """
 
     def __init__(self, least: int = RECENT_CREATES) -> None:
         self._least = least
         self._young: dict[int, str] = {}
         self._old: dict[int, str] = {}
-        """Two halves, of which the older goes as a whole: create keys by envelope ID."""
+        """Create key by envelope ID, in two generations; the older is dropped as a whole."""
 
-    def taken_from(self, requests: Iterable[Request]) -> set[int]:
-        """Return the IDs that creates among `requests` ask for and creates of another key have.
+    def taken_from(self, requests: Iterable[WalletRequest]) -> set[int]:
+        """Return the IDs that creates among `requests` propose and that belong to a create with another key.
 
-        The ID of a create's own first attempt is none of them: only the database knows whether it is the same request.
+        An ID of the same key is not returned: only the database knows whether that is the same request.
         """
         young, old, taken = self._young.get, self._old.get, set()
         for request in requests:
@@ -34,11 +34,11 @@ class RecentCreates:
         return taken
 
     def remember(self, funds: Sequence[FundRow]) -> None:
-        """Keep what has committed (never earlier: what was rolled back has taken nothing)."""
+        """Keep the IDs of creates that have committed (one that was rolled back has taken nothing)."""
         self._young.update((fund.envelope_id, fund.create_key) for fund in funds)
         if len(self._young) >= self._least:
             self._young, self._old = {}, self._young
 
     def forget(self) -> None:
-        """Drop everything remembered."""
+        """Empty the cache."""
         self._young, self._old = {}, {}

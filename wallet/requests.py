@@ -1,11 +1,11 @@
-"""What callers ask for, checked at the door: from here on every value fits its column and every amount is sane."""
+"""Requests off the wire, validated: from here on every value fits its column and every amount is within bounds."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 
-from envelope.errors import Refused
+from errors import Refused
 from wallet.limits import MAX_AMOUNT_FEN, MAX_ORDERS_PER_PAY, ORDER_CHARS, USER_CHARS
 from wire.messages import PayKind
 
@@ -16,7 +16,7 @@ OrderNo: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=ORDER_
 
 
 class FundRequest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """Take the money of a create from its sender into escrow, once per `create_key`."""
+    """Move the money of a create from its sender into escrow, once per `create_key`."""
 
     create_key: Annotated[str, msgspec.Meta(min_length=1, max_length=32)]
     fingerprint: Annotated[str, msgspec.Meta(max_length=64)]
@@ -41,7 +41,7 @@ class PayOrder(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fiel
 
 
 class PayRequest(msgspec.Struct, frozen=True):
-    """Book `orders`; `through` is the account credited instead of the user's own when a provider has paid him."""
+    """Post `orders`; `through` is the account credited instead of the user's own if a provider has paid the user."""
 
     orders: Sequence[PayOrder]
     through: str | None = None
@@ -65,14 +65,14 @@ class DepositRequest(msgspec.Struct, array_like=True, frozen=True, forbid_unknow
         return 1
 
 
-Request: TypeAlias = FundRequest | PayRequest | DepositRequest
+WalletRequest: TypeAlias = FundRequest | PayRequest | DepositRequest
 
 T = TypeVar("T")
 _Orders: TypeAlias = Annotated[list[PayOrder], msgspec.Meta(max_length=MAX_ORDERS_PER_PAY)]
 
 
 def read(kind: type[T], args: Any) -> T:
-    """Turn positional arguments off the wire into `kind`; raises Refused(`malformed_request`)."""
+    """Convert positional arguments off the wire to `kind`; raises Refused(`malformed_request`)."""
     try:
         request = msgspec.convert(args, kind)
     except msgspec.ValidationError as error:
@@ -82,7 +82,7 @@ def read(kind: type[T], args: Any) -> T:
 
 
 def read_orders(args: Any) -> list[PayOrder]:
-    """Turn the orders of a PAY into structs; raises Refused(`malformed_request`)."""
+    """Convert the orders of a PAY; raises Refused(`malformed_request`) for the whole list if one is malformed."""
     try:
         orders: list[PayOrder] = msgspec.convert(args, _Orders)
     except msgspec.ValidationError as error:
@@ -92,6 +92,6 @@ def read_orders(args: Any) -> list[PayOrder]:
 
 
 def _refuse_nul(words: list[str]) -> None:
-    # Postgres has no NUL in a text; one would fail the whole batch, so it must not get past the door.
+    # Postgres takes no NUL in a text: one would fail the whole batch.
     if "\0" in "".join(words):
         raise Refused("malformed_request", "a name or number contains a NUL character")

@@ -1,91 +1,102 @@
-"""The room behind the link: creates and deposits go to the batcher at once, all else becomes a task that replies."""
+"""The wallet process: its settings, its parts wired together, start and stop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import Any
+import contextlib
+from typing import Literal
 
-from envelope.errors import Refused
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from errors import Refused
+from runtime import logs, settings
+from runtime.http import HttpServer, Readiness, add_probes
+from runtime.periodic import Periodic
+from runtime.postgres import Session
+from wallet import metrics
+from wallet.accounts import Accounts
 from wallet.batcher import Batcher
-from wallet.channels import Channel
-from wallet.requests import DepositRequest, FundRequest, read, read_orders
-from wallet.statements import Statements
-from wire.messages import Op
-from wire.server import Peer
+from wallet.channels import Channel, LedgerChannel
+from wallet.dispatch import Dispatcher
+from wallet.history import History
+from wallet.ledger import Ledger
+from wallet.limits import DRAIN_S, ESCROW_SAMPLE_S, IDLE_IN_TRANSACTION_MS, LOCK_WAIT_MS, PROVIDER_AT_ONCE
+from wallet.provider import Provider
+from wallet.provider_channel import ProviderChannel
+from wallet.readers import Readers
+from wire.server import add_link
 
-Values = tuple[Any, ...]
+_log = logs.get("wallet")
 
 
-class WalletRoom:
-    """Answers FUND PAY BALANCE ENTRIES ENVELOPES DEPOSIT FUNDS. Tasks belong to `group`.
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of a wallet process, from HONGBAO_* variables."""
 
-    Their number is bounded by the batcher's queue and the readers' waiting line, which refuse at once.
+    listen: str
+    postgres_dsn: str
+    link_key: str
+    payout_channel: Literal["ledger", "provider"] = "ledger"
+    provider_url: str = ""
+
+
+def writer_session(dsn: str) -> Session:
+    """Return the session that batches are written on.
+
+    Plans are fixed: arrays of any length are looked up by index, in order. Left free, Postgres plans a new
+    table's statements for an empty table and scans it for every row of the batch.
     """
-
-    def __init__(self, group: asyncio.TaskGroup, batcher: Batcher, channel: Channel, statements: Statements) -> None:
-        self._group = group
-        self._batcher = batcher
-        self._channel = channel
-        self._statements = statements
-        self._written: dict[int, type[FundRequest | DepositRequest]] = {
-            Op.FUND: FundRequest,
-            Op.DEPOSIT: DepositRequest,
-        }
-        self._answers: dict[int, Callable[[list[Any]], Awaitable[Values]]] = {
-            Op.PAY: self._pay,
-            Op.BALANCE: self._balance,
-            Op.ENTRIES: self._entries,
-            Op.ENVELOPES: self._envelopes,
-            Op.FUNDS: self._funds,
-        }
-
-    def handle(self, peer: Peer, number: int, op: int, args: list[Any]) -> None:
-        """Take one request (see `wire.server.Room`); answers come in the order in which they become durable."""
-        written = self._written.get(op)
-        if written is not None:
-            # A task for each took 3 of the 8 µs of Python that a create costs here outside of its frames (a sketch).
-            self._batcher.submit(read(written, args)).add_done_callback(partial(_tell, peer, number))
-            return
-        answer = self._answers.get(op)
-        if answer is None:
-            raise Refused("malformed_request", f"the wallet does not know operation {op}")
-        self._group.create_task(_reply(peer, number, answer(args)))
-
-    async def _pay(self, args: list[Any]) -> Values:
-        (orders,) = args
-        return (await self._channel.pay(read_orders(orders)),)
-
-    async def _balance(self, args: list[Any]) -> Values:
-        (user,) = read(tuple[str], args)
-        return (await self._statements.balance(user),)
-
-    async def _entries(self, args: list[Any]) -> Values:
-        return (await self._statements.entries(*read(tuple[str, int, int], args)),)
-
-    async def _envelopes(self, args: list[Any]) -> Values:
-        return (await self._statements.envelopes(*read(tuple[str, str, int, int], args)),)
-
-    async def _funds(self, args: list[Any]) -> Values:
-        return (await self._statements.funds(*read(tuple[int, int, int], args)),)
+    return Session(
+        dsn,
+        {
+            # `post` relies on it: each of its statements sees what was committed before it got the lock.
+            "default_transaction_isolation": "read committed",
+            "lock_timeout": str(LOCK_WAIT_MS),
+            "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS),
+            "plan_cache_mode": "force_generic_plan",
+            "enable_seqscan": "off",
+            "enable_hashjoin": "off",
+            "enable_mergejoin": "off",
+            "jit": "off",
+        },
+    )
 
 
-def _tell(peer: Peer, number: int, answered: asyncio.Future[Any]) -> None:
-    """Reply with what the batcher decided; its futures are never cancelled, they end with an error."""
-    error = answered.exception()
-    if error is not None:
-        peer.fail(number, error)
-        return
-    answer = answered.result()
-    values = answer if isinstance(answer, tuple) else (answer,)
-    peer.reply(number, *values)
+async def serve(config: Settings, stop: asyncio.Event) -> None:
+    """Serve until `stop` is set; then refuse new writes, commit those queued (for DRAIN_S at most), reply, return."""
+    host, port = settings.host_and_port(config.listen)
+    readers = Readers(config.postgres_dsn)
+    history = History(readers)
+    batcher = Batcher(writer_session(config.postgres_dsn), Ledger(Accounts()))
+
+    async def sample_escrow() -> None:
+        metrics.escrow_fen.set(await history.escrow_total())
+
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(readers.close)
+        channel = await _channel(config, batcher, readers, stack)
+        async with asyncio.TaskGroup() as group:
+            app = web.Application()
+            ready = Readiness()
+            ready.require("ledger", lambda: batcher.up)
+            add_probes(app, ready)
+            add_link(app, Dispatcher(group, batcher, channel, history), key=config.link_key)
+            writing = group.create_task(batcher.run())
+            sampling = group.create_task(Periodic("escrow_total", sample_escrow, interval_s=ESCROW_SAMPLE_S).run())
+            async with HttpServer(app, host, port) as server:
+                _log.info("wallet listens", host=host, port=server.port, channel=config.payout_channel)
+                await stop.wait()
+                batcher.stop()
+                await asyncio.wait({writing}, timeout=DRAIN_S)
+                await asyncio.sleep(0.01)  # the last replies are written in the next turn of the loop
+            sampling.cancel()
+            writing.cancel()
 
 
-async def _reply(peer: Peer, number: int, answer: Awaitable[Values]) -> None:
-    try:
-        values = await answer
-    except ValueError:
-        peer.fail(number, Refused("malformed_request", "the arguments do not fit the operation"))
-    except Exception as error:  # noqa: BLE001 - the caller gets every error, the group none
-        peer.fail(number, error)
-    else:
-        peer.reply(number, *values)
+async def _channel(config: Settings, batcher: Batcher, readers: Readers, stack: contextlib.AsyncExitStack) -> Channel:
+    if config.payout_channel == "ledger":
+        return LedgerChannel(batcher)
+    if not config.provider_url:
+        raise Refused("settings_invalid", "HONGBAO_PAYOUT_CHANNEL=provider needs HONGBAO_PROVIDER_URL")
+    connector = aiohttp.TCPConnector(limit=PROVIDER_AT_ONCE)
+    session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
+    return ProviderChannel(batcher, readers, Provider(session, config.provider_url))

@@ -1,8 +1,15 @@
-"""What processes say to each other (floor 3): messages, the framed link, the wallet's client.
+"""Calls between processes (floor 3): messages, the framed link, the wallet's client.
 
-A link is one long-lived WebSocket between two processes. It carries msgpack frames of many requests each, flushed
-once per turn of the event loop, so that a request costs microseconds and not an HTTP exchange.
+A link is one long-lived WebSocket between two processes, `link` at the calling end, `server` at the answering end. It
+carries msgpack frames of many requests each, sent once per turn of the event loop: cheaper than an HTTP exchange per
+request. `messages` are the operations and their arguments, `framing` what both ends agree on, `limits` every bound,
+`orders` order numbers and account names, `wallet` the client of the wallet service.
 
-May import: `sharding`, `envelope`, `runtime`. Promise: a call ends in exactly one of three ways — a reply, a
-known refusal (it was not sent), or "outcome unknown" (it was sent, the answer did not come back). It never guesses.
+May import: `sharding`, `runtime`, `errors`.
+
+Promise: a call ends exactly once: with its reply; with the error that the answering end raised; with an error of the
+link
+from before it was sent (`peer_down`, `busy`, `malformed_request`: it had no effect); or with `outcome_unknown` at its
+deadline or when the connection is lost. Unknown is also reported for calls that were still queued when the connection
+was lost, because the link does not know how much of a frame the other end received. A link never repeats a call.
 """

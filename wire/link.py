@@ -1,43 +1,36 @@
-"""The calling end of a link: many calls in flight, one frame per loop turn, reconnect, deadlines, a bound.
+"""The calling end of a link: many calls in flight, one frame per turn of the loop, reconnects, deadlines, a bound.
 
-Cancellation: a caller that is cancelled only lets go of its answer; the request itself is not recalled.
+Cancellation: cancelling the future of a call gives up its reply; the request itself is not recalled.
 """
 
 import asyncio
 import contextlib
 import itertools
 import random
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import aiohttp
 import msgspec
 
-from envelope.errors import Refused, Unavailable
+from errors import Refused, Unavailable
 from runtime import logs, metrics
+from wire.framing import LINK_PATH, NOTICE, frames
+from wire.limits import (
+    CONNECT_S,
+    DEADLINE_S,
+    EAGER_CALLS,
+    GATHER_S,
+    HEARTBEAT_S,
+    MAX_FRAME_BYTES,
+    MAX_IN_FLIGHT,
+    REPLIES_PER_TURN,
+    SWEEP_S,
+)
 from wire.messages import error_of
 
-HEARTBEAT_S = 5.0
-"""A peer that answers no ping for this long is taken for dead."""
-CONNECT_S = 2.0
-DEADLINE_S = 5.0
-"""A call without an answer by then is given up as "outcome unknown"; must exceed the setnode's own waits."""
-MAX_IN_FLIGHT = 20_000
-"""Calls waiting on one link, also those whose callers have gone: the peer is still at work on them. Above it a call is
-refused at once. About 1 KB each."""
-MAX_FRAME_BYTES = 32 * 1024 * 1024
-EAGER_CALLS = 32
-"""With more calls than this in flight a frame waits for company: each costs system calls and a wake-up at both ends."""
-GATHER_S = 0.001
-REPLIES_PER_TURN = 32
-"""Callers woken in one turn of the loop: the first of a large frame go on before the last are told."""
-SWEEP_S = 0.05
-"""Calls that are overdue are given up together, and this often at most."""
-LINK_PATH = "/link"
-SAID = 0
-"""The number of what is said and not asked: there is no answer."""
-NOBODY: tuple[None, float] = (None, 0.0)
-"""Who waits for an answer that comes too late."""
+_NO_CALLER: tuple[None, float] = (None, 0.0)
+"""Stands for the caller of a reply that came too late."""
 
 _log = logs.get("wire")
 _in_flight = metrics.gauge("hongbao_link_in_flight", "Calls waiting for an answer", ("peer",))
@@ -46,11 +39,12 @@ _late = metrics.counter("hongbao_link_deadline_total", "Calls given up at their 
 
 
 class Link:
-    """One end of a connection to `url`; run `maintain()` in a task group, then `call` from anywhere.
+    """A connection to the process at `url`; run `maintain()` in a task group, then `call` from anywhere in the loop.
 
-    Replies come back as lists of values. Errors: what the peer raised; Unavailable(`peer_down`, outcome known)
-    when the call was never sent; Unavailable(`outcome_unknown`) when it was sent and no answer came.
-    `hello` gives what is said first on every connection: an operation and its arguments.
+    A reply is a list of values. Errors: those the other end raised; Unavailable `peer_down` or `busy` (nothing was
+    sent); Refused `malformed_request` (cannot be encoded); Unavailable `outcome_unknown` (no reply within `deadline_s`,
+    or the connection was lost). `hello` returns the notice that is sent first on every connection: an operation, its
+    arguments.
     """
 
     def __init__(
@@ -68,7 +62,7 @@ class Link:
         self._key = key
         self._deadline_s = deadline_s
         self._numbers = itertools.count(1)
-        # In order of sending, and with one deadline for all: the oldest is always first.
+        # By number, in order of sending. All have the same deadline, so the oldest is due first.
         self._waiting: dict[int, tuple[asyncio.Future[list[Any]], float]] = {}
         self._outbox: list[list[Any]] = []
         self._flush = asyncio.Event()
@@ -79,15 +73,15 @@ class Link:
 
     @property
     def up(self) -> bool:
-        """Whether the peer is connected right now."""
+        """Whether the other end is connected right now."""
         return self._socket is not None
 
     def call(self, op: int, *args: Any) -> asyncio.Future[list[Any]]:
         """Send a request and return the future of its reply values; raises Unavailable at once if it cannot be sent."""
-        return self.ask([0, op, *args])
+        return self.send([0, op, *args])
 
-    def ask(self, request: list[Any]) -> asyncio.Future[list[Any]]:
-        """Do what `call` does with `[any number, op, *args]`, a list that is the link's from then on."""
+    def send(self, request: list[Any]) -> asyncio.Future[list[Any]]:
+        """As `call`, for `[0, op, *args]`; the link owns the list from then on and writes the number into it."""
         if self._socket is None:
             raise Unavailable("peer_down", f"{self.name} is not connected; try again shortly", retry_after_s=0.5)
         waiting = self._waiting
@@ -103,24 +97,24 @@ class Link:
         outbox.append(request)
         return future
 
-    def say(self, words: list[Any]) -> None:
-        """Tell the peer something before all calls to come; nothing happens while it is away, see `hello`."""
+    def notify(self, notice: list[Any]) -> None:
+        """Send `[op, *args]` without a reply, ahead of all later calls; dropped while not connected (see `hello`)."""
         if self._socket is not None:
-            self._outbox.append([SAID, *words])
+            self._outbox.append([NOTICE, *notice])
             self._flush.set()
 
     async def maintain(self) -> None:
-        """Keep the connection up until cancelled; reconnects with jitter."""
+        """Keep the connection up until cancelled; reconnect after a pause with jitter."""
         attempt = 0
         self._loop = asyncio.get_running_loop()
         async with aiohttp.ClientSession(headers={"Authorization": f"Link {self._key}"}) as session:
             while True:
-                connected = await self._live_once(session)
+                connected = await self._connect_once(session)
                 _lost.labels(self.name).inc()
                 attempt = 0 if connected else min(attempt + 1, 6)
                 await asyncio.sleep(random.uniform(0.01, 0.03 * 2**attempt))  # noqa: S311 - jitter, no secret
 
-    async def _live_once(self, session: aiohttp.ClientSession) -> bool:
+    async def _connect_once(self, session: aiohttp.ClientSession) -> bool:
         connected = False
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -131,13 +125,13 @@ class Link:
                     socket = await stack.enter_async_context(connecting)
                 self._socket, connected = socket, True
                 if self._hello is not None:
-                    self.say(self._hello())
-                async with _background(self._write(socket)), _background(self._sweep()):
+                    self.notify(self._hello())
+                async with _background(self._write(socket)), _background(self._expire()):
                     await self._read(socket)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             _log.debug("link lost", peer=self.name, error=str(error))
         except (msgspec.DecodeError, ValueError, IndexError, TypeError) as error:
-            _log.error("a peer of another version? It says what cannot be read", peer=self.name, error=str(error))
+            _log.error("a frame cannot be read; is the other end of another version?", peer=self.name, error=str(error))
         finally:
             self._socket = None
             self._fail_all()
@@ -155,7 +149,7 @@ class Link:
                     await socket.send_bytes(frame)
 
     def _frame(self, batch: list[list[Any]]) -> bytes:
-        """Encode a frame; a call that cannot be encoded is refused alone and takes nobody with it."""
+        """Encode a frame; a call that cannot be encoded fails alone."""
         try:
             return self._encode(batch)
         except (TypeError, ValueError, OverflowError):
@@ -182,9 +176,9 @@ class Link:
                     await asyncio.sleep(0)
                 for reply in replies[begin : begin + REPLIES_PER_TURN]:
                     number, status, values = reply[0], reply[1], reply[2:]
-                    # Understood before its caller is let go: one that cannot be is an answer that never came.
+                    # Decoded before the call is removed: if that fails, the call ends with the connection.
                     error = error_of(status, values) if status else None
-                    future, _ = self._waiting.pop(number, NOBODY)
+                    future, _ = self._waiting.pop(number, _NO_CALLER)
                     if future is None or future.done():
                         continue
                     if error is None:
@@ -192,11 +186,11 @@ class Link:
                     else:
                         future.set_exception(error)
             gauge.set(len(self._waiting))
-            # An idle link keeps no frame.
+            # So that an idle link keeps no frame in memory.
             del message, replies
 
-    async def _sweep(self) -> None:
-        """Give up what is overdue; asleep until the oldest call is, or as long as one that comes now may take."""
+    async def _expire(self) -> None:
+        """End overdue calls; sleep until the oldest call is due, or for one deadline if there is none."""
         loop = asyncio.get_running_loop()
         pause = self._deadline_s
         while True:
@@ -209,14 +203,14 @@ class Link:
                     pause = deadline - now
                     break
                 del self._waiting[number]
-                self._give_up(future)
+                self._fail_unknown(future)
 
     def _fail_all(self) -> None:
         waiting, self._waiting, self._outbox = self._waiting, {}, []
         for future, _ in waiting.values():
-            self._give_up(future)
+            self._fail_unknown(future)
 
-    def _give_up(self, future: asyncio.Future[list[Any]]) -> None:
+    def _fail_unknown(self, future: asyncio.Future[list[Any]]) -> None:
         if future.done():
             return
         _late.labels(self.name).inc()
@@ -227,23 +221,12 @@ class Link:
                 outcome_known=False,
             )
         )
-        future.exception()  # a caller that hung up need not collect it
-
-
-def frames(encode: Callable[[list[list[Any]]], bytes], batch: list[list[Any]]) -> Iterator[bytes]:
-    """Encode a batch into frames that the other end accepts: halved until each fits."""
-    data = encode(batch)
-    if len(data) <= MAX_FRAME_BYTES // 2 or len(batch) == 1:
-        yield data
-        return
-    middle = len(batch) // 2
-    yield from frames(encode, batch[:middle])
-    yield from frames(encode, batch[middle:])
+        future.exception()  # marks it as retrieved: the caller may have hung up
 
 
 @contextlib.asynccontextmanager
 async def _background(work: Any) -> AsyncIterator[None]:
-    """Run `work` beside the block and end it with the block."""
+    """Run `work` beside the block; cancel it at the end of the block."""
     task = asyncio.ensure_future(work)
     try:
         yield

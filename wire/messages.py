@@ -1,14 +1,16 @@
-"""The vocabulary of the links: operations, their arguments and replies, as positional lists (small on the wire).
+"""The messages on a link: operations, their arguments and replies, as positional lists (small on the wire).
 
-A request is `[number, op, *args]`, a reply `[number, status, *values]`; a frame is a list of either.
-`number` is unique per link and, with the link's name in front, is the request ID found in logs of the answering end.
-What is only shown travels as the JSON that a client gets: a gateway reads no row of it.
+A request is `[number, op, *args]`, a reply `[number, status, *values]`; a frame is a list of either. A link gives each
+request a number of its own; number 0 is a notice, which has no reply. The answering end logs a request as
+`<caller's IP address>-<number>`: two links from one host, such as two gateways, may use the same name at once.
+
+Views of an envelope travel as the JSON that the client receives: the gateway passes them on unread.
 """
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
-from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
+from errors import HongbaoError, InvariantBroken, Refused, Unavailable
 
 
 class Op(IntEnum):
@@ -21,7 +23,7 @@ class Op(IntEnum):
     CREATE = 3
     """sender, create_key, fingerprint, [envelope_id candidates], terms → replayed, envelope_id, envelope (JSON) | None
 
-    None where the first attempt is on another SET: the same create with its ID as only candidate completes it there.
+    None: the first attempt was on another SET; repeat the create there, with its ID as the only candidate.
 
     terms: kind, split, total_fen, count, greeting, to (list|None), password (str|None), opens_at_ms (int|None),
     expires_in_s.
@@ -32,7 +34,7 @@ class Op(IntEnum):
     """envelope_id, user → detail (JSON), whether the user is its sender"""
 
     EPOCHS = 6
-    """[epoch of each database] in the caller's topology. Said, not asked: under number 0, and nobody answers."""
+    """Notice, no reply: [epoch of each database] in the caller's topology"""
 
     FUND = 20
     """create_key, fingerprint, user, total_fen, envelope_id → fund status, envelope_id of the first attempt"""
@@ -57,14 +59,14 @@ class Status(IntEnum):
     """First value of a reply."""
 
     OK = 0
-    """The only one that is no error: nothing but 0 counts as false."""
+    """The only status that is no error, and the only one that is falsy."""
     REFUSED = 1
     UNAVAILABLE = 2
     BROKEN = 3
 
 
-class Fund(IntEnum):
-    """What became of the money of a create."""
+class FundStatus(IntEnum):
+    """Outcome of taking a create's money. From INSUFFICIENT on it was refused, and no money was moved."""
 
     DONE = 0
     REPLAYED = 1
@@ -73,12 +75,22 @@ class Fund(IntEnum):
     ID_TAKEN = 4
 
 
-class Pay(IntEnum):
-    """What became of one order. REFUSED is final, UNKNOWN is to be repeated under the same number."""
+class PayStatus(IntEnum):
+    """Outcome of one order. REFUSED is final; after UNKNOWN repeat it under the same number."""
 
     PAID = 0
     REFUSED = 1
     UNKNOWN = 2
+
+
+class PayResult(NamedTuple):
+    """Outcome of one order, and the reason unless it is PAID."""
+
+    status: PayStatus
+    reason: str | None = None
+
+
+PAID = PayResult(PayStatus.PAID)
 
 
 class PayKind(IntEnum):
@@ -89,7 +101,7 @@ class PayKind(IntEnum):
 
 
 def error_reply(number: int, error: HongbaoError) -> list[Any]:
-    """Encode a deliberate error as a reply."""
+    """Encode an error as a reply."""
     if isinstance(error, Unavailable):
         return [
             number, Status.UNAVAILABLE, error.code, error.detail, error.retry_after_s, error.outcome_known

@@ -1,4 +1,4 @@
-"""The answering end of a link: decodes frames, hands each request to the room, gathers replies per loop turn."""
+"""The answering end of a link: decodes frames, passes each request to the handler, sends replies once per loop turn."""
 
 import asyncio
 import contextlib
@@ -9,9 +9,10 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from envelope.errors import HongbaoError, Refused, Unavailable
+from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
-from wire.link import HEARTBEAT_S, LINK_PATH, MAX_FRAME_BYTES, SAID, frames
+from wire.framing import LINK_PATH, NOTICE, frames
+from wire.limits import CLOSE_S, HEARTBEAT_S, MAX_FRAME_BYTES
 from wire.messages import Op, error_reply
 
 _log = logs.get("wire")
@@ -19,8 +20,8 @@ _frames = metrics.counter("hongbao_link_frames_total", "Frames received")
 _requests = metrics.counter("hongbao_link_requests_total", "Requests received")
 
 
-class Peer:
-    """One connected caller: where replies go. Safe to reply to after it is gone (the reply is dropped)."""
+class Caller:
+    """A connected caller and its outbox of replies. `reply` and `fail` may be called after it disconnected."""
 
     __slots__ = ("_flush", "_outbox", "epochs", "gone", "name")
 
@@ -28,7 +29,7 @@ class Peer:
         self.name = name
         self.gone = False
         self.epochs: tuple[int, ...] | None = None
-        """What it has said of its topology; None for one that says nothing."""
+        """The epochs of the databases in its topology, from its notice EPOCHS; None until it sends one."""
         self._outbox: list[list[Any]] = []
         self._flush = asyncio.Event()
 
@@ -41,20 +42,20 @@ class Peer:
         self._outbox.append([number, 0, *values])
 
     def fail(self, number: int, error: BaseException) -> None:
-        """Answer request `number` with an error; an unexpected one is logged and told as unavailable."""
+        """Answer request `number` with an error; one that is no HongbaoError is logged and sent as `internal_error`."""
         if not isinstance(error, HongbaoError):
             _log.error("unexpected error", request_id=f"{self.name}-{number}", exc_info=error)
             error = Unavailable("internal_error", "an unexpected error was logged", outcome_known=False)
         self._outbox.append(error_reply(number, error))
         self._flush.set()
 
-    def hear(self, op: int, args: list[Any]) -> None:
-        """Take note of what is said without being asked."""
+    def on_notice(self, op: int, args: list[Any]) -> None:
+        """Handle a notice: a request that has no reply."""
         if op == Op.EPOCHS:
             self.epochs = tuple(int(one) for one in args[0])
 
     async def write(self, socket: web.WebSocketResponse) -> None:
-        """Send what has gathered, one frame per turn, until cancelled."""
+        """Send the outbox once per turn of the loop, until cancelled."""
         encode = msgspec.msgpack.Encoder().encode
         while True:
             await self._flush.wait()
@@ -64,15 +65,15 @@ class Peer:
                 await socket.send_bytes(frame)
 
 
-class Room(Protocol):
-    """What answers: takes a request without waiting and replies to `peer` now or later."""
+class Handler(Protocol):
+    """Serves requests: takes one without waiting and replies to `caller`, now or later."""
 
-    def handle(self, peer: Peer, number: int, op: int, args: list[Any]) -> None:
-        """Take one request; deliberate errors may be raised and are sent back."""
+    def handle(self, caller: Caller, number: int, op: int, args: list[Any]) -> None:
+        """Take one request; a HongbaoError may be raised and is sent back."""
 
 
-def add_link(app: web.Application, room: Room, *, key: str) -> None:
-    """Serve links at `/link` for callers that present the link key."""
+def add_link(app: web.Application, handler: Handler, *, key: str) -> None:
+    """Serve links at LINK_PATH to callers that present the link key."""
     decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
 
     async def accept(request: web.Request) -> web.StreamResponse:
@@ -81,16 +82,16 @@ def add_link(app: web.Application, room: Room, *, key: str) -> None:
             raise web.HTTPUnauthorized(text="this address is for the system's own processes")
         socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=MAX_FRAME_BYTES, compress=False)
         await socket.prepare(request)
-        peer = Peer(str(request.remote))
+        caller = Caller(str(request.remote))
         app[SOCKETS].add(socket)
-        writer = asyncio.ensure_future(peer.write(socket))
+        writer = asyncio.ensure_future(caller.write(socket))
         try:
             async for message in socket:
                 if message.type is not aiohttp.WSMsgType.BINARY:
                     break
-                _take(room, peer, decode(message.data))
+                _dispatch(handler, caller, decode(message.data))
         finally:
-            peer.gone = True
+            caller.gone = True
             app[SOCKETS].discard(socket)
             writer.cancel()
             with contextlib.suppress(asyncio.CancelledError, ConnectionError, aiohttp.ClientError):
@@ -105,26 +106,26 @@ def add_link(app: web.Application, room: Room, *, key: str) -> None:
 SOCKETS: web.AppKey[set[Any]] = web.AppKey("links", set)
 
 
-def _take(room: Room, peer: Peer, frame: list[list[Any]]) -> None:
+def _dispatch(handler: Handler, caller: Caller, frame: list[list[Any]]) -> None:
     _frames.inc()
     _requests.inc(len(frame))
     for request in frame:
         number, op, args = request[0], request[1], request[2:]
         try:
-            if number == SAID:
-                peer.hear(op, args)
+            if number == NOTICE:
+                caller.on_notice(op, args)
                 continue
-            room.handle(peer, number, op, args)
+            handler.handle(caller, number, op, args)
         except HongbaoError as error:
-            peer.fail(number, error)
+            caller.fail(number, error)
         except (TypeError, ValueError) as error:
-            _log.warning("malformed request", request_id=f"{peer.name}-{number}", op=op, error=str(error))
-            peer.fail(number, Refused("malformed_request", "the arguments do not fit the operation"))
+            _log.warning("malformed request", request_id=f"{caller.name}-{number}", op=op, error=str(error))
+            caller.fail(number, Refused("malformed_request", "the arguments do not fit the operation"))
 
 
 async def _close_all(app: web.Application) -> None:
     sockets = app[SOCKETS]
     for socket in list(sockets):
         with contextlib.suppress(ConnectionError, TimeoutError):
-            async with asyncio.timeout(0.3):
+            async with asyncio.timeout(CLOSE_S):
                 await socket.close(code=aiohttp.WSCloseCode.GOING_AWAY)

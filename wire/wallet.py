@@ -1,25 +1,20 @@
-"""The wallet as other rooms see it: a client over the link, reached only by order numbers.
+"""The client of the wallet service.
 
-Every call may be repeated without end: the order number was made before the first try and is unique in the
-wallet's database, so a repeat gives the first answer.
+Every call may be repeated: a write carries an order number or create key that was derived before its first try and is
+unique in the wallet's database, so a repeat has no second effect. A repeated deposit returns the balance of now.
 """
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from wire.link import Link
-from wire.messages import Op, Pay
+from wire.messages import PAID, Op, PayResult, PayStatus
 
-_PAY = tuple(Pay)
-"""By number: it counts from 0, and an enumeration takes 0.4 µs to find a member."""
-
-Result = tuple[Pay, str | None]
-"""What became of an order, and why where it is not paid."""
-PAID: Final[Result] = (Pay.PAID, None)
-_PAID: Final = [int(Pay.PAID), None]
+_PAID = [PayStatus.PAID, None]
+"""As it comes off the wire."""
 
 
 class Order(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -33,14 +28,14 @@ class Order(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class WalletClient:
-    """Calls the wallet service. Errors are those of `Link.call` plus what the wallet refuses."""
+    """Calls the wallet service. Errors: those of `Link.call`, and Refused `order_conflict`, `malformed_request`."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
 
     @property
     def up(self) -> bool:
-        """Whether the wallet is connected right now."""
+        """Whether the link to the wallet is connected right now."""
         return self._link.up
 
     def fund(
@@ -48,20 +43,20 @@ class WalletClient:
     ) -> asyncio.Future[list[int]]:
         """Move `total_fen` from the user to the escrow of `envelope_id`, once per `create_key`.
 
-        The future gives what happened, a `Fund`, and the envelope ID of the first attempt under this key (durable
-        then). Raises Unavailable at once where the wallet cannot be asked.
+        The future gives a `FundStatus` and, for DONE, REPLAYED and KEY_REUSED, the envelope ID of the first attempt
+        under this key; both are durable. Raises Unavailable at once if the call cannot be sent.
         """
         return self._link.call(Op.FUND, create_key, fingerprint, user, total_fen, envelope_id)
 
-    async def pay(self, orders: Sequence[Order]) -> list[Result]:
-        """Pay `orders`; one result each, in order. PAID is durable when returned."""
+    async def pay(self, orders: Sequence[Order]) -> list[PayResult]:
+        """Pay `orders`, at most 4,000; one result each, in order. PAID is durable when returned."""
         (results,) = await self._link.call(Op.PAY, orders)
         if results.count(_PAID) == len(results):
             return [PAID] * len(results)
-        return [(_PAY[status], reason) for status, reason in results]
+        return [PayResult(PayStatus(status), reason) for status, reason in results]
 
     async def funds(self, after: int, until_ms: int, limit: int) -> list[tuple[int, int, str, int]]:
-        """Return (fund ID, envelope ID, sender, total_fen) of creates paid in after `after` and before `until_ms`."""
+        """Return (fund ID, envelope ID, sender, total_fen) of creates in order, after `after` and before `until_ms`."""
         (rows,) = await self._link.call(Op.FUNDS, after, until_ms, limit)
         return [tuple(row) for row in rows]
 

@@ -1,4 +1,5 @@
--- accounts: those whose balance is not the sum of their transfers, or that a rule forbids. Scans transfer once.
+-- accounts: those whose balance is not the sum of their transfers, or is below zero (but `outside`). Scans transfer
+-- twice.
 SELECT coalesce(a.name, 'account ' || s.account_id) AS name, coalesce(a.balance_fen, 0) AS balance_fen,
     coalesce(s.sum_fen, 0)::bigint AS sum_fen, a.account_id IS NULL AS unknown
 FROM account a

@@ -1,4 +1,4 @@
--- day_tables: the tables of whole days that no longer belong to the hot ones, and that we may read.
+-- day_tables: the tables of whole days that are detached from the hot ones, and that this role may read.
 -- Index: those of the catalog. Lock: none.
 SELECT c.relname AS name FROM pg_class c
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'p' AND NOT c.relispartition

@@ -1,4 +1,4 @@
--- envelopes: the headers of one business day and some slots, in order of ID. `due` says whether expiry will close it.
+-- envelopes: the headers of one business day and some slots, in order of ID. `due`: expiry will close it.
 -- Index: the unique keys (merge append). Lock: none.
 SELECT envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, seed, create_key, password_mac,
     (extract(epoch FROM created_at) * 1000)::bigint AS created_at_ms,

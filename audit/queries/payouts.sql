@@ -1,5 +1,5 @@
--- payouts: credits out of the escrows of one business day and some slots, in order of envelope.
--- $1 and $2 bound the order numbers, which begin with the envelope's ID; $3 the slots. Index: transfer_order. Lock: none.
+-- payouts: credits out of the escrows of one business day and some slots, in order of envelope. $1 and $2 bound the
+-- order numbers, which begin with the envelope's ID; $3 the slots. Index: transfer_order. Lock: none.
 SELECT t.envelope_id, t.order_no, t.kind, t.amount_fen, d.name AS debit, u.name AS receiver
 FROM transfer t
 JOIN account d ON d.account_id = t.debit_account

@@ -1,6 +1,6 @@
 """BELL: most shares near the mean, few at the ends, none above about twice the mean.
 
-Source: the "square, draw, root" method (`xRandom`) that stands, copied, in many public shops: a number
+Source: the "square, draw, root" method (`xRandom`) that is copied in many public shop systems: a number
 drawn below a square and rooted again (先平方, 再开方) is the likelier the larger it is; laid from both
 ends it makes a tent over the mean. The original needs a maximum from the caller, uses floats and spreads
 what is left fen by fen from the first share; here the maximum follows from the mean, and the rest starts
@@ -40,7 +40,7 @@ def _settle(drawn: list[int], left: int, most: int, first: int) -> None:
     sign = 1 if left > 0 else -1
     left = abs(left)
     order = [*range(first, len(drawn)), *range(first)]
-    # Ends: a round without a full share leaves less than one for each, and the next round hands that out.
+    # Terminates: a round in which every share has room leaves less than one for each, and the next round spends that.
     while left:
         order = [i for i in order if (drawn[i] < most if sign > 0 else drawn[i] > 0)]
         step = max(1, left // len(order))

@@ -8,8 +8,8 @@ above 1 fen for each,
     share = 1 + y,  y uniform on 0..u,  where u = 2s/n rounded down or up at random so that its mean is 2s/n.
 
 Then E[y] = s/n whatever s is, so every position has the same mean, total / count; by induction also the
-last, who takes what is left. y never exceeds s because ceil(2s/n) <= s for n >= 2. The spread grows with
-the position: who comes late plays for what the others left.
+last, which takes what is left. y never exceeds s because ceil(2s/n) <= s for n >= 2. The spread grows with
+the position: late shares depend on what the earlier ones left.
 
 One word of the stream per share but the last. With parts = n, 2s = a * parts + b (0 <= b < parts):
 

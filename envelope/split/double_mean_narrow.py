@@ -3,10 +3,10 @@
 Source: none that could be cited; the definition is this one.
 
 With n people left and s fen left above 1 fen for each, a share is 1 + y, y uniform on 0..u, u = 2s/(n + 1)
-rounded at random as in `envelope.split.double_mean` (parts = n + 1). So the sum is thought of as count + 1
-parts: everybody gets one part in the mean, 1 + (total - count)/(count + 1) fen, and the last one gets two,
-his own and the one nobody drew. Limits are narrower for all but the last, who is favoured: a way for "the
-last one is the king" games, not for fairness.
+rounded at random as in `envelope.split.double_mean` (parts = n + 1). The total is treated as count + 1
+parts: each user gets one part in the mean, 1 + (total - count)/(count + 1) fen, and the last user gets two: their
+own and the one that no user drew. Shares are bounded more narrowly for all but the last, who is favoured: a way
+for "the last one is the king" games, not for fairness.
 """
 
 from envelope.split import double_mean

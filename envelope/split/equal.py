@@ -1,4 +1,4 @@
-"""EQUAL: everybody the same, the fen that cannot be divided go to the first ones.
+"""EQUAL: all shares are the same; the fen that cannot be divided go to the first shares, one each.
 
 Share number i (from 0) is  total // count + (1 if i < total % count else 0).  Draws nothing from the stream.
 """

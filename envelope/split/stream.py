@@ -3,7 +3,7 @@
     bytes  = SHAKE-256( ASCII("hongbao.split/{version}/{split}/{total_fen}/{count}/") + seed )     (FIPS 202)
     words  = bytes cut into 8-byte big-endian unsigned integers, used one after the other, none twice
     below(bound): take the next word w; if w < 2^64 - (2^64 mod bound) the answer is w mod bound,
-                  else throw w away and take the next (so every answer is equally likely)
+                  else discard w and take the next (so every answer is equally likely)
 
 Numbers in the prefix are decimal without leading zeros. The prefix keeps two envelopes with the same seed but
 another split, total or count from sharing a stream.
@@ -15,12 +15,12 @@ import struct
 SEED_BYTES = 32
 _WORD_BYTES = 8
 _WORDS = 1 << 64
-# Rejections are rare (every bound is under 2^56): a few spare words make a second squeeze all but impossible.
+# Rejections are rare (every bound is under 2^56): with a few spare words a second squeeze is very unlikely.
 _SPARE_WORDS = 4
 
 
 class Stream:
-    """Uniform integers from one seed. `expect` is how many will be drawn; more can be, by a new squeeze."""
+    """Uniform integers from one seed. `expect` is how many draws to prepare for; more draws squeeze again."""
 
     __slots__ = ("_shake", "_squeezed", "_words")
 
@@ -41,7 +41,7 @@ class Stream:
         return self.below(bound)
 
     def _squeeze(self, words: int) -> tuple[int, ...]:
-        # SHAKE's longer output begins with its shorter one: what was squeezed before is cut off, all of it was drawn.
+        # A longer SHAKE output begins with the shorter one: the part squeezed before, all of it drawn, is cut off.
         data = self._shake.digest(words * _WORD_BYTES)[self._squeezed * _WORD_BYTES :]
         fresh = words - self._squeezed
         self._squeezed = words

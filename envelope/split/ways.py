@@ -1,12 +1,12 @@
-"""The ways to split by name, the door to them, and the check behind it that no way can skip."""
+"""The ways to split by name, the function that calls them, and the check of their result that no way can skip."""
 
 import hashlib
 from enum import StrEnum
 
-from envelope.errors import InvariantBroken, Refused
 from envelope.money import brief, check_fen, yuan
 from envelope.split import bell, double_mean, double_mean_narrow, equal, line_segments
 from envelope.split.stream import SEED_BYTES, Stream
+from errors import InvariantBroken, Refused
 
 # Raised when a formula or the derivation changes; old envelopes keep the version they were made with.
 SPLIT_VERSION = 1
@@ -36,8 +36,8 @@ def amounts(split: Split, total_fen: int, count: int, seed: bytes, version: int 
     Deterministic: the same arguments give the same list for ever. The sum is `total_fen` and every share
     at least 1. `seed` has 32 bytes and stays secret until the envelope is closed; EQUAL ignores its value.
     Raises Refused: `malformed_amount`, `amount_out_of_range`, `count_out_of_range` (under 1, or more
-    shares than fen), `malformed_seed`, `unknown_split_version`; InvariantBroken if a way does not keep the
-    promise.
+    shares than fen), `malformed_seed`, `unknown_split_version`; InvariantBroken if a way returns anything
+    else.
     """
     if version != SPLIT_VERSION:
         raise Refused("unknown_split_version", f"Split version {brief(version)} is unknown, known is {SPLIT_VERSION}.")

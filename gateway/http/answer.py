@@ -1,7 +1,7 @@
-"""An answer as bytes: one write, no header objects.
+"""Step 6 of a request: its answer as bytes, in one write and without header objects.
 
-aiohttp builds a response from header maps at some 25 µs; most answers of a second have the same headers, so their
-head is made once in it. See `gateway.connection` for the measurement.
+Most answers of one second have the same headers, so each kind of head is made once a second; aiohttp's responses of
+header maps cost several times as much (docs/decisions/0008-gateway-request-loop.md).
 """
 
 from email.utils import formatdate
@@ -20,7 +20,7 @@ encode_json: Final = msgspec.json.Encoder().encode
 
 
 class Answer(msgspec.Struct, eq=False):
-    """What the client gets. `close` ends the connection after it; `headers` are complete lines with CRLF."""
+    """What the client receives. `headers` are complete lines with CRLF; `close` ends the connection after it."""
 
     status: int
     body: bytes
@@ -30,11 +30,11 @@ class Answer(msgspec.Struct, eq=False):
     request_id: bytes = b""
 
     def __repr__(self) -> str:
-        """Say nothing of the body: share tokens and balances are in it."""
+        """Leave the body out: it may hold share tokens and balances, and answers are logged."""
         return f"Answer({self.status})"
 
     def encode(self, request: Request, *, keep_alive: bool) -> bytes:
-        """Return head and body as they go out, in one piece; no body for HEAD."""
+        """Return head and body as they are sent; no body for HEAD."""
         body = self.body
         heads = _heads if monotonic() < _heads.end else _heads.begin()
         return b"%b%bX-Request-Id: %b\r\nContent-Length: %d\r\n\r\n%b" % (
@@ -46,17 +46,17 @@ class Answer(msgspec.Struct, eq=False):
         )
 
     def _connection(self, *, keep_alive: bool) -> bytes:
-        """Say what HTTP/1.1 takes for granted when nothing is said, or that it ends."""
+        """Return the headers with `Connection`, which HTTP/1.1 needs only where the connection ends."""
         return self.headers + (b"Connection: keep-alive\r\n" if keep_alive else b"Connection: close\r\n")
 
 
 def json_answer(value: object, status: int = 200, *, headers: bytes = b"") -> Answer:
-    """Return `value` as JSON."""
+    """Return an answer of `value` as JSON."""
     return Answer(status, encode_json(value), headers=headers)
 
 
 class _Heads:
-    """What stands in front of all answers of one kind in one second. A few dozen kinds there are."""
+    """The heads of one second, by status and content type: a few dozen."""
 
     __slots__ = ("date", "end", "made")
 
@@ -64,22 +64,22 @@ class _Heads:
         self.made: dict[tuple[int, str], bytes] = {}
         self.date = ""
         self.end = 0.0
-        """When the second is over, by the clock that nobody sets; long ago before the first."""
+        """When the second ends, by the monotonic clock; 0 before the first."""
 
     def begin(self) -> "_Heads":
-        """Begin a second."""
-        # The wall clock of HTTP, not of the business: no rule hangs on it.
+        """Forget the heads of the last second, and return self."""
+        # The wall clock, for the header Date only: no rule of the business depends on it.
         begun, now = monotonic(), time()
         self.made, self.date, self.end = {}, formatdate(int(now), usegmt=True), begun + 1 - now % 1
         return self
 
     def make(self, status: int, content_type: str) -> bytes:
-        """Return the status line and the headers that depend on nothing but the second."""
+        """Make and remember the status line and the headers that every answer of this kind has in this second."""
         lines = (
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
             f"Content-Type: {content_type}",
             "X-Content-Type-Options: nosniff",
-            # Balances and amounts belong to one user: no cache on the way may keep them.
+            # Balances and amounts are one user's: no cache on the way may keep them.
             "Cache-Control: no-store",
             f"Date: {self.date}",
             "",

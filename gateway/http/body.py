@@ -1,4 +1,8 @@
-"""Request bodies: read with a bound and a deadline, decoded into typed structs, refused in clear sentences."""
+"""Request bodies: read with a bound and a deadline, decoded into typed structs, refused with a code and a sentence.
+
+The code of a refused field is read from msgspec's sentence, its only form, so pyproject.toml pins msgspec to the
+minor version whose sentences these are (docs/decisions/0002-libraries.md); `test_terms` holds all of them.
+"""
 
 import asyncio
 import json
@@ -8,7 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from aiohttp import hdrs, web
 
-from envelope.errors import HongbaoError, Refused, Unavailable
+from errors import HongbaoError, Refused, Unavailable
 from gateway.http.request import Request
 from gateway.limits import BODY_BYTES, BODY_S
 
@@ -20,16 +24,16 @@ _TYPES: Final = {
     "object": "an object", "array": "an array", "str": "a string", "bool": "true or false", "null": "null",
     "int": "a whole number", "float": "a number with a point or an exponent",
 }  # fmt: skip
-"""What msgspec calls the types of JSON, and what people do."""
+"""msgspec's names of the types of JSON, and ours."""
 _expected = re.compile(r"Expected `(.+?)`, got `(.+?)`").search
 _field = re.compile(r"at `\$\.(.+?)`").search
 _name_like = re.compile(rb'"([^"]*)"\s*:').findall
 _named = re.compile(r"field `(.*)`", re.DOTALL).search
 _JSON = "application/json"
 _ECHO_CHARS = 50
-"""How much of what the client sent is repeated to him."""
+"""How much of a name that the client sent is repeated in the error."""
 _NO_JSON: Final = (msgspec.DecodeError, ValueError, RecursionError)
-"""ValueError: bytes that are no UTF-8, or a number of more digits than Python reads."""
+"""What the decoder raises for bytes that are no JSON. ValueError: no UTF-8, or a number of too many digits."""
 
 
 async def read_body(request: Request) -> bytes:
@@ -82,15 +86,16 @@ def _check_type(request: Request) -> None:
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", body: bytes, *, needed: int = 1) -> T:
-    """Decode a body into a flat struct; `needed` of its fields are required (1 for none: a single name is there once).
+    """Decode a body into a flat struct. `needed` is the number of its required fields, or 1 if it has none.
 
-    Raises Refused: `malformed_json`, `duplicate_field`, `unknown_field`, `missing_field`, `wrong_type` and the like.
+    Raises Refused: `malformed_json`, `duplicate_field`, `unknown_field`, `missing_field`, `wrong_type`,
+    `malformed_amount`, `malformed_count`.
     """
     if not body:
         raise Refused("malformed_json", "the body is empty; send a JSON object")
     try:
         decoded = decoder.decode(body)
-        # Each name is followed by a colon: with no more of them than names that are there, none is there twice.
+        # Each name is followed by a colon, so with `needed` colons each of these names is there once, and no other.
         if body.count(b":") > needed:
             _check_names(body)
     except msgspec.ValidationError as error:
@@ -102,10 +107,10 @@ def decode(decoder: "msgspec.json.Decoder[T]", body: bytes, *, needed: int = 1) 
 
 
 def _check_names(body: bytes) -> None:
-    """Refuse a name that is there twice: readers differ in which of its values counts.
+    """Refuse a name that is there twice: JSON readers differ in which of its values counts.
 
-    Names that differ as they stand differ for every reader, unless one is written with escapes. What looks like a name
-    and is none (in a string, between two) only leads to the slow and exact look.
+    Without escapes, names that differ as bytes differ for every reader. A text that looks like a name (inside a string)
+    only leads to the slow, exact check.
     """
     names = _name_like(body)
     if len(set(names)) == len(names) and b"\\" not in body:
@@ -122,7 +127,7 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _check_json(body: bytes) -> None:
-    """Refuse as malformed what is wrong in a field and, further on, no JSON: msgspec stops at the first fault."""
+    """Refuse as `malformed_json` a body that has a wrong field and is no JSON after it: msgspec stops at the first."""
     try:
         msgspec.json.decode(body, type=msgspec.Raw)
     except _NO_JSON:
@@ -134,7 +139,7 @@ def _malformed() -> Refused:
 
 
 def _refusal(message: str) -> HongbaoError:
-    """Turn msgspec's sentence into ours; a test holds every form that it has."""
+    """Turn msgspec's sentence into a refusal of ours."""
     named, expected, at = _named(message), _expected(message), _field(message)
     if named is not None:
         known = "missing" not in message

@@ -1,4 +1,4 @@
-"""One HTTP request as the handlers see it: what aiohttp's parser found, without the maps that they do not ask for."""
+"""One HTTP request as the handlers see it: what aiohttp's parser found, without objects that no handler needs."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from aiohttp import hdrs
 from aiohttp.streams import EMPTY_PAYLOAD
+
+from gateway.http.aiohttp_private import chunks_of
 
 if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
@@ -16,10 +18,7 @@ MISSING_LENGTH: Final = -1
 
 
 class Request(msgspec.Struct, eq=False):
-    """The parsed head, and the body as far as it has come.
-
-    `web.BaseRequest` holds a dozen things more for frameworks to build upon; making it cost 2 µs a request.
-    """
+    """The parsed head, and the body as far as it has arrived. Cheaper to make than aiohttp's `web.BaseRequest`."""
 
     method: str
     raw_path: str
@@ -28,50 +27,50 @@ class Request(msgspec.Struct, eq=False):
     keep_alive: bool
     transport: asyncio.Transport | None
     message: Any
-    """What the parser made of the head."""
+    """The head as aiohttp's parser returned it, or `aiohttp_private.MALFORMED`."""
 
     def __repr__(self) -> str:
-        """Say nothing of headers and target: tokens are in them, and a log may print what it is given."""
+        """Leave headers and target out: they hold tokens, and requests are logged."""
         return f"Request({self.method})"
 
     @property
     def empty(self) -> bool:
-        """Whether there is no body and none will come."""
+        """Whether the request has no body."""
         return self.content is EMPTY_PAYLOAD
 
     @property
     def url(self) -> "URL":
-        """The target of the request, mostly without a host."""
+        """The target of the request; it has a host only in the absolute form."""
         url: URL = self.message.url
         return url
 
     @property
     def old(self) -> bool:
-        """Whether this is HTTP/1.0, where a connection ends unless both sides say otherwise."""
+        """Whether this is HTTP/1.0, where a connection ends unless both sides ask to keep it."""
         return not self.message.version.minor
 
     @property
     def content_length(self) -> int:
-        """The length that was announced, -1 if none was. The parser has refused what is no number."""
+        """The Content-Length, -1 if there is none. The parser has refused one that is no number."""
         length = self.headers.get(hdrs.CONTENT_LENGTH)
         return MISSING_LENGTH if length is None else int(length)
 
     def _cancel(self, exc: BaseException) -> None:
-        """Wake who waits for the rest of the body: it will not come (called by aiohttp: client gone, or we stop)."""
-        ours = isinstance(exc, ConnectionError | asyncio.CancelledError)
-        # Whatever the system calls it, the client has gone.
-        self.content.set_exception(exc if ours else ConnectionResetError(str(exc)))
+        """Fail the handler that waits for the rest of the body. aiohttp calls it: the client has gone, or we stop."""
+        known = isinstance(exc, ConnectionError | asyncio.CancelledError)
+        # Any other error of the system means, too, that the client has gone.
+        self.content.set_exception(exc if known else ConnectionResetError(str(exc)))
 
     def whole_body(self) -> bytes | None:
-        """Return the body if all of it is here, empty if there is none; None while more has to come.
+        """Return the body if all of it has arrived, empty if there is none; None while more must come.
 
-        It stays where it is. Read straight from aiohttp's buffer: its own way through `readany` wakes the parser each
-        time and costs as much as the rest of the request (4 of 27 µs).
+        Read from aiohttp's buffer, without taking it out: `readany` would wake the parser each time, at a noticeable
+        part of a request's cost (docs/performance/notebook.md).
         """
         content = self.content
         if content is EMPTY_PAYLOAD:
             return b""
         if not content.is_eof():
             return None
-        chunks = content._buffer  # noqa: SLF001 - see `gateway.connection` on aiohttp's names
+        chunks = chunks_of(content)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)

@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from envelope.errors import Refused
 from envelope.limits import LIMITS
+from errors import Refused
 
 USER_PATTERN: Final = rf"^[A-Za-z0-9][A-Za-z0-9._@-]{{0,{LIMITS.user_id_chars - 1}}}$"
 """Visible ASCII that needs no quoting in JSON, URLs, logs or account names; holds a UUID with a prefix."""
@@ -12,12 +12,12 @@ _matches = re.compile(rf"{USER_PATTERN[:-1]}\Z").match
 
 
 def is_user(text: object) -> bool:
-    """Say whether `text` is a well-formed user ID. Whether there is such a user only the wallet could tell."""
+    """Say whether `text` is a well-formed user ID; whether the user exists is not checked."""
     return isinstance(text, str) and _matches(text) is not None
 
 
 def check_user(text: str) -> str:
-    """Return `text`; raises Refused(`malformed_user`) for what no token may carry."""
+    """Return `text`; raises Refused `malformed_user` if it is no well-formed user ID."""
     if not is_user(text):
         raise Refused(
             "malformed_user",

@@ -1,7 +1,12 @@
 """The OpenAPI 3.1 document, built in code from the same limits, routes and problems that the handlers obey.
 
-`schemas` says what values look like, `operations` what each route does, `refusals` which problems it can answer,
-`document` puts them together. Tests hold it against the routes, the table of problems and a running gateway.
+`schemas` has the form of values, `operations` what each operation does, `refusals` the problems it can answer,
+`document` puts them together, `page` writes the document as HTML. May import everything of the gateway but handlers,
+`dispatch`, `connection` and `service`.
+
+Promise: the document says what the gateway does. Tests hold it against the routes and the table of problems
+(tests/unit/gateway/test_openapi.py) and against a running gateway (tests/integration/gateway/test_fuzz.py, and every
+client of the HTTP tests). How it fails: not at all once it is made, at start.
 """
 
 from gateway.openapi.document import document

@@ -1,4 +1,4 @@
-"""Puts the document together."""
+"""Makes the OpenAPI document from routes, operations, problems and schemas."""
 
 from http import HTTPStatus
 from typing import Any, Final
@@ -47,7 +47,7 @@ _LINKS: Final[dict[str, dict[str, dict[str, Schema]]]] = {
     "listWalletEntries": {"200": {"next": _to_next("listWalletEntries")}},
     "listMyEnvelopes": {"200": {"next": _to_next("listMyEnvelopes")}},
 }
-"""Where an answer leads; also by this a fuzzer finds envelopes that exist."""
+"""Which requests may follow an answer. The fuzzer, too, finds existing envelopes by these."""
 
 
 def document() -> dict[str, Any]:

@@ -1,12 +1,11 @@
-"""What each route does: parameters, body, answers that are no problems. One entry per name in `gateway.routes`."""
+"""What each operation of `gateway.routes` does: parameters, body, and the answers that are no problems."""
 
 from typing import Any, Final, NamedTuple
 
 from gateway.limits import DEFAULT_PAGE, PAGE
 from gateway.openapi.schemas import ID, Schema, ref
-from gateway.reading.asks import KEY_PATTERN
-from gateway.reading.paging import CURSOR_PATTERN
-from gateway.wallets import ROLES
+from gateway.parsing.paging import CURSOR_PATTERN
+from gateway.parsing.parameters import KEY_PATTERN, ROLES
 
 JSON: Final = "application/json"
 
@@ -90,7 +89,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     ),
     "openEnvelope": Operation(
         "Open a share",
-        "Answered when the claim is durable. Safe to repeat: who has opened hears already_opened and his amount.",
+        "Answered once the claim is durable. Safe to repeat: the result is then already_opened, with the same amount.",
         _ok("What came of it", ref("Result")),
         ("id", "share"),
         "Ask",

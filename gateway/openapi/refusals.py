@@ -1,7 +1,7 @@
-"""Which problems each route can answer, by code. Groups are named by who raises them.
+"""Which problems each operation can answer, by code. Groups are named for what raises them.
 
-A test holds them against the sources (a code that a module raises is listed for every route that comes by there), and
-the clients of the HTTP tests and the fuzzer refuse an answer whose code is not listed for its route.
+tests/unit/gateway/test_openapi.py holds them against the sources: a code that a module raises is listed for every
+operation that runs through it. The clients of the HTTP tests and the fuzzer fail on a code that is not listed.
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ TERMS: Final[Codes] = (
 )
 PAGE: Final[Codes] = ("unknown_parameter", "repeated_parameter", "malformed_limit", "malformed_cursor")
 LINK: Final[Codes] = ("peer_down", "stopping", "outcome_unknown", "database_unavailable", "malformed_request")
-"""The link to another part, and what every part may say."""
+"""What the link to another part raises, and what every part may."""
 SET: Final[Codes] = (
     *LINK, "no_server", "wrong_set", "being_moved", "topology_outdated", "invariant_broken", "unknown_operation",
     "unknown_split_version", "malformed_seed", "archive_unavailable", "set_paused",
@@ -68,10 +68,10 @@ REFUSALS: Final[dict[str, Codes]] = {
 """By the names of `gateway.routes`."""
 
 NO_ROUTES: Final = frozenset({"route_not_found", "method_not_allowed"})
-"""Answers to what is no route."""
+"""Answers to requests that no route fits."""
 
 _HALF_WAY: Final = frozenset({"createEnvelope"})
-"""A part can go away between the two commits of these: then what would be 503 is 504, under the same code."""
+"""Operations with two commits: a part may go away between them, and then a 503 becomes 504 under the same code."""
 _AWAY, _IN_DOUBT = 503, 504
 
 

@@ -1,15 +1,16 @@
 """JSON Schemas of everything that goes in and out."""
 
+from http import HTTPStatus
 from typing import Any, Final
 
 from envelope.limits import LIMITS
 from envelope.outcomes import Outcome, State
 from envelope.split import Split
 from envelope.terms import Kind
-from gateway.identity.shares import TOKEN_CHARS
+from gateway.identity.share_tokens import TOKEN_CHARS
 from gateway.identity.users import USER_PATTERN
+from gateway.parsing.texts import TEXT_PATTERN
 from gateway.problems import ADVICE, PROBLEMS, STATUS_OF, Retry
-from gateway.reading.texts import TEXT_PATTERN
 
 Schema = dict[str, Any]
 
@@ -58,7 +59,7 @@ CREATE: Final = _object(
             "type": ["array", "null"], "items": USER, "minItems": 1, "maxItems": LIMITS.invited_users,
             "uniqueItems": True, "description": "Only these users may open it (专属).",
         },
-        "password": {**PASSWORD, "description": "Who opens it must say it (口令)."},
+        "password": {**PASSWORD, "description": "Needed to open it (口令)."},
         "opens_at": {
             "type": ["string", "null"], "format": "date-time",
             "description": f"Nobody can open before; at most {LIMITS.max_opens_in_s} seconds ahead.",
@@ -90,7 +91,7 @@ _ENVELOPE: Final[Schema] = {
     "kind": {"type": "string", "enum": [*Kind]},
     "split": {"type": "string", "enum": [*Split]},
     "split_version": {"type": "integer", "minimum": 1},
-    "split_commitment": {**HASH, "description": "SHA-256 of the split's seed, which is told after the close."},
+    "split_commitment": {**HASH, "description": "SHA-256 of the split's seed, which is shown after the close."},
     "total_fen": FEN,
     "count": {"type": "integer", "minimum": 1},
     "greeting": {"type": "string"},
@@ -99,7 +100,7 @@ _ENVELOPE: Final[Schema] = {
     "opens_at": INSTANT,
     "expires_at": INSTANT,
     "to": {"type": "array", "items": USER, "description": "Shown to the sender."},
-    "share_token": {**SHARE_TOKEN, "description": "Shown to the sender: who has it may see and open."},
+    "share_token": {**SHARE_TOKEN, "description": "Shown to the sender: whoever has it may see and open."},
 }
 ENVELOPE: Final = _object(_ENVELOPE, optional=("to",))
 CLAIM: Final = _object({"seq": SEQ, "user": USER, "amount_fen": FEN, "claimed_at": INSTANT})
@@ -120,7 +121,7 @@ DETAIL: Final = _object(
 
 RESULT: Final = _object(
     {
-        "result": {"type": "string", "enum": [one for one in Outcome if STATUS_OF[one] == 200]},  # noqa: PLR2004
+        "result": {"type": "string", "enum": [one for one in Outcome if STATUS_OF[one] == HTTPStatus.OK]},
         "amount_fen": {**FEN, "minimum": 1, "description": "Where the user holds a share, as seq and last."},
         "seq": SEQ,
         "last": {**BOOL, "description": "Whether it was the last share."},
@@ -162,7 +163,7 @@ PROBLEM: Final = _object(
             "description": " ".join(f"{word}: {text}" for word, text in ADVICE.items()),
         },
         "request_id": {"type": "string"},
-        "result": {"type": "string", "enum": [one for one in Outcome if STATUS_OF[one] != 200]},  # noqa: PLR2004
+        "result": {"type": "string", "enum": [one for one in Outcome if STATUS_OF[one] != HTTPStatus.OK]},
     },
     optional=("result",),
 )  # fmt: skip

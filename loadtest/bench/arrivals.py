@@ -1,8 +1,8 @@
 """Opens that reach one SET at random, whatever comes back: open loop, inside one process.
 
-They are due as a Poisson process and leave in lumps of a millisecond, which is how a gateway's frames arrive. A latency
-counts from the instant at which an open was to be sent, so that a sender that is late makes the figures worse and not
-better. Every open must win; where more is sent than the SET carries that is said, and is no fault of the SET's.
+Opens are due as a Poisson process and leave in lumps of a millisecond, which is how a gateway's frames arrive. A
+latency counts from the instant at which an open was due, so that a late sender makes the figures worse and not better.
+Every open must win; Overrun is raised where more was sent than the SET carries.
 """
 
 import asyncio
@@ -13,25 +13,25 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from envelope.errors import HongbaoError, InvariantBroken, Unavailable
+from errors import HongbaoError, InvariantBroken, Unavailable
 from loadtest.bench.growth.alive import wake
 from loadtest.bench.oneset import OneSet, round_robin
 from wire.messages import Op
-from wire.server import Peer
+from wire.server import Caller
 
 LUMP_S: Final = 0.001
 WARM_UP_S: Final = 0.05
 SETTLE_S: Final = 10.0
 PASSES: Final = 4
-"""Opens of an envelope. More envelopes would take longer to make; with fewer an open would meet its own envelope's
-transaction before it."""
+"""Opens of an envelope: few enough that an open seldom waits for an earlier transaction of its own envelope, and more
+than one, because envelopes take time to make."""
 
 
 class Overrun(Unavailable):
-    """More was sent than the SET carries: its queue grew until somebody had waited for longer than anybody may."""
+    """More was sent than the SET carries: its queue grew until requests were too old and received `busy`."""
 
 
-class Timed(Peer):
+class Timed(Caller):
     """Notes the latency of every answer; open number n was to be sent `due[n]` seconds after `begun`."""
 
     def __init__(self, due: Sequence[float]) -> None:
@@ -51,7 +51,7 @@ class Timed(Peer):
             self.failures.append(f"outcome {values[0]}")
 
     def fail(self, number: int, error: BaseException) -> None:
-        """Note a failure; who has waited for too long hears `busy`."""
+        """Note a failure; `busy` is counted apart, for requests that waited too long."""
         del number
         self.waiting -= 1
         if isinstance(error, HongbaoError) and error.code == "busy":
@@ -69,24 +69,26 @@ async def open_loop(one: OneSet, rate: float, seconds: float, dice: random.Rando
     due_then = list(lumps(rate, WARM_UP_S + seconds, dice))
     due = [after for after, count in due_then for _ in range(count)]
     ids = await wake(one, len(due) // PASSES + 1)
-    # Drafted ahead: what the sender takes of the loop while it sends, the SET has not.
+    # Drafted ahead: the sender shares the event loop with the SET.
     opens = [[envelope_id, user, True, None] for envelope_id, user in round_robin(ids, PASSES)]
-    line, handle = enumerate(opens), one.node.room.handle
-    peer = Timed(due)
+    line, handle = enumerate(opens), one.node.dispatcher.handle
+    caller = Timed(due)
     for after, count in due_then:
-        if (early := peer.begun + after - time.perf_counter()) > 0:
+        if (early := caller.begun + after - time.perf_counter()) > 0:
             await asyncio.sleep(early)
         for number, values in islice(line, count):
-            handle(peer, number, Op.OPEN, values)
+            handle(caller, number, Op.OPEN, values)
     async with asyncio.timeout(SETTLE_S):
-        while peer.waiting:
+        while caller.waiting:
             await asyncio.sleep(LUMP_S)
-    if peer.failures:
-        raise InvariantBroken("every_open_wins", f"{len(peer.failures)} opens did not win, first: {peer.failures[0]}")
-    if peer.busy:
-        told = f"{peer.busy:,} of {len(due):,} opens had waited for too long"
+    if caller.failures:
+        raise InvariantBroken(
+            "every_open_wins", f"{len(caller.failures)} opens did not win, first: {caller.failures[0]}"
+        )
+    if caller.busy:
+        told = f"{caller.busy:,} of {len(due):,} opens had waited too long"
         raise Overrun("busy", f"{told}: {rate:,.0f} a second are more than the SET carries now; send fewer")
-    return peer.latencies[bisect_left(due, WARM_UP_S) :]
+    return caller.latencies[bisect_left(due, WARM_UP_S) :]
 
 
 def lumps(rate: float, seconds: float, dice: random.Random) -> Iterator[tuple[float, int]]:

@@ -1,4 +1,4 @@
-"""The command: runs sections, reports; fails where the money or a promise does not hold."""
+"""The command: runs the sections and reports; exit status 1 where the money or a promised ratio does not hold."""
 
 import asyncio
 import json
@@ -18,15 +18,22 @@ import uvloop
 from rich.console import Console
 from rich.status import Status
 
+from errors import Refused
 from loadtest.bench import report
 from loadtest.bench.figures import Audit, Bench, Section
 from loadtest.bench.ratios import RATIOS
-from loadtest.bench.sections import SECTIONS
-from loadtest.stolen import Stolen
+from loadtest.cpu_steal import CpuSteal
 from runtime import logs, process
 
+try:
+    from loadtest.bench.sections import SECTIONS
+except ModuleNotFoundError as error:
+    raise Refused(
+        "bench_incomplete", f"the benchmark needs {error.name}: run it from a checkout, where ./run installs it"
+    ) from error
+
 _WRITTEN = {"quick", "machine", "seconds", "sittings", "sections", "stolen", "ratios", "audits", "holds"}
-"""What a file must have to be gone on with; `lasted`, the seconds of each section, came later."""
+"""Keys that a file must have to be resumed; `lasted`, the seconds of each section, came later."""
 
 
 @click.command("bench")
@@ -42,7 +49,7 @@ def command(*, quick: bool, file: Path | None, resume: bool, folder: Path | None
     all money adds up and every promised ratio that was measured holds.
     """
     logs.set_up("bench", "error")
-    process.collect_rarely()
+    process.tune_gc()
     kept = _kept(file, quick=quick) if resume else {}
     known = kept.get("sections", {})
     chosen = [one for one in SECTIONS if not names or one.name in names or one.name in known]
@@ -58,7 +65,7 @@ def command(*, quick: bool, file: Path | None, resume: bool, folder: Path | None
 
 
 def _kept(file: Path | None, *, quick: bool) -> dict[str, Any]:
-    """Return what an earlier sitting wrote; it must have measured the same things on the same machine."""
+    """Return what an earlier sitting wrote; raises UsageError where it is of another machine, size or version."""
     if file is None:
         raise click.UsageError("--resume goes on with a FILE: name it with --json")
     if not file.exists():
@@ -77,7 +84,7 @@ def _kept(file: Path | None, *, quick: bool) -> dict[str, Any]:
 
 
 async def _until_told(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """Await `work`; SIGTERM ends it as Ctrl-C does, so that every server is stopped and every folder removed."""
+    """Await `work`; SIGTERM cancels it as Ctrl-C does, so that every server is stopped and every folder removed."""
     task = asyncio.ensure_future(work)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     return await task
@@ -85,7 +92,7 @@ async def _until_told(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, An
 
 @dataclass(frozen=True)
 class Run:
-    """One run, in one sitting or several: `kept` is what the earlier ones wrote into `file`."""
+    """One run, in one sitting or several: `kept` is what earlier sittings wrote into `file`."""
 
     sections: Sequence[Section]
     quick: bool
@@ -99,7 +106,7 @@ class Run:
         kept_audits = [Audit(**one) for one in self.kept.get("audits", ())]
         taken: dict[str, float] = dict(self.kept.get("stolen", {}))
         lasted: dict[str, float] = dict(self.kept.get("lasted", {}))
-        # What was measured stands; how it is judged may have changed since.
+        # Figures are kept, but judged anew: bars may have changed since.
         figures = {**self.kept, **_judged(found, kept_audits)}
         missing = [one for one in self.sections if one.name not in found]
         with tempfile.TemporaryDirectory(prefix="hongbao-bench-") as name, console.status("") as status:
@@ -109,7 +116,7 @@ class Run:
             for number, section in enumerate(missing, 1):
                 bench.say = _sayer(status, f"{number}/{len(missing)} {section.name}: {section.title}")
                 bench.say("")
-                stolen, began = Stolen(), time.perf_counter()
+                stolen, began = CpuSteal(), time.perf_counter()
                 found[section.name] = await section.measure(bench)
                 taken[section.name] = round(stolen.part(), 3)
                 lasted[section.name] = round(time.perf_counter() - began, 1)
@@ -132,7 +139,7 @@ class Run:
 
 
 def _judged(found: Mapping[str, Any], audits: Sequence[Audit]) -> dict[str, Any]:
-    """Return each ratio that can be told of the sections `found`, and whether all of them and all audits hold."""
+    """Return each ratio that the sections `found` allow to compute, and whether all of them and all audits hold."""
     ratios = {ratio.key: judged for ratio in RATIOS if (judged := ratio.judge(found)) is not None}
     return {
         "ratios": ratios,
@@ -141,7 +148,7 @@ def _judged(found: Mapping[str, Any], audits: Sequence[Audit]) -> dict[str, Any]
 
 
 def _write(file: Path, figures: Mapping[str, Any]) -> None:
-    """Write all of it or nothing: an hour's figures stand in the file that is replaced."""
+    """Replace the file in one step: it holds the figures of an hour."""
     beside = file.with_name(f"{file.name}.new")
     beside.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     beside.replace(file)
@@ -152,5 +159,5 @@ def _sayer(status: Status, prefix: str) -> Any:
 
 
 def machine() -> dict[str, Any]:
-    """Say what this ran on."""
+    """Return what this ran on."""
     return {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}

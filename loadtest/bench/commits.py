@@ -24,7 +24,7 @@ from loadtest.bench.figures import Bench, Figures, Row, Section
 from loadtest.bench.growth.alive import wake
 from loadtest.bench.growth.size import SHARES
 from loadtest.bench.oneset import OneSet, fire, one_set, round_robin
-from loadtest.plan import queue
+from loadtest.group_commit import Batch, GroupCommit, fit
 from setnode.actors.batch import ClaimBatch
 from setnode.limits import BATCH_ROWS
 
@@ -33,11 +33,10 @@ LOADS: Final = (0.2, 0.4, 0.6, 0.8)
 LOAD_S: Final = 0.4
 """Least length of a measurement at one load."""
 SLOWER: Final = 0.75
-"""Of a load under which the queue grew, so much is tried next."""
+"""After a load under which the queue grew, this part of it is tried next."""
 SLOWER_TIMES: Final = 3
 WIDEST_TIMES: Final = 3
-"""Least measurements with most in flight: they say what is carried."""
-KEPT_FACTORS = 200
+"""Least measurements with most in flight: their median is what the SET carries."""
 WEIGHED_SLOTS = 4
 FEWEST, LEAST_OPENS = 50, 2_000
 """Envelopes and opens of one measurement."""
@@ -47,20 +46,19 @@ _SIZE = (
 
 
 class Stopwatch:
-    """Times every batch of a SET, inside `counting`, from when it is gathered until all in it are answered.
+    """Times every batch of a SET, inside `counting`, from gathering its claims to their last reply.
 
-    Where two connections overlap, a batch counts from the end of the one that ended before it: so the two are one
-    server that carries as much as both, which is what the model knows. Each from its own start, they would carry half.
-    A batch that is lost counts for nothing.
+    Where two connections overlap, a batch counts from the end of the batch that ended before it, because the model
+    knows one server: counted each from its own start, the two would seem to carry half. A failed batch is not counted.
     """
 
     def __init__(self, one: OneSet) -> None:
         self._batches: list[tuple[int, float]] | None = None
         self._in_flight = 0
         self._since = 0.0
-        lane: Any = one.node.claim_lane
-        self._gather, self._done, self._lost = lane.gather, lane.done, lane.lost
-        lane.gather, lane.done, lane.lost = self.gather, self.done, self.lost
+        claims: Any = one.node.claim_queue
+        self._next_batch, self._on_committed, self._on_failed = claims.next_batch, claims.on_committed, claims.on_failed
+        claims.next_batch, claims.on_committed, claims.on_failed = self.next_batch, self.on_committed, self.on_failed
 
     @contextmanager
     def counting(self, batches: list[tuple[int, float]]) -> Iterator[None]:
@@ -71,26 +69,26 @@ class Stopwatch:
         finally:
             self._batches = None
 
-    def gather(self, skip: set[int]) -> ClaimBatch | None:
-        """Stand before the lane's own."""
+    def next_batch(self, skip: set[int]) -> ClaimBatch | None:
+        """Note when a batch is gathered (in place of the queue's method)."""
         started = time.perf_counter()
-        batch: ClaimBatch | None = self._gather(skip)
+        batch: ClaimBatch | None = self._next_batch(skip)
         if batch is not None:
             if not self._in_flight:
                 self._since = started
             self._in_flight += 1
         return batch
 
-    def done(self, batch: ClaimBatch, result: Any) -> None:
-        """Stand before the lane's own."""
-        self._done(batch, result)
+    def on_committed(self, batch: ClaimBatch, result: Any) -> None:
+        """Add the batch to those counted (in place of the queue's method)."""
+        self._on_committed(batch, result)
         since = self._ended()
         if self._batches is not None:
             self._batches.append((len(batch), self._since - since))
 
-    def lost(self, batch: ClaimBatch, error: Exception) -> None:
-        """Stand before the lane's own."""
-        self._lost(batch, error)
+    def on_failed(self, batch: ClaimBatch, error: Exception) -> None:
+        """Forget the batch (in place of the queue's method)."""
+        self._on_failed(batch, error)
         self._ended()
 
     def _ended(self) -> float:
@@ -104,16 +102,18 @@ class Stopwatch:
 class Sweep:
     """What batches of all sizes took, in (rows, seconds), and what was carried meanwhile."""
 
-    batches: list[tuple[int, float]] = field(default_factory=list)
+    batches: list[Batch] = field(default_factory=list)
     rates: dict[int, list[float]] = field(default_factory=dict)
     """Opens a second, by how many were in flight."""
+    loads: list[tuple[float, list[float]]] = field(default_factory=list)
+    """Opens a second sent at random, and the latencies that they met, in seconds."""
     opened: int = 0
     written: int = 0
-    """Bytes of log, of the opens that kept so many in flight."""
+    """Bytes of log of the opens that were sent with a fixed number in flight."""
 
-    def service(self) -> queue.Service:
-        """Return the model of the batches."""
-        return queue.fit(self.batches, BATCH_ROWS)
+    def model(self) -> GroupCommit:
+        """Return the SET's model, fitted to all of it."""
+        return fit(self.batches, BATCH_ROWS, self.loads)
 
     @property
     def carried(self) -> float:
@@ -121,15 +121,13 @@ class Sweep:
         return max(statistics.median(some) for some in self.rates.values())
 
     def figures(self) -> Figures:
-        """Return the fitted service and what a claim costs."""
-        service = self.service()
+        """Return the fitted model and what a claim costs."""
+        model = self.model()
         return {
-            "fixed_ms": service.fixed_s * 1e3,
-            "per_row_us": service.per_row_s * 1e6,
-            "most": service.most,
-            "spreads": [(least, _kept(factors)) for least, factors in service.spreads],
-            "stalls_per_second": service.stalls.per_s,
-            "stalls_ms": [one * 1e3 for one in _kept(service.stalls.lengths_s)],
+            "fixed_ms": model.fixed_s * 1e3,
+            "per_row_us": model.per_row_s * 1e6,
+            "most": model.most,
+            "stall_ms": model.stall_s * 1e3,
             "batches": len(self.batches),
             "opens_per_second": self.carried,
             "rates": [
@@ -140,10 +138,10 @@ class Sweep:
 
 
 class Calibration:
-    """Finds out what batches of all sizes cost, with `windows` of opens in flight and at `loads` of what is carried.
+    """Measures batches of all sizes, with `windows` of opens in flight and at `loads` of what the SET carries.
 
-    Both, because a SET is another one when opens reach it whether it has answered or not: its loop then reads them
-    while a transaction runs.
+    Both, because opens that come whether earlier ones were answered or not cost more: the loop reads them while a
+    transaction runs.
     """
 
     def __init__(self, one: OneSet, windows: Sequence[int] = WINDOWS, loads: Sequence[float] = LOADS) -> None:
@@ -154,7 +152,7 @@ class Calibration:
         self._dice = random.Random()
 
     async def sweep(self, seconds: float) -> Sweep:
-        """Let batches of all sizes come for about `seconds`, or for as long as one measurement of each takes."""
+        """Measure for about `seconds`, or for as long as one measurement of each size takes."""
         found, each = Sweep(), seconds / (len(self._windows) + len(self._loads))
         lsn = await self._one.scalar("SELECT pg_current_wal_lsn()")
         with self._watch.counting(found.batches):
@@ -166,41 +164,35 @@ class Calibration:
                     rates.append(await self._fire(window, found))
             found.written = await self._one.scalar("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), $1)::bigint", lsn)
             for load in self._loads:
-                await self.send(load * found.carried, max(each, LOAD_S))
+                found.loads.append(await self.send(load * found.carried, max(each, LOAD_S)))
         return found
 
-    async def send(self, rate: float, seconds: float) -> None:
+    async def send(self, rate: float, seconds: float) -> tuple[float, list[float]]:
         """Send opens at `rate`, or slower where that is more than is carried when they come by themselves.
 
-        The batches of a queue that grows count like others: what they took is what is asked for. Raises Overrun where
-        four tenths of the rate are still too much.
+        Returns the rate that was carried and the latencies in seconds.
+
+        Batches measured while the queue grew are kept. Raises Overrun where four tenths of the rate are still too much.
         """
         for _ in range(SLOWER_TIMES):
             try:
-                await open_loop(self._one, rate, seconds, self._dice)
+                return rate, await open_loop(self._one, rate, seconds, self._dice)
             except Overrun:
                 rate *= SLOWER
-            else:
-                return
-        await open_loop(self._one, rate, seconds, self._dice)
+        return rate, await open_loop(self._one, rate, seconds, self._dice)
 
     async def _fire(self, window: int, found: Sweep) -> float:
-        # As many envelopes as are in flight: in a batch each open is another envelope's, which costs most.
+        # As many envelopes as opens in flight: each open of a batch is for another envelope, which costs most.
         some = await wake(self._one, max(FEWEST, window))
         shares = min(SHARES, max(4, LEAST_OPENS // len(some)))
         found.opened += len(some) * shares
         return await fire(self._one.node, round_robin(some, shares), window)
 
 
-def _kept(values: Sequence[float]) -> list[float]:
-    """Return as many quantiles as a file should hold."""
-    return [queue.quantile(values, (one + 0.5) / KEPT_FACTORS) for one in range(KEPT_FACTORS)] if values else []
-
-
 async def weigh_rows(one: OneSet, claims: int) -> Figures:
     """Return bytes of disk, indexes included, of a claim and of a header.
 
-    In a few tables of tens of thousands of rows: in small ones most of it is pages made ahead and not used yet.
+    Measured in a few tables of tens of thousands of rows; most of a small table is pages allocated and not yet used.
     """
     before = [await one.scalar(_SIZE, table) for table in ("claim", "envelope")]
     filled = await fill.fill_days(one, claims, days=1, shares=SHARES, slots=range(WEIGHED_SLOTS))
@@ -210,7 +202,7 @@ async def weigh_rows(one: OneSet, claims: int) -> Figures:
 
 
 async def measure(bench: Bench, *, seconds: float, windows: Sequence[int] = WINDOWS, claims: int = 200_000) -> Figures:
-    """Calibrate a SET of its own."""
+    """Measure the commits and the rows of a SET of its own, within about `seconds`."""
     async with one_set(await asyncio.to_thread(bench.scratch, "commit")) as one:
         sweep = await Calibration(one, windows).sweep(seconds)
         bench.say("what a row weighs")

@@ -1,12 +1,12 @@
 """Section (c): how many connections a pessimistic lock wants, and where our admission cap sits on that curve.
 
 Question: what do more connections give, and what do they cost? Workload: 100 opens in flight, over 1 to 100
-connections, at one hot envelope and at many. p99 is that of the transaction, from its connection to its commit: what
-waits in line before it costs no database. Sketch: at one envelope only one transaction is not blocked, every other
-connection adds a lock to hand over and a process to wake; at many the disk's sync is shared by those that meet in it,
-until the cores have no time left. The cap of a SET (`AdmissionConfig.cap`) should stand where the curve of many has
-almost all of its height and p99 has not begun to grow: our transactions carry a thousand claims, and more of them
-at a time would only wait for each other.
+connections, at one hot envelope and at many. p99 is that of the transaction, from its connection to its commit: an open
+that waits for a connection costs the database nothing. Sketch: at one envelope only one transaction is not blocked,
+every other connection adds a lock to hand over and a process to wake; at many the disk's sync is shared by those that
+meet in it, until the cores have no time left. The cap of a SET (`AdmissionConfig.cap`) should stand where the curve of
+many has almost all of its height and p99 has not begun to grow: our transactions carry a thousand claims, and more of
+them at a time would only wait for each other.
 """
 
 import contextlib
@@ -16,37 +16,37 @@ from statistics import median, quantiles
 from time import perf_counter
 from typing import Any
 
-from cluster.pg.postgres import Postgres, PostgresSpec
+from loadtest.baselines.baseline import Refusal
+from loadtest.baselines.books import Books
+from loadtest.baselines.drive import drive
+from loadtest.baselines.pessimistic import Pessimistic
+from loadtest.baselines.pool import Pool
 from loadtest.bench.arena import SETTINGS
 from loadtest.bench.figures import Bench, Figures, Row, interleaved
 from loadtest.bench.workloads import Workload, hot, many
-from loadtest.rivals.books import Books
-from loadtest.rivals.drive import drive
-from loadtest.rivals.pessimistic import Pessimistic
-from loadtest.rivals.pool import Pool
-from loadtest.rivals.rival import Refusal
+from machine.postgres.server import Postgres, PostgresSpec
 from setnode.commit.admission import AdmissionConfig
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 100)
 WAITING = 100
 _FEW = 3
-"""Fewer times than these say nothing about a tail."""
+"""Fewer transactions than these give no quantiles."""
 
 
 class Timed:
-    """The rival, with the time of each transaction noted."""
+    """The pessimistic lock, with the time of each transaction noted."""
 
-    def __init__(self, rival: Pessimistic) -> None:
-        self.rival = rival
+    def __init__(self, baseline: Pessimistic) -> None:
+        self.baseline = baseline
         self.times_ms: list[float] = []
 
     async def open(self, envelope: int, user: str) -> int | Refusal:
-        """Open as the rival does, timed from the connection to the commit."""
-        pool = self.rival.pool
+        """Open under the lock, timed from the connection to the commit."""
+        pool = self.baseline.pool
         connection = await pool.take()
         started = perf_counter()
         try:
-            return await self.rival.open_with(connection, envelope, user)
+            return await self.baseline.open_with(connection, envelope, user)
         finally:
             self.times_ms.append((perf_counter() - started) * 1000)
             pool.give(connection)
@@ -60,7 +60,9 @@ async def measure(bench: Bench) -> Figures:
         many("many", 2_000, 20, waiting=WAITING, seconds=seconds),
     ]
     folder = bench.scratch("connections")
-    spec = PostgresSpec("rivals", folder / "pg" / "rivals", folder / "pg.log", {"postgres": "bench"}, settings=SETTINGS)
+    spec = PostgresSpec(
+        "baselines", folder / "pg" / "baselines", folder / "pg.log", {"postgres": "bench"}, settings=SETTINGS
+    )
     server = Postgres(spec)
     async with contextlib.AsyncExitStack() as exits:
         exits.push_async_callback(server.stop, "immediate")
@@ -69,7 +71,7 @@ async def measure(bench: Bench) -> Figures:
         exits.push_async_callback(books.close)
         pool = await Pool.connect(server.dsn(), max(SIZES))
         exits.push_async_callback(pool.close)
-        rival = Pessimistic(books, pool)
+        baseline = Pessimistic(books, pool)
         found: Figures = {"waiting": WAITING, "cap": AdmissionConfig().cap, "curves": {}}
         bad = 0
         for workload in workloads:
@@ -78,7 +80,7 @@ async def measure(bench: Bench) -> Figures:
 
             async def turn(size: int, workload: Workload = workload, p99: dict[int, list[float]] = p99) -> float:
                 nonlocal bad
-                rate, tail, off_fen = await _turn(books, rival, workload, size)
+                rate, tail, off_fen = await _turn(books, baseline, workload, size)
                 p99[size].append(tail)
                 bad += off_fen
                 return rate
@@ -95,20 +97,20 @@ async def measure(bench: Bench) -> Figures:
     return found
 
 
-async def _turn(books: Books, rival: Pessimistic, workload: Workload, size: int) -> tuple[float, float, int]:
+async def _turn(books: Books, baseline: Pessimistic, workload: Workload, size: int) -> tuple[float, float, int]:
     """Return opens a second, p99 of the transactions in ms, and what the money check missed."""
-    rival.pool.resize(size)
+    baseline.pool.resize(size)
     envelopes = range(workload.envelopes)
-    await rival.prepare(envelopes, workload.shares, workload.total_fen)
-    timed = Timed(rival)
+    await baseline.prepare(envelopes, workload.shares, workload.total_fen)
+    timed = Timed(baseline)
     run = await drive(
         timed.open,
         workload.asks(envelopes),
         workload.waiting,
         seconds=workload.seconds,
-        at_end=rival.pool.send_home,
+        at_end=baseline.pool.send_home,
     )
-    money = await books.check(run.wins, await rival.left_fen())
+    money = await books.check(run.wins, await baseline.left_fen())
     times = timed.times_ms
     tail = quantiles(times, n=100)[98] if len(times) >= _FEW else max(times)
     return run.per_second, tail, money.unreconciled_fen + money.lost + money.oversold

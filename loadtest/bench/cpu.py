@@ -1,9 +1,9 @@
 """Where the CPU of an open goes.
 
 Question: which component costs what? Workload: opens over HTTP at saturation, 256 connections, everything on this
-machine; what is counted ends when the last credit is in the wallet. Processes are told apart by the kernel's own count
-of their CPU time; inside the setnode a sampler tells link, actor, commit and payout apart (`sampled`), and their parts
-of the samples are their parts of its CPU. The sampler itself costs about 3 %, so no rate is told here.
+machine, counted until the last credit is in the wallet. The kernel counts the CPU of each process; inside the setnode a
+sampler (`sampled`) attributes it to link, actor, commit and payout. The sampler itself costs about 3 %, so no rate is
+reported here.
 Sketch: gateway 50 µs (HTTP, tokens, link), setnode 20, its Postgres 15, wallet 5 and its Postgres 10, the client 5.
 """
 
@@ -20,18 +20,19 @@ from math import ceil
 from pathlib import Path
 from typing import Final
 
-from cluster.access import find
-from cluster.assembly import record
-from cluster.assembly.config import StackConfig
-from cluster.assembly.stack import Stack
-from envelope.errors import InvariantBroken, Unavailable
-from loadtest import crowd, wrk
+from errors import InvariantBroken, Unavailable
+from installation.access import find
 from loadtest.bench import pictures
 from loadtest.bench.cputime import used_s
 from loadtest.bench.figures import Bench, Figures, Row, Section
+from loadtest.drain import drain_payouts
+from loadtest.idle_stack import idle_stack
 from loadtest.openloop.opens import create
-from loadtest.quiet import quiet_stack
-from loadtest.settled import paid_out
+from loadtest.wrk import client as wrk
+from loadtest.wrk import prepared
+from local import running
+from local.config import StackConfig
+from local.stack import Stack
 
 NAMES: Final = {
     "gateway-1": "gateway",
@@ -55,12 +56,12 @@ class Meter:
 
     @asynccontextmanager
     async def watch(self, stack: Stack) -> AsyncIterator[None]:
-        """Count what the block uses, and what it leaves to be paid."""
-        pids = {part.name: part.pid for part in record.load(stack.folder.record).parts}
+        """Count what the block uses, and the payouts that follow it."""
+        pids = {part.name: part.pid for part in running.load(stack.folder.running).parts}
         before = self._now(pids)
         os.kill(pids["set-1-a"], signal.SIGUSR1)
         yield
-        await paid_out([find(stack.folder.path).set_dsn("set-1")])
+        await drain_payouts([find(stack.folder.path).set_dsn("set-1")])
         os.kill(pids["set-1-a"], signal.SIGUSR2)
         after = self._now(pids)
         self.used_s = {name: after[name] - before[name] for name in after}
@@ -85,17 +86,17 @@ class Meter:
 
 async def measure(bench: Bench, *, seconds: int) -> Figures:
     """Return CPU µs per open of each component, and of the setnode's parts."""
-    envelopes = ceil(wrk.prepared_for(seconds) / crowd.SHARES)
+    envelopes = ceil(wrk.prepared_for(seconds) / prepared.SHARES)
     data = await asyncio.to_thread(bench.scratch, "cpu")
     meter = Meter(data / "samples.json")
     config = StackConfig(data=data, port=0, sets=1, servers=1, env={"BENCH_SAMPLES": str(data / "samples.json")})
     config = replace(config, modules={**config.modules, "setnode": "loadtest.bench.sampled"})
     opens = data / "opens.txt"
-    async with quiet_stack(config) as stack:
+    async with idle_stack(config) as stack:
         access = find(data)
         bench.say(f"making {envelopes:,} envelopes")
-        made = await create(access, envelopes, crowd.SHARES)
-        await asyncio.to_thread(crowd.write_opens, access, made, opens)
+        made = await create(access, envelopes, prepared.SHARES)
+        await asyncio.to_thread(prepared.write_opens, access, made, opens)
         bench.say("opens over HTTP")
         async with meter.watch(stack):
             fired = await wrk.fire_opens(access.gateway_url, seconds, data, opens)

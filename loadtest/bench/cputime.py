@@ -1,4 +1,4 @@
-"""CPU time of processes, as Linux counts it: what each component of the system has used so far, in seconds.
+"""CPU time of processes, as Linux counts it, in seconds since they began.
 
 Threads that live are read to the nanosecond from /proc/PID/task/TID/schedstat, processes that have ended from their
 parent's account of them, in ticks of 10 ms; where the kernel keeps no schedstat everything comes in ticks.

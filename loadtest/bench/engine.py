@@ -1,11 +1,11 @@
-"""Section (a): durable claims a second inside one SET, beside every other way to hand out shares.
+"""Section (a): durable claims a second inside one SET, compared with the other ways to hand out shares.
 
-Question: what does group commit over a claim log give where others lock, queue, or answer before they are durable?
+Question: what does group commit over a claim log give, compared with locks, queues, and answers before durability?
 Workload: one hot envelope after another of 10,000 shares with 1, 10, 100 and 1,000 opens in flight; 10,000 x 20 and
 100,000 x 5 opened round robin with 8,000 in flight. A turn takes a fixed time; rates are wins over the time until the
 last answer. All on one Postgres with fsync on, in rounds. Sketch: a claim of ours is about 150 bytes of WAL and three
 index entries, a batch of 1,000 one fsync; a pessimistic one is five round trips of 60 µs and an fsync of its own.
-Every turn ends with its money check; at the end every contender is killed in mid-run and what it lost is counted.
+Every turn ends with its money check; at the end every contender is killed in mid-run and its lost answers are counted.
 """
 
 import secrets
@@ -15,13 +15,13 @@ from functools import partial
 from itertools import islice
 from statistics import median
 
+from loadtest.baselines import copying, redis_client
+from loadtest.baselines.books import Money
+from loadtest.baselines.redis_server import Persistence
 from loadtest.bench import losses, pools
-from loadtest.bench.arena import Arena, arena, redis_name
+from loadtest.bench.arena import Arena, redis_name, started_arena
 from loadtest.bench.figures import Bench, Figures, Row, interleaved
 from loadtest.bench.workloads import FEN_PER_SHARE, Workload, hot, many
-from loadtest.rivals import copying, redis_client
-from loadtest.rivals.books import Money
-from loadtest.rivals.redis_server import Persistence
 from runtime import postgres
 from runtime.clock import SystemClock
 from sharding.ids import business_date, make_id
@@ -30,7 +30,7 @@ from sharding.slots import EMBEDDED
 WAITING = (1, 10, 100, 1_000)
 MANY_WAITING = 8_000
 SPARE_SHARES = 4
-"""Redis' own client asks random envelopes: with so many times the mean none is ever sold out."""
+"""Redis' own client opens random envelopes: with so many times the mean number of shares none is sold out."""
 LONG_ROUNDS = 3
 """Making 100,000 envelopes takes longer than opening them."""
 
@@ -76,7 +76,7 @@ class Turns:
     def all(self) -> dict[str, Callable[[], Awaitable[float]]]:
         """Return the contenders by name, in the order of their turns."""
         found: dict[str, Callable[[], Awaitable[float]]] = {"ours": self._ours}
-        found |= {name: partial(self._rival, name) for name in self.arena.rivals}
+        found |= {name: partial(self._baseline, name) for name in self.arena.baselines}
         if self.workload.key in ("hot1000", "many", "many5"):
             found |= {f"{redis_name(one)}_c": partial(self._redis_client, one) for one in Persistence}
             found["copy"] = self._copy
@@ -86,27 +86,27 @@ class Turns:
         self.checks.append((self.workload.key, name, money))
 
     async def _ours(self) -> float:
-        rate, money = await self.arena.ours.turn(self.workload)
+        rate, money = await self.arena.hongbao.turn(self.workload)
         self._note("ours", money)
         return rate
 
-    async def _rival(self, name: str) -> float:
+    async def _baseline(self, name: str) -> float:
         run, settled_s, money = await self.arena.run(name, self.workload)
         self._note(name, money)
         self.settled.setdefault(name, []).append(len(run.wins) / settled_s)
         return run.per_second
 
     async def _redis_client(self, persistence: Persistence) -> float:
-        workload, rival = self.workload, self.arena.redis_rival(persistence)
+        workload, baseline = self.workload, self.arena.redis_baseline(persistence)
         envelopes = 1 if workload.hot else workload.envelopes
         requests = int(_CLIENT_PER_SECOND * workload.seconds)
         shares = SPARE_SHARES * max(1, requests // envelopes)
-        await rival.prepare(range(envelopes), shares, shares * FEN_PER_SHARE)
+        await baseline.prepare(range(envelopes), shares, shares * FEN_PER_SHARE)
         rate = await redis_client.ask(
-            self.arena.redis[persistence], rival.pop_sha, envelopes=envelopes, requests=requests
+            self.arena.redis[persistence], baseline.pop_sha, envelopes=envelopes, requests=requests
         )
-        await rival.settle()
-        self._note(f"{redis_name(persistence)}_c", await self.arena.books.balance(await rival.left_fen()))
+        await baseline.settle()
+        self._note(f"{redis_name(persistence)}_c", await self.arena.books.balance(await baseline.left_fen()))
         return rate
 
     async def _copy(self) -> float:
@@ -138,23 +138,23 @@ async def measure(bench: Bench) -> Figures:
     chosen = workloads(quick=bench.quick)
     figures: Figures = {"workloads": {}, "names": NAMES}
     checks: list[tuple[str, str, Money]] = []
-    async with arena(bench.scratch("engine")) as ground:
+    async with started_arena(bench.scratch("engine")) as arena:
         bench.say("pools")
         hottest = next(one for one in chosen if one.key == "hot100")
         crowd = next(one for one in chosen if one.key == "many")
-        figures["sweep"] = await pools.sweep(ground, hottest, crowd, 0.25 if bench.quick else 1.0)
-        figures["pools"] = {f"{name}_{'hot' if at_one else 'many'}": n for (name, at_one), n in ground.best.items()}
+        figures["sweep"] = await pools.sweep(arena, hottest, crowd, 0.25 if bench.quick else 1.0)
+        figures["pools"] = {f"{name}_{'hot' if at_one else 'many'}": n for (name, at_one), n in arena.best.items()}
         for workload in chosen:
             bench.say(workload.title)
-            turns = Turns(ground, workload, checks)
+            turns = Turns(arena, workload, checks)
             seen = await interleaved(_rounds(bench, workload), turns.all())
             for name, rates in turns.settled.items():
                 seen[name]["settled"] = median(rates)
             figures["workloads"][workload.key] = {**asdict(workload), "contenders": seen}
         bench.say("kills")
         figures["losses"] = {
-            **await losses.of_rivals(ground, hottest),
-            "ours": await losses.of_ours(ground, hottest),
+            **await losses.of_baselines(arena, hottest),
+            "ours": await losses.of_hongbao(arena, hottest),
         }
     broken = [(key, name, money) for key, name, money in checks if not money.holds]
     figures["checks"] = len(checks)

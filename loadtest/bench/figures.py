@@ -1,4 +1,4 @@
-"""What sections share: the run they are part of, what they hand back, and how rounds become one figure."""
+"""What sections share: the run that they are part of, what they return, and how rounds become one figure."""
 
 import statistics
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was measured, its figure as text, and what else one would ask."""
+    """One line of the table: what was measured, its figure as text, and details."""
 
     what: str
     figure: str
@@ -21,7 +21,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Audit:
-    """What proves that the money of a section added up: the audit, or a contender's own check."""
+    """Whether the money of a section added up, by the audit or by a contender's own check."""
 
     section: str
     holds: bool
@@ -30,7 +30,7 @@ class Audit:
 
 @dataclass
 class Bench:
-    """One run. `folder` is scratch that every account of this machine may read; `say` shows what goes on."""
+    """One run. `folder` is scratch that every account of this machine may enter; `say` shows progress."""
 
     folder: Path
     quick: bool
@@ -39,7 +39,7 @@ class Bench:
 
     @property
     def rounds(self) -> int:
-        """How often each contender has its turn."""
+        """Turns of each contender."""
         return 3 if self.quick else 7
 
     def scratch(self, name: str) -> Path:
@@ -50,7 +50,7 @@ class Bench:
         return folder
 
     def audit(self, section: str, *, holds: bool, unreconciled_fen: int = 0) -> None:
-        """Write down what an audit said; the run fails when one of them does not hold."""
+        """Record the result of an audit; the run fails when one of them does not hold."""
         self.audits.append(Audit(section, holds, unreconciled_fen))
 
 
@@ -71,7 +71,7 @@ class Section:
 async def interleaved(
     rounds: int, contenders: Mapping[str, Callable[[], Awaitable[float]]]
 ) -> dict[str, dict[str, Any]]:
-    """Let each contender have its turn, `rounds` times over: noise that comes and goes meets all of them.
+    """Let each contender have its turn, `rounds` times, so that noise that comes and goes meets all of them.
 
     Returns `{name: {"median": …, "runs": […]}}`.
     """

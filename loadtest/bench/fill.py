@@ -1,4 +1,4 @@
-"""Fills day tables past the setnode: headers and claims by COPY, straight into the leaves, as the owner.
+"""Fills day tables without the setnode: headers and claims by COPY, straight into the leaves, as the owner.
 
 Sketch: a claim is 75 bytes of text, 110 of table and 110 of two indexes; Postgres takes about 200,000 a second on one
 core, so the 10^7 of a full run take a minute. The money adds up here too: an envelope that is filled is sold out.
@@ -17,8 +17,8 @@ from loadtest.bench.oneset import OneSet
 from runtime import postgres
 from runtime.clock import from_ms
 from schema import names
-from schema.names import Kind
-from sharding.ids import make_id
+from schema.names import TableKind
+from sharding.ids import make_id, slot_of
 from sharding.slots import TAILS
 
 SHARE_FEN = 100
@@ -31,7 +31,7 @@ _EVENING = 20 * 3_600
 """The second of the day from which on envelopes are drafted; days are filled up to then."""
 _PER_SECOND = 10_000
 _STEP = 61_843
-"""Has no divisor in common with TAILS, so none comes twice before all have come: many drawn at random do."""
+"""Has no divisor in common with TAILS, so that no tail comes twice before all have come; random ones would collide."""
 _drafted = itertools.count()
 _CLAIM = ("envelope_id", "slot", "seq", "shares", "kind", "user_id", "amount_fen", "claimed_at")
 
@@ -75,14 +75,14 @@ def _serial(second: int, tail: int) -> int:
 
 
 async def copy_headers(one: OneSet, headers: Sequence[Terms]) -> None:
-    """Write headers with their due entries: envelopes as alive as any, asleep until somebody opens them."""
+    """Write headers with their due entries: live envelopes that are not in memory until their first open."""
     connection = await postgres.connect(one.owner)
     try:
         rows = (
             (
-                terms.envelope_id, terms.slot, terms.sender, terms.kind.value, terms.split.value, terms.split_version,
-                terms.total_fen, terms.count, terms.greeting, from_ms(terms.created_at_ms), from_ms(terms.opens_at_ms),
-                from_ms(terms.expires_at_ms), terms.seed.hex(), terms.create_key, False,
+                terms.envelope_id, slot_of(terms.envelope_id), terms.sender, terms.kind.value, terms.split.value,
+                terms.split_version, terms.total_fen, terms.count, terms.greeting, from_ms(terms.created_at_ms),
+                from_ms(terms.opens_at_ms), from_ms(terms.expires_at_ms), terms.seed.hex(), terms.create_key, False,
             )
             for terms in headers
         )  # fmt: skip
@@ -114,8 +114,8 @@ async def fill_days(
                     for number in range(per_leaf)
                 ]
                 for kind, columns, text in (
-                    (Kind.ENVELOPE, _HEADER, _header_lines(ids, slot, shares, at)),
-                    (Kind.CLAIM, _CLAIM, _claim_lines(ids, slot, shares, at)),
+                    (TableKind.ENVELOPE, _HEADER, _header_lines(ids, slot, shares, at)),
+                    (TableKind.CLAIM, _CLAIM, _claim_lines(ids, slot, shares, at)),
                 ):
                     schema, _, leaf = names.leaf(kind, slot, day).partition(".")
                     source = io.BytesIO(text.encode("ascii"))
@@ -127,7 +127,7 @@ async def fill_days(
 
 
 async def adds_up(one: OneSet) -> bool:
-    """Say whether no envelope gave more than it holds and every claim that was opened has its payout intent.
+    """Return whether no envelope gave more than it holds and every claim of a live envelope has its payout intent.
 
     Only a SET without a wallet keeps its intents. Filled envelopes have no due entry and no intent.
     """

@@ -1,13 +1,12 @@
 """How long an open over HTTP takes at a given load.
 
 Question: what do p50 to p99.9 look like at a quarter, a half, three quarters and nine tenths of what the machine
-carries? Workload: envelopes of 20 shares, opened round robin by 20 users over 256 connections, one SET with one
-server; every open wins. First a closed loop finds the saturating rate, then requests come as a Poisson process at
-each share of it (open loop: a latency counts from when the request was to be sent, so that a stall is charged to all
-who came meanwhile). Sketch: gathering a batch, a commit of some 2 ms and the way back are 5 ms without a queue; with
-both cores half busy a queue of the same length comes on top; near saturation queues grow with 1 / (1 - load). The
-generator shares the cores and takes 20 to 60 µs an open; that part of the machine is its own.
-Ends with the audit, and every `opened` is compared with the claim log.
+carries? Workload: envelopes of 20 shares, opened round robin by 20 users over 256 connections, one SET with one server;
+every open wins. First a closed loop finds the saturating rate, then requests come as a Poisson process at each share of
+it (open loop: a latency counts from when the request was due, so that a stall counts for all requests that were due
+meanwhile). Sketch: gathering a batch, a commit of some 2 ms and the way back are 5 ms without a queue; with both cores
+half busy a queue of the same length comes on top; near saturation queues grow with 1 / (1 - load). The generator shares
+the cores and takes 20 to 60 µs an open of them. Ends with the audit, and every `opened` is compared with the claim log.
 """
 
 import asyncio
@@ -17,17 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.access import Access, find
-from cluster.assembly.config import StackConfig
-from envelope.errors import InvariantBroken
+from errors import InvariantBroken
+from installation.access import Access, find
 from loadtest.bench.figures import Bench, Figures, Row
-from loadtest.canvas import canvas
+from loadtest.cpu_steal import CpuSteal
 from loadtest.histogram import Histogram, merged
+from loadtest.idle_stack import idle_stack
 from loadtest.openloop.job import OPEN, Finding, Job, run_job
 from loadtest.openloop.opens import Guests, guests
-from loadtest.proof import all_paid, contradicted, settled
-from loadtest.quiet import quiet_stack
-from loadtest.stolen import Stolen
+from loadtest.run_proof import all_paid, audit_when_paid, contradicted
+from loadtest.svg import svg_axes
+from local.config import StackConfig
 
 if TYPE_CHECKING:
     from loadtest.tally import Won
@@ -38,7 +37,7 @@ PERCENTILES: Final = (50, 90, 99, 99.9)
 MOST_PER_S: Final = 14_000.0
 """Envelopes are made for this rate of the first closed loop; one that exceeds it ends early."""
 MARGIN: Final = 1.5
-"""By how much the next closed loop may be faster."""
+"""The next closed loop may be faster by this factor."""
 WARM_S: Final = 1.0
 QUICK: Final = {"seconds": 1.0, "rounds": 5, "saturation_s": 1.0}
 FULL: Final = {"seconds": 15.0, "rounds": 3, "saturation_s": 6.0}
@@ -46,7 +45,7 @@ FULL: Final = {"seconds": 15.0, "rounds": 3, "saturation_s": 6.0}
 
 @dataclass(frozen=True)
 class Went:
-    """How one job went; `stolen` is the part of the cores' time that the host gave to others meanwhile."""
+    """One finished job; `stolen` is the part of the cores' time that the host gave to others meanwhile."""
 
     finding: Finding
     latency: Histogram
@@ -54,7 +53,7 @@ class Went:
 
 
 class Run:
-    """Jobs one after the other against one stack, each on envelopes that nobody has opened."""
+    """Jobs one after the other against one stack, each on envelopes of its own that are still unopened."""
 
     def __init__(self, access: Access, scratch: Path) -> None:
         self._access = access
@@ -69,13 +68,13 @@ class Run:
         return went.finding.rate
 
     async def at(self, rate: float, seconds: float) -> Went:
-        """Return how it went at so many opens/s."""
+        """Send `rate` opens a second for `seconds` and return what came of it."""
         return await self._job(rate, seconds, int(1.1 * rate * seconds) + 1_000)
 
     async def _job(self, rate: float | None, seconds: float, opens: int) -> Went:
         some: Guests = await guests(self._access, opens)
         await all_paid(self._access)
-        stolen = Stolen()
+        stolen = CpuSteal()
         finding, tally = await run_job(Job(self._access.gateway_url, some, rate, seconds, CONNECTIONS), self._scratch)
         went = Went(finding, tally.latency[OPEN], stolen.part())
         refused = {name: count for name, count in tally.results[OPEN].items() if name != "opened"}
@@ -89,7 +88,7 @@ async def measure(bench: Bench) -> Figures:
     """Return {"saturation_per_second", "loads": [{"share", "rate", "p50_ms", …, "p99_ms_runs", "stolen_runs"}]}."""
     size = QUICK if bench.quick else FULL
     folder = await asyncio.to_thread(bench.scratch, "latency")
-    async with quiet_stack(StackConfig(data=folder / "data", port=0, sets=1, servers=1, say=lambda _: None)):
+    async with idle_stack(StackConfig(data=folder / "data", port=0, sets=1, servers=1, notify=lambda _: None)):
         access = find(folder / "data")
         run = Run(access, folder)
         bench.say("warming up")
@@ -103,7 +102,7 @@ async def measure(bench: Bench) -> Figures:
                 bench.say(f"round {number + 1}: {share:.0%} of {rates[-1]:,.0f} opens/s")
                 runs.append(await run.at(share * rates[-1], size["seconds"]))
         bench.say("payouts and audit")
-        proof = await settled(access)
+        proof = await audit_when_paid(access)
         wrong = await contradicted(access, run.won)
     if wrong:
         raise InvariantBroken("what_was_told_stands", f"{len(wrong)} contradictions; the first: {wrong[0]}")
@@ -153,13 +152,13 @@ def rows(figures: Figures) -> Iterable[Row]:
 
 
 def _percents(parts: Iterable[float]) -> str:
-    return ", ".join(f"{part:.0%}" for part in parts) or "nobody knows how much"
+    return ", ".join(f"{part:.0%}" for part in parts) or "an unknown part"
 
 
 def plots(figures: Figures, folder: Path) -> Iterable[str]:
     """Draw each load's latencies by percentile, in nines."""
     nines = [0, 50, 90, 99, 99.9, 99.99]
-    with canvas(folder / "latency-by-load.svg", 8.0, 4.5) as axes:
+    with svg_axes(folder / "latency-by-load.svg", 8.0, 4.5) as axes:
         for one in figures["loads"]:
             curve = [(1 / (1 - percent / 100), ms) for percent, ms in one["curve"] if percent < 100]  # noqa: PLR2004
             axes.plot(*zip(*curve, strict=True), marker=".", label=f"{one['share']:.0%}: {one['rate']:,.0f} opens/s")

@@ -1,7 +1,7 @@
 """One SET inside the process of the benchmark, with day tables and a wallet as a section wants them.
 
-Real Postgres and memcached; the setnode runs in our own loop, so that opens reach its room without HTTP and links.
-Everything that was started has ended when the block is left, however it is left.
+Real Postgres and memcached; the setnode runs in our own event loop, so that opens reach its dispatcher without HTTP and
+links. Everything that was started is stopped when the block is left, also by an exception.
 """
 
 import asyncio
@@ -14,14 +14,15 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from cluster.machine import ports
-from cluster.pg import roles
-from cluster.pg.postgres import Postgres, PostgresSpec
-from cluster.supervision.memcached import Memcached, MemcachedSpec
-from cluster.supervision.services import Service, ServiceSpec
-from envelope.errors import InvariantBroken
+from errors import InvariantBroken
+from local.cluster_setup import set_up_cluster
+from local.service import Service, ServiceSpec
+from machine import ports
+from machine.memcached import Memcached, MemcachedSpec
+from machine.postgres.server import Postgres, PostgresSpec
 from runtime import postgres
 from runtime.clock import SystemClock
+from schema import roles
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
 from setnode.actors.request import OUTCOMES
@@ -30,12 +31,12 @@ from sharding.ids import business_date
 from sharding.slots import TABLES_PER_DATABASE
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
 from wire.messages import Op
-from wire.server import Peer
+from wire.server import Caller
 
 LINK_KEY = "bench"
 WINDOW = 8_000
-"""Opens in flight where a section wants the SET saturated."""
-NOBODY = "http://127.0.0.1:1"
+"""Opens in flight where a section needs a saturated SET."""
+UNREACHABLE = "http://127.0.0.1:1"
 
 Opens = Iterable[tuple[int, str]]
 """(envelope ID, user)."""
@@ -74,16 +75,16 @@ class OneSet:
         return business_date(self.node.clock.now())
 
     async def scalar(self, query: str, *args: Any) -> Any:
-        """Ask the SET's Postgres, as owner."""
+        """Query the SET's Postgres, as owner."""
         return await _scalar(self.owner, query, *args)
 
     async def wallet_scalar(self, query: str) -> Any:
-        """Ask the wallet's Postgres, as auditor; None where there is no wallet."""
+        """Query the wallet's Postgres, as auditor; None where there is no wallet."""
         bank = self.wallet_postgres
         return None if bank is None else await _scalar(bank.dsn(roles.AUDIT, roles.DATABASE), query)
 
     async def tidy(self) -> None:
-        """Leave no vacuum and no checkpoint to be done in the middle of what is measured next."""
+        """Vacuum and checkpoint now, so that neither runs in the middle of the next measurement."""
         connection = await postgres.connect(self.postgres.dsn("postgres", roles.DATABASE))
         try:
             await connection.execute("VACUUM")
@@ -100,7 +101,7 @@ async def _scalar(dsn: str, query: str, *args: Any) -> Any:
         await connection.close()
 
 
-class Answers(Peer):
+class Answers(Caller):
     """Counts answers by outcome and wakes the sender when half of the window is free."""
 
     def __init__(self, window: int) -> None:
@@ -130,21 +131,21 @@ class Answers(Peer):
 
 async def fire(node: Setnode, opens: Opens, window: int = WINDOW) -> float:
     """Send opens, up to `window` in flight; every one must win. Returns how many a second were committed."""
-    peer = Answers(window)
+    caller = Answers(window)
     number = 0
     started = time.perf_counter()
     for number, (envelope_id, user) in enumerate(opens, 1):
-        if peer.in_flight >= window:
-            peer.roomy.clear()
-            await peer.roomy.wait()
-        peer.in_flight += 1
-        node.room.handle(peer, number, Op.OPEN, [envelope_id, user, True, None])
-    while peer.in_flight:
-        peer.roomy.clear()
-        await peer.roomy.wait()
+        if caller.in_flight >= window:
+            caller.roomy.clear()
+            await caller.roomy.wait()
+        caller.in_flight += 1
+        node.dispatcher.handle(caller, number, Op.OPEN, [envelope_id, user, True, None])
+    while caller.in_flight:
+        caller.roomy.clear()
+        await caller.roomy.wait()
     seconds = time.perf_counter() - started
-    if peer.outcomes != {"opened": number}:
-        raise InvariantBroken("every_open_wins", f"{peer.outcomes} where {number} opened were expected")
+    if caller.outcomes != {"opened": number}:
+        raise InvariantBroken("every_open_wins", f"{caller.outcomes} where {number} opened were expected")
     return number / seconds
 
 
@@ -185,8 +186,8 @@ async def one_set(
         await DayTables(owner, databases).ensure(first, ahead_days=tables.days)
         bank = await _server(stack, folder, "wallet") if wallet else None
         payer = await _wallet(stack, folder, bank) if bank else None
-        only = SetSpec("set-1", (ServerSpec("set-1-a", NOBODY),))
-        url = payer.url if payer else NOBODY
+        only = SetSpec("set-1", (ServerSpec("set-1-a", UNREACHABLE),))
+        url = payer.url if payer else UNREACHABLE
         topology = folder / "topology.json"
         dump(Topology(version=1, slots=tables.slots, sets=(only,), wallet_url=url), topology)
         told = SetnodeSettings(
@@ -212,7 +213,7 @@ async def _server(
     server = Postgres(PostgresSpec(kind, folder / "pg" / kind, log, passwords, settings=settings or {}))
     stack.push_async_callback(server.stop, "immediate")
     await server.start()
-    await roles.ensure_roles(server)
+    await set_up_cluster(server)
     return server
 
 

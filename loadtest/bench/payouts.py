@@ -2,8 +2,8 @@
 
 Question: does a backlog of claims drain as fast as it grew? Workload: envelopes whose money is in escrow; the wallet is
 stopped, all shares are opened with the SET saturated (opens a second, committed with their payout intents), the wallet
-is started again, and what is left is timed from the first credit until every intent is paid and gone. Both sides have
-the whole machine for themselves, setnode and Postgres there, setnode, wallet and both Postgres here; rounds in turn.
+is started again, and the rest is timed from the first credit until every intent is paid and deleted. Opens have the
+machine for setnode and Postgres alone, credits for setnode, wallet and both Postgres; rounds in turn.
 
 Sketch: a credit is a row with two index entries, two balances moved, an order checked and sent as msgpack twice; in
 batches of thousands 20 µs of the wallet's Postgres, 10 of the wallet, 5 of the setnode; the first and the others can
@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Final
 
 from envelope.claim_log import ClaimLog
-from envelope.errors import InvariantBroken, Unavailable
+from errors import InvariantBroken, Unavailable
 from loadtest.bench import fill, pictures
 from loadtest.bench.cputime import used_s
 from loadtest.bench.figures import Bench, Figures, Row, Section
 from loadtest.bench.oneset import LINK_KEY, OneSet, fire, one_set, round_robin
-from loadtest.settled import paid_out
+from loadtest.drain import drain_payouts
 from wire.link import Link
 from wire.wallet import WalletClient
 
@@ -53,7 +53,7 @@ async def measure(bench: Bench, size: Size) -> Figures:
         for number in range(size.rounds):
             bench.say(f"round {number + 1}")
             rounds.append(await _round(one, size))
-        await paid_out([one.owner])
+        await drain_payouts([one.owner])
         paid = await _paid(one)
         claimed = await one.scalar("SELECT coalesce(sum(amount_fen), 0)::bigint FROM claim")
     bench.audit("payouts", holds=paid == claimed, unreconciled_fen=claimed - paid)
@@ -70,7 +70,7 @@ async def measure(bench: Bench, size: Size) -> Figures:
 
 async def _round(one: OneSet, size: Size) -> Figures:
     ids = await _funded(one, size)
-    await paid_out([one.owner])
+    await drain_payouts([one.owner])
     service = one.wallet
     if service is None:
         raise InvariantBroken("wallet_there", "the SET of this section was started without a wallet")
@@ -82,9 +82,9 @@ async def _round(one: OneSet, size: Size) -> Figures:
 
 
 async def _drain(one: OneSet, claims: int) -> tuple[float, dict[str, float]]:
-    """Return credits a second from the first batch paid to the last, and CPU µs per credit of all that takes part.
+    """Return credits a second from the first batch paid to the last, and CPU µs per credit by component.
 
-    The first batch is not counted: when it began is hidden behind reconnects and pauses that are not meant here.
+    The first batch is not counted: it begins after reconnects and pauses, which are not what is measured.
     """
     payouts = one.node.payouts
     if payouts.unpaid_fen != claims * fill.SHARE_FEN:
@@ -116,7 +116,7 @@ def _cpu_s(one: OneSet) -> dict[str, float]:
 
 
 async def _funded(one: OneSet, size: Size) -> list[int]:
-    """Make envelopes whose money stands in escrow: each paid in by its sender, under the wallet's own rules."""
+    """Make envelopes whose money is in escrow, paid in by their sender through the wallet."""
     headers = fill.draft(one.today, size.envelopes, size.shares, one.tables.slots, one.node.clock.now_ms())
     total_fen = size.shares * fill.SHARE_FEN
     link = Link("wallet", one.node.settings.wallet_url, key=LINK_KEY)

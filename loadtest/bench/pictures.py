@@ -1,16 +1,16 @@
-"""Pictures that any section may want: lines, bars, bars of parts."""
+"""Pictures for any section: lines, bars, stacked bars."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadtest.canvas import canvas
+from loadtest.svg import svg_axes
 
 WIDTH, HEIGHT = 7.0, 3.6
 BAR_HEIGHT = 0.45
 LEAST_LABELLED = 1 / 25
-"""A part that is shorter than this piece of the longest bar has no room for its name."""
+"""A part shorter than this fraction of the longest bar gets no label: it would not fit."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Axes:
 
 def lines(path: Path, words: Axes, at: Sequence[float], values: Mapping[str, Sequence[float]]) -> str:
     """Draw a line for each name over `at`; returns the file's name."""
-    with canvas(path, WIDTH, HEIGHT) as axes:
+    with svg_axes(path, WIDTH, HEIGHT) as axes:
         for name, line in values.items():
             axes.plot(at, line, marker="o", label=name)
         if words.log:
@@ -41,7 +41,7 @@ def lines(path: Path, words: Axes, at: Sequence[float], values: Mapping[str, Seq
 
 def bars(path: Path, words: Axes, values: Mapping[str, float]) -> str:
     """Draw a bar for each name; returns the file's name."""
-    with canvas(path, WIDTH, 1.2 + BAR_HEIGHT * len(values)) as axes:
+    with svg_axes(path, WIDTH, 1.2 + BAR_HEIGHT * len(values)) as axes:
         drawn = axes.barh(list(values), list(values.values()))
         axes.bar_label(drawn, fmt="{:,.0f}", padding=3)
         axes.invert_yaxis()
@@ -53,7 +53,7 @@ def bars(path: Path, words: Axes, values: Mapping[str, float]) -> str:
 def stacked(path: Path, words: Axes, rows: Mapping[str, Mapping[str, float]]) -> str:
     """Draw a bar for each row, made of its named parts; returns the file's name."""
     longest = max(sum(parts.values()) for parts in rows.values())
-    with canvas(path, WIDTH, 1.6 + BAR_HEIGHT * len(rows)) as axes:
+    with svg_axes(path, WIDTH, 1.6 + BAR_HEIGHT * len(rows)) as axes:
         for row, parts in rows.items():
             left = 0.0
             for name, value in parts.items():

@@ -6,7 +6,7 @@ from typing import Any
 
 from loadtest.bench.figures import Figures
 from loadtest.bench.http import NAMES as HTTP_NAMES
-from loadtest.canvas import canvas
+from loadtest.svg import svg_axes
 
 OURS, THEIRS, MARK = "#c0392b", "#7f8c8d", "#2c3e50"
 
@@ -33,7 +33,7 @@ def engine(figures: Figures, folder: Path) -> list[str]:
     for key, workload in figures["workloads"].items():
         medians = {names[name]: seen["median"] for name, seen in workload["contenders"].items() if seen["median"]}
         drawn.append(f"engine-{key}.svg")
-        with canvas(folder / drawn[-1], 7.5, 0.6 + 0.3 * len(medians)) as axes:
+        with svg_axes(folder / drawn[-1], 7.5, 0.6 + 0.3 * len(medians)) as axes:
             bars(axes, workload["title"], medians, {names["ours"]})
     return drawn
 
@@ -42,14 +42,14 @@ def http(figures: Figures, folder: Path) -> list[str]:
     """Draw the contenders of section (b)."""
     medians = {HTTP_NAMES[name]: seen["median"] for name, seen in figures["contenders"].items()}
     mine = {HTTP_NAMES[name] for name in ("ours", "ours_hot", "create")}
-    with canvas(folder / "http.svg", 7.5, 2.9) as axes:
+    with svg_axes(folder / "http.svg", 7.5, 2.9) as axes:
         bars(axes, f"{figures['connections']} connections of wrk", medians, mine)
     return ["http.svg"]
 
 
 def connections(figures: Figures, folder: Path) -> list[str]:
     """Draw throughput and p99 against connections, and where our cap sits."""
-    with canvas(folder / "connections.svg", 8.5, 3.0, columns=len(figures["curves"])) as panels:
+    with svg_axes(folder / "connections.svg", 8.5, 3.0, columns=len(figures["curves"])) as panels:
         for axes, (name, curve) in zip(panels, figures["curves"].items(), strict=True):
             _curve(axes, name, curve, figures["cap"])
     return ["connections.svg"]

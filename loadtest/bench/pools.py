@@ -1,4 +1,4 @@
-"""How many connections a rival does best with: a short sweep, so that nobody is measured with a bad setting."""
+"""The best pool size of each baseline: a short sweep, so that none is measured with a bad setting."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,11 +8,11 @@ from loadtest.bench.workloads import Workload
 
 SIZES = (CONNECTIONS, 64, 32, 16, 8, 4)
 FEW = (32, 8, 2, 1)
-"""For those who hinder each other at one envelope."""
+"""Sizes tried for callers that hinder each other at one envelope."""
 
 
 async def sweep(arena: Arena, hot: Workload, many: Workload, seconds: float) -> dict[str, Any]:
-    """Find and set the best pool of every rival that uses the pool; returns what each size gave.
+    """Find and set the best pool of every baseline that uses the pool; returns what each size gave.
 
     The pessimistic lock at one hot envelope stays at 100: that is the setting whose collapse is the question.
     """

@@ -11,7 +11,7 @@ Sections = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Ratio:
-    """A figure with its bar; `most` turns the bar round. `of` reads it off the sections, KeyError if they lack it."""
+    """A figure and the least it may be (with `most`: the most). `of` raises KeyError if a section is missing."""
 
     key: str
     what: str
@@ -28,9 +28,9 @@ class Ratio:
         return {"value": value, "bar": self.bar, "holds": value <= self.bar if self.most else value >= self.bar}
 
 
-def _engine(sections: Sections, workload: str, rival: str) -> float:
+def _engine(sections: Sections, workload: str, baseline: str) -> float:
     contenders = sections["engine"]["workloads"][workload]["contenders"]
-    return float(contenders["ours"]["median"] / contenders[rival]["median"])
+    return float(contenders["ours"]["median"] / contenders[baseline]["median"])
 
 
 def _http(sections: Sections, contender: str, other: str) -> float:

@@ -1,4 +1,4 @@
-"""What a run tells: tables on the terminal, and a folder with the same as Markdown, the plots and all figures."""
+"""The report of a run: tables on the terminal; a folder with the same as Markdown, the plots and all figures."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from loadtest.bench.figures import Section
 from loadtest.bench.ratios import RATIOS
 
 _NOISE = 0.05
-"""From this part on what the host takes is told to who looks at a terminal."""
+"""CPU steal from which on the terminal shows a warning."""
 
 
 def show(sections: Sequence[Section], figures: dict[str, Any], console: Console) -> None:
@@ -38,8 +38,9 @@ def show(sections: Sequence[Section], figures: dict[str, Any], console: Console)
             console.print(f"[red]{audit['section']}: {wrong}[/red]")
     if noisy := _taken(figures, _NOISE):
         console.print(
-            f"[yellow]The host gave part of the cores' time to others: {noisy}. Ratios suffer too: who keeps the "
-            "cores busy loses more than who waits for disk or lock. Measure again at another hour.[/yellow]"
+            f"[yellow]The host gave part of the cores' time to others: {noisy}. Ratios suffer too: a contender that "
+            "keeps the cores busy loses more than one that waits for a disk or a lock. Measure again at another "
+            "hour.[/yellow]"
         )
 
 

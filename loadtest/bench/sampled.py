@@ -1,9 +1,9 @@
-"""`python -m loadtest.bench.sampled`: a setnode that notes, a thousand times a CPU second, what it is doing.
+"""`python -m loadtest.bench.sampled`: a setnode that samples its own stack a thousand times a CPU second.
 
 SIGUSR1 begins, SIGUSR2 ends and writes {component: samples} as JSON to the file named in BENCH_SAMPLES. The timer
-counts the CPU time of the process (ITIMER_PROF), so that what waits is not seen and every sample stands for as much
-CPU. The interpreter hands the signal over between two instructions: time inside C (asyncpg, msgspec, the event loop)
-counts for the Python that called it, and time in the event loop itself for nobody, which is `loop and sockets`.
+counts the CPU time of the process (ITIMER_PROF): a process that waits is not sampled, and every sample stands for the
+same CPU. The interpreter delivers the signal between two instructions, so time inside C (asyncpg, msgspec) counts for
+the Python that called it. Samples in the event loop alone are `loop and sockets`.
 """
 
 import json
@@ -18,16 +18,16 @@ from typing import Final
 INTERVAL_S = 0.001
 OTHER: Final = "loop and sockets"
 COMPONENTS: Final = (
-    ("payout", ("setnode.rounds.payout", "setnode.rounds.bundles", "wire.wallet", "wire.link", "wire.orders")),
-    ("admission", ("setnode.commit.admission", "pymemcache", "concurrent.futures")),
+    ("payout", ("setnode.services.payouts", "wire.wallet", "wire.link", "wire.orders")),
+    ("admission", ("setnode.commit.admission", "setnode.commit.lease_", "pymemcache", "concurrent.futures")),
     ("commit", ("setnode.commit.", "setnode.actors.batch")),
-    ("actor", ("setnode.actors.", "setnode.room", "envelope.")),
+    ("actor", ("setnode.actors.", "setnode.dispatch", "setnode.views.", "setnode.passwords", "envelope.")),
     ("link", ("wire.server", "aiohttp.")),
     ("services", ("setnode.", "runtime.", "schema.")),
 )
-"""Who a frame belongs to, by the beginning of its module's name; the innermost frame that anybody claims decides."""
-_THROUGH = ("runtime.postgres", "runtime.process", "uvloop", "asyncpg", "asyncio", "threading")
-"""Plumbing: whoever called it is meant."""
+"""The component of a frame, by the beginning of its module's name; the innermost frame that has one decides."""
+_THROUGH = ("runtime.postgres", "runtime.process", "wire.framing", "uvloop", "asyncpg", "asyncio", "threading")
+"""Plumbing: a sample in it belongs to its caller."""
 
 _seen: Counter[str] = Counter()
 

@@ -2,17 +2,17 @@
 
 from typing import Final
 
-from loadtest.bench import commits, connections, cpu, engine, growth, http, latency, memory, payouts, plots
+from loadtest.bench import commits, connections, cpu, engine, footprint, growth, http, latency, payouts, plots
 from loadtest.bench.figures import Section
 
 SECTIONS: Final = (
-    Section("engine", "claims inside one SET, beside the rivals", engine.measure, engine.rows, plots.engine),
+    Section("engine", "claims inside one SET, beside the baselines", engine.measure, engine.rows, plots.engine),
     Section("http", "opens through the gateway, beside the same server without", http.measure, http.rows, plots.http),
     Section("connections", "what connections cost a lock", connections.measure, connections.rows, plots.connections),
     Section("latency", "open loop at shares of saturation", latency.measure, latency.rows, latency.plots),
     commits.SECTION,
     growth.SECTION,
-    memory.SECTION,
+    footprint.SECTION,
     cpu.SECTION,
     payouts.SECTION,
 )

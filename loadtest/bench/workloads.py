@@ -1,4 +1,4 @@
-"""Who opens what: one hot envelope after another, or many at once."""
+"""What is opened: one hot envelope after another, or many at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ class Workload:
         return self.shares * FEN_PER_SHARE
 
     def asks(self, envelopes: Sequence[int]) -> Sequence[tuple[int, str]]:
-        """Give out (envelope, user): a hot one to its end before the next, many in turn.
+        """Return (envelope, user) of every open: a hot envelope to its end before the next, many in turn.
 
-        Drafted ahead, so that a turn's time is its contender's.
+        Made before the turn, so that the turn's time is the contender's.
         """
         if self.hot:
             return [(one, f"user-{number}") for one in envelopes for number in range(self.shares)]

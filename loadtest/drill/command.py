@@ -10,24 +10,24 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from cluster.access import find
-from cluster.assembly.config import StackConfig
-from cluster.machine.account import server_account
-from loadtest.drill.ground import QUICK, Drill, Size
+from installation.access import find
+from loadtest.drill.context import QUICK, DrillContext, Size
 from loadtest.drill.stages import run
-from loadtest.quiet import quiet_stack
+from loadtest.idle_stack import idle_stack
+from local.config import StackConfig
+from machine.account import server_account
 
 
 @dataclass(frozen=True)
 class Bar:
-    """What a figure must be: at most, or at least; None: only told."""
+    """What a figure must be, at most or at least; without either it is only reported."""
 
     what: str
     most: float | None = None
     least: float | None = None
 
     def holds(self, value: float) -> bool:
-        """Say whether it is reached."""
+        """Return whether the value reaches the bar."""
         return (self.most is None or value <= self.most) and (self.least is None or value >= self.least)
 
 
@@ -56,10 +56,10 @@ BARS: Final[dict[str, Bar]] = {
 
 
 def drill(*, quick: bool) -> dict[str, Any]:
-    """Run it in a folder of its own, which is gone afterwards; returns figures, failures and whether all holds."""
+    """Run the drill in a scratch folder, which is removed; returns figures, failures and whether all holds."""
     size = QUICK if quick else Size()
     folder = Path(tempfile.mkdtemp(prefix="hongbao-drill-"))
-    folder.chmod(0o711 if server_account().drop else 0o700)
+    folder.chmod(0o711 if server_account().drop_privileges else 0o700)
     try:
         done = asyncio.run(_drill(folder, size))
     finally:
@@ -77,18 +77,18 @@ def drill(*, quick: bool) -> dict[str, Any]:
     }
 
 
-async def _drill(folder: Path, size: Size) -> Drill:
+async def _drill(folder: Path, size: Size) -> DrillContext:
     console = Console(stderr=True)
-    config = StackConfig(data=folder / "data", port=0, sets=2, servers=1, slots=size.slots, say=lambda _: None)
+    config = StackConfig(data=folder / "data", port=0, sets=2, servers=1, slots=size.slots, notify=lambda _: None)
     with console.status("starting a stack") as status:
-        async with quiet_stack(config):
-            done = Drill(find(config.data), size, folder, status.update)
+        async with idle_stack(config):
+            done = DrillContext(find(config.data), size, folder, status.update)
             await run(done)
             return done
 
 
 def show(found: dict[str, Any], console: Console) -> None:
-    """Print the figures beside their bars, then what failed."""
+    """Print the figures with their bars, then the failures."""
     table = Table("figure", "seen", "bar", "holds")
     for name, bar in BARS.items():
         if name not in found:

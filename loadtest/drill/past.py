@@ -15,7 +15,7 @@ from envelope.split import SPLIT_VERSION, Split, amounts
 from runtime import postgres
 from schema import names
 from schema.day_tables import DayTables
-from schema.names import Kind
+from schema.names import TableKind
 from sharding.ids import SERIALS, make_id
 from sharding.slots import slots_of
 
@@ -131,7 +131,7 @@ async def _in_one(dsn: str, made: Sequence[tuple[Any, ...]], write: Callable[[An
 
 async def _rows(connection: Any, day: date) -> None:
     at = await _morning(connection, day)
-    for kind, query in ((Kind.ENVELOPE, _ENVELOPES), (Kind.CLAIM, _CLAIMS)):
+    for kind, query in ((TableKind.ENVELOPE, _ENVELOPES), (TableKind.CLAIM, _CLAIMS)):
         # Into the day's own table: the trigger on all claims is for those that are opened now.
         await connection.execute(query.format(table=names.day_table(kind, day), **_SIZES), at)
 

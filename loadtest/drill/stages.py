@@ -1,20 +1,20 @@
 """The steps of the drill in their order."""
 
-from envelope.errors import HongbaoError
-from loadtest.drill import day, sets
-from loadtest.drill.ground import Drill
+from errors import HongbaoError
+from loadtest.drill import day_steps, set_steps
+from loadtest.drill.context import DrillContext
 
 
-async def run(drill: Drill) -> None:
-    """Do all of it. What fails on purpose ends the drill with its sentence among the failures."""
+async def run(drill: DrillContext) -> None:
+    """Take all steps. An error of ours (HongbaoError) ends the drill and is added to the failures."""
     try:
-        await sets.build(drill)
-        large, small = await day.load(drill)
-        await day.detach(drill, large, small)
-        await day.store(drill, large, small)
-        await day.let_go(drill, large, small)
-        await sets.move(drill)
-        await sets.weigh(drill)
-        await sets.audit(drill)
+        await set_steps.build(drill)
+        large, small = await day_steps.load(drill)
+        await day_steps.detach(drill, large, small)
+        await day_steps.store(drill, large, small)
+        await day_steps.let_go(drill, large, small)
+        await set_steps.move(drill)
+        await set_steps.weigh(drill)
+        await set_steps.audit(drill)
     except HongbaoError as error:
         drill.failures.append(f"{error.code}: {error.detail}")

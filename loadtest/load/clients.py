@@ -10,25 +10,25 @@ from typing import Any, Final
 
 import msgspec
 
-from cluster.machine.checkout import CHECKOUT
-from cluster.machine.ports import free_port
-from cluster.supervision.child import Child
-from envelope.errors import Refused, Unavailable
+from errors import Refused, Unavailable
 from loadtest.child import start_child, stop_children
 from loadtest.tally import Tally, read
 from loadtest.users.world import PLAN_VARIABLE, LoadPlan
+from machine.checkout import CHECKOUT
+from machine.child import Child
+from machine.ports import free_port
 
 LOCUSTFILE: Final = CHECKOUT / "loadtest" / "locustfile.py"
 HOST: Final = "127.0.0.1"
 STEP_END_S: Final = 10
-"""People finish the step they are in before they leave."""
+"""Time for people to finish their step before locust ends."""
 WEB_STAYS_S: Final = 3
 GRACE_S: Final = 90.0
 """Beyond the planned seconds: imports, workers that connect, last steps, statistics."""
 POLL_S: Final = 0.25
 
 Progress = Callable[[Mapping[str, Any]], None]
-"""Hears {phase, users, requests, rate} a few times a second."""
+"""Takes {phase, users, requests, rate} a few times a second."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ def check_locust() -> None:
 
 
 async def play(plan: LoadPlan, env: Mapping[str, str], web: Web | None, progress: Progress) -> Tally:
-    """Let the people of the plan do what they do; returns what all of them saw.
+    """Run locust to the end of the plan; returns the merged tally of all its processes.
 
-    `plan.folder` exists and only we can read it. Raises Unavailable `locust_failed` with its last words.
+    `plan.folder` must exist and be readable by us alone. Raises Unavailable `locust_failed` with the end of its log.
     """
     folder = Path(plan.folder)
     (folder / "plan.json").write_bytes(msgspec.json.encode(plan))

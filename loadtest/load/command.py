@@ -1,4 +1,4 @@
-"""The command: reads options, shows progress, writes JSON and pictures, and judges."""
+"""The command: reads options, shows progress, writes JSON and pictures; exit status 1 where something does not hold."""
 
 import asyncio
 import json
@@ -12,7 +12,6 @@ import click
 import msgspec
 from rich.console import Console
 
-from cluster.reporting import tell
 from loadtest.load.plots import draw
 from loadtest.load.report import LoadReport, show
 from loadtest.load.run import OPENLOOP, Wanted, run
@@ -20,6 +19,7 @@ from loadtest.openloop.schedule import Arrivals
 from loadtest.profiles import PROFILES
 from loadtest.tally import Tally
 from runtime import logs
+from runtime.reporting import print_output
 
 _SIGNALLED = 128
 """A shell adds the signal's number to this."""
@@ -62,8 +62,8 @@ def command(
 ) -> None:
     """Let simulated people use a whole system, then prove the money.
 
-    Starts a stack in a scratch folder and removes it, unless --data names another. Exit status 0 only if nobody heard
-    a wrong answer or an unexpected failure and everything adds up.
+    Starts a stack in a scratch folder and removes it, unless --data names another. Exit status 0 only if no client
+    received a contradiction or an unexpected failure and everything adds up.
     """
     logs.set_up("loadtest", "error")
     wanted["arrivals"] = Arrivals(wanted["arrivals"])
@@ -72,7 +72,7 @@ def command(
         file.write_text(json.dumps(msgspec.to_builtins(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if pictures is not None:
         draw(tally, report.profile, pictures)
-    tell(lambda console: show(report, console))
+    print_output(lambda console: show(report, console))
     sys.exit(0 if report.holds else 1)
 
 
@@ -88,14 +88,14 @@ async def _shown(wanted: Wanted, data: Path | None, sets: int, servers: int) -> 
 
 
 def _until_a_signal(work: Coroutine[Any, Any, T]) -> T:
-    """Run it; SIGTERM and SIGHUP stop what it has started before they end us, as Ctrl-C does."""
-    heard: list[int] = []
+    """Run it; SIGTERM and SIGHUP cancel it as Ctrl-C does, so that everything it started is stopped."""
+    received: list[int] = []
 
     async def watched() -> T:
         loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
 
         def stop(number: int) -> None:
-            heard.append(number)
+            received.append(number)
             task.cancel()
 
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -109,7 +109,7 @@ def _until_a_signal(work: Coroutine[Any, Any, T]) -> T:
     try:
         return asyncio.run(watched())
     except asyncio.CancelledError:
-        if not heard:
+        if not received:
             raise
         click.echo("stopped before it was done", err=True)
-        sys.exit(_SIGNALLED + heard[0])
+        sys.exit(_SIGNALLED + received[0])

@@ -1,9 +1,9 @@
-"""The run as two pictures: what was answered, and how long it took, second by second."""
+"""The run as two pictures: answers by result, and latencies, second by second."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from loadtest.canvas import canvas
+from loadtest.svg import svg_axes
 from loadtest.tally import Second, Tally
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def draw(tally: Tally, title: str, folder: Path) -> list[str]:
 
 
 def _picture(path: Path, title: str, unit: str, fill: Any, seconds: list[Second]) -> None:
-    with canvas(path, WIDTH, HEIGHT) as axes:
+    with svg_axes(path, WIDTH, HEIGHT) as axes:
         fill(axes, seconds)
         axes.set_title(title)
         axes.set_xlabel("seconds since the first answer")

@@ -1,4 +1,4 @@
-"""What a load test found: figures by call, results, failures, the proof; as one JSON object or a table."""
+"""The result of a load test: figures by call, results, failures, the proof; as one JSON object or a table."""
 
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from loadtest.tally import Tally
 
 SHOWN: Final = 20
 BUSY_CLIENT: Final = 0.9
-"""Of a core: above it a Python process sends late, and what it measures is itself."""
+"""Part of a core above which a Python process sends late and measures itself."""
 BUSY_SECONDS: Final = 0.2
 """The share of seconds above BUSY_CLIENT from which on the client was the limit."""
 
@@ -33,7 +33,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class LoadReport(msgspec.Struct, frozen=True):
-    """The whole. `peak_rate` is the best second; `told` how many shares clients were told they had won."""
+    """All of it. `peak_rate` is the best second; `told` the number of shares that clients received an `opened` for."""
 
     profile: str
     asked: dict[str, Any]
@@ -52,7 +52,7 @@ class LoadReport(msgspec.Struct, frozen=True):
 def make_report(
     profile: str, asked: dict[str, Any], tally: Tally, proof: Report, contradicted: list[str]
 ) -> LoadReport:
-    """Do the arithmetic. It holds when nothing failed, nothing is contradicted, and the money is where it belongs."""
+    """Compute the report. It holds when nothing failed, nothing is contradicted, payouts are done, the audit holds."""
     span = tally.span_s
     lines = [_line(call, tally.latency[call], tally.results[call], span) for call in sorted(tally.latency)]
     lines.append(_line("all", merged(tally.latency.values()), {}, span))
@@ -87,7 +87,7 @@ def _line(call: str, latency: Histogram, results: dict[str, int], span: float) -
 
 
 def show(report: LoadReport, console: Console) -> None:
-    """Print it for people."""
+    """Print it as tables and sentences."""
     table = Table(box=SIMPLE, header_style="bold", title=f"{report.profile}: {report.seconds:.0f} s")
     table.add_column("call")
     for column in ("requests", "per s", "p50 ms", "p95 ms", "p99 ms", "max ms"):

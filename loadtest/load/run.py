@@ -7,30 +7,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from cluster.access import Access, find, reach
-from cluster.assembly.config import StackConfig
-from cluster.assembly.stack import Stack
-from cluster.machine.ports import free_port
 from envelope.money import MAX_TOTAL_FEN
+from installation.access import Access, find
 from loadtest.load.clients import Web, check_locust, play
 from loadtest.load.report import LoadReport, make_report
 from loadtest.openloop.job import Job, run_job
 from loadtest.openloop.opens import SHARES, create, guests
 from loadtest.openloop.schedule import Arrivals
 from loadtest.profiles import PROFILES
-from loadtest.proof import contradicted, settled
+from loadtest.run_proof import audit_when_paid, contradicted
 from loadtest.tally import Tally
 from loadtest.users.world import LoadPlan, Message
+from local.attach import attach_or_start
+from local.config import StackConfig
+from local.stack import Stack
+from machine.ports import free_port
 
 SENDERS: Final = 200
-"""Users with money, in turn: creates of one sender wait for each other at his account."""
+"""Users with money, in turn: creates of one sender wait for each other at the sender's account."""
 OPENLOOP: Final = "openloop"
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the caller asked for; None where the profile decides. `rate` and `connections` are for the open loop."""
+    """The caller's options; None where the profile decides. `rate` and `connections` are for the open loop."""
 
     profile: str
     quick: bool = False
@@ -45,12 +46,12 @@ class Wanted:
 
 @contextlib.asynccontextmanager
 async def some_stack(data: Path | None, scratch: Path, sets: int, servers: int) -> AsyncIterator[Access]:
-    """Give the stack of a data folder (started there if it is not up), or one in scratch that ends with the block."""
+    """Yield the stack of a data folder (started if it is not up), or one in scratch that ends with the block."""
     if data is not None:
-        async with reach(data) as access:
+        async with attach_or_start(data) as access:
             yield access
         return
-    config = StackConfig(data=scratch / "data", port=0, sets=sets, servers=servers, say=lambda _: None)
+    config = StackConfig(data=scratch / "data", port=0, sets=sets, servers=servers, notify=lambda _: None)
     async with Stack(config):
         yield find(scratch / "data")
 
@@ -58,7 +59,7 @@ async def some_stack(data: Path | None, scratch: Path, sets: int, servers: int) 
 async def run(
     wanted: Wanted, data: Path | None, say: Say, *, sets: int = 1, servers: int = 1
 ) -> tuple[LoadReport, Tally]:
-    """Do all of it; nothing of what was started here is left when this returns or raises."""
+    """Run a load test; everything that it started is stopped when this returns or raises."""
     if wanted.profile != OPENLOOP:
         check_locust()
     with tempfile.TemporaryDirectory(prefix="hongbao-loadtest-") as name:
@@ -71,8 +72,8 @@ async def run(
             clients = _open_loop if wanted.profile == OPENLOOP else _people
             asked, tally = await clients(wanted, access, scratch / "clients", say)
             say("waiting for payouts, then the audit")
-            proof = await settled(access)
-            say("comparing what clients were told with the claim log")
+            proof = await audit_when_paid(access)
+            say("comparing what clients received with the claim log")
             wrong = await contradicted(access, tally.won)
     return make_report(wanted.profile, asked, tally, proof, wrong), tally
 
@@ -117,7 +118,7 @@ async def _people(wanted: Wanted, access: Access, folder: Path, say: Say) -> tup
 
 async def _open_loop(wanted: Wanted, access: Access, folder: Path, say: Say) -> tuple[dict[str, Any], Tally]:
     seconds = wanted.seconds or (10 if wanted.quick else 30)
-    # A Poisson process brings some more than its mean; beyond the last share users hear sold_out, which is fine.
+    # A Poisson process brings some more than its mean; beyond the last share users receive sold_out, which is fine.
     opens = int(wanted.rate * seconds * 1.05) + SHARES
     say(f"making envelopes for {opens:,} opens")
     some = await guests(access, opens)

@@ -7,32 +7,32 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Self
 from urllib.parse import urlsplit
 
-from envelope.errors import Unavailable
+from errors import Unavailable
 from loadtest.openloop.connection import Connection
 
 CONNECT_S: Final = 10.0
 DRAIN_S: Final = 20.0
-"""How long after the last request answers are awaited; the gateway itself gives up earlier."""
+"""How long answers are awaited after the last request; the gateway itself gives up earlier."""
 _GREETING: Final = b"GET /healthz HTTP/1.1\r\nHost: load\r\n\r\n"
 _OK: Final = 200
 TICK_S: Final = 0.001
-"""Requests that are due within a millisecond leave together. They leave late, never early, and being late counts."""
+"""Requests due within a millisecond leave together: late, never early, and the delay is part of the latency."""
 
-Heard = Callable[[int, int, bytes, float, float], None]
+OnAnswer = Callable[[int, int, bytes, float, float], None]
 """Takes (number of the request, status, body, when it was due, when it was answered); times are `time.perf_counter`."""
-Lost = Callable[[int, str], None]
+OnLost = Callable[[int, str], None]
 """Takes (number of the request, or -1 when none was in flight; why the connection ended)."""
 
 
 class Generator:
     """`async with`: connected, all of `connections`, to the gateway at `url`. One run at a time."""
 
-    def __init__(self, url: str, connections: int, heard: Heard, lost: Lost) -> None:
+    def __init__(self, url: str, connections: int, on_answer: OnAnswer, on_lost: OnLost) -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port or 80
         self._connections = connections
-        self._heard = heard
-        self._lost = lost
+        self._on_answer = on_answer
+        self._on_lost = on_lost
         self._all: set[Connection] = set()
         self._greeted: dict[Connection, asyncio.Future[None]] = {}
         self._idle: deque[Connection] = deque()
@@ -63,9 +63,9 @@ class Generator:
         await asyncio.gather(*self._again, return_exceptions=True)
 
     async def open_loop(self, requests: Iterator[bytes], times: Iterable[float]) -> None:
-        """Send a request at each of `times` (seconds from now), then wait for what is still unanswered.
+        """Send a request at each of `times` (seconds from now), then wait up to DRAIN_S for the last answers.
 
-        Those that find no free connection wait in order; their latency counts from when they were due.
+        Requests that find no free connection wait in order; their latency counts from when they were due.
         """
         began = time.perf_counter()
         for at in times:
@@ -101,7 +101,7 @@ class Generator:
                 greeted.set_result(None)
             return
         self._settle()
-        self._heard(number, status, body, connection.due, now)
+        self._on_answer(number, status, body, connection.due, now)
         if self._waiting:
             connection.send(*self._waiting.popleft())
         else:
@@ -120,7 +120,7 @@ class Generator:
             self._settle()
         else:
             self._idle = deque(one for one in self._idle if one is not connection)
-        self._lost(connection.number, reason)
+        self._on_lost(connection.number, reason)
         task = asyncio.ensure_future(self._reconnect())
         self._again.add(task)
         task.add_done_callback(self._again.discard)
@@ -170,9 +170,9 @@ class Generator:
             self._refill(connection)
 
     async def _greet(self, connection: Connection) -> None:
-        """Wait until the gateway answers: the kernel connects before it has accepted.
+        """Wait until the gateway answers: the kernel connects before the gateway has accepted.
 
-        What is sent at once would wait until the last of hundreds is accepted.
+        A request sent at once would wait until the last of hundreds of connections is accepted.
         """
         greeted = self._greeted[connection] = asyncio.get_running_loop().create_future()
         connection.send(_GREETING, -1, 0.0)
@@ -189,7 +189,7 @@ class Generator:
             async with asyncio.timeout(CONNECT_S):
                 await self._connect()
         except (OSError, TimeoutError) as error:
-            self._lost(-1, f"a connection could not be made again: {error}")
+            self._on_lost(-1, f"a connection could not be made again: {error}")
 
     def _close(self) -> None:
         self._closing = True

@@ -1,7 +1,7 @@
-"""One run of the generator in a process of its own: what it shall do, what it found, and how the caller gets both.
+"""One run of the generator in a process of its own: its job, its finding, and how both are passed.
 
 The process is `python -m loadtest.openloop FOLDER`: it reads `job.json` there and writes `tally.json` and
-`finding.json`. It is on uvloop, without garbage collection to speak of.
+`finding.json`. It runs on uvloop with the garbage collector off.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from envelope.errors import Unavailable
+from errors import Unavailable
 from loadtest.child import run_child
 from loadtest.openloop.generator import Generator
 from loadtest.openloop.opens import Guests
@@ -44,7 +44,7 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What one run was like. `rate` is answers a second from the first intended time to the last answer."""
+    """The result of one run. `rate` is answers a second from the first intended time to the last answer."""
 
     sent: int
     answered: int
@@ -55,12 +55,12 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def client_cpu(self) -> float:
-        """The share of a core that the generator took."""
+        """The part of a core that the generator took."""
         return self.client_cpu_us * self.rate / 1e6
 
 
-class Hearing:
-    """Hears the answers of a run and fills a tally."""
+class AnswerTally:
+    """Takes the answers of a run and fills a tally."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -69,8 +69,8 @@ class Hearing:
         self.last = 0.0
         self._offset = time.time() - time.perf_counter()
 
-    def heard(self, number: int, status: int, body: bytes, due: float, now: float) -> None:
-        """Count an answer; an `opened` is kept word for word."""
+    def on_answer(self, number: int, status: int, body: bytes, due: float, now: float) -> None:
+        """Count an answer; the envelope, user and amount of an `opened` are kept."""
         self.answered += 1
         self.last = now
         if status == _OK and body.startswith(_RESULT):
@@ -85,7 +85,7 @@ class Hearing:
                 self.tally.fail(f"open answered {status} {result}")
         self.tally.record(OPEN, result, 1000 * (now - due), due + self._offset)
 
-    def lost(self, _: int, reason: str) -> None:
+    def on_lost(self, _: int, reason: str) -> None:
         """Count a connection that ended."""
         self.tally.fail(f"a connection was lost: {reason}")
 
@@ -99,21 +99,21 @@ def _code(status: int, body: bytes) -> str:
 
 
 async def work(job: Job) -> tuple[Finding, Tally]:
-    """Do it, in this process."""
-    hearing = Hearing(job)
+    """Run the job in this process."""
+    answers = AnswerTally(job)
     requests = job.guests.requests(job.first)
-    async with Generator(job.url, job.connections, hearing.heard, hearing.lost) as generator:
+    async with Generator(job.url, job.connections, answers.on_answer, answers.on_lost) as generator:
         began, cpu = time.perf_counter(), time.process_time()
         if job.rate is None:
             await generator.closed_loop(requests, job.seconds)
         else:
             times = schedule(job.arrivals, job.rate, job.seconds, random.Random(job.seed))
             await generator.open_loop(requests, times)
-        seconds, cpu = hearing.last - began, time.process_time() - cpu
+        seconds, cpu = answers.last - began, time.process_time() - cpu
         unanswered = generator.unanswered
     if unanswered:
-        hearing.tally.failures["no answer at all"] = unanswered
-    answered = hearing.answered
+        answers.tally.failures["no answer at all"] = unanswered
+    answered = answers.answered
     finding = Finding(
         sent=generator.sent,
         answered=answered,
@@ -122,11 +122,11 @@ async def work(job: Job) -> tuple[Finding, Tally]:
         rate=answered / seconds if answered else 0.0,
         client_cpu_us=1e6 * cpu / max(answered, 1),
     )
-    return finding, hearing.tally
+    return finding, answers.tally
 
 
 def main(folder: Path) -> None:
-    """Be the process."""
+    """Run the job that lies in `folder` and write its results there (the process's entry)."""
     job = msgspec.json.decode((folder / "job.json").read_bytes(), type=Job)
     gc.collect()
     gc.freeze()
@@ -137,7 +137,7 @@ def main(folder: Path) -> None:
 
 
 async def run_job(job: Job, scratch: Path) -> tuple[Finding, Tally]:
-    """Let a process of its own do it; raises Unavailable with its last words when it fails."""
+    """Run the job in a process of its own; raises Unavailable `generator_failed` with its log when it fails."""
     folder = scratch / f"job-{next(_numbers)}"
     folder.mkdir(mode=0o700)
     (folder / "job.json").write_bytes(msgspec.json.encode(job))

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from cluster.access import Access
-from envelope.errors import Unavailable
+from errors import Unavailable
+from installation.access import Access
 from loadtest.openloop.generator import Generator
 
 SHARES: Final = 20
@@ -79,7 +79,7 @@ async def create(access: Access, envelopes: int, shares: int) -> list[Envelope]:
     made: list[Envelope] = []
     refused: list[str] = []
 
-    def heard(_: int, status: int, told: bytes, _due: float, _now: float) -> None:
+    def on_answer(_: int, status: int, told: bytes, _due: float, _now: float) -> None:
         if status == _CREATED:
             made.append(msgspec.json.decode(told, type=Envelope))
         else:
@@ -90,7 +90,7 @@ async def create(access: Access, envelopes: int, shares: int) -> list[Envelope]:
         for number in islice(count(), envelopes)
     )
     async with Generator(
-        access.gateway_url, CREATE_CONNECTIONS, heard, lambda _, reason: refused.append(reason)
+        access.gateway_url, CREATE_CONNECTIONS, on_answer, lambda _, reason: refused.append(reason)
     ) as creates:
         await creates.closed_loop(requests, CREATE_S)
     if len(made) < envelopes:

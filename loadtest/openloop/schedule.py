@@ -1,4 +1,4 @@
-"""When requests are to be sent, in seconds from the start. Known beforehand: no answer changes it."""
+"""When requests are due, in seconds from the start. Known beforehand: no answer changes it."""
 
 import random
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Arrivals(StrEnum):
-    """How requests come: at random as from many people who do not know of each other, or at even gaps."""
+    """How requests come: at random, as from many independent people, or at even gaps."""
 
     POISSON = "poisson"
     EVEN = "even"

@@ -1,4 +1,4 @@
-"""The command: measures or reads, plans, tells; with --check it puts the model to the test."""
+"""The command: measures or reads figures, and prints the plan; with --check it compares the model with a run."""
 
 import json
 import sys
@@ -53,7 +53,7 @@ def command(
     one. With --check, exit status 0 means that the p99 predicted and seen differ by no more than 30 %.
     """
     logs.set_up("plan", "error")
-    process.collect_rarely()
+    process.tune_gc()
     load = Load(peak, daily, shares, retention_days, target, set_capacity)
     if check:
         sys.exit(_check(as_json=as_json))
@@ -67,7 +67,7 @@ def command(
 
 
 def _scratch(work: Callable[[Bench], Awaitable[T]]) -> T:
-    """Run what needs a scratch folder and a loop; progress goes to standard error."""
+    """Run `work` in a scratch folder, on an event loop; progress goes to standard error."""
 
     async def run() -> T:
         with tempfile.TemporaryDirectory(prefix="hongbao-plan-") as name, Console(stderr=True).status("") as status:
@@ -90,14 +90,11 @@ def _check(*, as_json: bool) -> int:
 
 
 def _show_check(found: Finding, console: Console) -> None:
-    table = Table(
-        "load", "opens/s", "p50 ms", "seen", "p99 ms", "seen", "between", "off", box=SIMPLE, header_style="bold"
-    )
+    table = Table("load", "opens/s", "p50 ms", "seen", "p99 ms", "seen", "off", box=SIMPLE, header_style="bold")
     for one in found.points:
         off = f"[{'green' if one.holds else 'red'}]{one.off:+.0%}[/]"
         figures = (one.predicted_p50_ms, one.seen_p50_ms, one.predicted_p99_ms, one.seen_p99_ms)
-        between = "{:.1f} and {:.1f}".format(*one.seen_p99_range_ms)
-        table.add_row(f"{one.part:.0%}", f"{one.rate:,.0f}", *(f"{figure:.1f}" for figure in figures), between, off)
+        table.add_row(f"{one.part:.0%}", f"{one.rate:,.0f}", *(f"{figure:.1f}" for figure in figures), off)
     console.print(table)
     console.print(f"The host took {found.stolen:.0%} of the cores meanwhile.")
 
@@ -125,7 +122,7 @@ def _rows(load: Load, seen: Measured, made: Plan) -> Iterator[tuple[str, str, st
     )
     if made.p99_ms is not None:
         lost = "" if made.p99_ms_one_lost is None else f"p99 {made.p99_ms_one_lost:.1f} ms with one lost; "
-        yield "open inside a SET", f"p50 {made.p50_ms:.1f}, p99 {made.p99_ms:.1f} ms", f"{lost}queueing model"
+        yield "open inside a SET", f"p50 {made.p50_ms:.1f}, p99 {made.p99_ms:.1f} ms", f"{lost}model of group commit"
     yield "setnode servers", f"{made.servers:,}", f"{made.servers_per_set} a SET; {seen.setnode_us:.0f} µs an open"
     yield "Postgres of a SET", f"{made.postgres_cores_per_set:.1f} cores", f"{seen.postgres_us:.0f} µs an open"
     yield "gateways", f"{made.gateways:,}", f"one to spare; {seen.gateway_us:.0f} µs an open, one core each"

@@ -7,23 +7,15 @@ from typing import Any
 
 import msgspec
 
-from envelope.errors import Refused
-from loadtest.bench import commits, cpu, memory, payouts
+from errors import Refused
+from loadtest.bench import commits, cpu, footprint, payouts
 from loadtest.bench.figures import Bench, Figures
-from loadtest.plan.queue import Service, Stalls
+from loadtest.group_commit import GroupCommit
 
 COMMIT_S = 8.0
 CPU_S = 2
 WEIGHED = 5_000
-_OF_COMMIT = (
-    "fixed_ms",
-    "per_row_us",
-    "most",
-    "spreads",
-    "stalls_per_second",
-    "stalls_ms",
-    "opens_per_second",
-)
+_OF_COMMIT = ("fixed_ms", "per_row_us", "most", "stall_ms", "opens_per_second")
 NEEDED = ("commit", "cpu", "memory", "payouts")
 
 
@@ -34,9 +26,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     fixed_ms: float
     per_row_us: float
     most: int
-    spreads: list[tuple[int, list[float]]]
-    stalls_per_second: float
-    stalls_ms: list[float]
+    stall_ms: float
     opens_per_second: float
     gateway_us: float
     setnode_us: float
@@ -51,10 +41,9 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     request_bytes: float
 
     @property
-    def service(self) -> Service:
+    def model(self) -> GroupCommit:
         """The model of a SET's commits."""
-        stalls = Stalls(self.stalls_per_second, [one / 1e3 for one in self.stalls_ms])
-        return Service(self.fixed_ms / 1e3, self.per_row_us / 1e6, self.most, self.spreads, stalls)
+        return GroupCommit(self.fixed_ms / 1e3, self.per_row_us / 1e6, self.most, self.stall_ms / 1e3)
 
     @property
     def set_capacity(self) -> float:
@@ -88,7 +77,7 @@ async def measure(bench: Bench) -> Measured:
     bench.say("measuring payouts")
     sections["payouts"] = await payouts.measure(bench, payouts.Size(2_000, 20, 1))
     bench.say("weighing envelopes")
-    weights = {kind: await memory.weigh_one(kind, WEIGHED) for kind in ("fresh", "full", "waiting")}
+    weights = {kind: await footprint.weigh_one(kind, WEIGHED) for kind in ("fresh", "full", "waiting")}
     sections["memory"] = {"bytes": {kind: {"resident": one} for kind, one in weights.items()}}
     if not all(one.holds for one in bench.audits):
         raise Refused("money_wrong", "the money of a measurement does not add up; a plan on it would be worth nothing")

@@ -1,10 +1,10 @@
-"""The arithmetic of a plan: from a load and what one machine does to numbers of everything."""
+"""The arithmetic of a plan: from a load, and the figures of one machine, to numbers of machines and bytes."""
 
 import math
 from dataclasses import dataclass, field
 
-from envelope.errors import Refused
-from loadtest.plan import queue
+from errors import Refused
+from loadtest.group_commit import Latency
 from loadtest.plan.measured import Measured
 from setnode.limits import CLAIM_CONNECTIONS, ENVELOPE_WEIGHT, LIVE_SHARES
 from sharding.slots import PRODUCTION, TABLES_PER_DATABASE
@@ -12,18 +12,18 @@ from sharding.slots import PRODUCTION, TABLES_PER_DATABASE
 SERVICE_CONNECTIONS = 8
 """Connections of a setnode besides those that write claims: create, load, fetch, payout, expiry, sweep, listen."""
 EMPTY_TABLE_BYTES = 38_000
-"""A leaf with its indexes before its first row (measured when the layout was chosen; DESIGN)."""
+"""A leaf with its indexes before its first row, as measured when the layout was chosen."""
 RELCACHE_BYTES = 15_000
-"""What a backend keeps for each leaf that it touched; a day of opens touches those of two days."""
+"""What a backend keeps for each leaf that it touched; the opens of a day touch the leaves of two days."""
 HOT_DAYS = 2
 SPARE = 1
-"""Of every kind one more than the load needs: any one may be lost at the peak."""
+"""One SET, one server a SET and one gateway more than the load needs: any one may be lost at the peak."""
 DAY_S = 86_400
 
 
 @dataclass(frozen=True)
 class Load:
-    """What is wanted: `peak` in opens a second, `daily` in claims; `target` is how busy a part may be at the peak."""
+    """A load: `peak` in opens a second, `daily` in claims; `target` is how busy a part may be at the peak."""
 
     peak: float
     daily: float
@@ -33,7 +33,7 @@ class Load:
     set_capacity: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no load."""
+        """Raise Refused `load_invalid` for figures that are no load."""
         if self.peak <= 0 or self.daily <= 0:
             raise Refused("load_invalid", "the peak and the claims of a day must be more than 0")
         if not 0.05 <= self.target <= 0.95:  # noqa: PLR2004 - below it is waste, above it queues have no end
@@ -46,7 +46,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Plan:
-    """The answer. `*_bytes` are for one SET unless their name says otherwise; `notes` is what a reader must know."""
+    """The plan. `*_bytes` are for one SET unless their name says otherwise; `notes` are warnings as sentences."""
 
     set_capacity: float
     sets: int
@@ -134,11 +134,12 @@ def plan(load: Load, seen: Measured) -> Plan:
     return made
 
 
-def _latency(seen: Measured, rate: float, load: Load) -> queue.Latency | None:
-    """Predict inside one SET; None where the capacity was said and not measured, or commits alone would not keep up."""
-    if load.set_capacity is not None or rate >= seen.service.capacity:
+def _latency(seen: Measured, rate: float, load: Load) -> Latency | None:
+    """Predict the latency inside one SET; None where the capacity was given and not measured, or is exceeded."""
+    model = seen.model
+    if load.set_capacity is not None or rate >= model.capacity:
         return None
-    return queue.predict(seen.service, rate)
+    return model.latency(rate)
 
 
 def _notes(load: Load, made: Plan) -> list[str]:

@@ -10,9 +10,9 @@ from loadtest.users.world import Message
 
 CHATS_EACH: Final = 3
 LOOKS: Final = 0.3
-"""Of those who have opened: look who else got what."""
+"""Part of the openers that look at the envelope afterwards."""
 LATE: Final = 2
-"""Members of a small group beyond its shares: those who come too late."""
+"""Members of a small group beyond its shares, who come too late."""
 
 
 class Reveler(Person):
@@ -36,16 +36,16 @@ class Reveler(Person):
                 chat.append(sent)
             return
         message = self._unopened(list(chat))
-        # At midnight nobody asks first.
+        # At midnight people open without a grab.
         if self.world.phase.name == "midnight" or self.grab(message) == "openable":
             self.open(message)
             if self.luck.random() < LOOKS:
                 self.view(message)
 
     def _unopened(self, messages: list[Message]) -> Message:
-        """Return the newest that he has not opened, else any: people tap on old ones too."""
+        """Return the newest that this user has not opened, else any: people tap on old ones too."""
         for message in reversed(messages):
-            if self.world.memory.amount_fen(message.envelope_id, self.name) is None:
+            if self.world.known.amount_fen(message.envelope_id, self.name) is None:
                 return message
         return self.luck.choice(messages)
 
@@ -57,11 +57,11 @@ class Passerby(Person):
 
     @task(1)
     def one_open(self) -> None:
-        """Open the newest; who has it already, or finds it sold out, sends the next one."""
+        """Open the newest; a user who has opened it before, or finds it sold out, sends the next one."""
         message = self._newest()
         if message is None:
             return
-        held = self.world.memory.amount_fen(message.envelope_id, self.name) is not None
+        held = self.world.known.amount_fen(message.envelope_id, self.name) is not None
         if self.open(message) != "opened" and not (held and self.luck.random() < LOOKS):
             self._send()
 
@@ -91,7 +91,7 @@ class Passerby(Person):
 
 
 class Guest(Person):
-    """One hot envelope: every step is another person who comes to it, opens it, and looks."""
+    """One hot envelope: every step is another person who grabs it, opens it, and may look at it."""
 
     abstract = True
 

@@ -1,4 +1,4 @@
-"""One user over HTTP, as a phone does it: clicks twice, asks again when told to, and notices contradictions."""
+"""One user over HTTP, as on a phone: double clicks, retries after 503 and 504, and compares answers."""
 
 import random
 import time
@@ -14,9 +14,9 @@ from loadtest.users.world import Message, World
 
 ATTEMPTS: Final = 4
 DOUBLE_CLICK: Final = 0.10
-"""Of all opens; what impatient thumbs do at midnight."""
+"""Part of all opens that are sent twice at the same time."""
 ASKS_AGAIN: Final = 0.10
-"""Of all opens: the same once more a moment later, because the answer was missed."""
+"""Part of all opens and creates that are repeated a moment later, as if the answer had been missed."""
 RETRY_AFTER_S: Final = 1.0
 FEN_A_SHARE: Final = 100
 _CREATED, _OK, _BUSY = 201, 200, 503
@@ -25,7 +25,7 @@ Answer = dict[str, Any]
 
 
 class Person(FastHttpUser):
-    """A user with a name. Subclasses say in `live` what one step of his is; steps come at the pace of the phase."""
+    """A user with a name. Subclasses define one step as `live`; steps come at the pace of the phase."""
 
     abstract = True
     network_timeout = 30.0
@@ -33,19 +33,19 @@ class Person(FastHttpUser):
     world: World
 
     def on_start(self) -> None:
-        """Be somebody (locust)."""
+        """Take a name (locust)."""
         self.name = f"person-{self.world.number()}"
         self.luck = random.Random(self.name)
         self._due = time.perf_counter()
 
     def wait_time(self) -> float:
-        """Keep the pace: time that a step took is not waited again (locust)."""
+        """Keep the pace: the time that a step took is subtracted from the wait (locust)."""
         now = time.perf_counter()
         self._due = max(now, self._due + self.world.phase.pace_s * self.luck.uniform(0.5, 1.5))
         return self._due - now
 
     def send(self, shares: int) -> Message | None:
-        """Send an envelope; now and then the request is repeated and must give the same envelope."""
+        """Send an envelope; some requests are repeated and must give the same envelope."""
         sender, key = self.world.sender(), uuid.uuid4().hex
         body = {"kind": "lucky", "total_fen": shares * FEN_A_SHARE, "count": shares}
         made = self._created(sender, key, body)
@@ -73,7 +73,7 @@ class Person(FastHttpUser):
         return result
 
     def view(self, message: Message, user: str | None = None) -> Answer | None:
-        """Look at it."""
+        """Request the envelope's detail; None where it was refused."""
         status, answer = self._again(
             "view", "GET", f"/v1/envelopes/{message.envelope_id}", user or self.name, share=message.share_token
         )
@@ -86,19 +86,19 @@ class Person(FastHttpUser):
         return Message(str(answer["envelope_id"]), str(answer["share_token"]))
 
     def _ask(self, call: str, message: Message, user: str) -> str:
-        """Grab or open, following "come again"; every answer is compared with what this user knows."""
-        memory, envelope = self.world.memory, message.envelope_id
+        """Grab or open, with retries; the answer is compared with earlier ones to this user."""
+        known, envelope = self.world.known, message.envelope_id
         path = f"/v1/envelopes/{envelope}/{call}"
 
-        def leaving() -> None:
+        def before_each() -> None:
             if call == "open":
-                memory.asked(envelope, user)
+                known.sent(envelope, user)
 
         status, answer = self._again(
-            call, "POST", path, user, {"share_token": message.share_token}, before_each=leaving
+            call, "POST", path, user, {"share_token": message.share_token}, before_each=before_each
         )
         if status == _OK:
-            memory.heard(call, envelope, user, answer)
+            known.received(call, envelope, user, answer)
         return str(answer.get("result") or answer.get("code") or status)
 
     def _again(
@@ -113,7 +113,7 @@ class Person(FastHttpUser):
         share: str | None = None,
         before_each: Callable[[], None] = lambda: None,
     ) -> tuple[int, Answer]:
-        """Send until the answer is not "come again", at most ATTEMPTS times."""
+        """Send until the answer is below 500, at most ATTEMPTS times."""
         headers = {"Authorization": self.world.bearer(user)}
         if key is not None:
             headers["Idempotency-Key"] = key

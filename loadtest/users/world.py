@@ -12,12 +12,12 @@ import msgspec
 from gateway.identity.tokens import make_token
 from loadtest.profiles import PROFILES, Phase, Profile
 from loadtest.tally import Second, Tally
-from loadtest.users.memory import Memory
+from loadtest.users.known_answers import KnownAnswers
 from runtime.clock import SystemClock
 
 PLAN_VARIABLE: Final = "HONGBAO_LOADTEST_PLAN"
 CHAT_LENGTH: Final = 8
-"""Messages of a chat that anybody still looks at."""
+"""Messages of a chat that people still look at."""
 TOKENS_KEPT: Final = 20_000
 TOKEN_GRACE_S: Final = 3_600.0
 
@@ -30,7 +30,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class LoadPlan(msgspec.Struct, frozen=True):
-    """What the command wants; a JSON file that every locust process reads.
+    """One run as the command asks for it; a JSON file that every locust process reads.
 
     `senders` are users with money. `hot` is the one envelope of the profile of that name.
     """
@@ -54,7 +54,7 @@ class World:
         self.plan = plan
         self.profile: Profile = PROFILES[plan.profile]
         self.tally = Tally()
-        self.memory = Memory(self.tally)
+        self.known = KnownAnswers(self.tally)
         self.chats: list[deque[Message]] = [deque(maxlen=CHAT_LENGTH) for _ in range(min(plan.groups, plan.users))]
         self.index = 0
         self._token_key = token_key
@@ -76,7 +76,7 @@ class World:
 
     @property
     def phase(self) -> Phase:
-        """What goes on now."""
+        """The phase of the profile now."""
         return self.profile.phase_at(time.perf_counter() - self._began, self.plan.seconds)
 
     def number(self) -> int:
@@ -84,7 +84,7 @@ class World:
         return next(self._numbers) * max(self.plan.workers, 1) + self.index
 
     def sender(self) -> str:
-        """Return somebody with money."""
+        """Return the next user who has money."""
         return next(self._senders)
 
     def bearer(self, user: str) -> str:
@@ -98,10 +98,10 @@ class World:
         return self._tokens[user]
 
     def second(self, users: int, cpu: float) -> None:
-        """Note how many people there are in this second, and the share of a core that this process takes."""
+        """Record the people of this second, and the part of a core that this process takes."""
         now = self.tally.seconds.setdefault(int(time.time()), Second())
         now.users, now.client_cpu = users, max(now.client_cpu, cpu)
 
     def write(self) -> None:
-        """Write the tally to where the command looks for it."""
+        """Write the tally into the plan's folder, where the command reads it."""
         self.tally.write(Path(self.plan.folder) / f"tally-{self.index}.json")

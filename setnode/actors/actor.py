@@ -1,58 +1,62 @@
 """The actor of one envelope: a mailbox, first in first out, and at most one transaction in flight.
 
-An actor is not a task: it is moved by the request that arrives, by the committer that collects what it decided and
-by the loader that brings its log. That keeps an idle envelope at the size of its log and an arrival at a few
-microseconds. All methods are synchronous, so between "mailbox empty" and "idle" there is no await and no wake-up
-can be lost.
+An actor is not a task. An arriving request, the committer that collects its decisions and the loader that brings its
+log move it by synchronous calls; so an idle actor is not larger than its log, and between "mailbox empty" and "idle"
+there is no await and no wake-up can be lost.
 
     LOADING ──log──▶ IDLE ──write needed──▶ READY ──collect──▶ WRITING ──settle──▶ IDLE or READY
        ▲                                                          │
        └────────────── conflict or lost connection ───────────────┘
 
-An invariant that breaks leads to FROZEN from anywhere: nobody is answered from a log that is not the truth.
+A broken invariant leads to FROZEN from any phase: no request is answered from a log that does not add up. After
+FROZEN_S the next request makes the loader read the log again.
 
-Where hundreds wait, a transaction takes half of them, and what it decided is told only once the next one is on its way:
-Python answers while Postgres writes. Those `owed` an answer are told before anything else is said of the envelope.
+If HALVES_FROM or more requests wait, a transaction takes half of them, and the replies of the half that just committed
+are `deferred` until the other half has been sent to Postgres: Python encodes replies while Postgres writes. Deferred
+replies are sent before any other reply of this envelope (docs/decisions/0017).
 """
 
 from collections.abc import Sequence
 
 from envelope.claim_log import ClaimLog
-from envelope.decide import NOT_FOUND, Answer, judge, may_see, open_share
-from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
-from envelope.outcomes import Entry, Outcome
+from envelope.decide import NOT_FOUND, Answer, may_see
+from envelope.outcomes import not_found
+from errors import HongbaoError, InvariantBroken, Unavailable
+from setnode.actors.access import not_invited
 from setnode.actors.batch import ClaimBatch
-from setnode.actors.doubt import drop_counted, may_have_written, tried_at, truth, unknown
-from setnode.actors.request import CANCEL, DETAIL, EXPIRE, GRAB, OPEN, Decision, Deferred, Request
-from setnode.actors.shown import KEEP_FROM, ShownClaims
-from setnode.actors.sight import cannot_cancel, hidden
-from setnode.actors.stage import FOREIGN, FROZEN, IDLE, LOADING, READY, WRITING, Phase, Stage
-from setnode.actors.views import as_json, detail_view
-from setnode.limits import FROZEN_S, HALVES_FROM, HOT_AT, MAILBOX
-
-_OPENED = Outcome.OPENED
+from setnode.actors.context import FOREIGN, ActorContext
+from setnode.actors.decisions import answer_without_write, decide
+from setnode.actors.phase import Phase
+from setnode.actors.request import Action, Request, StateReply
+from setnode.actors.unknown_outcome import attempt_no, drop_counted_passwords, may_have_written, outcome_unknown
+from setnode.limits import CLAIMS_JSON_FROM, FROZEN_S, HALVES_FROM, HOT_AT, MAILBOX
+from setnode.views.claims_json import ClaimsJson
+from setnode.views.envelope_json import as_json, detail_view
 
 
 class Actor:
     """Serialises everything that happens to one envelope on this server."""
 
     __slots__ = (
-        "decided", "envelope_id", "frozen_until", "generation", "log", "mailbox", "owed", "phase", "shown", "stage",
-        "touched",
+        "claims_json", "context", "decided", "deferred", "envelope_id", "frozen_until", "generation", "log", "mailbox",
+        "phase", "referenced",
     )  # fmt: skip
 
-    def __init__(self, envelope_id: int, stage: Stage, log: ClaimLog | None = None) -> None:
+    def __init__(self, envelope_id: int, context: "ActorContext[Actor]", log: ClaimLog | None = None) -> None:
         self.envelope_id = envelope_id
-        self.stage = stage
+        self.context = context
         self.log = log
-        self.phase: Phase = LOADING if log is None else IDLE
+        self.phase: Phase = Phase.LOADING if log is None else Phase.IDLE
         self.mailbox: list[Request] | None = None
         self.decided: list[Request] | None = None
-        self.owed: list[Request] | None = None
-        self.shown: ShownClaims | None = None
+        self.deferred: list[Request] | None = None
+        self.claims_json: ClaimsJson | None = None
         self.frozen_until = 0.0
-        self.touched = False  # one that is made and never asked for has one lap of the hand, not two
-        self.generation = stage.standing(envelope_id)
+        self.referenced = False
+        """The reference bit of the registry's CLOCK; not set by creation, so that unopened envelopes leave first."""
+        self.generation = context.generation_of(envelope_id)
+        """The registry's generation when the log was asked for, or FOREIGN: then it is read again before it is
+        shown."""
 
     @property
     def waiting(self) -> int:
@@ -60,62 +64,57 @@ class Actor:
         return len(self.mailbox) if self.mailbox else 0
 
     @property
-    def oldest(self) -> float:
-        """When the request at the head of the mailbox arrived (loop time); infinity when there is none."""
-        return self.mailbox[0].arrived if self.mailbox else float("inf")
+    def oldest_at(self) -> float:
+        """When the request at the head of the mailbox arrived (loop time); infinity if the mailbox is empty."""
+        return self.mailbox[0].arrived_at if self.mailbox else float("inf")
 
     @property
     def foreign(self) -> bool:
-        """Whether another server should be serving this envelope: it must hear of what is written here."""
-        return self.generation != self.stage.generation and self.stage.standing(self.envelope_id) == FOREIGN
+        """Whether another server owns this envelope and must be notified of what is written here."""
+        return self.generation != self.context.generation and self.context.generation_of(self.envelope_id) == FOREIGN
 
     @property
-    def quiet(self) -> bool:
-        """Whether it can be passivated without anybody noticing."""
-        return self.phase in (IDLE, FROZEN) and not self.mailbox
+    def can_passivate(self) -> bool:
+        """Whether the registry may forget it: nothing is in flight and no request waits."""
+        return self.phase in (Phase.IDLE, Phase.FROZEN) and not self.mailbox
+
+    @property
+    def _up_to_date(self) -> bool:
+        """Whether no other server may have written since the log was asked for, as far as notifications say."""
+        return self.generation == self.context.generation
 
     def offer(self, request: Request) -> None:
-        """Take a request: answer it at once if that needs no write and nobody waits before it."""
-        self.touched = True
-        if self.phase is IDLE:
-            if request.ask is OPEN:
-                if request.password_mac is not None and self.generation != self.stage.generation:
-                    # Another server may have counted wrong passwords, and a right one meets nothing in Postgres.
-                    self._ask_for_log()
-                # Whoever may win goes straight to the mailbox; the ladder is asked once, when the batch is made.
-                elif self._cannot_win(request.user) and self._answered_at_once(request):
-                    return
-            elif self.generation != self.stage.generation:
-                # Another server may have written meanwhile. An open without a password needs no such care: if the log
-                # is old its claim meets the rival's and is decided again.
-                self._ask_for_log()
-            elif self._answered_at_once(request):
-                return
-        mailbox = self.mailbox or self._mail()
+        """Take a request: answer it at once if that needs no write and no request waits before it, else queue it."""
+        self.referenced = True
+        if self.phase is Phase.IDLE and self._answered_when_idle(request):
+            return
+        mailbox = self.mailbox or self._open_mailbox()
         before = len(mailbox)
         if before >= MAILBOX:
             request.fail(Unavailable("busy", "too many are opening this envelope at once; try again"))
             return
         mailbox.append(request)
-        stage = self.stage
-        stage.waiting += 1
-        if self.phase is IDLE:
-            self.phase = READY
-            stage.want_commit(self)
-        elif before == HOT_AT - 1 or self.phase is FROZEN:
-            self._stir()
+        context = self.context
+        context.waiting += 1
+        if self.phase is Phase.IDLE:
+            self.phase = Phase.READY
+            context.enqueue_commit(self)
+        elif self.phase is Phase.FROZEN:
+            self._thaw()
+        elif before == HOT_AT - 1 and self.phase is Phase.READY:
+            context.note_hot(self)
 
     def collect(self, batch: ClaimBatch, limit: int, stale: float) -> None:
         """Decide up to `limit` requests, in order, and add what they write to `batch`. Called only when READY.
 
-        Of a great crowd at most half, those owed an answer included: they hear it, and ask again, while Postgres writes
-        the other half. Requests that arrived before `stale` (loop time) are too old to win. If nothing needs writing
-        everybody is answered here and the actor is done with this round.
+        From HALVES_FROM waiting requests on, at most half of them are decided; requests with a deferred reply count as
+        waiting. Requests that arrived before `stale` (loop time) cannot win any more. If nothing needs to be written,
+        all replies are sent here and the actor does not join the batch.
         """
         log, mailbox = self.log, self.mailbox
         if log is None or not mailbox:
             return
-        crowd = len(mailbox) if self.owed is None else len(mailbox) + len(self.owed)
+        crowd = len(mailbox) if self.deferred is None else len(mailbox) + len(self.deferred)
         if crowd >= HALVES_FROM:
             limit = min(limit, (crowd + 1) // 2)
         if len(mailbox) <= limit:
@@ -123,268 +122,239 @@ class Actor:
         else:
             decided, self.mailbox = mailbox[:limit], mailbox[limit:]
         self.decided = decided
-        self.stage.waiting -= len(decided)
-        claims, tries, now_ms = batch.claims, batch.tries, batch.at_ms
-        before = len(claims), len(tries)
+        self.context.waiting -= len(decided)
+        before = len(batch.claims), len(batch.tries)
         try:
             for request in decided:
-                if request.arrived < stale and not request.unsettled:
-                    request.decision = self._answer_too_late(request)
-                elif request.ask is OPEN:
-                    request.decision = self._decide_open(log, request, batch, now_ms)
+                if request.arrived_at < stale and not request.maybe_written:
+                    request.decision = self._answer_without_write(request) or _very_busy()
                 else:
-                    request.decision = self._decide(log, request, batch, now_ms)
+                    request.decision = decide(log, request, batch)
         except InvariantBroken as broken:
             batch.cut_back(before)
             self.freeze(broken)
             return
-        self.phase = WRITING
-        if (len(claims), len(tries)) == before:
+        self.phase = Phase.WRITING
+        if (len(batch.claims), len(batch.tries)) == before:
             self.settle()
         else:
             batch.actors.append(self)
 
-    def settle(self, *, owe: bool = False) -> bool:
-        """Answer everybody decided, in order: what they hear is durable now.
+    def settle(self, *, defer: bool = False) -> bool:
+        """Reply to every decided request, in order; their batch is durable now.
 
-        With `owe`, and a great crowd of which others wait for the next transaction, they are owed their answer until
-        `tell_owed`, which the caller sees to. Returns whether anybody is. Who is to be shown the envelope as this
-        commit left it is not put off, nor are those before him: the next one is decided by then.
+        With `defer`, and at least HALVES_FROM requests decided or waiting, replies are held back until the next batch
+        has been sent; the caller must then call `flush_deferred`. Never held back: replies with the envelope's state
+        and those before them, because the next batch changes that state in memory. Returns True if replies were held
+        back.
         """
         decided, self.decided = self.decided or [], None
-        if self.owed is not None:
-            self.tell_owed()
+        self.flush_deferred()
         log = self.log
         if log is not None:
-            log.committed = len(log.winners) + (log.closing is not None)
-        if owe and self.mailbox and len(self.mailbox) + len(decided) >= HALVES_FROM:
-            shown = _last_shown(decided)
-            decided, self.owed = decided[:shown], decided[shown:] or None
-        self._tell_decided(decided)
-        if self.mailbox and self.generation != self.stage.generation and log is not None and log.terms.password_mac:
-            self._ask_for_log()
+            log.mark_committed()
+        if defer and self.mailbox and len(self.mailbox) + len(decided) >= HALVES_FROM:
+            now = _up_to_last_state_reply(decided)
+            decided, self.deferred = decided[:now], decided[now:] or None
+        self._reply_decided(decided)
+        if self.mailbox and not self._up_to_date and log is not None and log.terms.password_mac:
+            self._request_log()
         else:
-            self._rest()
-        return self.owed is not None
+            self._next_phase()
+        return self.deferred is not None
 
-    def tell_owed(self) -> None:
-        """Answer those whose claims are durable and who have not been told yet."""
-        if self.owed is not None:
-            owed, self.owed = self.owed, None
-            self._tell_decided(owed)
-
-    def _tell_decided(self, decided: list[Request]) -> None:
-        tally = self.stage.tally
-        for request in decided:
-            answer = request.decision
-            if isinstance(answer, Answer):
-                request.answer(answer)
-                tally[answer.outcome.code] += 1
-            elif isinstance(answer, HongbaoError):
-                request.fail(answer)
-            else:
-                self._show(request)
+    def flush_deferred(self) -> None:
+        """Send the replies that `settle` held back; their claims are durable."""
+        if self.deferred is not None:
+            deferred, self.deferred = self.deferred, None
+            self._reply_decided(deferred)
 
     def reload(self, *, in_doubt: bool) -> None:
-        """Throw the log away and ask for it anew: a rival wrote, or (`in_doubt`) the commit's outcome was lost.
+        """Drop the log and read it again: the batch conflicted, or (`in_doubt`) the commit's outcome was lost.
 
-        Everybody decided goes back to the head of the mailbox, in order; the truth answers them.
+        Decided requests return to the head of the mailbox, in order, and are answered from the log that is read.
         """
         decided, self.decided = self.decided or [], None
-        alone = self.generation == self.stage.generation
+        alone = self._up_to_date
         for request in decided:
             request.in_doubt |= in_doubt and may_have_written(request)
             if not alone:
-                request.tried_at = 0
+                request.attempt_no = 0
             elif in_doubt:
-                request.tried_at = tried_at(request)
+                request.attempt_no = attempt_no(request)
         self.mailbox = decided + (self.mailbox or [])
-        self.stage.waiting += len(decided)
-        self._ask_for_log()
-
-    def _ask_for_log(self) -> None:
-        self.tell_owed()
-        self.log = self.shown = None
-        self.phase = LOADING
-        self.generation = self.stage.standing(self.envelope_id)
-        self.stage.want_load(self)
+        self.context.waiting += len(decided)
+        self._request_log()
 
     def loaded(self, log: ClaimLog) -> None:
-        """Take the log that the loader found; answer at once those at the head who need no write."""
+        """Take the log from the loader; answer the requests at the head that need no write, then go on."""
         self.log = log
-        self.phase = IDLE
-        self.stage.weigh(self, log.terms.count)
-        mailbox, answered = self._mail(), 0
-        drop_counted(log, mailbox, alone=self.generation == self.stage.generation)
+        self.phase = Phase.IDLE
+        self.context.set_weight(self, log.terms.count)
+        mailbox, answered = self._open_mailbox(), 0
+        drop_counted_passwords(log, mailbox, alone=self._up_to_date)
         while answered < len(mailbox) and self._answered_at_once(mailbox[answered]):
             answered += 1
         self.mailbox = mailbox[answered:]
-        self.stage.waiting -= answered
-        self._rest()
+        self.context.waiting -= answered
+        self._next_phase()
 
     def freeze(self, broken: InvariantBroken) -> None:
-        """Answer nobody from this log again; whoever waits hears that it is frozen. The loader may thaw it."""
-        self.stage.broken(self, broken)
-        waiting = [*(self.decided or ()), *self._emptied()]
-        self.decided = self.log = self.shown = None
-        self.phase = FROZEN
-        self.frozen_until = self.stage.loop_time() + FROZEN_S
+        """Drop the log, which violates an invariant, and refuse all requests until it has been read again."""
+        self.context.report_broken(self, broken)
+        waiting = [*(self.decided or ()), *self._empty_mailbox()]
+        self.decided = self.log = self.claims_json = None
+        self.phase = Phase.FROZEN
+        self.frozen_until = self.context.loop_time() + FROZEN_S
         for request in waiting:
-            request.fail(unknown() if request.unsettled else _frozen())
+            request.fail(outcome_unknown() if request.maybe_written else _frozen())
 
-    def _stir(self) -> None:
-        """Somebody has joined those who wait: at a READY actor they are many now, a FROZEN one is to be looked at."""
-        if self.phase is FROZEN:
-            self._knock()
-        elif self.phase is READY:
-            self.stage.call_hot(self)
+    def reject_waiting(self, error: HongbaoError) -> None:
+        """Reply to all waiting requests: with their answer if it needs no write, else with `error`.
 
-    def _knock(self) -> None:
-        """Read the log again once in a while: an operator may have mended it."""
-        if self.stage.loop_time() >= self.frozen_until:
-            self._ask_for_log()
+        A request whose claim may have been committed gets `outcome_unknown` instead of `error`.
+        """
+        for request in self._empty_mailbox():
+            answer = self._answer_without_write(request)
+            self._reply(request, answer or (outcome_unknown() if request.maybe_written else error))
+        if self.log is not None:
+            self.phase = Phase.IDLE
+
+    def take_waiting(self) -> list[Request]:
+        """Return the waiting requests, in order, without a reply: the caller answers them (the day has gone cold)."""
+        return self._empty_mailbox()
+
+    def reply_not_found(self) -> None:
+        """Reply to all waiting requests that there is no such envelope."""
+        for request in self._empty_mailbox():
+            if request.action in (Action.OPEN, Action.GRAB):
+                self._reply(request, NOT_FOUND)
+            else:
+                request.fail(not_found())
+
+    def _request_log(self) -> None:
+        """Drop the log and have it read again."""
+        self.flush_deferred()
+        self.log = self.claims_json = None
+        self.phase = Phase.LOADING
+        self.generation = self.context.generation_of(self.envelope_id)
+        self.context.enqueue_load(self)
+
+    def _thaw(self) -> None:
+        """Read the log of a frozen envelope again if FROZEN_S are over: an operator may have repaired the rows."""
+        if self.context.loop_time() >= self.frozen_until:
+            self._request_log()
             return
-        for request in self._emptied():
+        for request in self._empty_mailbox():
             request.fail(_frozen())
 
-    def turn_away(self, error: HongbaoError) -> None:
-        """Tell everybody who waits that there is no answer now; who needs no write is told the truth all the same."""
-        for request in self._emptied():
-            answer = None if self.log is None else self._answer_without_write(request)
-            self._tell(request, answer or (unknown() if request.unsettled else error))
-        if self.log is not None:
-            self.phase = IDLE
-
-    def give_up(self) -> list[Request]:
-        """Return those who wait, in order: somebody else answers them (the day has gone cold)."""
-        return self._emptied()
-
-    def not_found(self) -> None:
-        """Tell everybody who waits that there is no such envelope."""
-        for request in self._emptied():
-            if request.ask in (OPEN, GRAB):
-                self._tell(request, NOT_FOUND)
-            else:
-                request.fail(Refused("not_found", "there is no such envelope"))
-
-    def _rest(self) -> None:
+    def _next_phase(self) -> None:
+        """Become READY if requests wait, else IDLE."""
         if self.mailbox:
-            self.phase = READY
-            self.stage.want_commit(self)
+            self.phase = Phase.READY
+            self.context.enqueue_commit(self)
             if len(self.mailbox) >= HOT_AT:
-                self.stage.call_hot(self)
+                self.context.note_hot(self)
         else:
             self.mailbox = None
-            self.phase = IDLE
+            self.phase = Phase.IDLE
 
-    def _mail(self) -> list[Request]:
+    def _open_mailbox(self) -> list[Request]:
         if self.mailbox is None:
             self.mailbox = []
         return self.mailbox
 
-    def _emptied(self) -> list[Request]:
-        """Return the requests in the mailbox and leave it empty; nobody before them is still owed an answer."""
-        self.tell_owed()
+    def _empty_mailbox(self) -> list[Request]:
+        """Take all requests out of the mailbox, after the deferred replies, which belong to earlier requests."""
+        self.flush_deferred()
         mailbox, self.mailbox = self.mailbox or [], None
-        self.stage.waiting -= len(mailbox)
+        self.context.waiting -= len(mailbox)
         return mailbox
 
     def _cannot_win(self, user: str) -> bool:
         log = self.log
         return log is None or log.closing is not None or user in log.winners or log.sold_out
 
+    def _answered_when_idle(self, request: Request) -> bool:
+        """Reply to a request that finds no other one waiting; False if it needs a write, or a fresh log first.
+
+        An outdated log does for an open without a password: the unique keys refuse a claim that was decided from it,
+        and it is decided again. No unique key refuses a right password after five wrong ones at another server.
+        """
+        is_open = request.action is Action.OPEN
+        if not self._up_to_date and (not is_open or request.password_mac is not None):
+            self._request_log()
+            return False
+        # An open that may win goes to the mailbox: the ladder is then evaluated once, when the batch is made.
+        return (not is_open or self._cannot_win(request.user)) and self._answered_at_once(request)
+
     def _answered_at_once(self, request: Request) -> bool:
-        """Answer a request that needs no write; False when it does and was left alone."""
-        if request.ask is DETAIL:
-            self._show(request)
+        """Reply to a request that needs no write; False if it needs one and was not answered."""
+        if request.action is Action.DETAIL:
+            self._reply_state(request)
             return True
         answer = self._answer_without_write(request)
         if answer is None:
             return False
-        self._tell(request, answer)
+        self._reply(request, answer)
         return True
 
-    def _tell(self, request: Request, answer: Answer | HongbaoError) -> None:
-        """Tell an outcome, and count it, or why there is none."""
+    def _answer_without_write(self, request: Request) -> Answer | HongbaoError | None:
+        return None if self.log is None else answer_without_write(self.log, request, self.context.now_ms())
+
+    def _reply(self, request: Request, answer: Answer | HongbaoError) -> None:
         if isinstance(answer, Answer):
             request.answer(answer)
-            self.stage.tally[answer.outcome.code] += 1
+            self.context.tally[answer.outcome.code] += 1
         else:
             request.fail(answer)
 
-    def _answer_without_write(self, request: Request) -> Answer | HongbaoError | None:
-        """Return the answer if it needs no write: every grab, and an open that cannot win."""
-        if self.log is None or request.ask not in (OPEN, GRAB):
-            return None
-        answer = judge(self.log, request.user, token_ok=request.token_ok, now_ms=self.stage.now_ms())
-        open_wins = request.ask is OPEN and answer.outcome is Outcome.OPENABLE
-        return None if open_wins else truth(self.log, request, answer)
+    def _reply_decided(self, decided: list[Request]) -> None:
+        tally = self.context.tally
+        for request in decided:
+            decision = request.decision
+            if isinstance(decision, Answer):
+                request.answer(decision)
+                tally[decision.outcome.code] += 1
+            elif isinstance(decision, HongbaoError):
+                request.fail(decision)
+            else:
+                self._reply_state(request)
 
-    def _answer_too_late(self, request: Request) -> Answer | HongbaoError:
-        """Return what one hears whose caller may have given up: he wins nothing any more."""
-        return self._answer_without_write(request) or Unavailable("busy", "this envelope is very busy; try again")
-
-    def _decide(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Decision:
-        """Decide anything but an open: what it writes goes into the batch."""
-        if request.ask is GRAB:
-            return judge(log, request.user, token_ok=request.token_ok, now_ms=now_ms)
-        if request.ask is CANCEL:
-            return self._decide_cancel(log, request, batch, now_ms)
-        if request.ask is EXPIRE and not log.final and now_ms >= log.terms.expires_at_ms:
-            batch.add_closing(log, log.close(Entry.EXPIRED, now_ms))
-        return Deferred.AS_COMMITTED
-
-    def _decide_open(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Answer | HongbaoError:
-        answer = open_share(
-            log, request.user, token_ok=request.token_ok, password_mac=request.password_mac, now_ms=now_ms
-        )
-        if answer.outcome is _OPENED:
-            batch.add_open(log, request.user, answer)
-        elif answer.outcome is Outcome.WRONG_PASSWORD and answer.extra and answer.extra.pop("counted", False):
-            batch.add_wrong_try(log, request.user)
-        return truth(log, request, answer) if request.in_doubt else answer
-
-    def _decide_cancel(self, log: ClaimLog, request: Request, batch: ClaimBatch, now_ms: int) -> Decision:
-        """Close what is left, or show how it was closed."""
-        refusal = cannot_cancel(log, request)
-        if refusal is not None:
-            return refusal
-        if log.closing is not None:
-            return Deferred.AS_COMMITTED
-        entry = Entry.EXPIRED if now_ms >= log.terms.expires_at_ms else Entry.CANCELED
-        batch.add_closing(log, log.close(entry, now_ms))
-        return Deferred.AS_COMMITTED
-
-    def _show(self, request: Request) -> None:
-        """Tell how the envelope stands, to whoever may see it; expiry only asks whether it is final."""
+    def _reply_state(self, request: Request) -> None:
+        """Reply with the envelope's state if the user may see it; to EXPIRE only whether it is final."""
         log = self.log
-        if log is not None and request.ask is EXPIRE:
-            request.tell({"final": log.final})
+        if log is not None and request.action is Action.EXPIRE:
+            request.show({"final": log.final})
         elif log is None:
             request.fail(Unavailable("envelope_unavailable", "the envelope is being read; try again"))
         elif may_see(log, request.user, token_ok=request.token_ok):
-            view = detail_view(log, request.user, self.stage.now_ms(), self._shown_claims(log))
-            request.tell(as_json(view), request.user == log.terms.sender)
+            view = detail_view(log, request.user, self.context.now_ms(), self._current_claims_json(log))
+            request.show(as_json(view), request.user == log.terms.sender)
         else:
-            request.fail(hidden())
+            request.fail(not_invited())
 
-    def _shown_claims(self, log: ClaimLog) -> ShownClaims:
-        """Return the claims as they are shown; many are kept, and weighed: as much again as the log at most."""
-        shown = self.shown or ShownClaims(log)
-        shown.catch_up()
-        if self.shown is None and shown.count >= KEEP_FROM:
-            self.shown = shown
-            self.stage.weigh(self, 2 * log.terms.count)
-        return shown
+    def _current_claims_json(self, log: ClaimLog) -> ClaimsJson:
+        """Return the committed claims as JSON. From CLAIMS_JSON_FROM claims on it is kept, and weighs like the log."""
+        claims = self.claims_json or ClaimsJson(log)
+        claims.catch_up()
+        if self.claims_json is None and claims.count >= CLAIMS_JSON_FROM:
+            self.claims_json = claims
+            self.context.set_weight(self, 2 * log.terms.count)
+        return claims
 
 
 def _frozen() -> InvariantBroken:
     return InvariantBroken("frozen", "this envelope is frozen until an operator has looked at it; no money moved")
 
 
-def _last_shown(decided: Sequence[Request]) -> int:
-    """Return how many go to the last who is to be shown the envelope, him included."""
+def _very_busy() -> Unavailable:
+    return Unavailable("busy", "this envelope is very busy; try again")
+
+
+def _up_to_last_state_reply(decided: Sequence[Request]) -> int:
+    """Return how many requests there are up to and including the last one whose reply is the envelope's state."""
     for position in range(len(decided), 0, -1):
-        if isinstance(decided[position - 1].decision, Deferred):
+        if isinstance(decided[position - 1].decision, StateReply):
             return position
     return 0

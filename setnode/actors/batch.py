@@ -1,24 +1,45 @@
-"""What one transaction of the claim log will write: a row for each claim."""
+"""What one transaction of the claim log will write."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from envelope.claim_log import ClaimLog, Closing
+from envelope.claim_log import ClaimLog
+from envelope.closing import Closing
 from envelope.decide import Answer
+from errors import HongbaoError
 from runtime.clock import from_ms
 from setnode.limits import BATCH_ROWS
 
-if TYPE_CHECKING:
-    from setnode.actors.actor import Actor
-
 Row = tuple[int, int, int, str, str, int]
-"""envelope_id, seq, shares, kind, user_id, amount_fen; what else the table holds follows from these and the batch."""
+"""envelope_id, seq, shares, kind, user_id, amount_fen; the table's other columns follow from these and the batch."""
+
+
+class BatchedActor(Protocol):
+    """An actor whose decisions are in a batch, as the commit queue sees it. Exactly one of the calls follows."""
+
+    envelope_id: int
+
+    @property
+    def foreign(self) -> bool:
+        """Whether another server owns the envelope."""
+
+    def settle(self, *, defer: bool = False) -> bool:
+        """Reply: the batch is durable. Returns whether replies are deferred (see `flush_deferred`)."""
+
+    def reload(self, *, in_doubt: bool) -> None:
+        """Read the log again: nothing was written, or (`in_doubt`) the outcome is unknown."""
+
+    def reject_waiting(self, error: HongbaoError) -> None:
+        """Reply to all waiting requests that need a write with `error`."""
+
+    def flush_deferred(self) -> None:
+        """Send the deferred replies."""
 
 
 class ClaimBatch:
     """Claims (opens and closings) and wrong passwords of any number of envelopes, and the actors that decided them.
 
-    `at_ms` is the instant of all its claims, in memory and in the database alike. `receivers` is who gets the money of
-    each claim: the user who opened, or the sender for a closing entry. `tries` are (envelope, user, wrong tries).
+    `at_ms` is the time of all its claims, in memory and in the database. `receivers` names who is paid for each claim:
+    the user who opened, or the sender for a closing entry. `tries` are (envelope ID, user, count of wrong passwords).
     """
 
     __slots__ = ("actors", "at", "at_ms", "claims", "receivers", "tries")
@@ -26,17 +47,18 @@ class ClaimBatch:
     def __init__(self, at_ms: int) -> None:
         self.at_ms = at_ms
         self.at = from_ms(at_ms)
-        self.actors: list[Actor] = []
+        self.actors: list[BatchedActor] = []
         self.claims: list[Row] = []
         self.receivers: list[str] = []
         self.tries: list[tuple[int, str, int]] = []
 
     def __len__(self) -> int:
+        """Rows to be written."""
         return len(self.claims) + len(self.tries)
 
     @property
-    def room(self) -> int:
-        """How many more rows it takes."""
+    def rows_left(self) -> int:
+        """How many more rows fit."""
         return BATCH_ROWS - len(self.claims) - len(self.tries)
 
     def add_open(self, log: ClaimLog, user: str, answer: Answer) -> None:
@@ -52,11 +74,11 @@ class ClaimBatch:
         self.receivers.append(terms.sender)
 
     def add_wrong_try(self, log: ClaimLog, user: str) -> None:
-        """Add the user's count of wrong passwords as it is now."""
-        self.tries.append((log.terms.envelope_id, user, (log.wrong_tries or {})[user]))
+        """Add the user's present count of wrong passwords."""
+        self.tries.append((log.terms.envelope_id, user, log.wrong_tries(user)))
 
     def cut_back(self, mark: tuple[int, int]) -> None:
-        """Drop everything above `mark`, counts of claims and tries (one actor's log turned out broken)."""
+        """Drop all rows above `mark` (counts of claims and tries): one actor's log turned out to be broken."""
         claims, tries = mark
         del self.claims[claims:]
         del self.receivers[claims:]

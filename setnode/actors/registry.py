@@ -1,22 +1,22 @@
-"""All actors of this server: finds the one of an envelope, wakes it, lets idle ones sleep.
+"""All actors of this server: finds the actor of an envelope, has its log loaded, and forgets idle ones.
 
-Memory is bounded by shares, not by envelopes. Passivation is CLOCK (second chance): an idle actor that was not
-touched since the hand last passed is forgotten; Postgres knows everything it knew. Nothing counts as touched before
-somebody asks for it, so that a flood of new envelopes goes before those that are being opened.
+Memory is bounded by shares, not by envelopes. Passivation is CLOCK (second chance): an idle actor that no request has
+referenced since the hand last passed is forgotten; its rows in Postgres hold everything. Creation does not count as a
+reference, so a flood of new envelopes is forgotten before the envelopes that users open.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable
 
 from envelope.claim_log import ClaimLog
-from envelope.errors import InvariantBroken
 from envelope.outcomes import Outcome
+from errors import InvariantBroken
 from runtime import logs, metrics
 from runtime.clock import Clock
 from setnode.actors.actor import Actor
+from setnode.actors.context import FOREIGN
 from setnode.actors.request import Request
-from setnode.actors.stage import FOREIGN
-from setnode.limits import ENVELOPE_WEIGHT, LIVE_SHARES
+from setnode.limits import ENVELOPE_WEIGHT, LIVE_SHARES, PASSIVATE_STEPS, UNREAD_SHARES
 
 _log = logs.get("setnode")
 _live = metrics.gauge("hongbao_actors_live", "Envelopes in memory")
@@ -24,40 +24,42 @@ _passivated = metrics.counter("hongbao_actors_passivated_total", "Envelopes put 
 _opens = metrics.counter("hongbao_opens_total", "Answers to grab and open by result", ("result",))
 _broken = metrics.counter("hongbao_invariants_broken_total", "Envelopes frozen because their money did not add up")
 _BY_RESULT = [_opens.labels(outcome.value) for outcome in Outcome]
-_SWEEP_PER_ARRIVAL = 2
 
 
 class Registry:
-    """Maps envelope ID → actor. It is also the stage its actors stand on."""
+    """Maps envelope ID → actor. It is also the context of its actors (`setnode.actors.context`).
+
+    `owns` says whether this server is the envelope's first on the ring. `weight` is what the actors hold, in shares.
+    """
 
     def __init__(
         self,
         clock: Clock,
         *,
         loop_time: Callable[[], float],
-        want_commit: Callable[[Actor], None],
-        call_hot: Callable[[Actor], None],
-        want_load: Callable[[Actor], None],
+        enqueue_commit: Callable[[Actor], None],
+        note_hot: Callable[[Actor], None],
+        enqueue_load: Callable[[Actor], None],
         owns: Callable[[int], bool] = lambda _: True,
         live_shares: int = LIVE_SHARES,
     ) -> None:
         self._live_shares = live_shares
-        # A plain dict whose first entries go again and again is walked past all the gaps each time: an arrival at the
-        # bound of memory cost 150 to 300 us instead of 7.
+        # Not a plain dict: taking the first entry of one whose first entries were deleted walks past all the gaps.
         self._actors: OrderedDict[int, Actor] = OrderedDict()
         self._weights: dict[int, int] = {}
-        self._weight = 0
+        self.weight = 0
         self.tally = [0] * len(Outcome)
         self.waiting = 0
         self.now_ms = clock.now_ms
         self.loop_time = loop_time
-        self.want_commit = want_commit
-        self.call_hot = call_hot
-        self.want_load = want_load
+        self.enqueue_commit = enqueue_commit
+        self.note_hot = note_hot
+        self.enqueue_load = enqueue_load
         self.generation = 0
         self._owns = owns
 
     def __len__(self) -> int:
+        """Envelopes in memory."""
         return len(self._actors)
 
     def actors(self) -> list[Actor]:
@@ -65,92 +67,88 @@ class Registry:
         return list(self._actors.values())
 
     def offer(self, envelope_id: int, request: Request) -> None:
-        """Hand a request to the envelope's actor, waking it from the database if need be."""
+        """Hand a request to the envelope's actor; make the actor and load its log if it is not in memory."""
         actor = self._actors.get(envelope_id)
         if actor is None:
-            actor = self._enter(Actor(envelope_id, self))
+            actor = self._add(Actor(envelope_id, self), UNREAD_SHARES)
             actor.offer(request)
-            self.want_load(actor)
+            self.enqueue_load(actor)
         else:
             actor.offer(request)
 
     def adopt(self, log: ClaimLog) -> None:
-        """Take in an envelope just created: it needs no loading."""
+        """Take in an envelope that was just created; its log need not be loaded."""
         envelope_id = log.terms.envelope_id
         if envelope_id not in self._actors:
-            self._enter(Actor(envelope_id, self, log), log.terms.count)
+            self._add(Actor(envelope_id, self, log), log.terms.count)
 
     def forget(self, actor: Actor) -> None:
-        """Drop an actor; only one that nobody waits for."""
+        """Drop an actor at which no request waits. Does nothing if another actor has taken its place."""
         if self._actors.get(actor.envelope_id) is actor:
             del self._actors[actor.envelope_id]
-            self._weight -= self._weights.pop(actor.envelope_id)
+            self.weight -= self._weights.pop(actor.envelope_id)
 
     def retire(self, gone: Callable[[int], bool]) -> bool:
-        """Forget the idle actors whose days have gone cold; returns whether some were busy and are still here."""
+        """Forget the idle actors of envelopes that are `gone`; returns whether busy ones remain for another call."""
         busy = False
         for actor in [actor for envelope_id, actor in self._actors.items() if gone(envelope_id)]:
-            if actor.quiet:
+            if actor.can_passivate:
                 self.forget(actor)
             else:
                 actor.generation, busy = FOREIGN, True
         return busy
 
-    def weigh(self, actor: Actor, shares: int) -> None:
-        """Correct the weight of an actor whose log has just been read."""
+    def set_weight(self, actor: Actor, shares: int) -> None:
+        """Set the weight of an actor; forget others if memory is over its bound."""
         envelope_id = actor.envelope_id
         if self._actors.get(envelope_id) is actor:
-            self._weight += shares + ENVELOPE_WEIGHT - self._weights[envelope_id]
+            self.weight += shares + ENVELOPE_WEIGHT - self._weights[envelope_id]
             self._weights[envelope_id] = shares + ENVELOPE_WEIGHT
-            if self._weight > self._live_shares:
+            if self.weight > self._live_shares:
                 self._passivate()
 
-    def distrust(self, envelope_id: int | None = None) -> None:
-        """Let a log (or all) be read anew before it is shown: another server wrote, or may have."""
+    def invalidate(self, envelope_id: int | None = None) -> None:
+        """Have a log (None: all logs) read again before it is shown: another server wrote, or may have written."""
         if envelope_id is None:
             self.generation += 1
         elif (actor := self._actors.get(envelope_id)) is not None:
             actor.generation = FOREIGN
 
-    def standing(self, envelope_id: int) -> int:
-        """Return the generation, or FOREIGN for an envelope that another server should be serving."""
+    def generation_of(self, envelope_id: int) -> int:
+        """Return the present generation, or FOREIGN for an envelope that another server owns."""
         return self.generation if self._owns(envelope_id) else FOREIGN
 
     def publish(self) -> None:
-        """Carry counts over into the metrics; once a second, so that an answer costs an addition, a create nothing."""
+        """Add the counts since the last call to the metrics; once a second, so that an answer costs one addition."""
         _live.set(len(self._actors))
         for outcome in Outcome:
             count, self.tally[outcome.code] = self.tally[outcome.code], 0
             _BY_RESULT[outcome.code].inc(count)
 
-    def broken(self, actor: Actor, error: InvariantBroken) -> None:
-        """Shout: this envelope is frozen."""
+    def report_broken(self, actor: Actor, error: InvariantBroken) -> None:
+        """Log and count a frozen envelope."""
         _broken.inc()
         _log.critical("invariant broken; envelope frozen", envelope_id=str(actor.envelope_id), reason=error.detail)
 
-    def statistics(self) -> dict[str, int]:
-        """Return what is in memory: actors, their weight in shares, requests waiting."""
-        return {"actors": len(self._actors), "weight": self._weight, "waiting": self.waiting}
-
-    def _enter(self, actor: Actor, shares: int = 20) -> Actor:
+    def _add(self, actor: Actor, shares: int) -> Actor:
         weight = shares + ENVELOPE_WEIGHT
         self._actors[actor.envelope_id] = actor
         self._weights[actor.envelope_id] = weight
-        self._weight += weight
-        if self._weight > self._live_shares:
+        self.weight += weight
+        if self.weight > self._live_shares:
             self._passivate()
         return actor
 
     def _passivate(self) -> None:
-        """Move the hand: the oldest entries first; a touched or busy one goes to the back."""
-        for _ in range(min(_SWEEP_PER_ARRIVAL * 4, len(self._actors))):
+        """Move the CLOCK's hand: forget the oldest idle actors; a referenced or busy one goes to the back."""
+        for _ in range(min(PASSIVATE_STEPS, len(self._actors))):
             envelope_id, actor = next(iter(self._actors.items()))
-            if actor.quiet and not actor.touched:
+            if actor.can_passivate and not actor.referenced:
                 del self._actors[envelope_id]
-                self._weight -= self._weights.pop(envelope_id)
+                self.weight -= self._weights.pop(envelope_id)
                 _passivated.inc()
-                if self._weight <= self._live_shares:
+                if self.weight <= self._live_shares:
                     return
             else:
-                actor.touched = False
+                actor.referenced = False
                 self._actors.move_to_end(envelope_id)

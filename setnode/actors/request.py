@@ -1,19 +1,18 @@
-"""One request at an envelope, as it waits in the actor's mailbox."""
+"""One request for an envelope, as it waits in the actor's mailbox."""
 
 from collections.abc import Callable
 from enum import Enum, IntEnum
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from envelope.decide import Answer
-from envelope.errors import HongbaoError
 from envelope.outcomes import Outcome
-from wire.server import Peer
+from errors import HongbaoError
 
 
-class Ask(IntEnum):
-    """What is asked of the actor."""
+class Action(IntEnum):
+    """What the actor is to do. EXPIRE comes from this server's own expiry service, the others from gateways."""
 
     OPEN = 1
     GRAB = 2
@@ -22,80 +21,93 @@ class Ask(IntEnum):
     EXPIRE = 5
 
 
-OPEN, GRAB, DETAIL, CANCEL, EXPIRE = Ask
-"""Each by its own name, as with `setnode.actors.stage.Phase`."""
-
-
-class Deferred(Enum):
-    """Decisions that are no answer yet."""
+class StateReply(Enum):
+    """The decision of a request whose reply is the envelope's state instead of an outcome."""
 
     AS_COMMITTED = "as committed"
-    """To be answered by the envelope as the commit leaves it: DETAIL, CANCEL that may, EXPIRE."""
+    """Reply with the state after the commit of the request's batch: DETAIL, CANCEL if it is allowed, EXPIRE."""
 
 
-Decision = Answer | HongbaoError | Deferred
-"""What a request is to hear once its batch is durable."""
+Decision = Answer | HongbaoError | StateReply
+"""What a request is replied once its batch is durable."""
 
 OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
 """On the wire an outcome is its index here, which is its `code`."""
 
 
+class ReplyTo(Protocol):
+    """Where replies go: a caller on a link (`wire.server.Caller`) or a `LocalCaller`."""
+
+    name: str
+
+    def reply(self, number: int, *values: Any) -> None:
+        """Reply to request `number`."""
+
+    def fail(self, number: int, error: BaseException) -> None:
+        """Reply to request `number` with an error."""
+
+
 class Request(msgspec.Struct, eq=False, gc=False):
-    """`answer` or `fail` is called exactly once; `decision` is None until a batch takes the request.
+    """A request and what is known of it; exactly one of `answer`, `show` and `fail` is called, once.
 
-    `in_doubt` marks a claim whose commit's outcome was lost. `tried_at` is the same for a wrong password: the count
-    at which it was being written when the outcome was lost, 0 for none.
+    `decision` is None until a batch takes the request. `in_doubt` marks a claim that may have been committed by a
+    transaction whose outcome was lost. `attempt_no` is the same for a wrong password: the count at which it was being
+    written, 0 for none.
 
-    A struct, because one is made for every open: 0.1 µs instead of 0.5. The garbage collector does not look at it:
-    nobody holds it once it is answered, and `decision` is never an error that was raised, whose traceback would hold
-    the frames that hold the request.
+    It is a struct because one is made for every open. The garbage collector does not track it, so it must never be part
+    of a cycle: nothing holds it once it is answered, and `decision` is never an error that was raised, whose traceback
+    would hold the frames that hold the request.
     """
 
-    ask: Ask
+    action: Action
     user: str
     token_ok: bool
     password_mac: str | None
-    peer: Peer
+    caller: ReplyTo
     number: int
-    arrived: float
-    """Loop time."""
+    arrived_at: float
+    """Event loop time."""
     in_doubt: bool = False
-    tried_at: int = 0
+    attempt_no: int = 0
     decision: Decision | None = None
 
     def __repr__(self) -> str:
-        """Name it as logs do; nothing of the password."""
-        return f"Request({self.ask.name}, {self.peer.name}-{self.number})"
+        """Name it as logs do, without user and password."""
+        return f"Request({self.action.name}, {self.caller.name}-{self.number})"
 
     @property
-    def unsettled(self) -> bool:
-        """Whether something of it may have been written without anybody knowing."""
-        return self.in_doubt or self.tried_at > 0
+    def maybe_written(self) -> bool:
+        """Whether a lost transaction may have committed its claim or its wrong password."""
+        return self.in_doubt or self.attempt_no > 0
 
     def answer(self, answer: Answer) -> None:
-        """Tell the caller the outcome."""
-        self.peer.reply(self.number, answer.outcome.code, answer.amount_fen, answer.seq, answer.last, answer.extra)
+        """Reply with an outcome."""
+        self.caller.reply(self.number, answer.outcome.code, answer.amount_fen, answer.seq, answer.last, answer.extra)
 
-    def tell(self, *detail: Any) -> None:
-        """Tell the caller how the envelope stands (DETAIL and CANCEL: `wire.messages.Op`)."""
-        self.peer.reply(self.number, *detail)
+    def show(self, *state: Any) -> None:
+        """Reply with the envelope's state (for DETAIL and CANCEL as `wire.messages.Op` says)."""
+        self.caller.reply(self.number, *state)
 
     def fail(self, error: HongbaoError) -> None:
-        """Tell the caller why there is no outcome."""
-        self.peer.fail(self.number, error)
+        """Reply with the reason why there is no outcome."""
+        self.caller.fail(self.number, error)
 
 
-class LocalPeer(Peer):
-    """Takes the answers of requests that this process asks of itself (expiry, tests)."""
+class LocalCaller:
+    """Receives the replies to requests that this process makes itself: calls `on_reply(number, *values)`.
 
-    def __init__(self, told: Callable[..., None] = lambda *_: None) -> None:
-        super().__init__("local")
-        self._told = told
+    An error is passed as the only value.
+    """
+
+    name = "local"
+
+    def __init__(self, on_reply: Callable[..., None] = lambda *_: None) -> None:
+        self._on_reply = on_reply
 
     def reply(self, number: int, *values: Any) -> None:
-        """Hand the values to the callback."""
-        self._told(number, *values)
+        """Pass the values on."""
+        self._on_reply(number, *values)
 
     def fail(self, number: int, error: BaseException) -> None:
-        """Hand the error to the callback."""
-        self._told(number, error)
+        """Pass the error on."""
+        self._on_reply(number, error)

@@ -1,6 +1,30 @@
-"""Everything that users wait for and Postgres must have: group commit over two lanes, under admission.
+"""Group commit: writes what users wait for, under admission, many envelopes in one transaction.
 
-`claims` and `creates` are the lanes, `committer` takes what is ready whenever a connection comes free, `admission`
-(memcached, CAS) says how many may be inside, `store` has the SQL. `fences` are the refusals that a write meets,
-`rivals` tells the SET's other servers what was written to an envelope of theirs.
+`committer` runs the workers; `claim_queue` and `create_queue` say what is ready and what follows a commit; `store` has
+the writes themselves; `admission` (with `lease_term` and `lease_store`) limits the transactions inside the SET's
+Postgres; `fences` reads the refusals of days that are closed and databases that have moved; `invalidation` notifies the
+SET's other servers of what was written to their envelopes.
+
+May import: `setnode.actors`, `setnode.limits`, `envelope`, `sharding`, `runtime`.
+
+Authority. Postgres alone: a claim exists if its row is committed. unique (envelope, seq) and unique (envelope, user)
+decide between two writers, the fences decide whether a day and a database may be written. memcached is advice and never
+authority: without it a local cap holds, and no amount changes.
+
+State. A batch is in a queue, then in one transaction, then durable, conflicting or of unknown outcome. A transaction is
+never cancelled: a cancel request would turn a commit that waits for a standby into a local one. A connection whose
+outcome is unknown is terminated and never reused.
+
+What is trusted. The decisions of the actors, as drafts: the plain statement is strict, and a unique violation sends the
+batch to the contended statement, which is all or nothing for each envelope. So a log never gets a gap.
+
+How it fails. Conflict: the actors concerned reload, the other envelopes of the batch are durable. Lost connection or no
+reply within COMMIT_DEADLINE_S: all actors of the batch reload and answer only what the log proves (`outcome_unknown`
+else); creates get `database_unavailable` with an unknown outcome. No lease in ADMISSION_WAIT_S: `busy`, nothing was
+written. Fence: only the envelopes of that day or database are refused. Each `on_...` method of a queue is called
+exactly once for each batch, so every request is answered.
+
+Why it is safe. Replies follow the commit; claims and their payout intent are rows of one statement, so no claim is
+committed without its payout (docs/decisions/0001, 0004, 0006, 0007). Kept by tests/integration/setnode/test_commit.py
+(killed and hung connections, conflicts), test_admission.py, test_hung_postgres.py and tests/faults.
 """

@@ -1,7 +1,7 @@
-"""What a commit writes to the SET's Postgres: claims with their payout intent, wrong tries, headers.
+"""The writes of a commit to the SET's Postgres: claims with their payout intent, wrong passwords, headers.
 
-Every statement that writes runs alone or in one explicit transaction, without a client-side timeout: a commit is
-never cancelled. Whoever calls decides what a lost connection means (`runtime.postgres.is_lost`).
+Every statement runs alone or in one explicit transaction, without a timeout on the client: a commit is never cancelled.
+The caller decides what a lost connection means (`runtime.postgres.is_lost`).
 """
 
 from collections import defaultdict
@@ -13,32 +13,34 @@ import asyncpg
 from msgspec.structs import astuple
 
 from envelope.terms import Terms
-from runtime.literals import flags, numbers, texts, texts_or_null
-from setnode import queries
+from runtime import sql
+from runtime.pg_arrays import flags, numbers, texts, texts_or_null
 from setnode.actors.batch import ClaimBatch, Row
 from setnode.commit.fences import closed_day
-from sharding.ids import day_of
-from sharding.slots import MAX_SLOTS
+from sharding.ids import day_of, slot_of
 
-_APPEND = queries.read("append_claims")
-_CONTENDED = queries.read("append_contended")
-_WRONG = queries.read("count_wrong_passwords")
-_INSERT = queries.read("insert_envelopes")
-_INSERT_CONTENDED = queries.read("insert_contended")
+_APPEND = sql.read("setnode", "append_claims")
+_CONTENDED = sql.read("setnode", "append_contended")
+_WRONG = sql.read("setnode", "count_wrong_passwords")
+_INSERT = sql.read("setnode", "insert_envelopes")
+_INSERT_CONTENDED = sql.read("setnode", "insert_contended")
 
 Connection = Any
 _ENVELOPE = itemgetter(0)
 
 
 class Written(NamedTuple):
-    """What a batch left in the database. `refused` are envelopes of which nothing was written: a rival was first."""
+    """What was written: the payout batch (None without claims), and the envelopes of which nothing was written.
+
+    Those are `refused`: another server wrote them first, or their day is closed.
+    """
 
     batch_id: int | None
     refused: frozenset[int] = frozenset()
 
 
-class _RivalCounted(Exception):
-    """Another server was first at these envelopes."""
+class _Conflict(Exception):
+    """Another server wrote these envelopes first: the transaction rolls back and goes on without them."""
 
     def __init__(self, envelope_ids: frozenset[int]) -> None:
         super().__init__(envelope_ids)
@@ -46,14 +48,14 @@ class _RivalCounted(Exception):
 
 
 async def append_claims(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
-    """Write a batch of claims and wrong tries in one transaction; durable when it returns.
+    """Write a batch of claims and wrong passwords in one transaction; durable when it returns.
 
-    The plain way is strict: one statement, one round trip. A unique violation (a second writer) takes the contended
-    way, which is all or nothing per envelope. `foreign` is what the owners of envelopes we stand in for are told
-    (`rivals`).
+    The plain statement is strict: one round trip, and any conflict fails all of it. After a unique violation (a second
+    writer) the contended statement follows, which is all or nothing for each envelope. `foreign` is the notification
+    for the owners of envelopes that this server stands in for (`setnode.commit.invalidation`).
     """
     if batch.tries:
-        return await _in_parts(connection, batch, server, foreign)
+        return await _per_envelope(connection, batch, server, foreign)
     try:
         return Written(await connection.fetchval(_APPEND, *_columns(batch.claims, batch), server, foreign))
     except asyncpg.UniqueViolationError:
@@ -61,22 +63,22 @@ async def append_claims(connection: Connection, batch: ClaimBatch, server: str, 
     except asyncpg.PostgresError as error:
         if closed_day(error) is None:
             raise
-        return await _in_parts(connection, batch, server, foreign)
+        return await _per_envelope(connection, batch, server, foreign)
 
 
-async def _in_parts(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
-    """Write tries and claims, all or nothing per envelope: what was refused is left out and the rest tried again."""
+async def _per_envelope(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
+    """Write passwords and claims, all or nothing for each envelope: without the refused ones, until the rest is in."""
     refused: frozenset[int] = frozenset()
     while True:
         try:
             async with connection.transaction():
                 return await _tries_and_claims(connection, batch, refused, server, foreign)
-        except _RivalCounted as rival:
-            refused |= rival.envelope_ids
+        except _Conflict as conflict:
+            refused |= conflict.envelope_ids
         except asyncpg.PostgresError as error:
             if (day := closed_day(error)) is None:
                 raise
-            # As in a race that was lost: the actors read the truth, which is final for all envelopes of that day.
+            # As after a conflict: the actors reload, and find all envelopes of that day final.
             ids = {claim[0] for claim in batch.claims} | {one[0] for one in batch.tries}
             refused |= {envelope_id for envelope_id in ids if day_of(envelope_id) == day}
 
@@ -89,12 +91,12 @@ async def _tries_and_claims(
     if tries:
         row = await connection.fetchrow(_WRONG, *map(list, zip(*tries, strict=True)), foreign)
         if row["refused"]:
-            raise _RivalCounted(frozenset(row["refused"]))
+            raise _Conflict(frozenset(row["refused"]))
     if not claims:
         return Written(None, refused)
     written = await _contended(connection, claims, batch, server, foreign)
     if counted := written.refused & {one[0] for one in tries}:
-        raise _RivalCounted(counted)
+        raise _Conflict(counted)
     return Written(written.batch_id, written.refused | refused)
 
 
@@ -116,20 +118,20 @@ def _columns(claims: Sequence[Row], batch: ClaimBatch) -> tuple[Any, ...]:
 def by_leaf(claims: Sequence[Row]) -> list[Row]:
     """Return the claims leaf by leaf, in each by envelope, those of an envelope in the order in which they came.
 
-    A leaf's table and its indexes are then gone through once, from left to right: that is a seventh of what Postgres
-    has to do for a batch of thousands. To sort all of them by (slot, ID) would take Python twice as long.
+    Postgres then visits each leaf's table and indexes once, from left to right. Grouping by leaf first is faster in
+    Python than sorting all claims by (slot, ID).
     """
     leaves = defaultdict(list)
     for claim in claims:
-        leaves[claim[0] % MAX_SLOTS].append(claim)
+        leaves[slot_of(claim[0])].append(claim)
     return [claim for slot in sorted(leaves) for claim in sorted(leaves[slot], key=_ENVELOPE)]
 
 
 async def insert_envelopes(connection: Connection, batch: Sequence[Terms]) -> set[int]:
-    """Insert headers in one transaction of their own; returns the IDs that went in (the others stood already).
+    """Insert headers in one transaction of their own; returns the IDs inserted (the others stood already).
 
-    The plain way is strict, as with claims: an ID that stands fails the statement, and only then each is looked at.
-    So the connection must not be in a transaction.
+    As with claims, the plain statement is strict, and only after a unique violation the contended one follows. So the
+    connection must not be in a transaction.
     """
     columns = _header_columns(batch)
     try:
@@ -140,7 +142,7 @@ async def insert_envelopes(connection: Connection, batch: Sequence[Terms]) -> se
 
 
 def _header_columns(batch: Sequence[Terms]) -> tuple[str, ...]:
-    # The fields of Terms are in the order of the columns.
+    # The fields of Terms are in the order of the statement's parameters.
     (
         ids, senders, kinds, splits, versions, totals, counts, greetings, created, opens, expires, seeds, keys, invited,
         passwords,

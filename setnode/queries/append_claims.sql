@@ -1,8 +1,8 @@
 -- append_claims: write the claims of one batch, of any number of envelopes, with their payout intent.
--- Strict: a row that conflicts (second writer) fails the whole batch, which is then tried by append_contended.
--- $1 to $6 are array literals (runtime.literals). unnest in the SELECT list goes row by row; in FROM, Postgres would first
+-- Strict: a row that conflicts (a second writer) fails the whole batch, which is then written by append_contended.
+-- $1 to $6 are array literals (runtime.pg_arrays). unnest in the SELECT list goes row by row; in FROM, Postgres would first
 -- write each of them into a table of its own.
--- $9 names envelopes written by a stand-in, for their owner's ears ('' in ordinary life: then nothing is notified).
+-- $9 names envelopes that this server writes for their owner, which is notified ('' in ordinary operation: no NOTIFY).
 -- Index: claim's two unique keys. Lock: none but those of the new rows.
 WITH input AS (
     SELECT $1::text::bigint[] AS envelope_ids, $2::text::integer[] AS seqs

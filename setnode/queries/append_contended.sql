@@ -1,6 +1,6 @@
--- append_contended: the same, all or nothing per envelope. The first claim of each envelope goes in unless somebody
--- else holds its seq; only where it went in do the others follow. Returns the envelopes written.
--- $1 to $6 and $9 as in append_claims. Index: claim's two unique keys. Lock: waits for a rival transaction that holds the same seq.
+-- append_contended: the same, all or nothing for each envelope. The first claim of an envelope is inserted unless another
+-- server holds its seq; the others follow only if the first was inserted. Returns the envelopes written.
+-- $1 to $6 and $9 as in append_claims. Index: claim's two unique keys. Lock: waits for another transaction that holds the same seq.
 WITH input AS (
     SELECT * FROM unnest(
         $1::text::bigint[], $2::text::integer[], $3::text::integer[], $4::text::text[], $5::text::text[], $6::text::bigint[])

@@ -1,7 +1,7 @@
--- count_wrong_passwords: count wrong tries of one batch, each at the number that the decision gave it. A count goes up
--- only from the number that the decision started from: where another server has counted meanwhile nothing is written.
--- Returns the envelopes where that happened (NULL for none); the caller then rolls back. $4 as $9 of append_claims.
--- Index: guest's primary key. Lock: the guests' rows, in order; waits for a rival transaction that counts the same.
+-- count_wrong_passwords: write the counts of wrong passwords of one batch, as the actors decided them. A count rises only
+-- from the number that the decision started from: if another server has counted meanwhile, it is not written. Returns the
+-- envelopes concerned (NULL for none); the caller then rolls back. $4 as $9 of append_claims.
+-- Index: guest's primary key. Lock: the guests' rows, in order; waits for another transaction that counts the same.
 WITH input AS (
     SELECT envelope_id, user_id, min(wrong_tries) - 1 AS before, max(wrong_tries) AS after
     FROM unnest($1::bigint[], $2::text[], $3::smallint[]) AS tried (envelope_id, user_id, wrong_tries)

@@ -1,4 +1,4 @@
--- finish_payouts: forget intents that are final; write down those that an operator must look at.
+-- finish_payouts: delete intents whose orders are all final; write those that are stuck for an operator.
 -- Index: the primary keys. Lock: the deleted rows.
 WITH stuck AS (
     INSERT INTO payout_stuck (envelope_id, seq, reason, attempts, stuck_at)

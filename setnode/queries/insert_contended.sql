@@ -1,7 +1,7 @@
--- insert_contended: the same, for a batch in which some ID stands already: it is left as it is, a retried create.
--- Returns the IDs that went in. ON CONFLICT looks before it writes, marks what it wrote, and finds its index anew on every
--- leaf: 60 creates on as many leaves, alone, cost Postgres 48 us each, and 31 the strict way.
--- $1 to $17 as in insert_envelopes. Index: envelope's unique key. Lock: waits for a rival that inserts the same ID.
+-- insert_contended: the same, for a batch in which some IDs stand already (retried creates): those are left as they are.
+-- Returns the IDs inserted. ON CONFLICT is slower than the strict statement: it looks before it writes, marks what it
+-- wrote, and finds its index anew on every leaf.
+-- $1 to $17 as in insert_envelopes. Index: envelope's unique key. Lock: waits for another transaction that inserts the same ID.
 WITH written AS (
     INSERT INTO envelope (envelope_id, slot, sender, kind, split, split_version, total_fen, shares, greeting,
         created_at, opens_at, expires_at, seed, create_key, named, password_mac)

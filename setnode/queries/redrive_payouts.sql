@@ -1,6 +1,6 @@
 -- redrive_payouts: give stuck payouts back to the payers, under their old order numbers, as one new intent.
 -- $1 envelope IDs, or NULL for all; $2 now; $3 orders of one intent, as many as one call to the wallet may hold.
--- Dated back to when they stuck, so that any server adopts it soon.
+-- Its time is when the payouts stuck, so that any server adopts it at its next read.
 -- Index: payout_stuck's primary key. Lock: the deleted rows.
 WITH freed AS (
     DELETE FROM payout_stuck WHERE $1::bigint[] IS NULL OR envelope_id = ANY($1::bigint[])

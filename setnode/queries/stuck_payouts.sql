@@ -1,4 +1,4 @@
--- stuck_payouts: what an operator must look at, oldest first, with receiver and amount where the claim stands.
+-- stuck_payouts: the orders that need an operator, oldest first, with receiver and amount if the claim exists.
 -- $1 how many. Index: the unique keys of claim and envelope. Lock: none.
 SELECT s.envelope_id, s.seq, s.attempts, s.stuck_at, s.reason, c.amount_fen,
     CASE WHEN c.user_id = '' THEN e.sender ELSE c.user_id END AS receiver

@@ -1,6 +1,6 @@
--- undo_creates: for money in escrow that no envelope stands for, write a header that is closed at once, with the
--- refund's payout intent, all in one. Where a header stands (a create or its retry was first) nothing happens.
--- Index: envelope's unique key. Lock: waits for a rival that inserts the same ID.
+-- undo_creates: for money in escrow without an envelope, write a header that is closed at once, with the refund's payout
+-- intent, in one statement. If a header stands (a create or its retry was first), nothing is written.
+-- Index: envelope's unique key. Lock: waits for another transaction that inserts the same ID.
 WITH input AS (
     SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[]) AS i (envelope_id, sender, total_fen, seed)
 ), written AS (

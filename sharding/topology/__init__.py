@@ -1,18 +1,26 @@
 """The topology: which SETs there are, which databases each holds when, which server serves an envelope.
 
-`spec` is the shape and the answers, `check` what it must fulfil, `changes` how one follows from another, `file` how it
-is read, written and re-read.
+What lives here: `spec` (its form, and what it answers), `check` (what it must fulfil), `changes` (pure functions from
+one topology to the next), `file` (reading, replacing and re-reading the file). May import what `sharding` may.
+
+Authority: the file is the only record of where a database is. It is changed under a lock file, by `file.change` alone
+while processes run. Promise, held by tests/unit/sharding/test_topology*.py: a reader sees a whole old or a whole new
+file; a process never takes a topology that is wrong, older, or that moves a database without raising its epoch. What it
+cannot promise: that all processes read a new file at the same time. Therefore links compare epochs, and before a
+database moves, fences in its tables refuse writes by processes with an older file
+(docs/decisions/0012-moving-a-database.md). How it fails: Refused `topology_invalid`, with the field in the sentence;
+the process keeps the topology it has.
 """
 
 from sharding.topology.check import check_topology
 from sharding.topology.file import TopologyFile, change, dump, load
-from sharding.topology.spec import Move, ServerSpec, SetSpec, Stay, Topology, moves, set_paused
+from sharding.topology.spec import Move, Placement, ServerSpec, SetSpec, Topology, moves, set_paused
 
 __all__ = [
     "Move",
+    "Placement",
     "ServerSpec",
     "SetSpec",
-    "Stay",
     "Topology",
     "TopologyFile",
     "change",

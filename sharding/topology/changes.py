@@ -1,41 +1,46 @@
-"""How a topology is changed: pure functions that give whole valid successors, with the epochs that follow."""
+"""Changes of a topology: pure functions, each returning a whole valid successor with its version and epochs.
+
+Nothing is written here: give them to `file.change`, or `dump` what they return.
+"""
 
 from datetime import date
 from typing import Any
 
 import msgspec
 
-from envelope.errors import Refused
+from errors import Refused
 from sharding.ring import Ring
 from sharding.slots import database_name
 from sharding.topology.check import check_topology
-from sharding.topology.spec import Move, Topology, placed
+from sharding.topology.spec import Move, Topology, placement_key
 
 
 def successor(old: Topology, **fields: Any) -> Topology:
-    """Return `old` with some fields replaced, the next version, and a higher epoch for each database that this moves.
+    """Return `old` with `fields` replaced, the next version, and a higher epoch for each database whose SET changes.
 
     Raises Refused `topology_invalid`.
     """
     new = msgspec.structs.replace(old, version=old.version + 1, **fields)
     check_topology(new)
     risen = {
-        database_name(xx): epoch + 1 for xx, epoch in enumerate(old.epoch_of) if placed(old, xx) != placed(new, xx)
+        database_name(xx): epoch + 1
+        for xx, epoch in enumerate(old.epoch_of)
+        if placement_key(old, xx) != placement_key(new, xx)
     }
     return msgspec.structs.replace(new, epochs={**old.epochs, **risen})
 
 
 def move_from(old: Topology, database: int, to: str, valid_from: date) -> Topology:
-    """Let envelopes of `database` be on SET `to` from a business date on."""
+    """Return `old` with `database` on SET `to` for envelopes of a business date and later."""
     name = database_name(database)
     move = Move(source=old.set_for_database(database).name, to=to, valid_from=valid_from)
-    # The pin keeps the old days where they are, whatever becomes of the ring.
+    # The pin keeps the older days where they are, also when SETs join or leave the ring.
     pins = {**old.pins, name: old.base_of(database)}
     return successor(old, pins=pins, moves={**old.moves, name: (*old.moves.get(name, ()), move)})
 
 
-def reach_back(old: Topology, database: int, valid_from: date | None) -> Topology:
-    """Let the last move of `database` hold from an earlier date on; None: for all dates, and the move is over."""
+def backdate_move(old: Topology, database: int, valid_from: date | None) -> Topology:
+    """Return `old` with the last move of `database` valid from an earlier date; None: for all dates, it is finished."""
     name = database_name(database)
     *before, last = old.moves[name]
     others = {key: value for key, value in old.moves.items() if key != name}
@@ -45,13 +50,13 @@ def reach_back(old: Topology, database: int, valid_from: date | None) -> Topolog
 
 
 def hold(old: Topology, database: int) -> Topology:
-    """Let nobody serve `database` until the next change."""
+    """Return `old` with `database` served by no SET, until a later change assigns or releases it."""
     name = database_name(database)
     return old if name in old.held else successor(old, held=(*old.held, name))
 
 
-def settle(old: Topology, database: int, home: str, since: date | None = None) -> Topology:
-    """Let `database` be on SET `home` for all dates (or from `since` on), and be served there."""
+def assign(old: Topology, database: int, home: str, since: date | None = None) -> Topology:
+    """Return `old` with `database` on SET `home`, and served there, for all dates or from `since` on."""
     name = database_name(database)
     if since is not None:
         return move_from(release(old, database), database, home, since)
@@ -62,13 +67,13 @@ def settle(old: Topology, database: int, home: str, since: date | None = None) -
 
 
 def release(old: Topology, database: int) -> Topology:
-    """Let `database` be served again where it was."""
+    """Return `old` with `database` served again by the SET where it was."""
     name = database_name(database)
     return successor(old, held=tuple(one for one in old.held if one != name)) if name in old.held else old
 
 
 def to_add(topology: Topology, name: str, weight: int = 1) -> dict[int, tuple[str, str]]:
-    """Return what a SET takes over when it joins: about its share of the databases, {xx: (from, to)}."""
+    """Return the databases that a new SET of a weight should take over, {xx: (from, to)}: about its share."""
     weights = {one.name: one.weight for one in topology.sets if one.weight}
     ring = Ring({**weights, name: weight})
     homes = {xx: topology.set_for_database(xx).name for xx in range(topology.layout.databases)}
@@ -76,9 +81,9 @@ def to_add(topology: Topology, name: str, weight: int = 1) -> dict[int, tuple[st
 
 
 def to_remove(topology: Topology, name: str) -> dict[int, tuple[str, str]]:
-    """Return where the databases of a SET go when it leaves, {xx: (from, to)}.
+    """Return where the databases of a SET should go before it leaves, {xx: (from, to)}.
 
-    Refused: `unknown_set`, or `last_set` where no other SET takes any.
+    Raises Refused `unknown_set`, or `last_set` if no other SET has a weight.
     """
     if name not in {one.name for one in topology.sets}:
         raise Refused("unknown_set", f"there is no SET {name!r} in the topology")
@@ -94,7 +99,10 @@ def to_remove(topology: Topology, name: str) -> dict[int, tuple[str, str]]:
 
 
 def drained(old: Topology, server: str, *, away: bool) -> Topology:
-    """Take a server off the ring, or put it back. Raises Refused `unknown_server`; `topology_invalid` for the last."""
+    """Return `old` with a server off the ring (`away`) or back on it.
+
+    Raises Refused `unknown_server`, and `topology_invalid` for the last server of a SET.
+    """
     if server not in {name for one in old.sets for name in one.server_names}:
         raise Refused("unknown_server", f"there is no server {server!r} in the topology")
     sets = tuple(
@@ -110,7 +118,7 @@ def drained(old: Topology, server: str, *, away: bool) -> Topology:
 
 
 def paused(old: Topology, set_name: str, *, on: bool) -> Topology:
-    """Let a SET refuse its users, or serve them again. Raises Refused `unknown_set`."""
+    """Return `old` with a SET paused (`on`), or serving its users again. Raises Refused `unknown_set`."""
     if set_name not in {one.name for one in old.sets}:
         raise Refused("unknown_set", f"there is no SET {set_name!r} in the topology")
     sets = tuple(msgspec.structs.replace(one, paused=on) if one.name == set_name else one for one in old.sets)

@@ -1,26 +1,18 @@
-"""What a topology must fulfil before anybody uses it: a ladder of checks, each naming the wrong field."""
+"""What a topology must fulfil before any process uses it: a ladder of checks, each of which names the wrong field."""
 
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from envelope.errors import InvariantBroken, Refused
+from errors import InvariantBroken, Refused
 from sharding.ids import FIRST_YEAR, LAST_YEAR
+from sharding.limits import MAX_MOVES, MAX_SERVERS_PER_SET, MAX_SETS, MAX_WEIGHT
 from sharding.slots import Layout, database_name
 from sharding.topology.spec import Move, SetSpec, Topology
 
-# One SET holds at least one of at most 100 databases; a SET of more servers than this is not one slice any
-# more.
-MAX_SETS = 100
-MAX_SERVERS_PER_SET = 64
-# A ring has 512 points per unit (1 ms each): weights are small ratios, not percentages of a percentage.
-MAX_WEIGHT = 100
-# A move is finished, and leaves the file, once its old days are copied: this many at a time means that nobody does.
-MAX_MOVES = 8
-
 
 def check_topology(topology: Topology) -> None:
-    """Raise Refused `topology_invalid`, with a sentence that starts with the field, unless all is well."""
+    """Raise Refused `topology_invalid`, with a sentence that begins with the field, if anything is wrong."""
     if topology.version < 1:
         raise invalid("version", "must be 1 or more")
     _check_layout(topology.slots)
@@ -31,7 +23,7 @@ def check_topology(topology: Topology) -> None:
     _check_unique("sets", (one.name for one in topology.sets))
     for number, one in enumerate(topology.sets):
         _check_set(f"sets[{number}]", one)
-    # Unique over all SETs, so that a name in a log or a list of the living means one server.
+    # Unique over all SETs, so that a name in a log or in a list of connected servers means one server.
     _check_unique("servers", (name for one in topology.sets for name in one.server_names))
     databases = {database_name(xx): xx for xx in range(topology.layout.databases)}
     for field, named in (("pins", topology.pins), ("moves", topology.moves), ("epochs", topology.epochs)):
@@ -59,7 +51,7 @@ def _check_layout(slots: int) -> None:
 def _check_zone(name: str) -> None:
     try:
         ZoneInfo(name)
-    # Unknown names, absolute or climbing paths, and names of folders in the zone data, in this order.
+    # In this order: unknown names; absolute paths and paths with ".."; names of folders in the zone data.
     except (KeyError, ValueError, OSError):
         raise invalid("time_zone", f"{name!r} is no known time zone") from None
 
@@ -104,7 +96,7 @@ def _check_pins(topology: Topology, databases: Iterable[str]) -> None:
 
 
 def _check_moves(field: str, moves: Sequence[Move], base: str, names: Iterable[str]) -> None:
-    """Follow a database from where it was before all moves: each starts where the one before it ended, and later."""
+    """Check that the moves of a database are a chain: each begins on the SET where the last one ended, and later."""
     if not 1 <= len(moves) <= MAX_MOVES:
         raise invalid(field, f"must be 1 to {MAX_MOVES} moves, is {len(moves)}")
     at, since = base, None

@@ -1,4 +1,4 @@
-"""The topology as a JSON file that processes re-read without a restart: checked, replaced in one step."""
+"""The topology as a JSON file: checked, replaced atomically, and read again by processes without a restart."""
 
 import fcntl
 import os
@@ -9,12 +9,10 @@ from tempfile import NamedTemporaryFile
 import msgspec
 
 from runtime import metrics
+from sharding.limits import MAX_FILE_BYTES
 from sharding.slots import database_name
 from sharding.topology.check import check_topology, invalid
-from sharding.topology.spec import Topology, placed
-
-# A hundred SETs of 64 servers fit; anything larger is not this file.
-MAX_FILE_BYTES = 1_048_576
+from sharding.topology.spec import Topology, placement_key
 
 VERSION_METRIC = "hongbao_topology_version"
 _version = metrics.gauge(VERSION_METRIC, "Version of the topology that this process goes by")
@@ -26,7 +24,7 @@ def load(path: Path) -> Topology:
 
 
 def dump(topology: Topology, path: Path) -> None:
-    """Write the topology so that a reader sees the old file or the new one, never a part; durable on return.
+    """Write the topology so that a reader sees the old file or the new one, never a part. Durable on return.
 
     Raises Refused `topology_invalid` before anything is written.
     """
@@ -38,7 +36,7 @@ def dump(topology: Topology, path: Path) -> None:
         try:
             file.write(text)
             file.flush()
-            # Every process of the installation reads it, whoever wrote it; it holds no secrets.
+            # Every process of the installation reads it, under any account; it holds no secrets.
             os.fchmod(file.fileno(), 0o644)
             os.fsync(file.fileno())
             temporary.replace(path)
@@ -49,12 +47,12 @@ def dump(topology: Topology, path: Path) -> None:
 
 
 def change(path: Path, how: Callable[[Topology], Topology]) -> Topology:
-    """Replace the file's topology by `how(topology)` and return it; whoever else changes it waits meanwhile.
+    """Replace the file's topology by `how(topology)` and return that; other processes that change it wait meanwhile.
 
-    Durable on return; nothing is written where `how` changes nothing. Raises Refused `topology_invalid`, and whatever
-    `how` raises, before anything is written.
+    Durable on return. If `how` changes nothing, nothing is written. Raises Refused `topology_invalid`, and what `how`
+    raises, before anything is written.
     """
-    # Of its own, because the file itself is replaced and a lock on it would be a lock on yesterday's.
+    # A lock file of its own: the topology file is replaced, so a lock on it would hold only for the old one.
     lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -64,7 +62,7 @@ def change(path: Path, how: Callable[[Topology], Topology]) -> Topology:
             check_successor(old, new)
             dump(new, path)
         else:
-            # Whoever wrote what stands there may have failed, or died, before its name was durable.
+            # The process that wrote this content may have ended before the rename was durable.
             _sync_folder(path)
         return new
     finally:
@@ -72,7 +70,7 @@ def change(path: Path, how: Callable[[Topology], Topology]) -> Topology:
 
 
 class TopologyFile:
-    """Holds the current topology of a file; `reload` takes a newer one, and never a bad one."""
+    """Holds the current topology of a file. `reload` replaces it by a newer one, never by one that is wrong."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -82,11 +80,11 @@ class TopologyFile:
 
     @property
     def current(self) -> Topology:
-        """The topology that was last accepted. Read it once per request: it is replaced as a whole."""
+        """The topology accepted last. Read it once per request: the next may be another."""
         return self._current
 
     def reload(self) -> bool:
-        """Take the file's topology if it changed; return whether it did. Costs one read of a small file.
+        """Take the file's topology if it changed; return whether it did. Reads the whole file each time.
 
         Raises Refused `topology_invalid` and keeps the current one if the file is invalid, has a lower
         version, the same version with another content, another number of slots or time zone (those stand in every
@@ -115,7 +113,7 @@ def check_successor(old: Topology, new: Topology) -> None:
         name = database_name(xx)
         if after < before:
             raise invalid(f"epochs.{name}", f"must not sink, it was {before} and is {after}")
-        if after == before and placed(old, xx) != placed(new, xx):
+        if after == before and placement_key(old, xx) != placement_key(new, xx):
             raise invalid(
                 f"epochs.{name}",
                 f"must rise above {before} where the database changes its SET: as it stands its envelopes would be "

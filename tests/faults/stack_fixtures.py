@@ -13,12 +13,14 @@ import aiohttp
 import pytest
 
 from audit.report import Report
-from cluster.access import Access, find
-from cluster.assembly.config import StackConfig
-from cluster.assembly.stack import Stack
+from installation.access import Access, find
+from local.config import StackConfig
+from local.stack import Stack
 
 CALL_S = 8.0
 SETTLE_S = 40.0
+PAUSE_S = 0.02
+"""Between two calls of one of the people: they are to be there when something dies, not to be fast."""
 
 
 @dataclass
@@ -46,7 +48,7 @@ class Running:
 @contextlib.asynccontextmanager
 async def running_stack(data: Path, **config: Any) -> AsyncIterator[Running]:
     """Start everything on any free port; stop it at the end."""
-    async with Stack(StackConfig(data=data, port=0, **{"rotate": False, **config})) as stack:
+    async with Stack(StackConfig(data=data, port=0, **{"ahead_days": 1, "slots": 40, **config})) as stack:
         yield Running(stack, find(data), data)
 
 
@@ -67,6 +69,7 @@ class Crowd:
     envelopes: list[dict[str, Any]] = field(default_factory=list)
     answers: int = 0
     contradictions: list[str] = field(default_factory=list)
+    patience_s: float = 60.0
     _stop: bool = False
 
     def __post_init__(self) -> None:
@@ -100,7 +103,9 @@ class Crowd:
             self._tokens[user] = self.running.access.token(user)
         headers["Authorization"] = f"Bearer {self._tokens[user]}"
         url = self.running.access.gateway_url + path
-        for _ in range(100):
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self.patience_s
+        while loop.time() < end:
             try:
                 async with self._session.request(method, url, json=body, headers=headers) as response:
                     if response.status < 500:
@@ -109,7 +114,7 @@ class Crowd:
             except (aiohttp.ClientError, TimeoutError, OSError):
                 pass
             await asyncio.sleep(self._luck.uniform(0.02, 0.2))
-        raise AssertionError(f"{method} {path} found no answer in 100 tries")
+        raise AssertionError(f"{method} {path} found no answer in {self.patience_s:.0f} s")
 
     async def _send_on(self, sender: str) -> None:
         while not self._stop:
@@ -129,6 +134,7 @@ class Crowd:
                 await asyncio.sleep(0.02)
                 continue
             await self.open(user, self._luck.choice(self.envelopes[-30:]))
+            await asyncio.sleep(PAUSE_S)
 
     async def open(self, user: str, envelope: dict[str, Any]) -> None:
         """Open, and compare with what this user was told before."""

@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from audit.report import Report
-from cluster.cli import main
-from cluster.pg import roles
-from cluster.pg.backups import Backups
-from cluster.pg.logkeeper import LogKeeper
-from cluster.pg.pgprograms import Source
-from envelope.errors import Refused
+from backup.backups import Backups
+from backup.logkeeper import LogKeeper
+from backup.programs import Source
+from cli.table import main
+from errors import Refused
+from schema import roles
 from tests.faults.stack_fixtures import Crowd, Running, running_stack
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]

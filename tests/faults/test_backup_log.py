@@ -12,13 +12,13 @@ from typing import Any
 import asyncpg
 import pytest
 
-from cluster.machine.account import Account
-from cluster.pg.backups import Backups
-from cluster.pg.logkeeper import LogKeeper, Standing
-from cluster.pg.pgprograms import Source
-from cluster.pg.postgres import Postgres, PostgresSpec
-from envelope.errors import Refused
-from upkeep.backup import BackupFolder, LogState, log_state
+from backup.backups import Backups
+from backup.folder import BackupFolder, LogState, log_state
+from backup.logkeeper import LogKeeper, LogStatus
+from backup.programs import Source
+from errors import Refused
+from machine.account import Account
+from machine.postgres.server import Postgres, PostgresSpec
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
 PASSWORDS = {"postgres": "pw"}
@@ -68,11 +68,11 @@ class Keeping:
         self.keeper = LogKeeper(lambda: source(self.server), self.folder, self.said.append)
 
     async def state(self) -> LogState:
-        return (await self.keeper.standing()).state
+        return (await self.keeper.status()).state
 
     async def kept(self) -> bool:
         """Whether all that is committed by now is here, to the byte."""
-        return await self.keeper.standing() == Standing(LogState.KEPT, 0)
+        return await self.keeper.status() == LogStatus(LogState.KEPT, 0)
 
     @asynccontextmanager
     async def on(self, *, anew: bool = False) -> AsyncIterator[None]:
@@ -174,7 +174,7 @@ async def test_a_log_that_cannot_be_read_is_no_end_of_the_log(server_folder: Pat
         if middle.is_dir():
             middle.rmdir()
         middle.write_bytes(content)
-        account.own(middle)
+        account.chown(middle)
     copy = await backups.restore(into, None)
     try:
         assert await sql(copy, "SELECT count(*) FROM t") == 5

@@ -10,8 +10,8 @@ import pytest
 
 from archive.export import export_database
 from archive.verify import verify_database
-from cluster.pg import roles
 from gateway.openapi import document
+from schema import roles
 from sharding.ids import day_of
 from tests.faults.stack_fixtures import Running, running_stack
 from tests.integration.archive.fixtures import detach, drop, move_on
@@ -25,7 +25,7 @@ USERS = ("ann", "bob", "carol")
 
 @pytest.fixture
 async def running(server_folder: Path) -> AsyncIterator[Running]:
-    async with running_stack(server_folder / "data", sets=1, servers=1, say=lambda _: None) as one:
+    async with running_stack(server_folder / "data", sets=1, servers=1, notify=lambda _: None) as one:
         yield one
 
 

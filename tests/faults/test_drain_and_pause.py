@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
-from cluster.cli import main
+from cli.table import main
 from tests.faults.stack_fixtures import Crowd, Running, running_stack
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]

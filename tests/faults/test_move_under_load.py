@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from loadtest.openloop.job import Job, run_job
 from loadtest.openloop.opens import guests
 from sharding.slots import database_name
+from tests import forks
 from tests.faults.stack_fixtures import Running, running_stack
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
@@ -21,14 +21,8 @@ RATE, SECONDS = 2_000, 14
 
 async def topology(running: Running, *words: str) -> tuple[int, Any, str]:
     """Run `hongbao topology`; returns exit status, the JSON object and what it said beside."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "cluster", "topology", *words, "--data", str(running.data), "--json",
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    async with asyncio.timeout(120):
-        out, said = await process.communicate()
-    return process.returncode or 0, json.loads(out) if out.strip() else None, said.decode()
+    done = await forks.hongbao("topology", *words, "--data", str(running.data), "--json", timeout_s=120)
+    return done.status, json.loads(done.out) if done.out.strip() else None, done.err
 
 
 async def test_a_live_move_under_two_thousand_opens_a_second(server_folder: Path, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from cluster.machine.keys import Secrets
 from envelope.outcomes import Outcome
+from installation.keys import Secrets
 from tests.faults.stack_fixtures import Crowd, running_stack
 from wire.link import Link
 from wire.messages import Op

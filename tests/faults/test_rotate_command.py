@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import signal
-import subprocess
 import sys
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -14,30 +12,27 @@ import aiohttp
 import asyncpg
 import pytest
 
-from rotation.exclusive import alone
+from rotation.lock import rotation_lock
 from schema.day_tables import AHEAD_DAYS, DayTables
 from sharding.ids import business_date
+from tests import forks
 from tests.faults.stack_fixtures import Running, running_stack
 from tests.integration.rotation.fixtures import Books
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
-HONGBAO = "from cluster.cli import run; run()"
+HONGBAO = "from cli.table import run; run()"
 ROOT = Path(__file__).resolve().parents[2]
 
 
 async def hongbao(running: Running, *words: str, env: dict[str, str] | None = None) -> tuple[int, Any, str]:
     """Run `hongbao rotate WORDS --json`; returns exit status, JSON (None if there is none) and standard error.
 
-    In a thread: the stack makes the coming days' tables on this loop. Held up in the middle of a transaction, it would
-    hold the command up at the parents' locks.
+    The stack makes the coming days' tables on this loop, which must go on meanwhile: held up in the middle of a
+    transaction it would hold the command up at the parents' locks.
     """
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-c", HONGBAO, "rotate", *words, "--data", str(running.data), "--json"],
-        check=False, capture_output=True, text=True, timeout=90, cwd=ROOT, env={**os.environ, **(env or {})},
-    )  # fmt: skip
-    return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
+    done = await forks.hongbao("rotate", *words, "--data", str(running.data), "--json", env=env)
+    return done.status, json.loads(done.out) if done.out else None, done.err
 
 
 async def old_day(running: Running, day: date) -> Books:
@@ -85,7 +80,7 @@ async def test_the_command_on_a_running_stack(server_folder: Path) -> None:
             status, told, said = await hongbao(running, *words)
             assert (status, told["holds"]) == (1, False), words
             assert [entry["error"]["code"] for entry in told["days"]] == [code]
-        async with alone(running.access.set_dsn("set-1", "hongbao_owner")):
+        async with rotation_lock(running.access.set_dsn("set-1", "hongbao_owner")):
             status, told, _ = await hongbao(running, "run", "--date", f"{day}")
         assert (status, told["days"][0]["error"]["code"]) == (1, "rotation_busy")
 
@@ -102,7 +97,7 @@ async def test_the_command_on_a_running_stack(server_folder: Path) -> None:
         for words in (("run",), ("drop", "--date", f"{day}", "--yes", "--reason", "why")):
             status, told, said = await hongbao(running, *words, env=other)
             assert (status, told) == (1, None), words
-            assert "with another key" in said
+            assert "started with another HONGBAO_ARCHIVE_KEY" in said
 
         status, told, said = await hongbao(running, "run", "--until", "detached", "--reason", "a test")
         assert status == 0, said

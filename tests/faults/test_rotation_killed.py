@@ -1,24 +1,23 @@
 """The rotation is killed at every crash point there is, and run again: it finishes, and no row and no fen is lost."""
 
 import asyncio
-import json
-import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import asyncpg
 import pytest
 
 from archive.place import Archive
-from envelope.errors import Refused, Unavailable
-from rotation import crash, steps
+from errors import Refused, Unavailable
 from rotation import detach as detaching
-from rotation.crash import Point
 from rotation.drop import drop_day
-from rotation.exclusive import alone
+from rotation.lock import rotation_lock
+from rotation.points import Point
 from schema.day_tables import DayTables
+from tests import forks
 from tests.conftest import Databases
-from tests.faults.rotate_and_die import REACHED
+from tests.faults.rotate_and_die import REACHED, rotate_and_die
 from tests.integration.rotation.fixtures import ARCHIVE_KEY, BY, DAY, NEXT, TODAY, XXS, OldDays, books, old_days_of
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
@@ -37,16 +36,12 @@ async def old_days(databases: Databases, tmp_path: Path) -> AsyncIterator[OldDay
 
 async def killed_at(old_days: OldDays, point: Point, *, drop: bool = False) -> int:
     told = {
-        "dsn": old_days.target.dsn, "wallet_dsn": old_days.target.wallet_dsn, "folder": str(old_days.archive.folder),
+        "dsn": old_days.set_access.dsn, "wallet_dsn": old_days.set_access.wallet_dsn,
+        "folder": str(old_days.archive.folder),
         "day": f"{DAY}", "today": f"{TODAY}", "point": point.value, "drop": drop,
         "databases": XXS,
     }  # fmt: skip
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.faults.rotate_and_die", json.dumps(told), cwd=ROOT,
-        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
-    async with asyncio.timeout(60):
-        return await process.wait()
+    return (await forks.run(rotate_and_die, told, timeout_s=60)).status
 
 
 async def everything(old_days: OldDays) -> list[tuple]:
@@ -102,7 +97,7 @@ async def test_killed_while_a_reader_keeps_the_detach_pending(old_days: OldDays)
     assert await killed_at(old_days, Point.DETACH_PENDING) == REACHED
     assert await old_days.scalar("SELECT count(*) FROM pg_inherits WHERE inhdetachpending") == 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(detaching.insist, "__kwdefaults__", {**detaching.insist.__kwdefaults__, "patience_s": 0.6})
+        patch.setattr(detaching, "LOCK_RETRY", replace(detaching.LOCK_RETRY, patience_s=0.6))
         with pytest.raises(Unavailable) as waits:
             await old_days.run()
     assert waits.value.code == "rotation_waits"
@@ -141,7 +136,7 @@ async def test_of_two_at_once_one_works_and_the_other_is_refused(old_days: OldDa
     assert all(one.code == "rotation_busy" for one in refused)
     assert await old_days.states() == {0: "verified", 1: "verified"}
     assert len(await old_days.lines()) == 8
-    async with alone(old_days.target.dsn):
+    async with rotation_lock(old_days.set_access.dsn):
         with pytest.raises(Refused) as busy:
             await old_days.run()
     assert busy.value.code == "rotation_busy"
@@ -149,6 +144,5 @@ async def test_of_two_at_once_one_works_and_the_other_is_refused(old_days: OldDa
 
 def test_the_points_are_in_the_code() -> None:
     """Every named point is passed somewhere, and none is passed that has no name."""
-    sources = "".join(path.read_text() for path in (ROOT / "rotation").glob("*.py") if path.name != "crash.py")
+    sources = "".join(path.read_text() for path in (ROOT / "rotation").glob("*.py") if path.name != "points.py")
     assert {one.name for one in Point if f"Point.{one.name}" in sources} == {one.name for one in Point}
-    assert crash is steps.crash

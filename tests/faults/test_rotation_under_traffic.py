@@ -12,10 +12,12 @@ from typing import Any
 import asyncpg
 import pytest
 
-from cluster.pg import roles
+from schema import roles
 from schema.day_tables import DayTables
 from sharding.ids import business_date
+from tests import forks
 from tests.conftest import Databases
+from tests.faults.rotate_and_die import rotate_and_die
 from tests.integration.rotation.fixtures import Books
 from tests.integration.setnode.fixtures import Town, living_town
 
@@ -131,10 +133,6 @@ async def rotate(town: Town, databases: Databases, folder: Path, day: str, today
         "wallet_dsn": databases.dsn_as(town.wallet_dsn, roles.AUDIT),
         "folder": str(folder), "day": day, "today": today, "point": "", "databases": list(range(10)),
     }  # fmt: skip
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.faults.rotate_and_die", json.dumps(told), cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    out, said = await process.communicate()
-    assert process.returncode == 0, said.decode()[-2000:]
-    return json.loads(out.decode().splitlines()[-1])
+    done = await forks.run(rotate_and_die, told)
+    assert done.status == 0, done.err[-2000:]
+    return json.loads(done.out.splitlines()[-1])

@@ -8,9 +8,8 @@ import aiohttp
 import asyncpg
 import pytest
 
-from cluster.pg import roles
-from cluster.rotations import today_of
-from schema import names
+from cli.commands.up import rotation_running
+from schema import names, roles
 from schema.day_tables import DayTables
 from tests.faults.stack_fixtures import Crowd, running_stack
 
@@ -27,15 +26,15 @@ async def test_a_stack_of_last_month_comes_up_and_makes_room_for_today(server_fo
     data, said = server_folder / "data", list[str]()
     async with running_stack(data, sets=1, servers=1) as running:
         await running.deposit("host", 10_000)
-        today, owner = today_of(running.access), running.access.set_dsn("set-1", roles.OWNER)
+        today, owner = running.access.today(), running.access.set_dsn("set-1", roles.OWNER)
         old = a_month_ago(today)
         databases = running.access.topology().databases_of("set-1")
         connection = await asyncpg.connect(owner)
-        for kind in names.Kind:
+        for kind in names.TableKind:
             await connection.execute(f"DROP TABLE {names.day_table(kind, today)}")
         await connection.close()
         await DayTables(owner, databases).ensure(old, ahead_days=0)
-    async with running_stack(data, sets=1, servers=1, rotate=True, say=said.append) as running:
+    async with running_stack(data, sets=1, servers=1, notify=said.append) as running, rotation_running(running.stack):
         assert any("still belongs to" in line for line in said)
         crowd = Crowd(running, seed=1)
         body = {"kind": "equal", "total_fen": 200, "count": 2}

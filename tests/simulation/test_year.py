@@ -21,29 +21,32 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from cluster.machine import ports
-from cluster.pg import roles
-from envelope.errors import HongbaoError
+from errors import HongbaoError
+from machine import ports
 from rotation.daemon import Daemon, DaemonSettings
 from rotation.limits import GRACE_DAYS
+from rotation.set_access import SetAccess
 from rotation.steps import Rotation
-from rotation.target import RotationTarget
-from runtime.clock import ManualClock, to_ms
+from runtime.clock import to_ms
+from schema import roles
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
 from setnode.service import SetnodeSettings, running
 from sharding.ids import BUSINESS_ZONE, business_date, candidate_ids, first_id_at
 from sharding.slots import Layout, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
+from tests.clock import ManualClock
 from tests.conftest import Databases
 from tests.integration.rotation.fixtures import FileArchive, OldDays, believe_every_clock
 from tests.integration.setnode.fixtures import KEY, LINK_KEY, Town, wallet_process
+from tests.sizes import sized
 from wire.link import Link
 from wire.orders import create_key
 from wire.wallet import WalletClient
 
 FIRST = date(2027, 12, 20)
-DAYS = 400
+DAYS = sized(400, 75)
+"""75 days from FIRST on see the end of a year, months of 31, 29 and 31 days, and each name twice or three times."""
 EVERY = 3
 """Days between two rounds of the daemon."""
 SEED = 20271220
@@ -154,7 +157,7 @@ async def small_town(databases: Databases, memcached: str, folder: Path, clock: 
         await asyncio.wait({keeping})
 
 
-async def test_four_hundred_days_are_lived_rotated_and_dropped(
+async def test_days_are_lived_rotated_and_dropped(
     databases: Databases, memcached: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Sums equal to the fen, no row lost, no day left behind, and no name ever in the way of a day to come."""
@@ -162,10 +165,10 @@ async def test_four_hundred_days_are_lived_rotated_and_dropped(
     started = time.monotonic()
     async with small_town(databases, memcached, tmp_path, clock) as year:
         days = OldDays(databases, year.set_dsn, year.wallet_dsn, tmp_path)
-        target = RotationTarget("set-1", days.target.dsn, days.target.wallet_dsn, lambda _: (0,))
+        set_access = SetAccess("set-1", days.set_access.dsn, days.set_access.wallet_dsn, lambda _: (0,))
         archive = FileArchive(tmp_path)
         daemon = Daemon(
-            lambda: [Rotation(target, clock, archive)], lambda: BUSINESS_ZONE,
+            lambda: [Rotation(set_access, clock, archive)], lambda: BUSINESS_ZONE,
             DaemonSettings(rotate_drop=True, rotate_retention_days=15),
         )  # fmt: skip
         lived = [FIRST + timedelta(days=number) for number in range(DAYS)]
@@ -204,8 +207,7 @@ async def test_four_hundred_days_are_lived_rotated_and_dropped(
         assert await days.violations() == []
     with capsys.disabled():
         sys.stdout.write(f"\n{DAYS} days in {time.monotonic() - started:.0f} s: {json.dumps(rows)}\n")
-    lengths = Counter(day.month for day in lived)
-    assert set(lengths) == set(range(1, 13))
+    assert {day.month for day in lived} == (set(range(1, 13)) if DAYS > 366 else {12, 1, 2, 3})
     assert date(2028, 2, 29) in lived
 
 
@@ -214,7 +216,7 @@ async def _keep(year: Year, daemon: Daemon) -> None:
     await year.settle()
     done = await daemon.run_once()
     assert done.failed == []
-    await year.nodes[0]._look_at_days()
+    await year.nodes[0].days.look()
 
 
 def _at(day: date, luck: random.Random) -> datetime:

@@ -1,4 +1,4 @@
--- A user's statement below a cursor, newest first: $1 account name, $2 before (transfer_id), $3 limit.
+-- A user's history below a cursor, newest first: $1 account name, $2 before (transfer_id), $3 limit.
 -- Index: account_name, transfer_statement (backwards). Lock: none.
 SELECT
     transfer.transfer_id, transfer.order_no, transfer.kind, transfer.amount_fen, transfer.envelope_id,

@@ -1,6 +1,6 @@
--- Number account names, making those that are missing: $1 names (distinct), $2 kinds.
--- Meaning: an account comes into being with the first money it touches, in the same transaction. A writer without
---   the ledger's lock could make the same account: UNIQUE fails the batch, which is then tried again.
+-- Account numbers by name, creating the accounts that are missing: $1 names (distinct), $2 kinds.
+-- Meaning: an account is created by the first batch that names it, in its transaction. A writer without the ledger's
+--   lock could create the same account: UNIQUE fails the batch, which is then tried again.
 -- Index: account_name. Lock: the new rows.
 WITH wanted AS MATERIALIZED (
     SELECT wanted.name, wanted.kind, account.account_id

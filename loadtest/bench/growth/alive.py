@@ -1,10 +1,10 @@
 """Growth with envelopes alive.
 
 Question: how many opens a second when 10^3, 10^4, … of them are? At each step a thousand new envelopes are opened
-round robin (what people open now), then envelopes drawn from all. Past LIVE_SHARES most of these sleep, and an open
-wakes its envelope first: a read of its header and log, a few hundred in one query. Sketch: an envelope in memory costs
-a dictionary entry to find, however many there are; one asleep costs about 170 µs of planning and reading for each slot
-that a query touches.
+round robin (what people open now), then envelopes drawn from all. Above LIVE_SHARES most of these are not in memory,
+and an open loads its envelope first: a read of its header and log, a few hundred in one query. Sketch: an envelope in
+memory costs a dictionary look-up, however many there are; loading costs about 170 µs of planning and reading for each
+slot that a query touches.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ A_THOUSAND = 1_000
 PASSES = 4
 """An envelope is drawn at most so often at a step: with five steps it has shares for all of them."""
 WINDOW = 4_000
-"""Less than elsewhere: who must be woken waits longer, and a request that waits four seconds is turned away."""
+"""Fewer than elsewhere: an open that loads its envelope waits longer, and after four seconds it receives `busy`."""
 
 
 async def measure(bench: Bench, size: Size) -> Figures:
@@ -31,15 +31,15 @@ async def measure(bench: Bench, size: Size) -> Figures:
     points = []
     async with one_set(await asyncio.to_thread(bench.scratch, "growth-alive")) as one:
         ids: list[int] = []
-        strangers = (f"stranger-{number}" for number in itertools.count())
+        openers = (f"stranger-{number}" for number in itertools.count())
         for step in size.alive:
             bench.say(f"{step:,} envelopes alive")
             ids += await wake(one, step - len(ids))
             few = await wake(one, min(A_THOUSAND, step))
             now = await fire(one.node, round_robin(few, SHARES))
             drawn = _draw(ids, size.drawn)
-            anywhere = await fire(one.node, zip(drawn, strangers, strict=False), WINDOW)
-            live = one.node.registry.statistics()["actors"]
+            anywhere = await fire(one.node, zip(drawn, openers, strict=False), WINDOW)
+            live = len(one.node.registry)
             points.append({"alive": step, "in_memory": live, "a_thousand": now, "anywhere": anywhere})
         bench.audit("growth alive", holds=await fill.adds_up(one))
     return {"points": points, "memory_holds": LIVE_SHARES // (SHARES + ENVELOPE_WEIGHT)}

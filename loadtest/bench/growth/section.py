@@ -1,4 +1,4 @@
-"""The section: its three questions one after the other, what it tells of them, and its pictures."""
+"""The section: its three questions one after the other, its rows and its pictures."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -6,10 +6,10 @@ from typing import Final
 
 from loadtest.bench import pictures
 from loadtest.bench.figures import Bench, Figures, Row, Section
-from loadtest.bench.growth import alive, sets, tables
+from loadtest.bench.growth import alive, more_sets, tables
 from loadtest.bench.growth.size import QUICK, Size
 
-QUESTIONS: Final = {"alive": alive.measure, "tables": tables.measure, "sets": sets.measure}
+QUESTIONS: Final = {"alive": alive.measure, "tables": tables.measure, "sets": more_sets.measure}
 
 
 async def grow(bench: Bench, size: Size) -> Figures:

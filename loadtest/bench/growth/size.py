@@ -10,7 +10,7 @@ SHARES = 20
 
 @dataclass(frozen=True)
 class Size:
-    """`drawn` and `turn_envelopes` are opened at each step and in each turn; `set_*` is what each SET is given."""
+    """`drawn` opens are made at each step, `turn_envelopes` opened in each turn; `set_*` is the work of each SET."""
 
     alive: Sequence[int] = (1_000, 10_000, 100_000, 1_000_000)
     drawn: int = 40_000

@@ -2,10 +2,12 @@
 
 Question: does a SET with a month of tables, the hot ones full of claims, open as fast as an empty one? The same number
 of new envelopes, opened round robin, in turn on all sides. `empty` has as many slots as `full`, but only today's
-tables, without a row; `embedded` is the layout of a first start (100 slots). A claim goes into one leaf and two
-indexes on every side; where it is full these are a level deeper and a checkpoint has touched more pages. What more
-slots cost stands between `embedded` and `empty`: a batch of 2,000 claims touches every one of 1,000 leaves. In
-production a SET holds 50 to 250 slots; 1,000 in one Postgres is the worst that the layout can do.
+tables, without a row; `embedded` is the layout of a first start (100 slots).
+
+Sketch: a claim goes into one leaf and two indexes on every side; in full tables the indexes are a level deeper and a
+checkpoint has touched more pages. What more slots cost is the difference between `embedded` and `empty`: a batch of
+2,000 claims touches every one of 1,000 leaves. In production a SET holds 50 to 250 slots; 1,000 in one Postgres is the
+most that the layout allows.
 """
 
 import asyncio

@@ -10,12 +10,11 @@ from typing import Any
 
 import asyncpg
 
-from cluster.pg import roles
 from envelope.split import Split, amounts
-from schema import names
+from schema import names, roles
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set
-from schema.names import Kind
+from schema.names import TableKind
 from sharding.ids import make_id
 from tests.conftest import Databases
 
@@ -104,14 +103,14 @@ async def detach(connection: Any, day: date = DAY, databases: range = range(2), 
     await connection.execute("ALTER TABLE day_register DISABLE TRIGGER USER")
     for xx in databases:
         await register(connection, day, xx)
-    for kind in (Kind.ENVELOPE, Kind.CLAIM, Kind.GUEST):
+    for kind in (TableKind.ENVELOPE, TableKind.CLAIM, TableKind.GUEST):
         await connection.execute(f"ALTER TABLE {kind.value} DETACH PARTITION {names.day_table(kind, day)}")
         if grant:
             await connection.execute(f"GRANT SELECT ON {names.day_table(kind, day)} TO {roles.SETNODE}, {roles.AUDIT}")
     for xx in databases:
         cold = f"cold_{xx:02d}_{day:%Y%m%d}"
         await connection.execute(f"CREATE SCHEMA {cold}")
-        for kind in Kind:
+        for kind in TableKind:
             leaves = {names.leaf(kind, slot, day) for slot in range(xx * 10, xx * 10 + 10)}
             for leaf in sorted(leaves):
                 await connection.execute(f"ALTER TABLE {leaf} SET SCHEMA {cold}")
@@ -121,7 +120,7 @@ async def detach(connection: Any, day: date = DAY, databases: range = range(2), 
 async def register(connection: Any, day: date, xx: int) -> None:
     """Write that a day is closed, as the rotation would, from the tables."""
     slots = f"slot BETWEEN {xx * 10} AND {xx * 10 + 9}"
-    envelope, claim = (names.day_table(kind, day) for kind in (Kind.ENVELOPE, Kind.CLAIM))
+    envelope, claim = (names.day_table(kind, day) for kind in (TableKind.ENVELOPE, TableKind.CLAIM))
     await connection.execute(
         f"""INSERT INTO day_register (day, xx, state, envelopes, claims, paid_in_fen, claimed_fen, refunded_fen)
         SELECT $1, $2, $3, (SELECT count(*) FROM {envelope} WHERE {slots}), count(*),

@@ -13,9 +13,9 @@ import pytest
 
 from archive.export import export_database
 from archive.verify import verify_database
-from envelope.errors import HongbaoError
-from runtime.clock import ManualClock
+from errors import HongbaoError
 from sharding.ids import business_date
+from tests.clock import ManualClock
 from tests.conftest import Databases
 from tests.integration.archive.fixtures import KEY, drop, move_on, owner
 from tests.integration.setnode.fixtures import Town, living_town, prove
@@ -59,7 +59,7 @@ class Past:
 
     async def look(self) -> None:
         for node in self.town.nodes:
-            await node._look_at_days()
+            await node.days.look()
 
     async def archive(self) -> None:
         """Export and verify all ten databases."""

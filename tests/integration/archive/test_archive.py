@@ -22,9 +22,9 @@ from archive import manifest, pipes, place
 from archive.export import export_database
 from archive.tables import TABLES
 from archive.verify import verify_database
-from cluster.pg import roles
-from cluster.pg.postgres import Postgres
-from envelope.errors import HongbaoError, Refused
+from errors import HongbaoError, Refused
+from machine.postgres.server import Postgres
+from schema import roles
 from sharding.ids import make_id
 from tests.conftest import Databases
 from tests.integration.archive import fixtures as cold_fixtures
@@ -207,7 +207,7 @@ async def test_a_kill_between_the_two_renames_loses_no_archive(databases: Databa
         where = place.folder_of(tmp_path, xx=0, day=DAY)
         where.rename(where.with_name(".db_00.old"))
         assert place.archived(tmp_path) == []
-        with place.aside(tmp_path, xx=0, day=DAY):
+        with place.staging(tmp_path, xx=0, day=DAY):
             assert place.archived(tmp_path) == [(DAY, 0)]
         assert (await verify(connection, tmp_path)).manifest == made
 
@@ -256,7 +256,7 @@ import asyncio, os, resource, signal, sys
 from pathlib import Path
 import asyncpg
 from archive.export import export_database
-from envelope.errors import HongbaoError
+from errors import HongbaoError
 from tests.integration.archive.fixtures import DAY, KEY
 
 how, dsn, folder = sys.argv[1:]
@@ -395,7 +395,7 @@ async def test_who_is_cancelled_leaves_also_where_postgres_hangs(
         assert connection.is_closed()
 
 
-@pytest.mark.parametrize("at", ["pipes._push", "place.settle"])
+@pytest.mark.parametrize("at", ["pipes._push", "place.publish"])
 async def test_who_is_cancelled_takes_nothing_from_under_a_thread(
     databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:

@@ -13,9 +13,10 @@ import msgspec
 import pytest
 
 from archive import manifest, place
-from audit.cut import set_snapshot
 from audit.report import Report
+from audit.snapshot import set_snapshot
 from sharding.ids import slot_of
+from sharding.slots import database_name
 from tests.integration.archive.fixtures import KEY, detach, drop, move_on
 from tests.integration.archive.past import Past, past
 
@@ -86,7 +87,7 @@ async def test_it_holds_while_days_are_detached_and_dropped(past: Past) -> None:
 def where(past: Past, envelope: str = "half") -> tuple[Path, str]:
     """The archive that holds an envelope, and its subject in a report."""
     xx = slot_of(past.envelopes[envelope]) // 10
-    return place.folder_of(past.folder, xx=xx, day=past.day), f"db_{xx:02d} {past.day}"
+    return place.folder_of(past.folder, xx=xx, day=past.day), f"{database_name(xx)} {past.day}"
 
 
 def change(folder: Path, how: str) -> dict[str, Any]:
@@ -196,7 +197,7 @@ async def test_tables_that_vanished_without_a_word_are_found(past: Past) -> None
         tag = f"{past.day:%Y%m%d}"
         await connection.execute(f"ALTER TABLE claim_{tag} RENAME TO lost_{tag}")
         report = await past.town.audit()
-        assert found(report) == {("cold_day_is_there", f"db_{xx:02d} {past.day}") for xx in range(10)}
+        assert found(report) == {("cold_day_is_there", f"{database_name(xx)} {past.day}") for xx in range(10)}
         await connection.execute(f"ALTER TABLE lost_{tag} RENAME TO claim_{tag}")
 
 

@@ -11,9 +11,10 @@ import pytest
 
 from archive import details, place
 from archive.register import read_register
-from cluster.pg import roles
-from envelope.errors import Unavailable
-from sharding.ids import day_of, make_id, slot_of
+from errors import Unavailable
+from schema import roles
+from sharding.ids import database_for, day_of, make_id, slot_of
+from sharding.slots import database_name
 from tests.integration.archive.fixtures import KEY, detach, move_on
 from tests.integration.archive.past import Past, past
 from wire.messages import Op
@@ -110,7 +111,7 @@ async def test_an_archive_that_is_missing_or_not_true_is_unavailable(past: Past)
     await past.archive()
     await past.drop()
     await past.look()
-    where = past.folder / past.day.isoformat() / f"db_{slot_of(half) // 10:02d}"
+    where = past.folder / past.day.isoformat() / database_name(database_for(half))
     kept = where.with_name("kept")
     for spoil in (
         lambda: [where.with_name("gone").mkdir(), where.replace(where.with_name("gone"))],
@@ -182,7 +183,7 @@ async def test_many_at_once_read_it_once(past: Past) -> None:
     read = node.cold._details.read
 
     def counted(one: int, digest: str | None, **how: bool) -> Any:
-        row = read(one, digest, **how)  # Doubted, the first time: nothing was read
+        row = read(one, digest, **how)  # NotVerifiedYet, the first time: nothing was read
         reads.append(one)
         return row
 
@@ -240,8 +241,8 @@ async def test_archives_not_yet_believed_keep_nobody_else_waiting(past: Past, mo
         at_work.remove(xx)
         return believed(archive, xx=xx, **told)
 
-    believed = place.believed
-    monkeypatch.setattr(place, "believed", slowly)
+    believed = place.verified
+    monkeypatch.setattr(place, "verified", slowly)
     others = [make_id(past.day, 1, xx * 10) for xx in range(10) if xx != slot_of(half) // 10]
     asked = [asyncio.ensure_future(past.hear(Op.DETAIL, one, "eve", True, node)) for one in others]
     while not at_work:
@@ -260,9 +261,9 @@ async def test_the_archives_asked_for_last_stay_believed(past: Past, monkeypatch
         await detach(connection, past.day, range(10))
     await past.archive()
     seen: list[int] = []
-    believed = place.believed
-    monkeypatch.setattr(place, "believed", lambda *told, xx, **more: (seen.append(xx), believed(*told, xx=xx, **more)))
-    monkeypatch.setattr(details, "BELIEVED", 2)
+    believed = place.verified
+    monkeypatch.setattr(place, "verified", lambda *told, xx, **more: (seen.append(xx), believed(*told, xx=xx, **more)))
+    monkeypatch.setattr(details, "REMEMBERED", 2)
     reading = details.Details(past.folder, KEY)
     for xx in (0, 1, 0, 2, 0, 3, 0):
         await asyncio.to_thread(reading.read, make_id(past.day, 1, xx * 10), None)
@@ -282,7 +283,7 @@ async def test_what_is_dropped_is_read_once_from_the_register(past: Past, monkey
         found.append(len(rows))
         return rows
 
-    monkeypatch.setattr("setnode.wake.cold.read_register", counted)
+    monkeypatch.setattr("setnode.activation.cold.read_register", counted)
     long_ago = date(2020, 1, 1)
     async with past.owner as connection:
         await detach(connection, past.day, range(10))
@@ -292,9 +293,9 @@ async def test_what_is_dropped_is_read_once_from_the_register(past: Past, monkey
             "FROM generate_series(0, $2::int - 1) n", long_ago, DROPPED,
         )  # fmt: skip
         for node in past.town.nodes:
-            await node.cold.look(connection)
+            await node.cold.refresh(connection)
         for _ in range(3):
-            await cold.look(connection)
+            await cold.refresh(connection)
         writing = connection.transaction()
         await writing.start()
         await connection.execute(
@@ -303,9 +304,9 @@ async def test_what_is_dropped_is_read_once_from_the_register(past: Past, monkey
         other = await asyncpg.connect(past.town.set_dsn)
         for _ in range(2):
             await other.execute("INSERT INTO operation_log (who, what, reason) VALUES ('t', 't', 't')")
-            await cold.look(other)
+            await cold.refresh(other)
         await writing.commit()
-        await cold.look(other)
+        await cold.refresh(other)
         await other.close()
         await connection.execute("DELETE FROM day_register WHERE day <= $1", long_ago)
     first_looks = [rows for rows in found if rows >= DROPPED]

@@ -21,13 +21,14 @@ import asyncpg
 from archive import engine, manifest, place
 from archive.details import Details
 from archive.tables import TABLES
-from cluster.pg import roles
-from setnode.wake.reading import restore
+from schema import roles
+from setnode.activation.log_rows import restore
 from sharding.ids import first_id
 from tests.conftest import Databases
 from tests.integration.archive.fixtures import AT, DAY, KEY, build_past, closed_envelope, detach
+from tests.sizes import sized
 
-CLAIMS = int(os.environ.get("COLD_CLAIMS", "500000"))
+CLAIMS = int(os.environ.get("COLD_CLAIMS", sized(500_000, 130_000)))
 SHARES = 20
 REAL = 50
 

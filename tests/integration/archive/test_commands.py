@@ -5,9 +5,10 @@ import asyncio
 import csv
 import io
 import json
-import os
+import shutil
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,15 @@ from archive import manifest, place
 from archive.export import export_database
 from archive.restore import remove, restore
 from archive.view import query
-from cluster.assembly.record import Record
-from cluster.cli import main
-from cluster.machine.keys import write_private
-from cluster.pg import roles
-from envelope.errors import Refused
+from cli.table import main
+from errors import Refused
+from installation import inventory
+from installation.inventory import Cluster, Inventory
+from installation.keys import write_private
+from schema import roles
 from schema.day_tables import DayTables
 from sharding.ids import make_id
+from sharding.slots import database_name
 from sharding.topology import ServerSpec, SetSpec, Topology, dump, load
 from sharding.topology.changes import move_from
 from tests.conftest import ROLES, Databases
@@ -64,47 +67,78 @@ class Kept:
         assert ran.exit_code == code, ran.output
         return json.loads(ran.stdout)
 
+    @property
+    def inventory(self) -> Inventory:
+        return inventory.load(self.data / "installation.json")
+
+    def change(self, **changes: Any) -> None:
+        """Write the inventory anew, with other clusters or another key."""
+        msgspec.structs.replace(self.inventory, **changes).save(self.data / "installation.json")
+
     def stop(self) -> None:
-        (self.data / "cluster.json").unlink()
+        """Let no Postgres answer, as when the stack is stopped: the inventory stays."""
+        self.change(clusters=dict.fromkeys(self.inventory.clusters, NOBODY))
 
 
-@pytest.fixture
-async def kept(databases: Databases, tmp_path: Path) -> Kept:
-    dsn = await databases.clone("past", build_past)
-    await DayTables(databases.dsn_as(dsn, roles.OWNER), range(2)).ensure(NEXT, ahead_days=0)
-    await fill(dsn, 200)
-    await fill(dsn, 100, day=NEXT, seed=2)
-    bob = make_id(DAY, 77, 13)
-    header, claims = closed_envelope(bob, 3, 1, greeting="for bob", sender="alice")
-    await put(dsn, [header], [(*claims[0][:7], "bob"), *claims[1:]], [(bob, 13, 0, True, "bob")])
-    data = tmp_path / "data"
-    data.mkdir()
-    archive = place.Archive(data / "archive", KEY)
+NOBODY = Cluster(dsns=dict.fromkeys(ROLES, "postgresql://nobody:none@127.0.0.1:1/nothing"))
+
+
+def cluster(databases: Databases, dsn: str) -> Cluster:
+    return Cluster(dsns={role: databases.dsn_as(dsn, role) for role in ROLES})
+
+
+BOB = make_id(DAY, 77, 13)
+
+
+async def build_kept(databases: Databases, folder: Path, dsn: str) -> None:
+    """Two days in two databases, detached and exported into `folder`."""
+    superuser = databases.dsn_as(dsn, "postgres")
+    await build_past(dsn)
+    await DayTables(dsn, range(2)).ensure(NEXT, ahead_days=0)
+    await fill(superuser, 200)
+    await fill(superuser, 100, day=NEXT, seed=2)
+    header, claims = closed_envelope(BOB, 3, 1, greeting="for bob", sender="alice")
+    await put(superuser, [header], [(*claims[0][:7], "bob"), *claims[1:]], [(BOB, 13, 0, True, "bob")])
     async with owner(databases, dsn) as connection:
         for day in (DAY, NEXT):
             await detach(connection, day)
             for xx in range(2):
-                made = await export_database(connection, archive.folder, KEY, xx=xx, day=day, proof=None)
+                made = await export_database(connection, folder, KEY, xx=xx, day=day, proof=None)
                 await move_on(connection, day, xx, "exported", made.digest)
                 await move_on(connection, day, xx, "verified")
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the archives of the template are: each test has copies of both."""
+    return tmp_path_factory.mktemp("kept") / "archive"
+
+
+@pytest.fixture
+async def kept(databases: Databases, tmp_path: Path, exported: Path) -> Kept:
+    dsn = await databases.clone("kept", partial(build_kept, databases, exported))
+    data = tmp_path / "data"
+    data.mkdir()
+    archive = place.Archive(data / "archive", KEY)
+    await asyncio.to_thread(shutil.copytree, exported, archive.folder)
     write_private(data / "secrets.json", {"keys": {"ARCHIVE_KEY": KEY.decode()}})
     dump(
         Topology(1, 100, (SetSpec("set-1", (ServerSpec("a", "http://127.0.0.1:1"),)),), "http://127.0.0.1:2"),
         data / "topology.json",
     )
-    Record(
-        pid=os.getpid(), gateway_urls=["http://127.0.0.1:3"], wallet_url="http://127.0.0.1:2", memcached="127.0.0.1:4",
-        topology=str(data / "topology.json"), parts=[], archive=str(archive.folder),
-        postgres={"set-1": {role: databases.dsn_as(dsn, role) for role in ROLES if role != "postgres"}},
-    ).save(data / "cluster.json")  # fmt: skip
-    return Kept(dsn, databases, data, archive, bob)
+    Inventory(
+        clusters={"set-1": cluster(databases, dsn)}, gateway_urls=["http://127.0.0.1:3"], memcached="127.0.0.1:4",
+        wallet_url="http://127.0.0.1:2", topology=str(data / "topology.json"), archive=str(archive.folder),
+        secrets=str(data / "secrets.json"),
+    ).save(data / "installation.json")  # fmt: skip
+    return Kept(dsn, databases, data, archive, BOB)
 
 
 async def test_list_says_what_lies_there(kept: Kept) -> None:
     """Every archive with the sums of its manifest; an unsigned one has its code, and the exit status says so."""
     found = (await kept.json("archive", "list"))["archives"]
     assert [(one["day"], one["database"]) for one in found] == [
-        (str(day), f"db_{xx:02d}") for day in (DAY, NEXT) for xx in range(2)
+        (str(day), database_name(xx)) for day in (DAY, NEXT) for xx in range(2)
     ]
     assert all(one["paid_in_fen"] == one["claimed_fen"] + one["refunded_fen"] > 0 for one in found)
     assert "db_01" in (await kept.run("archive", "list", "--day", str(DAY))).stdout
@@ -115,11 +149,8 @@ async def test_list_says_what_lies_there(kept: Kept) -> None:
 
 async def test_a_set_that_is_away_hides_none_of_the_others(kept: Kept) -> None:
     """Status, plan and run tell of each SET or why they cannot, and the exit status is 1."""
-    path = kept.data / "cluster.json"
-    record = msgspec.json.decode(path.read_bytes(), type=Record)
-    mine = record.postgres["set-1"]
-    away = dict.fromkeys(mine, "postgresql://nobody@127.0.0.1:1/nothing")
-    msgspec.structs.replace(record, postgres={"set-1": mine, "set-2": away, "wallet": mine}).save(path)
+    mine = kept.inventory.clusters["set-1"]
+    kept.change(clusters={"set-1": mine, "set-2": NOBODY, "wallet": mine})
     (home,) = load(kept.data / "topology.json").sets
     other = SetSpec("set-2", (ServerSpec("b", "http://127.0.0.1:5"),))
     dump(Topology(1, 100, (other, home), "http://127.0.0.1:2"), kept.data / "topology.json")
@@ -136,9 +167,8 @@ async def test_a_set_that_is_away_hides_none_of_the_others(kept: Kept) -> None:
 
 async def test_with_dates_only_these_decide(kept: Kept) -> None:
     """Tables that run out, and other days, are not what was asked."""
-    path = kept.data / "cluster.json"
-    record = msgspec.json.decode(path.read_bytes(), type=Record)
-    msgspec.structs.replace(record, postgres={**record.postgres, "wallet": record.postgres["set-1"]}).save(path)
+    clusters = kept.inventory.clusters
+    kept.change(clusters={**clusters, "wallet": clusters["set-1"]})
     assert not (await kept.json("rotate", "plan", code=1))["holds"]
     assert (await kept.json("rotate", "plan", "--date", str(DAY)))["holds"]
 
@@ -149,7 +179,7 @@ async def test_an_archive_that_is_not_there_does_not_hold(kept: Kept) -> None:
     kept.archive.folder.mkdir()
     told = await kept.json("archive", "verify", code=1)
     assert [(one["day"], one["database"], one["code"]) for one in told["archives"]] == [
-        (str(day), f"db_{xx:02d}", "archive_missing") for day in (DAY, NEXT) for xx in range(2)
+        (str(day), database_name(xx), "archive_missing") for day in (DAY, NEXT) for xx in range(2)
     ]
     told = await kept.json("archive", "verify", "--database", "1", code=1)
     assert len(told["archives"]) == 2
@@ -157,14 +187,11 @@ async def test_an_archive_that_is_not_there_does_not_hold(kept: Kept) -> None:
 
 async def test_a_date_is_looked_for_where_it_is_not_where_its_database_is_now(kept: Kept) -> None:
     """A database that moved by time has its old days where it was; verify asks that SET, and finds the tables."""
-    path = kept.data / "cluster.json"
-    record = msgspec.json.decode(path.read_bytes(), type=Record)
     there = await kept.databases.clone("past", build_past)
-    dsns = {role: kept.databases.dsn_as(there, role) for role in ROLES if role != "postgres"}
-    msgspec.structs.replace(record, postgres={**record.postgres, "set-2": dsns}).save(path)
+    kept.change(clusters={**kept.inventory.clusters, "set-2": cluster(kept.databases, there)})
     (home,) = load(kept.data / "topology.json").sets
     other = SetSpec("set-2", (ServerSpec("b", "http://127.0.0.1:5"),))
-    pins = {f"db_{xx:02d}": "set-1" for xx in range(10)}
+    pins = {database_name(xx): "set-1" for xx in range(10)}
     before = Topology(1, 100, (other, home), "http://127.0.0.1:2", pins=pins)
     dump(move_from(before, 0, "set-2", NEXT + timedelta(days=1)), kept.data / "topology.json")
     told = await kept.json("archive", "verify", "--day", str(DAY), "--database", "0")
@@ -172,18 +199,18 @@ async def test_a_date_is_looked_for_where_it_is_not_where_its_database_is_now(ke
 
 
 async def test_another_key_than_the_running_servers_is_refused(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they could not read, and what would be forged to us, is neither written nor judged; a stopped stack says nothing."""
-    path = kept.data / "cluster.json"
-    record = msgspec.json.decode(path.read_bytes(), type=Record)
-    dsns = {**record.postgres, "wallet": record.postgres["set-1"]}
-    msgspec.structs.replace(record, archive_key=manifest.fingerprint(KEY), postgres=dsns).save(path)
+    """What they could not read, and what would be forged to us, is neither written nor judged, also while they are down."""
+    clusters = kept.inventory.clusters
+    kept.change(clusters={**clusters, "wallet": clusters["set-1"]}, archive_key=manifest.fingerprint(KEY))
     assert (await kept.json("archive", "verify"))["holds"]
     monkeypatch.setenv("HONGBAO_ARCHIVE_KEY", "another key than that of the servers")
     for words in (("archive", "list"), ("archive", "verify"), ("rotate", "run"), ("audit",)):
         ran = await kept.run(*words)
         assert ran.exit_code == 1, words
-        assert "with another key" in ran.output, words
+        assert "started with another HONGBAO_ARCHIVE_KEY" in ran.output, words
     kept.stop()
+    assert "started with another HONGBAO_ARCHIVE_KEY" in (await kept.run("archive", "verify")).output
+    (kept.data / "installation.json").unlink()
     assert not (await kept.json("archive", "verify", code=1))["holds"]
 
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from audit import matching
 from audit.report import Report
-from envelope.errors import HongbaoError, Unavailable
+from errors import HongbaoError, Unavailable
 from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
 from wire.orders import escrow_account
 

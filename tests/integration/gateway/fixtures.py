@@ -19,24 +19,24 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from cluster.access import Access, find
-from cluster.assembly.config import StackConfig
-from cluster.assembly.stack import Stack
-from cluster.machine.account import Account
 from envelope.outcomes import Outcome
+from gateway import routes
 from gateway.identity.tokens import make_token
 from gateway.openapi.operations import OPERATIONS
 from gateway.openapi.refusals import NO_ROUTES, by_status
-from gateway.routes import resolve
 from gateway.service import Gateway, GatewaySettings
 from gateway.service import running as running_gateway
+from installation.access import Access, find
+from local.config import StackConfig
+from local.stack import Stack
+from machine.account import Account
 from runtime.clock import SystemClock
 from runtime.http import HttpServer
 from sharding.ids import business_date, make_id
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
 from tests.conftest import _passable_folder
 from wire.messages import Op
-from wire.server import Peer, add_link
+from wire.server import Caller, add_link
 
 KEY = "k" * 32
 INDEX = {outcome: number for number, outcome in enumerate(Outcome)}
@@ -45,8 +45,8 @@ WAIT_S = 10.0
 
 def check_documented(method: str, path: str, status: int, told: Any) -> None:
     """Hold every answer that any test hears against what the OpenAPI document says of its route."""
-    names, _ = resolve(path.partition("?")[0]) or ({}, "")
-    name = names.get(method)
+    template, _ = routes.resolve(path.partition("?")[0]) or ("", "")
+    name = routes.METHODS.get(template, {}).get(method)
     if method == "HEAD":
         return
     if name is None:
@@ -114,7 +114,7 @@ class RealStack:
 async def stack(account: Account) -> AsyncIterator[RealStack]:
     """Two SETs of one server each, wallet and gateway: real processes, one stack for all tests."""
     with _passable_folder(account) as folder:
-        config = StackConfig(data=folder / "data", port=0, servers=1, say=lambda _: None)
+        config = StackConfig(data=folder / "data", port=0, servers=1, notify=lambda _: None)
         async with Stack(config) as up:
             yield RealStack(up.gateway_url, find(folder / "data"))
 
@@ -125,7 +125,7 @@ async def client(stack: RealStack) -> AsyncIterator[Client]:
         yield one
 
 
-Answering = Callable[[Peer, int, int, list[Any]], None]
+Answering = Callable[[Caller, int, int, list[Any]], None]
 
 
 class FakePeer:
@@ -137,7 +137,7 @@ class FakePeer:
         self.port = 0
         self._server: HttpServer | None = None
 
-    def handle(self, peer: Peer, number: int, op: int, args: list[Any]) -> None:
+    def handle(self, peer: Caller, number: int, op: int, args: list[Any]) -> None:
         self.asked.append((op, args))
         self.answer(peer, number, op, args)
 
@@ -158,7 +158,7 @@ class FakePeer:
         return f"http://127.0.0.1:{self.port}"
 
 
-def opened(peer: Peer, number: int, op: int, args: list[Any]) -> None:
+def opened(peer: Caller, number: int, op: int, args: list[Any]) -> None:
     """Answer as a SET with endless shares."""
     if op in (Op.OPEN, Op.GRAB):
         peer.reply(number, INDEX[Outcome.OPENED], 100, 0, False, None)
@@ -171,7 +171,7 @@ def opened(peer: Peer, number: int, op: int, args: list[Any]) -> None:
         peer.reply(number, shown, args[1] == "alice")
 
 
-def silent(peer: Peer, number: int, op: int, args: list[Any]) -> None:
+def silent(peer: Caller, number: int, op: int, args: list[Any]) -> None:
     """Never answer."""
 
 

@@ -49,7 +49,7 @@ async def test_an_idle_connection_keeps_nothing(door: Door) -> None:
     await heads(reader, 1)
     await asyncio.sleep(0.05)
     kept = held(writer)._task_handler.get_coro().cr_frame.f_locals
-    assert not kept.keys() & {"message", "payload", "request", "answer"}
+    assert not set(kept) & {"message", "payload", "request", "answer"}
     writer.close()
 
 

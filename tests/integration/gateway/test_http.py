@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from envelope.outcomes import Outcome
-from gateway.identity.rejections import Rejections
+from gateway.identity.auth_failures import AuthFailureLimiter
 from gateway.identity.tokens import make_token
 from gateway.limits import BODY_BYTES
 from gateway.routes import ROUTES
@@ -106,7 +106,9 @@ async def test_tokens(door: Door, header: str | None, code: str) -> None:
 
 async def test_too_many_rejected_tokens(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that tries tokens is told 429 and when to come again; who has shown a good one before goes on."""
-    monkeypatch.setattr("gateway.service.Rejections", functools.partial(Rejections, now_ns=lambda: 10**12))
+    monkeypatch.setattr(
+        "gateway.service.AuthFailureLimiter", functools.partial(AuthFailureLimiter, now_ns=lambda: 10**12)
+    )
     settings = msgspec.structs.replace(door.gateway.settings, rejected_tokens_per_s=5)
     async with running_gateway(settings) as gateway:
         door.url = f"http://127.0.0.1:{gateway.port}"
@@ -349,7 +351,7 @@ async def test_a_stop_answers_what_is_in_flight(door: Door) -> None:
 
 async def test_too_many_at_once(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """Above the bound a request is told `busy` before anything is done for it."""
-    monkeypatch.setattr("gateway.front.REQUESTS", 0)
+    monkeypatch.setattr("gateway.dispatch.REQUESTS", 0)
     status, headers, problem = await door.call("POST", f"/v1/envelopes/{some_id()}/open")
     assert status == 503
     check_problem(status, headers, problem, "busy")

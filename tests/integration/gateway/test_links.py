@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from envelope.errors import Unavailable
 from envelope.outcomes import Outcome
-from gateway import servers as servers_module
+from errors import Unavailable
 from gateway.connection import Connection
-from gateway.turnstile import Turnstile
+from gateway.pacing import Pacer
+from gateway.sets import servers as servers_module
 from sharding.ids import day_of, serial_of, slot_of
 from sharding.slots import TAILS
 from tests.integration.gateway.fixtures import INDEX, KEY, Door, FakePeer, door, silent, some_id
@@ -104,7 +104,7 @@ async def test_an_unknown_outcome_is_told_and_not_sent_again(door: Door, monkeyp
 async def test_a_deadline_is_an_unknown_outcome(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that is there and does not answer in time leaves the outcome unknown, too."""
     for name in door.servers:
-        monkeypatch.setattr(door.gateway.sets._servers.link(name), "_deadline_s", 0.1)
+        monkeypatch.setattr(door.gateway.sets.routing.servers.link(name), "_deadline_s", 0.1)
     for peer in door.servers.values():
         peer.answer = silent
     status, answer = await open_one(door, some_id())
@@ -163,7 +163,7 @@ async def test_a_client_that_hangs_up_cancels_nothing(door: Door) -> None:
     await asyncio.gather(asking, return_exceptions=True)
     peer, number = waiting[0]
     peer.reply(number, INDEX[Outcome.OPENED], 1, 0, True, None)
-    await door.until(lambda: door.gateway.traffic.in_flight == 0)
+    await door.until(lambda: door.gateway.request_metrics.in_flight == 0)
     for one in door.servers.values():
         one.answer = FakePeer().answer
     assert (await open_one(door, some_id()))[0] == 200
@@ -181,10 +181,10 @@ async def test_a_client_that_hangs_up_in_its_body_is_not_waited_for(
         f"POST /v1/envelopes/{some_id()}/open HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {door.token('bob')}\r\n"
         'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"share'.encode()
     )
-    await door.until(lambda: door.gateway.traffic.in_flight == 1)
+    await door.until(lambda: door.gateway.request_metrics.in_flight == 1)
     writer.close()
     await writer.wait_closed()
-    await door.until(lambda: door.gateway.traffic.in_flight == 0)
+    await door.until(lambda: door.gateway.request_metrics.in_flight == 0)
     assert heard == []
     assert all(peer.asked == [] for peer in door.servers.values())
 
@@ -194,7 +194,7 @@ async def test_a_client_that_hangs_up_in_the_queue_is_not_served(door: Door, mon
     turns: list[asyncio.Future[None]] = []
     gone = asyncio.Event()
 
-    def enter(_: object) -> asyncio.Future[None]:
+    def admit(_: object) -> asyncio.Future[None]:
         turns.append(asyncio.get_running_loop().create_future())
         return turns[-1]
 
@@ -203,7 +203,7 @@ async def test_a_client_that_hangs_up_in_the_queue_is_not_served(door: Door, mon
         gone.set()
 
     with monkeypatch.context() as patched:
-        patched.setattr(Turnstile, "enter", enter)
+        patched.setattr(Pacer, "admit", admit)
         patched.setattr(Connection, "connection_lost", lost)
         asking = asyncio.ensure_future(open_one(door, some_id()))
         await door.until(lambda: bool(turns))
@@ -242,9 +242,9 @@ async def test_the_topology_is_followed_without_a_restart(door: Door) -> None:
     for _ in range(30):
         assert (await open_one(door, some_id()))[0] == 200
     assert len(door.servers["a"].asked) == before
-    assert len(door.gateway.sets._servers._leaving) == 1
+    assert len(door.gateway.sets.routing.servers._leaving) == 1
     door.gateway.sets.close()
-    await door.until(lambda: not door.gateway.sets._servers._leaving)
+    await door.until(lambda: not door.gateway.sets.routing.servers._leaving)
     await newcomer.stop()
 
 
@@ -310,7 +310,7 @@ async def test_what_a_create_carries(door: Door) -> None:
 
 async def test_candidates_begin_anew_behind_the_last_tail(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """Five digits end: behind the last tail of a second comes its first, in the same slot and second."""
-    monkeypatch.setattr("gateway.envelopes.place_for", lambda *_: (7, TAILS - 2))
+    monkeypatch.setattr("gateway.handlers.envelopes.place_for", lambda *_: (7, TAILS - 2))
     await door.create("alice", kind="lucky", total_fen=100, count=2)
     ((_, args),) = [asked for peer in door.servers.values() for asked in peer.asked]
     assert [serial_of(one) % TAILS for one in args[3]] == [TAILS - 2, TAILS - 1, 0, 1]

@@ -1,1 +1,1 @@
-"""Benchmark, rivals and locust at a size that shows that nothing has rotted."""
+"""Benchmark, baselines and locust at a size that shows that nothing has rotted."""

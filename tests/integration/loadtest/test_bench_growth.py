@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.bench import commits, fill, memory, payouts
+from loadtest.bench import commits, fill, footprint, payouts
 from loadtest.bench.arrivals import Overrun, open_loop
 from loadtest.bench.figures import Bench
 from loadtest.bench.growth import SECTION, section
 from loadtest.bench.growth.size import TINY
 from loadtest.bench.oneset import one_set
 from loadtest.plan import check
-from setnode.commit import claims
+from setnode.commit import claim_queue
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -63,7 +63,7 @@ async def test_commits_are_calibrated(bench: Bench) -> None:
 
 async def test_more_than_a_set_carries_is_said(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Opens that come faster than they are committed hear `busy`: no fault of the SET's, and its money adds up."""
-    monkeypatch.setattr(claims, "STALE_S", 0.01)
+    monkeypatch.setattr(claim_queue, "STALE_S", 0.01)
     async with one_set(bench.scratch("overrun")) as one:
         with pytest.raises(Overrun, match="more than the SET carries now"):
             await open_loop(one, 500_000, 0.1, random.Random(1))
@@ -80,6 +80,6 @@ async def test_the_model_is_compared_with_a_run(bench: Bench) -> None:
 
 async def test_envelopes_have_a_weight() -> None:
     """Who has opened weighs more, and an envelope asleep weighs next to nothing by Python's own account."""
-    fresh, full = await memory.weigh_one("fresh:traced", 500), await memory.weigh_one("full:traced", 500)
+    fresh, full = await footprint.weigh_one("fresh:traced", 500), await footprint.weigh_one("full:traced", 500)
     assert 300 < fresh < full < 10_000
-    assert await memory.weigh_one("asleep:traced", 2_000) < 300
+    assert await footprint.weigh_one("asleep:traced", 2_000) < 300

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cluster.test_up import running_under
+from tests.integration.local.test_up import running_under
 
 ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.faults
@@ -23,7 +23,7 @@ def start(server_folder):
 
     def start(*words):
         env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(server_folder)}
-        command = [sys.executable, "-m", "cluster", "loadtest", *words]
+        command = [sys.executable, "-m", "cli", "loadtest", *words]
         process = subprocess.Popen(command, env=env, cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         started.append(process)
         return process

@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 from typing import Any
 
-from envelope.errors import HongbaoError
+from errors import HongbaoError
 from moving.moves import move_by_time
-from rotation import exclusive
+from rotation import lock
 from sharding.slots import database_name
 from tests.integration.moving.fixtures import Land
 from tests.integration.moving.move_and_die import DIED
@@ -44,7 +44,7 @@ async def until_final(
         while True:
             async with contextlib.AsyncExitStack() as stack:
                 if rotating:
-                    await stack.enter_async_context(exclusive.alone(rotating))
+                    await stack.enter_async_context(lock.rotation_lock(rotating))
                 if tool:
                     status, said = await land.tool("by_time", database, None, tool)
                     if status == DIED:
@@ -52,7 +52,7 @@ async def until_final(
                     assert "days_not_final" in said, said
                     continue
                 try:
-                    return await move_by_time(land.ground(), database, None)
+                    return await move_by_time(land.context(), database, None)
                 except HongbaoError as refused:
                     if refused.code == code:
                         return None

@@ -6,11 +6,9 @@ one database without pause and note everything that is not as it should be.
 
 import asyncio
 import contextlib
-import json
-import os
 import random
-import sys
 import uuid
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -24,23 +22,25 @@ import pytest
 
 from audit.proof import AuditTarget, audit
 from audit.report import Report
-from cluster.access import _slots
-from cluster.machine import ports
-from cluster.pg import roles
 from gateway.identity.tokens import make_token
 from gateway.service import Gateway, GatewaySettings
 from gateway.service import running as running_gateway
-from moving.ground import Ground
-from runtime.clock import ManualClock
+from installation.access import _slots
+from machine import ports
+from moving.context import MoveContext
+from schema import roles
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
 from setnode.limits import ADOPT_AFTER_S
 from setnode.service import Setnode, SetnodeSettings, running
 from sharding.ids import business_date
-from sharding.slots import EMBEDDED, place_for
+from sharding.slots import Layout, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump, load
+from tests import forks
+from tests.clock import ManualClock
 from tests.conftest import Databases
 from tests.integration.hanging_proxy import HangingProxy, hanging_proxy
+from tests.integration.moving.move_and_die import move_and_die
 from tests.integration.setnode.fixtures import wallet_process
 from wire.link import Link
 from wire.wallet import WalletClient
@@ -51,7 +51,12 @@ WAIT_S = 30.0
 ZONE_HOURS = 8
 NEVER_S = 1e9
 """The clock jumps and the wallet's does not: every create in flight would look as if it had died long ago."""
-ROOT = Path(__file__).resolve().parents[3]
+SMALL = Layout(30)
+"""Three databases: the ring gives set-1 two of them and set-2 the third. Each costs twenty tables a day."""
+PAUSE_S = 0.01
+"""Between two calls of one of the people: what is tested is what goes on meanwhile, not who is fastest."""
+SHORT_S = 0.3
+"""Grace of most moves here; the two under watched traffic have the real one."""
 
 
 @dataclass
@@ -77,8 +82,8 @@ class Land:
     def today(self) -> date:
         return business_date(self.clock.now())
 
-    def ground(self, **more: Any) -> Ground:
-        return Ground(self.path, self.owners, self.auditor, self.clock, **more)
+    def context(self, **more: Any) -> MoveContext:
+        return MoveContext(self.path, self.owners, self.auditor, self.clock, **{"grace_s": SHORT_S, **more})
 
     @property
     def owners(self) -> dict[str, str]:
@@ -109,7 +114,7 @@ class Land:
         for name, dsn in self.owners.items():
             await DayTables(dsn, partial(topology.databases_of, name)).ensure(self.today, ahead_days=ahead_days)
         for node in self.nodes.values():
-            await node._look_at_days()
+            await node.days.look()
 
     def at(self, day: date, *, hour: int = 0, minute: int = 0, second: int = 0) -> None:
         """Set the clock to a time of the business day."""
@@ -179,35 +184,24 @@ class Land:
             "kind": kind, "path": str(self.path), "owners": self.owners, "wallet": self.auditor,
             "now": self.clock.now().isoformat(), "database": database, "to": to, "die_at": die_at, **more,
         }  # fmt: skip
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.integration.moving.move_and_die", json.dumps(job),
-            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        async with asyncio.timeout(WAIT_S * 2):
-            _, said = await process.communicate()
-        return process.returncode or 0, said.decode()
+        ended = await forks.run(move_and_die, job, timeout_s=WAIT_S * 2)
+        return ended.status, ended.err
 
 
 @contextlib.asynccontextmanager
-async def living_land(
-    databases: Databases, memcached: str, folder: Path, clock: ManualClock | None = None
-) -> AsyncIterator[Land]:
+async def living_land(databases: Databases, memcached: str, folder: Path) -> AsyncIterator[Land]:
     """Start everything at noon of today."""
-    if clock is None:
-        day = business_date(datetime.now(UTC))
-        clock = ManualClock(datetime.combine(day, time(12), UTC) - timedelta(hours=ZONE_HOURS))
-    dsns = {name: await databases.clone("set_empty", migrate_set) for name in SETS}
+    clock = ManualClock(datetime.combine(databases.day, time(12), UTC) - timedelta(hours=ZONE_HOURS))
     wallet_dsn = await databases.clone("wallet", migrate_wallet)
     wallet_url = f"http://127.0.0.1:{(wallet_port := ports.free_port())}"
     listens = {name: f"127.0.0.1:{ports.free_port()}" for name in SETS}
     path = folder / "topology.json"
     sets = tuple(SetSpec(name, (ServerSpec(f"{name}-a", f"http://{listen}"),)) for name, listen in listens.items())
-    topology = Topology(version=1, slots=100, sets=sets, wallet_url=wallet_url)
+    topology = Topology(version=1, slots=SMALL.slots, sets=sets, wallet_url=wallet_url)
     dump(topology, path)
-    today = business_date(clock.now())
-    for name, dsn in dsns.items():
-        owner = databases.dsn_as(dsn, roles.OWNER)
-        await DayTables(owner, topology.databases_of(name)).ensure(today, ahead_days=2)
+    dsns = {
+        name: await databases.clone(f"land_{name}", partial(_build, topology, name, databases.day)) for name in SETS
+    }
     async with contextlib.AsyncExitStack() as stack:
         wallet_settings = databases.dsn_as(wallet_dsn, roles.WALLET)
         await stack.enter_async_context(wallet_process(wallet_settings, wallet_port, key=KEY))
@@ -232,6 +226,11 @@ async def living_land(
         yield Land(databases, dsns, wallet_dsn, path, clock, nodes, WalletClient(link), gateway)
         keeping.cancel()
         await asyncio.wait({keeping})
+
+
+async def _build(topology: Topology, set_name: str, day: date, dsn: str) -> None:
+    await migrate_set(dsn)
+    await DayTables(dsn, topology.databases_of(set_name)).ensure(day, ahead_days=2)
 
 
 @pytest.fixture
@@ -300,7 +299,7 @@ class Traffic:
         """An idempotency key that leads to the database."""
         while True:
             key = uuid.uuid4().hex
-            if place_for(user, key, KEY.encode(), EMBEDDED)[0] // 10 == self.database:
+            if place_for(user, key, KEY.encode(), SMALL)[0] // 10 == self.database:
                 return key
 
     async def create(self, user: str, **body: Any) -> dict[str, Any] | None:
@@ -335,16 +334,18 @@ class Traffic:
     async def all_stands(self) -> None:
         """What anybody was told is what the details say."""
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as self._session:
+            told = defaultdict[str, dict[str, int]](dict)
+            for (envelope_id, user), fen in self.heard.items():
+                told[envelope_id][user] = fen
             for envelope in self.envelopes:
                 detail = await self.detail(envelope)
                 claims = {one["user"]: one["amount_fen"] for one in detail.get("claims", ())}
-                told = {user: fen for (one, user), fen in self.heard.items() if one == envelope["envelope_id"]}
-                assert told.items() <= claims.items(), envelope["envelope_id"]
+                assert told[envelope["envelope_id"]].items() <= claims.items(), envelope["envelope_id"]
 
     async def _send_on(self, user: str) -> None:
         while not self._stop:
             await self.create(user)
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(10 * PAUSE_S)
 
     async def _open_on(self, user: str) -> None:
         while not self._stop:
@@ -356,4 +357,4 @@ class Traffic:
                 await self.detail(envelope, user)
             else:
                 await self.open(envelope, user)
-            await asyncio.sleep(0)
+            await asyncio.sleep(PAUSE_S)

@@ -1,4 +1,4 @@
-"""A move in a process of its own that kills itself at a point: `python -m …moving.move_and_die JOB`."""
+"""A move in a process of its own (`tests.forks`) that kills itself at a point."""
 
 import asyncio
 import json
@@ -8,36 +8,36 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from envelope.errors import HongbaoError
-from moving.ground import Ground
+from days import crash_points
+from errors import HongbaoError
+from moving.context import MoveContext
 from moving.moves import Outcome, move_by_time, move_live
-from runtime.clock import ManualClock
+from tests.clock import ManualClock
 
 DIED = 41
 REFUSED = 3
 
 
-async def _move(ground: Ground, job: dict[str, Any]) -> Outcome:
+async def _move(context: MoveContext, job: dict[str, Any]) -> Outcome:
     if job["kind"] == "live":
-        return await move_live(ground, job["database"], job["to"])
+        return await move_live(context, job["database"], job["to"])
     valid_from = date.fromisoformat(job["valid_from"]) if job.get("valid_from") else None
-    return await move_by_time(ground, job["database"], job["to"], valid_from)
+    return await move_by_time(context, job["database"], job["to"], valid_from)
 
 
-def main(job: dict[str, Any]) -> None:
+def move_and_die(job: dict[str, Any]) -> None:
+    """Move; the exit status is DIED at the point `die_at`, REFUSED with the error's sentence, or 0."""
+
     def die(point: str) -> None:
         if point == job["die_at"]:
             os._exit(DIED)
 
     clock = ManualClock(datetime.fromisoformat(job["now"]))
-    ground = Ground(Path(job["path"]), job["owners"], job["wallet"], clock, point=die)
+    context = MoveContext(Path(job["path"]), job["owners"], job["wallet"], clock, grace_s=0.3)
     try:
-        outcome = asyncio.run(_move(ground, job))
+        with crash_points.armed(die):
+            outcome = asyncio.run(_move(context, job))
         sys.stderr.write(json.dumps(outcome.as_json()) if job.get("tell") else "")
     except HongbaoError as error:
         sys.stderr.write(f"{error.code}: {error.detail}\n")
         sys.exit(REFUSED)
-
-
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from envelope.errors import HongbaoError, InvariantBroken, Refused
+from errors import HongbaoError, InvariantBroken, Refused
 from moving import by_time, compare
-from moving.journal import alone, open_move
+from moving.journal import move_lock, open_move
 from moving.leaves import hot_days
 from moving.moves import move_by_time
+from moving.route import Route
 from sharding.ids import day_of, make_id
 from sharding.slots import database_name
 from sharding.topology import change
@@ -30,10 +31,10 @@ async def test_nobody_notices_a_move_by_time(land: Land) -> None:
     name, traffic = database_name(xx), Traffic(land, xx)
     async with traffic.busy():
         await traffic.more(200)
-        begun = await move_by_time(land.ground(), name, "set-2")
+        begun = await move_by_time(land.context(), name, "set-2")
         tomorrow = land.today + timedelta(days=1)
         assert (begun.step, begun.valid_from, begun.complete) == ("given_up", tomorrow, False)
-        async with land.ground().connect("set-1") as source:
+        async with land.context().connect("set-1") as source:
             assert await hot_days(source, xx) == [land.today], "who has not heard cannot write there either"
         await traffic.more(200)
         land.at(land.today, hour=23, minute=59, second=58)
@@ -45,7 +46,7 @@ async def test_nobody_notices_a_move_by_time(land: Land) -> None:
         assert days == {tomorrow, tomorrow - timedelta(days=1)}
         old = [one for one in traffic.envelopes if day_of(int(one["envelope_id"])) < tomorrow][::7]
         with pytest.raises(Refused, match="is still open"):
-            await move_by_time(land.ground(), name, None)
+            await move_by_time(land.context(), name, None)
         assert traffic.failures == []
         land.at(tomorrow + timedelta(days=1), hour=1)
         await land.tables()
@@ -65,7 +66,7 @@ async def test_nobody_notices_a_move_by_time(land: Land) -> None:
     assert await rows_of(land, "set-1", xx) == 0
     assert land.topology.moves == {}
     assert land.topology.pins[name] == "set-2"
-    assert await open_move(land.ground(), xx) is None
+    assert await open_move(land.context(), xx) is None
 
 
 async def _expired(traffic: Traffic, old: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -121,7 +122,7 @@ async def _over(land: Land, traffic: Traffic, name: str) -> None:
     """Some envelopes, a move begun, and the days before it over and paid."""
     async with traffic.busy():
         await traffic.more(100)
-    await move_by_time(land.ground(), name, "set-2")
+    await move_by_time(land.context(), name, "set-2")
     land.at(land.today + timedelta(days=2), hour=1)
     await land.tables()
     async with asyncio.timeout(30):
@@ -147,7 +148,7 @@ async def test_a_copy_that_differs_is_thrown_away(land: Land, monkeypatch: pytes
     with monkeypatch.context() as patch:
         patch.setattr(by_time, "compare", spoiled)
         with pytest.raises(InvariantBroken, match="copies_are_equal"):
-            await move_by_time(land.ground(), name, None)
+            await move_by_time(land.context(), name, None)
     assert land.topology == before
     assert await rows_of(land, "set-1", xx) == rows
     assert await rows_of(land, "set-2", xx) == 0
@@ -169,7 +170,7 @@ async def test_days_that_rotation_has_begun_with_stay_until_they_are_archived(la
     await land.tables()
     async with traffic.busy():
         await traffic.more(60)
-    await move_by_time(land.ground(), name, "set-2")
+    await move_by_time(land.context(), name, "set-2")
     land.at(first + timedelta(days=3), hour=1)
     await land.tables()
     await land.register("set-1", first, xx, "verified")
@@ -180,11 +181,9 @@ async def test_days_that_rotation_has_begun_with_stay_until_they_are_archived(la
     assert topology.set_for(make_id(first + timedelta(days=1), 1, xx * 10)).name == "set-2"
     await traffic.all_stands()
     assert traffic.failures == []
-    async with land.ground().connect("set-1") as source:
+    async with land.context().connect("set-1") as source:
         with pytest.raises(Refused, match="days_being_rotated"):
-            await by_time.days_to_take(
-                land.ground(), source, by_time.Route(xx, "set-1", "set-2"), first + timedelta(days=1)
-            )
+            await by_time.days_to_take(land.context(), source, Route(xx, "set-1", "set-2"), first + timedelta(days=1))
     # Its rows go with it, as rotation would have taken them.
     await land.register("set-1", first, xx, "dropped")
     for leaf in by_time.leaves_of(xx, [first]):
@@ -235,7 +234,7 @@ async def test_bad_input_changes_nothing(land: Land, what: str, code: str) -> No
         if what == "two tools at once":
             await stack.enter_async_context(by_time_lock(land, xx))
         with pytest.raises(HongbaoError) as refused:
-            await move_by_time(land.ground(), **asked)
+            await move_by_time(land.context(), **asked)
     assert refused.value.code == code
     assert len(refused.value.detail) > 20
     assert land.path.read_bytes() == before
@@ -254,21 +253,21 @@ MISTAKES = {
 
 
 def by_time_lock(land: Land, xx: int):
-    return alone(land.ground(), by_time.Route(xx, "set-1", "set-2"))
+    return move_lock(land.context(), Route(xx, "set-1", "set-2"))
 
 
 async def test_another_move_of_the_same_database_waits(land: Land) -> None:
     """While one is open, another target, another date or another way is refused, and the open one goes on."""
     xx = land.database()
     name = database_name(xx)
-    await move_by_time(land.ground(), name, "set-2")
+    await move_by_time(land.context(), name, "set-2")
     before = land.path.read_bytes()
     for to, day in (("set-1", None), ("set-2", land.today + timedelta(days=9))):
         with pytest.raises(Refused) as refused:
-            await move_by_time(land.ground(), name, to, day)
+            await move_by_time(land.context(), name, to, day)
         assert refused.value.code == "other_move"
     with pytest.raises(Refused) as early:
-        await move_by_time(land.ground(), name, "set-2")
+        await move_by_time(land.context(), name, "set-2")
     assert early.value.code == "days_not_past"
     assert land.path.read_bytes() == before
 
@@ -280,9 +279,9 @@ async def test_a_move_that_was_never_announced_in_time_is_undone(land: Land) -> 
     assert (await land.tool("by_time", name, "set-2", "tables"))[0] == DIED
     land.at(land.today + timedelta(days=1), hour=1)
     with pytest.raises(Refused) as refused:
-        await move_by_time(land.ground(), name, "set-2")
+        await move_by_time(land.context(), name, "set-2")
     assert refused.value.code == "date_too_soon"
     assert land.topology.moves == {}
     assert await land.on("set-2", f"SELECT FROM pg_class WHERE relnamespace = to_regnamespace('{name}')::oid") == []
     await land.tables()
-    assert (await move_by_time(land.ground(), name, "set-2")).step == "given_up"
+    assert (await move_by_time(land.context(), name, "set-2")).step == "given_up"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 
-from envelope.errors import InvariantBroken
+from errors import InvariantBroken
 from moving import leaves
 from moving.compare import compare, settle_old, total
 from moving.limits import SETTLED_S

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from envelope.errors import Refused, Unavailable
+from days import crash_points
+from errors import Refused, Unavailable
 from moving import compare
 from moving.journal import open_move, open_moves
 from moving.moves import abort, move_live
@@ -47,15 +48,15 @@ async def test_it_outlives_a_restart_of_both_on_other_ports(land: Land, point: s
         assert (await land.tool("live", name, "set-2", point))[0] == DIED
     async with land.reached_by_proxy(*SETS):
         if then == "on":
-            assert (await move_live(land.ground(), name, None)).complete
+            assert (await move_live(land.context(), name, None)).complete
         elif point == "switched":
             with pytest.raises(Refused) as late:
-                await abort(land.ground(), name)
+                await abort(land.context(), name)
             assert late.value.code == "too_late"
-            assert (await move_live(land.ground(), name, None)).complete
+            assert (await move_live(land.context(), name, None)).complete
         else:
-            assert (await abort(land.ground(), name)).step == "aborted"
-    assert await open_move(land.ground(), xx) is None
+            assert (await abort(land.context(), name)).step == "aborted"
+    assert await open_move(land.context(), xx) is None
     await some_traffic(traffic)
     await traffic.all_stands()
     report = await land.settled()
@@ -81,13 +82,13 @@ async def test_a_stall_ends_without_the_target(land: Land, then: str) -> None:
     async with land.reached_by_proxy(*SETS) as proxies:
         assert (await land.tool("live", name, "set-2", "fenced"))[0] == DIED
         proxies["set-2"].vanish()
-        journals = await open_moves(land.ground())
+        journals = await open_moves(land.context())
         assert ([one.route.xx for one in journals.moves], list(journals.away)) == ([xx], ["set-2"])
         with pytest.raises(Unavailable, match="set-2") as away:
-            await (move_live(land.ground(), name, None) if then == "on" else abort(land.ground(), name))
+            await (move_live(land.context(), name, None) if then == "on" else abort(land.context(), name))
         assert away.value.code == "database_unavailable"
         await free(land, traffic)
-    done = await (move_live(land.ground(), name, None) if then == "on" else abort(land.ground(), name))
+    done = await (move_live(land.context(), name, None) if then == "on" else abort(land.context(), name))
     assert done.step == {"on": "done", "back": "aborted"}[then]
     await some_traffic(traffic)
     await traffic.all_stands()
@@ -107,13 +108,13 @@ async def test_a_target_that_goes_silent_in_the_stall_is_left(land: Land) -> Non
                 proxies["set-2"].hang()
 
         async with traffic.busy():
-            with pytest.raises(Unavailable) as silent:
-                await move_live(land.ground(point=hang), name, "set-2")
+            with pytest.raises(Unavailable) as silent, crash_points.armed(hang):
+                await move_live(land.context(), name, "set-2")
         assert silent.value.code == "stall_too_long"
         assert all("'busy'" in one for one in traffic.failures), traffic.failures
         traffic.failures.clear()
         await free(land, traffic)
-    assert (await move_live(land.ground(), name, None)).complete
+    assert (await move_live(land.context(), name, None)).complete
     await some_traffic(traffic)
     await traffic.all_stands()
     assert (await land.settled()).holds
@@ -136,10 +137,10 @@ async def test_a_target_lost_while_the_copies_are_compared(land: Land, monkeypat
     monkeypatch.setattr(compare, "sums", lost)
     async with traffic.busy():
         with pytest.raises(ConnectionResetError):
-            await move_live(land.ground(), name, "set-2")
+            await move_live(land.context(), name, "set-2")
     await free(land, traffic)
     monkeypatch.undo()
-    assert (await move_live(land.ground(), name, None)).complete
+    assert (await move_live(land.context(), name, None)).complete
     await some_traffic(traffic)
     assert (await land.settled()).holds
 
@@ -167,16 +168,16 @@ async def test_a_disk_that_fails_the_switch(land: Land, monkeypatch: pytest.Monk
     monkeypatch.setattr(file, "dump", full)
     async with traffic.busy():
         with pytest.raises(OSError, match=r"space|input"):
-            await move_live(land.ground(), name, "set-2")
+            await move_live(land.context(), name, "set-2")
     assert traffic.failures == []
     if where == "file":
         await free(land, traffic)
     else:
         assert (land.topology.held, land.topology.set_for_database(xx).name) == ((), "set-2")
         with pytest.raises(OSError, match="input"):
-            await move_live(land.ground(), name, None)
+            await move_live(land.context(), name, None)
     monkeypatch.undo()
-    assert (await move_live(land.ground(), name, None)).complete
+    assert (await move_live(land.context(), name, None)).complete
     await some_traffic(traffic)
     await traffic.all_stands()
     assert (await land.settled()).holds

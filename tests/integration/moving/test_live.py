@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from envelope.errors import InvariantBroken, Refused, Unavailable
-from gateway import sets
+from errors import InvariantBroken, Refused, Unavailable
+from gateway.sets import calls
 from moving import leaves, live
 from moving.compare import compare
 from moving.journal import open_move
+from moving.limits import GRACE_S
 from moving.moves import abort, move_by_time, move_live
 from sharding.slots import database_name
 from tests.integration.moving.checks import no_stream, nothing_left
@@ -30,13 +31,13 @@ async def test_nobody_notices_a_live_move_but_for_the_stall(land: Land) -> None:
     name, traffic = database_name(xx), Traffic(land, xx)
     async with traffic.busy():
         await traffic.more(400)
-        moved = await move_live(land.ground(), name, "set-2")
+        moved = await move_live(land.context(grace_s=GRACE_S), name, "set-2")
         assert moved.complete
-        assert moved.figures["stall_s"] < live.STALL_S
+        assert moved.figures["stall_s"] < live.CUTOVER_S
         assert moved.figures["claims"] > 100
         await traffic.more(200)
         assert traffic.failures == []
-        back = await move_live(land.ground(), name, "set-1")
+        back = await move_live(land.context(), name, "set-1")
         assert back.complete
         await traffic.more(200)
     assert traffic.failures == []
@@ -61,7 +62,7 @@ async def test_killed_at_every_point_it_finishes(land: Land) -> None:
         assert (status, said) == (DIED, ""), point
         report = await land.audit()
         assert report.holds, (point, report.violations)
-    assert await open_move(land.ground(), xx) is None
+    assert await open_move(land.context(), xx) is None
     assert land.topology.held == ()
     async with traffic.busy():
         await traffic.more(100)
@@ -90,7 +91,7 @@ async def test_killed_in_the_stall_everybody_is_told_busy_and_nothing_is_lost(la
     async with other.busy():
         await other.more(100)
     assert other.failures == []
-    undone = await abort(land.ground(), name)
+    undone = await abort(land.context(), name)
     assert undone.step == "aborted"
     traffic.failures.clear()
     async with traffic.busy():
@@ -118,11 +119,11 @@ async def test_copies_that_differ_undo_the_move(land: Land, monkeypatch: pytest.
         with monkeypatch.context() as patch:
             patch.setattr(live, "compare", spoiled)
             with pytest.raises(InvariantBroken, match="copies_are_equal"):
-                await move_live(land.ground(), name, "set-2")
-        assert await open_move(land.ground(), xx) is None
+                await move_live(land.context(), name, "set-2")
+        assert await open_move(land.context(), xx) is None
         await traffic.more(100)
         await nothing_left(land, "set-2", xx)
-        assert (await move_live(land.ground(), name, "set-2")).complete
+        assert (await move_live(land.context(), name, "set-2")).complete
         await traffic.more(100)
     assert traffic.failures == []
     assert (await land.settled()).holds
@@ -141,17 +142,17 @@ async def test_a_stall_that_would_be_too_long_is_given_up(land: Land, monkeypatc
         await traffic.more(200)
         with monkeypatch.context() as patch:
             patch.setattr(live, "compare", slow)
-            patch.setattr(live, "STALL_S", 0.8)
+            patch.setattr(live, "CUTOVER_S", 0.8)
             with pytest.raises(Unavailable) as caught:
-                await move_live(land.ground(), name, "set-2")
+                await move_live(land.context(), name, "set-2")
         assert caught.value.code == "stall_too_long"
         assert land.topology.set_for_database(xx).name == "set-1"
         assert land.topology.held == ()
         await traffic.more(100)
         with pytest.raises(Refused) as other:
-            await move_by_time(land.ground(), name, "set-2")
+            await move_by_time(land.context(), name, "set-2")
         assert other.value.code == "other_move"
-        assert (await move_live(land.ground(), name, None)).complete
+        assert (await move_live(land.context(), name, None)).complete
         await traffic.more(100)
     assert traffic.failures == []
     assert (await land.settled()).holds
@@ -163,7 +164,7 @@ async def test_a_server_that_has_not_heard_is_fenced(land: Land, monkeypatch: py
     xx = land.database()
     name, traffic = database_name(xx), Traffic(land, xx)
     neighbour = Traffic(land, land.topology.databases_of("set-1")[1])
-    deaf, gateway = land.nodes["set-1"].holdings, land.gateway.sets
+    deaf, gateway = land.nodes["set-1"].ownership, land.gateway.sets
     assert gateway is not None
     asked, refused = 0, []
 
@@ -179,11 +180,11 @@ async def test_a_server_that_has_not_heard_is_fenced(land: Land, monkeypatch: py
         await traffic.more(100)
         await neighbour.more(100)
         monkeypatch.setattr(deaf._file, "reload", lambda: False)
-        monkeypatch.setattr(deaf, "_compare", lambda *_: None)
-        monkeypatch.setattr(gateway, "_take_newer", lambda: None)
-        monkeypatch.setattr(sets, "HOLD_S", 0.2)
+        monkeypatch.setattr(deaf, "_compare_epochs", lambda *_: None)
+        monkeypatch.setattr(gateway.routing, "_take_newer", lambda: None)
+        monkeypatch.setattr(calls, "HOLD_S", 0.2)
         monkeypatch.setattr(live, "all_follow", followed)
-        moved = await move_live(land.ground(), name, "set-2")
+        moved = await move_live(land.context(grace_s=GRACE_S), name, "set-2")
         assert moved.complete
         traffic.failures.clear()
         await neighbour.more(100)
@@ -225,15 +226,15 @@ async def test_days_that_are_made_meanwhile_come_along(land: Land, monkeypatch: 
             await land.tables(ahead_days=5)
         await fence(*asked)
 
-    # A day takes as long as it takes to make, here in the middle of the stall.
-    monkeypatch.setattr(live, "STALL_S", 20.0)
+    # A day takes as long as it takes to make, here in the middle of the cutover.
+    monkeypatch.setattr(live, "CUTOVER_S", 20.0)
     monkeypatch.setattr(live, "all_follow", before)
     monkeypatch.setattr(leaves, "fence", within)
     async with traffic.busy():
         await traffic.more(100)
-    assert (await move_live(land.ground(), name, "set-2")).complete
+    assert (await move_live(land.context(), name, "set-2")).complete
     assert fences == 2
-    async with land.ground().connect("set-2") as target:
+    async with land.context().connect("set-2") as target:
         assert {*await leaves.hot_days(target, xx)} >= {land.today + timedelta(days=number) for number in range(6)}
     await traffic.all_stands()
     assert traffic.failures == []
@@ -257,12 +258,12 @@ async def test_days_that_do_not_stop_coming_end_the_try(land: Land, monkeypatch:
     with monkeypatch.context() as patch:
         patch.setattr(live, "all_follow", another)
         with pytest.raises(Unavailable) as coming:
-            await move_live(land.ground(), name, "set-2")
+            await move_live(land.context(), name, "set-2")
     assert coming.value.code == "leaves_changed"
     assert next(ahead) == 5
     assert land.topology.set_for_database(xx).name == "set-1"
     assert not land.topology.held
-    assert (await move_live(land.ground(), name, None)).complete
+    assert (await move_live(land.context(), name, None)).complete
     assert (await land.settled()).holds
 
 
@@ -274,10 +275,10 @@ async def test_what_the_command_says(land: Land) -> None:
     told = json.loads(said)
     assert status == 0
     assert told["complete"]
-    assert told["stall_s"] < live.STALL_S
+    assert told["stall_s"] < live.CUTOVER_S
     with pytest.raises(Refused) as again:
-        await move_live(land.ground(), name, "set-2")
+        await move_live(land.context(), name, "set-2")
     assert again.value.code == "already_there"
     with pytest.raises(Refused) as nothing:
-        await abort(land.ground(), name)
+        await abort(land.context(), name)
     assert nothing.value.code == "no_move"

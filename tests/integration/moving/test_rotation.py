@@ -1,15 +1,14 @@
 """Rotation and moves on the same SETs: they exclude each other, and each finds what the other has done in between."""
 
-from collections.abc import Iterator
 from datetime import date, timedelta
 
 import pytest
 
-from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
-from moving import by_time, compare, leaves, live
+from errors import HongbaoError, InvariantBroken, Refused, Unavailable
+from moving import by_time, compare, leaves
 from moving.journal import open_move
 from moving.moves import abort, move_by_time, move_live
-from rotation import exclusive
+from rotation import lock
 from rotation.fence import fence
 from sharding.ids import make_id
 from sharding.slots import database_name
@@ -19,15 +18,6 @@ from tests.integration.moving.move_and_die import DIED
 
 __all__ = ["land"]
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
-
-
-@pytest.fixture(autouse=True)
-def no_grace() -> Iterator[None]:
-    """No request is on its way when these moves drop old copies."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (by_time, live):
-            patch.setattr(module, "GRACE_S", 0.1)
-        yield
 
 
 async def two_days(land: Land, traffic: Traffic, *, begin: bool) -> tuple[date, date]:
@@ -40,7 +30,7 @@ async def two_days(land: Land, traffic: Traffic, *, begin: bool) -> tuple[date, 
     async with traffic.busy():
         await traffic.more(60)
     if begin:
-        await move_by_time(land.ground(), database_name(traffic.database), "set-2")
+        await move_by_time(land.context(), database_name(traffic.database), "set-2")
     land.at(first + timedelta(days=3), hour=1)
     await land.tables()
     return first, first + timedelta(days=1)
@@ -48,8 +38,8 @@ async def two_days(land: Land, traffic: Traffic, *, begin: bool) -> tuple[date, 
 
 async def copies_of(land: Land, xx: int, day: date) -> list[str]:
     """The leaves of a database and day that stand on set-2."""
-    async with land.ground().connect("set-2") as target:
-        found = await leaves.look(target, xx)
+    async with land.context().connect("set-2") as target:
+        found = await leaves.in_catalog(target, xx)
     return [leaf.name for leaf in leaves.leaves_of(xx, [day]) if leaf.name in found]
 
 
@@ -74,7 +64,7 @@ async def test_a_day_rotated_there_between_two_tries_stays(land: Land, point: st
     if how == "registered":
         await land.register("set-2", first, land.topology.databases_of("set-2")[-1], "verified")
     else:
-        async with land.ground().connect("set-2") as target:
+        async with land.context().connect("set-2") as target:
             await fence(target, first)
     done = await until_final(land, name)
     assert (done.step, done.left) == ("given_up", [first])
@@ -120,10 +110,10 @@ async def test_when_the_last_day_is_being_rotated_all_is_given_back(land: Land) 
     await die_at(land, name, "copied")
     await land.register("set-2", second, land.topology.databases_of("set-2")[-1], "verified")
     with pytest.raises(Refused, match="days_being_rotated"):
-        await move_by_time(land.ground(), name, None)
+        await move_by_time(land.context(), name, None)
     assert await fenced(land) == []
     assert await copies_of(land, xx, first) == await copies_of(land, xx, second) == []
-    entry = await open_move(land.ground(), xx)
+    entry = await open_move(land.context(), xx)
     assert entry is not None
     assert entry.step == "given_up"
     await traffic.all_stands()
@@ -138,15 +128,15 @@ async def test_while_one_is_rotated_the_other_waits(land: Land, monkeypatch: pyt
     await two_days(land, traffic, begin=True)
     await until_final(land, name, code="rotation_busy", rotating=land.owners[set_name])
     with pytest.raises(Unavailable) as busy:
-        async with exclusive.alone(land.owners[set_name]):
-            await move_live(land.ground(), database_name(other), "set-2")
+        async with lock.rotation_lock(land.owners[set_name]):
+            await move_live(land.context(), database_name(other), "set-2")
     assert busy.value.code == "rotation_busy"
     assert await fenced(land) == []
     heard = []
 
     async def rotate(*_: object) -> None:
         try:
-            async with exclusive.alone(land.owners[set_name]):
+            async with lock.rotation_lock(land.owners[set_name]):
                 heard.append("nothing")
         except HongbaoError as error:
             heard.append(error.code)
@@ -155,7 +145,7 @@ async def test_while_one_is_rotated_the_other_waits(land: Land, monkeypatch: pyt
     assert (await until_final(land, name)).complete
     assert heard == ["rotation_busy"]
     monkeypatch.undo()
-    assert (await move_live(land.ground(), database_name(other), None)).complete
+    assert (await move_live(land.context(), database_name(other), None)).complete
 
 
 async def test_copies_that_differ_are_given_back_also_by_a_tool_that_dies(
@@ -179,7 +169,7 @@ async def test_copies_that_differ_are_given_back_also_by_a_tool_that_dies(
         patch.setattr(by_time, "compare", differ)
         patch.setattr(leaves, "drop", half)
         with pytest.raises(ConnectionResetError):
-            await move_by_time(land.ground(), name, None)
+            await move_by_time(land.context(), name, None)
     assert (await until_final(land, name)).complete
     await traffic.all_stands()
     assert traffic.failures == []
@@ -197,7 +187,7 @@ async def test_a_live_move_leaves_no_copy_of_a_day_that_stays(
     first, second = await two_days(land, traffic, begin=False)
     assert (await land.tool("live", name, "set-2", "attached"))[0] == DIED
     assert len(await copies_of(land, xx, first)) == 21
-    async with land.ground().connect("set-2") as target:
+    async with land.context().connect("set-2") as target:
         await fence(target, first)
     await land.register("set-2", first, land.topology.databases_of("set-2")[-1], "verified")
     # What waits in the stream for that day cannot be written there any more, and must not keep the rest waiting.
@@ -210,11 +200,11 @@ async def test_a_live_move_leaves_no_copy_of_a_day_that_stays(
         with monkeypatch.context() as patch:
             patch.setattr(leaves, "drop", killed)
             with pytest.raises(ConnectionResetError):
-                await move_live(land.ground(), name, None)
-        assert (await abort(land.ground(), name)).step == "aborted"
+                await move_live(land.context(), name, None)
+        assert (await abort(land.context(), name)).step == "aborted"
         assert await copies_of(land, xx, first) == await copies_of(land, xx, second) == []
     else:
-        assert (await move_live(land.ground(), name, None)).left == [first]
+        assert (await move_live(land.context(), name, None)).left == [first]
         assert await copies_of(land, xx, first) == []
         assert len(await copies_of(land, xx, second)) == 21
     await traffic.all_stands()
@@ -232,8 +222,8 @@ async def test_a_live_move_that_leaves_days_is_finished_by_time(land: Land, poin
     await land.register("set-1", first, xx, "verified")
     assert (await land.tool("live", name, "set-2", point))[0] == DIED
     if point == "by_time?":
-        assert (await move_live(land.ground(), name, None)).left == [first]
-    entry = await open_move(land.ground(), xx)
+        assert (await move_live(land.context(), name, None)).left == [first]
+    entry = await open_move(land.context(), xx)
     assert entry is not None
     assert (entry.kind, entry.step, entry.valid_from) == ("by_time", "given_up", second)
     await land.register("set-1", first, xx, "dropped")
@@ -246,5 +236,5 @@ async def test_a_live_move_that_leaves_days_is_finished_by_time(land: Land, poin
 
 async def compare_days(land: Land, xx: int, day: date) -> bool:
     """Say whether set-2 has rows of that day."""
-    async with land.ground().connect("set-2") as target:
+    async with land.context().connect("set-2") as target:
         return any(one.rows for one in (await compare.sums(target, leaves.leaves_of(xx, [day]))).values())

@@ -20,23 +20,22 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from archive.keeper import Keeper
+from archive.adapter import ArchiveAdapter
 from archive.place import Archive  # noqa: TC001 - plain imports everywhere
 from archive.states import State
 from audit.proof import AuditTarget, audit
 from audit.report import Violation
-from cluster.pg import roles
-from envelope.errors import Refused
 from envelope.split import Split, amounts
+from errors import Refused
 from rotation.register import Operator
+from rotation.set_access import SetAccess
 from rotation.steps import Rotation
-from rotation.target import RotationTarget
-from runtime.clock import ManualClock
-from schema import names
+from schema import names, roles
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
-from schema.names import Kind
+from schema.names import TableKind
 from sharding.ids import make_id
+from tests.clock import ManualClock
 from tests.conftest import Databases
 from wire.orders import escrow_account, payout_order
 
@@ -202,7 +201,7 @@ async def _rows(connection: Any, xx: int, day: date) -> dict[str, list[str]]:
                 f"SELECT t::text AS text FROM {names.day_table(kind, day)} t WHERE {slots} ORDER BY 1"
             )
         ]
-        for kind in Kind
+        for kind in TableKind
     }
 
 
@@ -228,14 +227,14 @@ class OldDays:
         self.clock = ManualClock(datetime(TODAY.year, TODAY.month, TODAY.day, 4, tzinfo=UTC))
         self.archive = FileArchive(folder)
         self.real: Archive | None = None
-        self.target = RotationTarget(
+        self.set_access = SetAccess(
             "set-1", databases.dsn_as(set_dsn, roles.OWNER), databases.dsn_as(wallet_dsn, roles.AUDIT), lambda _: XXS
         )
 
     @property
     def rotation(self) -> Rotation:
-        archive = Keeper(self.real) if self.real else self.archive
-        return Rotation(self.target, self.clock, archive)
+        archive = ArchiveAdapter(self.real) if self.real else self.archive
+        return Rotation(self.set_access, self.clock, archive)
 
     async def run(self, day: date = DAY, today: date = TODAY) -> dict[int, str]:
         return {xx: state.value for xx, state in (await self.rotation.run(day, today, BY)).states.items()}

@@ -12,22 +12,21 @@ import pytest
 
 from archive import place
 from archive.place import Archive
-from cluster.assembly.rotating import Rotating
-from cluster.pg import roles
-from envelope.errors import InvariantBroken, Refused
+from errors import InvariantBroken, Refused
+from rotation.background import BackgroundRotation
 from rotation.daemon import Daemon, DaemonSettings, Round
-from rotation.detach import drop_strangers
+from rotation.detach import drop_foreign
 from rotation.drop import drop_day
 from rotation.plan import Action, Alarm, Rules
 from rotation.steps import DayUnproven, Rotation
 from rotation.survey import survey
 from runtime import metrics
-from runtime.clock import ManualClock
-from schema import names
+from schema import names, roles
 from schema.day_tables import AHEAD_DAYS, DayTables, known_days
 from schema.migrate import migrate_set, migrate_wallet
-from schema.names import Kind
+from schema.names import TableKind
 from sharding.ids import BUSINESS_ZONE, business_date, make_id
+from tests.clock import ManualClock
 from tests.conftest import Databases
 from tests.integration.rotation.fixtures import (
     ARCHIVE_KEY,
@@ -154,7 +153,7 @@ async def test_the_daemon_does_the_ordinary_and_reports_the_rest(old_days: OldDa
     assert await old_days.states(NEXT) == {}
     again = await daemon(old_days).run_once()
     assert (again.rotated, again.made, len(again.failed)) == ([], [], 1)
-    seen = await survey(old_days.target, TODAY + timedelta(days=1), Rules())
+    seen = await survey(old_days.set_access, TODAY + timedelta(days=1), Rules())
     assert (seen.ahead, seen.alarm) == (AHEAD_DAYS, Alarm.OK)
     plans = {one.facts.day: one for one in seen.days}
     assert (plans[DAY].action, plans[NEXT].action) == (Action.KEEP, Action.ROTATE)
@@ -223,8 +222,8 @@ class FullDisk(FileArchive):
 
 async def test_a_fault_of_one_set_keeps_the_others_from_nothing(old_days: OldDays, tmp_path: Path) -> None:
     """A driver's error in one day and a SET that is away: named, the tables are made, and the next SET has its round."""
-    away = replace(old_days.target, name="away", dsn="postgresql://nobody@127.0.0.1:1/nothing")
-    full = replace(old_days.target, name="full")
+    away = replace(old_days.set_access, name="away", dsn="postgresql://nobody@127.0.0.1:1/nothing")
+    full = replace(old_days.set_access, name="full")
     rotations = [
         Rotation(away, old_days.clock, old_days.archive),
         Rotation(full, old_days.clock, FullDisk(tmp_path)),
@@ -251,27 +250,27 @@ async def test_empty_tables_that_somebody_reads_are_dropped_when_he_has_left(
         tries.append(told)
         if len(tries) == 1:
             raise asyncpg.LockNotAvailableError("canceling statement due to lock timeout")
-        return await drop_strangers(*told)
+        return await drop_foreign(*told)
 
-    monkeypatch.setattr("rotation.steps.drop_strangers", held_once)
+    monkeypatch.setattr("rotation.steps.drop_foreign", held_once)
     assert await old_days.run() == {0: "verified", 1: "verified"}
     assert (await old_days.lines()).count("strangers_dropped") == 1
 
 
 async def test_days_of_a_set_without_databases_go(old_days: OldDays) -> None:
     """Its tables have no leaves: past their grace they are detached and dropped, and younger ones stay."""
-    none = replace(old_days.target, name="empty", databases=lambda _: ())
-    for kind in Kind:
+    none = replace(old_days.set_access, name="empty", databases=lambda _: ())
+    for kind in TableKind:
         leaves = await old_days.rows(
             "SELECT inhrelid::regclass::text AS leaf FROM pg_inherits WHERE inhparent = to_regclass($1)",
             names.day_table(kind, DAY),
         )
         await old_days.rows(f"DROP TABLE {', '.join(row['leaf'] for row in leaves)}")
     await DayTables(none.dsn, ()).ensure(TODAY, ahead_days=0)
-    empty = replace(old_days.rotation, target=none)
+    empty = replace(old_days.rotation, set_access=none)
     done = await replace(daemon(old_days), rotations=lambda: [empty]).run_once()
     assert (done.failed, done.rotated) == ([], [("empty", DAY)])
-    for kind in Kind:
+    for kind in TableKind:
         assert await old_days.scalar("SELECT to_regclass($1) IS NULL", names.day_table(kind, DAY))
         assert await old_days.scalar("SELECT to_regclass($1) IS NOT NULL", names.day_table(kind, TODAY))
         assert await old_days.scalar("SELECT to_regclass($1) IS NOT NULL", names.day_table(kind, NEXT))
@@ -283,10 +282,10 @@ async def test_days_of_a_set_without_databases_go(old_days: OldDays) -> None:
 async def test_a_failure_is_told_when_it_begins_and_when_it_comes_back() -> None:
     """Not at every round, and nothing is remembered of what is over; what was dropped is told as well."""
     said: list[str] = []
-    rotating = Rotating(Path("nowhere"), said.append)
+    rotating = BackgroundRotation(Path("nowhere"), said.append)
     wrong = Round(failed=[("set-1", None, Refused("rotation_busy", "busy"))], dropped=[("set-1", DAY)])
     for done in (wrong, Round(failed=wrong.failed), Round(), Round(failed=wrong.failed)):
-        rotating.tell(done)
+        rotating.report(done)
     assert [text.partition(":")[0] for text in said] == [
         f"{DAY} of set-1 was past its retention and is dropped", "rotation of set-1", "rotation of set-1",
     ]  # fmt: skip
@@ -297,7 +296,7 @@ async def test_a_day_in_the_register_is_never_made_again(old_days: OldDays) -> N
     await old_days.run()
     await drop(old_days)
     with pytest.raises(Refused, match="day_closed"):
-        await DayTables(old_days.target.dsn, XXS).ensure(DAY, ahead_days=1)
+        await DayTables(old_days.set_access.dsn, XXS).ensure(DAY, ahead_days=1)
 
 
 async def test_empty_tables_of_a_database_that_moved_go_without_an_entry(old_days: OldDays) -> None:
@@ -311,26 +310,26 @@ async def test_empty_tables_of_a_database_that_moved_go_without_an_entry(old_day
 
 async def test_another_sets_rows_keep_the_day_where_it_is(old_days: OldDays) -> None:
     """A database that the topology gives to another SET has rows here still: named, and nothing is changed or dropped."""
-    ours_alone = replace(old_days.target, databases=lambda _: (0,))
+    ours_alone = replace(old_days.set_access, databases=lambda _: (0,))
     rows = await old_days.scalar(f"SELECT count(*) FROM claim_{DAY:%Y%m%d} WHERE slot > 9")
     assert rows > 0
     with pytest.raises(DayUnproven) as unproven:
-        await replace(old_days.rotation, target=ours_alone).run(DAY, TODAY, BY)
+        await replace(old_days.rotation, set_access=ours_alone).run(DAY, TODAY, BY)
     assert [(one.check, one.subject) for one in unproven.value.obstacles] == [("foreign_rows", "db_01")]
     plans = await survey(ours_alone, TODAY, Rules())
     assert {one.check for day in plans.days if day.facts.day == DAY for one in day.obstacles} == {"foreign_rows"}
     assert await old_days.scalar(f"SELECT count(*) FROM claim_{DAY:%Y%m%d} WHERE slot > 9") == rows
-    connection = await asyncpg.connect(old_days.target.dsn)
+    connection = await asyncpg.connect(old_days.set_access.dsn)
     with pytest.raises(InvariantBroken, match="strangers_are_empty"):
         async with connection.transaction():
-            await drop_strangers(connection, 1, DAY)
+            await drop_foreign(connection, 1, DAY)
     await connection.close()
     assert await old_days.run() == {0: "verified", 1: "verified"}
 
 
 async def test_a_database_on_its_way_to_another_set_keeps_the_day(old_days: OldDays) -> None:
     """Leaves that a move has fenced are named; once the move is over the day goes."""
-    connection = await asyncpg.connect(old_days.target.dsn)
+    connection = await asyncpg.connect(old_days.set_access.dsn)
     leaf = f"db_01.claim_3_{DAY:%d}"
     await connection.execute(
         f"CREATE TRIGGER moved_away BEFORE INSERT ON {leaf} FOR EACH ROW EXECUTE FUNCTION moved_away('01')"
@@ -352,7 +351,7 @@ async def test_a_day_some_of_whose_databases_came_dropped_is_hot_in_the_others(o
         "INSERT INTO day_register (day, xx, state, envelopes, claims, paid_in_fen, claimed_fen, refunded_fen, manifest_sha256) "
         "VALUES ($1, 7, 'dropped', 0, 0, 0, 0, 0, repeat('a', 64))", DAY,
     )  # fmt: skip
-    seen = {one.facts.day: one for one in (await survey(old_days.target, TODAY, Rules())).days}
+    seen = {one.facts.day: one for one in (await survey(old_days.set_access, TODAY, Rules())).days}
     assert seen[DAY].action is Action.ROTATE
     assert await old_days.violations() == []
     edit = "UPDATE claim SET amount_fen = amount_fen + $2 WHERE seq = 0 AND envelope_id = $1"

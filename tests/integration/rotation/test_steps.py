@@ -6,11 +6,11 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from cluster.pg import roles
-from envelope.errors import Refused
+from errors import Refused
 from rotation.fence import fence
 from rotation.register import Operator
 from rotation.steps import DayUnproven
+from schema import roles
 from schema.day_tables import DayTables, known_days
 from sharding.ids import make_id
 from tests.integration.rotation.fixtures import BY, DAY, NEXT, TODAY, OldDays, hot_days, old_days, shared_days
@@ -156,7 +156,7 @@ async def test_an_operator_has_a_name_and_a_reason() -> None:
 
 async def test_the_fence_refuses_every_write_of_that_day_and_none_of_others(old_days: OldDays) -> None:
     """Through the parent, into the day table, into the leaf, as an ordinary session and as a replica: HB001."""
-    connection = await asyncpg.connect(old_days.target.dsn)
+    connection = await asyncpg.connect(old_days.set_access.dsn)
     await fence(connection, DAY)
     await connection.close()
     row = (
@@ -185,7 +185,7 @@ async def test_the_fence_refuses_every_write_of_that_day_and_none_of_others(old_
 
 async def refused_by_guard(old_days: OldDays, *statements: str) -> str:
     """Run statements in one transaction of the owner's; return what the guard says of the last."""
-    connection = await asyncpg.connect(old_days.target.dsn)
+    connection = await asyncpg.connect(old_days.set_access.dsn)
     try:
         transaction = connection.transaction()
         await transaction.start()

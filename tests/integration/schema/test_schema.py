@@ -5,15 +5,15 @@ import contextlib
 import re
 import shutil
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import asyncpg
 import pytest
 import pytest_asyncio
 
-from cluster.pg import roles
-from envelope.errors import Refused, Unavailable
-from schema import day_tables, migrate
+from errors import Refused, Unavailable
+from schema import day_tables, migrate, roles
 from schema.day_tables import DayTables, known_days
 from schema.migrate import migrate_set, migrate_wallet
 from sharding.ids import business_date, make_id
@@ -62,7 +62,7 @@ class Tables:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def tables(module_databases) -> Tables:
-    return Tables(module_databases, await module_databases.clone("set", build_set))
+    return Tables(module_databases, await module_databases.clone("schema", partial(build_set, TODAY)))
 
 
 def envelope(**changed) -> str:

@@ -8,7 +8,8 @@ import contextlib
 import itertools
 import uuid
 from collections.abc import AsyncIterator, Callable
-from datetime import UTC, datetime
+from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +21,26 @@ import pytest_asyncio
 from archive.place import Archive
 from audit.proof import AuditTarget, audit
 from audit.report import Report
-from cluster.machine import ports
-from cluster.pg import roles
-from cluster.pg.postgres import Postgres
-from cluster.supervision.memcached import Memcached
-from envelope.errors import HongbaoError
+from errors import HongbaoError
+from machine import ports
+from machine.memcached import Memcached
+from machine.postgres.server import Postgres
 from runtime.clock import Clock, SystemClock
+from schema import roles
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
 from setnode.actors.request import OUTCOMES
 from setnode.service import Setnode, SetnodeSettings, running
-from sharding.ids import business_date, candidate_ids, first_id_at
+from sharding.ids import candidate_ids, first_id_at
 from sharding.slots import EMBEDDED, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
 from tests.conftest import Databases
-from wallet.__main__ import Settings as WalletSettings
-from wallet.__main__ import serve
+from wallet.service import Settings as WalletSettings
+from wallet.service import serve
 from wire.link import Link
 from wire.messages import Op
 from wire.orders import create_key
-from wire.server import Peer
+from wire.server import Caller
 from wire.wallet import WalletClient
 
 KEY = b"sixteen bytes key"
@@ -48,7 +49,7 @@ SERVERS = ("set-1-a", "set-1-b")
 WAIT_S = 20.0
 
 
-class Caller(Peer):
+class DirectCaller(Caller):
     """Sends requests straight to a server's room and awaits the answers; notes the order in which they came."""
 
     def __init__(self) -> None:
@@ -61,7 +62,7 @@ class Caller(Peer):
         number = next(self._numbers)
         future = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            node.room.handle(self, number, op, args)
+            node.dispatcher.handle(self, number, op, args)
         except HongbaoError as error:
             self.fail(number, error)
         return future
@@ -87,7 +88,7 @@ class Town:
     def __init__(self, nodes: list[Setnode], wallet: WalletClient, set_dsn: str, wallet_dsn: str, clock: Clock) -> None:
         self.nodes = nodes
         self.wallet = wallet
-        self.caller = Caller()
+        self.caller = DirectCaller()
         self.set_dsn = set_dsn
         self.wallet_dsn = wallet_dsn
         self.clock = clock
@@ -174,9 +175,10 @@ def told(values: list[Any]) -> dict[str, Any]:
     return {"result": OUTCOMES[outcome].value, "amount_fen": amount_fen, "seq": seq, "last": last, **(extra or {})}
 
 
-async def build_set(dsn: str) -> None:
+async def build_set(day: date, dsn: str) -> None:
+    """Make a SET with the tables of `day` and of the two after it."""
     await migrate_set(dsn)
-    await DayTables(dsn, range(10)).ensure(business_date(datetime.now(UTC)), ahead_days=2)
+    await DayTables(dsn, range(10)).ensure(day, ahead_days=2)
 
 
 @contextlib.asynccontextmanager
@@ -204,7 +206,7 @@ async def living_town(
     **settings: Any,
 ) -> AsyncIterator[Town]:
     """Start everything; `through` gives the DSN by which the servers reach the SET's Postgres (a proxy's)."""
-    set_dsn = await databases.clone("set", build_set)
+    set_dsn = await databases.clone("set", partial(build_set, databases.day))
     wallet_dsn = await databases.clone("wallet", migrate_wallet)
     wallet_url = f"http://127.0.0.1:{(wallet_port := ports.free_port())}"
     listens = {name: f"127.0.0.1:{ports.free_port()}" for name in SERVERS}

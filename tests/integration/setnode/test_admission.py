@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from cluster.supervision.memcached import Memcached, MemcachedSpec
-from envelope.errors import Unavailable
+from errors import Unavailable
+from machine.memcached import Memcached, MemcachedSpec
 from runtime.postgres import Session
-from setnode.commit import admission as module
+from setnode.commit import admission, lease_store
 from setnode.commit.admission import Admission, AdmissionConfig
 from setnode.commit.committer import Committer
 from tests.integration.setnode.fixtures import Town, common_town, living_town, module_databases, prove, shared_town
@@ -60,7 +60,7 @@ def say(address: str, words: bytes) -> bytes:
 
 
 def away() -> float:
-    return module._away._value.get()
+    return lease_store._away._value.get()
 
 
 async def test_two_servers_share_one_cap_and_never_exceed_it(memcached: str) -> None:
@@ -69,12 +69,12 @@ async def test_two_servers_share_one_cap_and_never_exceed_it(memcached: str) -> 
 
     async def transaction(one: Admission) -> None:
         nonlocal inside, most, entered
-        lease = await one.enter()
+        lease = await one.acquire()
         inside += 1
         most, entered = max(most, inside), entered + 1
         await asyncio.sleep(0.002)
         inside -= 1
-        one.leave(lease)
+        one.release(lease)
 
     with Gate(memcached, wait_s=20) as servers:
         await asyncio.gather(*(transaction(servers[n % 2]) for n in range(60)))
@@ -84,48 +84,48 @@ async def test_two_servers_share_one_cap_and_never_exceed_it(memcached: str) -> 
 async def test_at_the_cap_an_entry_is_refused_in_bounded_time(memcached: str) -> None:
     """Over the cap: wait a little, then busy with a time to retry after; a place given back is taken."""
     with Gate(memcached, cap=1) as (one, two):
-        lease = await one.enter()
+        lease = await one.acquire()
         started = time.monotonic()
         with pytest.raises(Unavailable) as busy:
-            await two.enter()
+            await two.acquire()
         assert time.monotonic() - started < 5
         assert (busy.value.code, busy.value.outcome_known) == ("busy", True)
         assert busy.value.retry_after_s > 0
-        one.leave(lease)
-        two.leave(await two.enter())
+        one.release(lease)
+        two.release(await two.acquire())
 
 
 async def test_a_killed_holders_entry_ends_by_itself(memcached: str) -> None:
     """Nobody gives back what a killed server held: its lease expires and the cap is whole again."""
     with Gate(memcached, cap=1, lease_s=0.3, wait_s=5) as (killed, other):
         started = time.monotonic()
-        await killed.enter()
-        other.leave(await other.enter())
+        await killed.acquire()
+        other.release(await other.acquire())
         assert 0.25 < time.monotonic() - started < 4
 
 
 async def test_a_hot_envelope_has_a_cap_of_its_own(memcached: str) -> None:
     """Two servers cannot both be inside with one hot envelope; others are free, and leaving frees it."""
     with Gate(memcached) as (one, two):
-        first, second = await one.enter(), await two.enter()
-        assert await one.enter_hot([7, 8], first) == set()
-        assert await two.enter_hot([8, 9], second) == {8}
+        first, second = await one.acquire(), await two.acquire()
+        assert await one.acquire_hot([7, 8], first) == set()
+        assert await two.acquire_hot([8, 9], second) == {8}
         assert second.hot == {9}
-        one.leave(first)
+        one.release(first)
         async with asyncio.timeout(5):
-            while await two.enter_hot([8], second):
+            while await two.acquire_hot([8], second):
                 await asyncio.sleep(0.005)
-        two.leave(second)
+        two.release(second)
 
 
 async def test_room_is_what_the_cap_leaves(server: Memcached) -> None:
     """A turn goes on while one more would get in: not at the cap, nor without a local entry, a lease or memcached."""
     with Gate(server.address, cap=2, local_cap=2) as (one, two):
-        first = await one.enter()
+        first = await one.acquire()
         assert await one._has_room(first)
-        second = await two.enter()
+        second = await two.acquire()
         assert not await one._has_room(first)
-        two.leave(second)
+        two.release(second)
         async with asyncio.timeout(5):
             while not await one._has_room(first):
                 await asyncio.sleep(0.005)
@@ -133,36 +133,36 @@ async def test_room_is_what_the_cap_leaves(server: Memcached) -> None:
         assert not await one._has_room(first)
         one._local.release()
         say(server.address, b"flush_all\r\n")
-        assert not await one._has_room(first), "memcached knows nothing of this entry any more"
+        assert not await one._has_room(first), "memcached knows nothing of this lease any more"
         server.kill()
         await server.wait()
         before = away()
         assert not await one._has_room(first)
         assert not await one._has_room(first)
         assert away() == before + 1, "asked once, then left alone"
-        one.leave(first)
+        one.release(first)
 
 
 async def test_a_hot_envelope_that_is_wanted_elsewhere_changes_hands(memcached: str, monkeypatch) -> None:
     """The holder hears of it at its next look, ends its turn and stays away long enough for the other to get in."""
     # Long enough for a machine that stands still in the middle of this, too.
-    monkeypatch.setattr(module, "YIELD_S", 1.0)
+    monkeypatch.setattr(admission, "YIELD_S", 1.0)
     with Gate(memcached) as (one, two):
-        first, second = await one.enter(), await two.enter()
-        assert await one.enter_hot([7, 8], first) == set()
+        first, second = await one.acquire(), await two.acquire()
+        assert await one.acquire_hot([7, 8], first) == set()
         assert await one._has_room(first)
-        assert await two.enter_hot([7], second) == {7}
+        assert await two.acquire_hot([7], second) == {7}
         async with asyncio.timeout(5):
             while await one._has_room(first):
                 await asyncio.sleep(0.005)
-        one.leave(first)
-        first = await one.enter()
+        one.release(first)
+        first = await one.acquire()
         async with asyncio.timeout(5):
-            # 8 is wanted by nobody, and to be had as soon as its own old entry is given back, which runs behind.
-            while await one.enter_hot([7, 8], first) != {7}:
+            # 8 is wanted by nobody, and to be had as soon as its own old lease is released, which runs behind.
+            while await one.acquire_hot([7, 8], first) != {7}:
                 await asyncio.sleep(0.005)
         async with asyncio.timeout(5):
-            while await two.enter_hot([7], second):
+            while await two.acquire_hot([7], second):
                 await asyncio.sleep(0.005)
         assert second.hot == {7}
         assert await two._has_room(second), "nobody wants what the mark was for"
@@ -170,52 +170,52 @@ async def test_a_hot_envelope_that_is_wanted_elsewhere_changes_hands(memcached: 
             while 7 in one._yielded:
                 await asyncio.sleep(0.01)
                 await one._has_room(first)
-        assert await one.enter_hot([7], first) == {7}, "now it is the other's"
-        two.leave(second)
+        assert await one.acquire_hot([7], first) == {7}, "now it is the other's"
+        two.release(second)
         async with asyncio.timeout(5):
-            while await one.enter_hot([7], first):
+            while await one.acquire_hot([7], first):
                 await asyncio.sleep(0.005)
-        one.leave(first)
+        one.release(first)
 
 
 async def test_two_connections_of_one_server_do_not_take_it_from_each_other(memcached: str) -> None:
     """Both may come upon one hot envelope; that is no reason to leave it to another server."""
     with Gate(memcached) as (one, _):
-        first, second = await one.enter(), await one.enter()
-        assert await one.enter_hot([7], first) == set()
-        assert await one.enter_hot([7], second) == {7}
-        one.leave(await one.enter())
+        first, second = await one.acquire(), await one.acquire()
+        assert await one.acquire_hot([7], first) == set()
+        assert await one.acquire_hot([7], second) == {7}
+        one.release(await one.acquire())
         for _ in range(5):
             await asyncio.sleep(0.02)
             assert await one._has_room(first)
         assert not one._yielded
-        one.leave(first)
-        one.leave(second)
+        one.release(first)
+        one.release(second)
 
 
 class Ceaseless:
-    """A lane that always has one more transaction, of some milliseconds."""
+    """A queue that always has one more transaction, of some milliseconds."""
 
     def __init__(self) -> None:
-        self.wanted, self.crowded = asyncio.Event(), asyncio.Event()
-        self.wanted.set()
+        self.nonempty, self.backlogged = asyncio.Event(), asyncio.Event()
+        self.nonempty.set()
 
-    def hot(self) -> list[int]:
+    def hot_envelopes(self) -> list[int]:
         return []
 
-    def gather(self, skip: set[int]) -> list[int]:
+    def next_batch(self, skip: set[int]) -> list[int]:
         return [1]
 
     async def write(self, connection, batch: list[int]) -> None:
         await connection.execute("SELECT pg_sleep(0.005)")
 
-    def done(self, batch: list[int], result: None) -> None:
+    def on_committed(self, batch: list[int], result: None) -> None:
         pass
 
-    def lost(self, batch: list[int], error: Exception) -> None:
+    def on_failed(self, batch: list[int], error: Exception) -> None:
         raise error
 
-    def refuse(self, error: Unavailable) -> None:
+    def on_rejected(self, error: Unavailable) -> None:
         raise AssertionError(error)
 
 
@@ -226,16 +226,16 @@ async def test_a_committer_keeps_its_entry_while_nobody_can_be_waiting(
     """With room the same work needs fewer entries than at the cap, where each is given back after 50 ms."""
     entered: list[int] = []
     with Gate(memcached, cap=2, wait_s=20) as (one, two):
-        enter = one.enter
+        acquire = one.acquire
 
         async def counted():
             entered.append(1)
-            return await enter()
+            return await acquire()
 
-        monkeypatch.setattr(one, "enter", counted)
+        monkeypatch.setattr(one, "acquire", counted)
         counts = []
         for others in (0, 1):
-            leases = [await two.enter() for _ in range(others)]
+            leases = [await two.acquire() for _ in range(others)]
             session = Session(common_town.nodes[0].settings.postgres_dsn)
             await session.use()
             entered.clear()
@@ -247,46 +247,46 @@ async def test_a_committer_keeps_its_entry_while_nobody_can_be_waiting(
             await session.close()
             counts.append(len(entered))
             for lease in leases:
-                two.leave(lease)
+                two.release(lease)
     with_room, at_the_cap = counts
     assert 1 <= with_room < at_the_cap
 
 
 async def test_the_local_cap_holds_while_memcached_hangs(server: Memcached) -> None:
-    """A hung memcached delays the first entry by its timeout only, the alarm counts, and the local cap refuses."""
+    """A hung memcached delays the first lease by its timeout only, the alarm counts, and the local cap refuses."""
     with Gate(server.address, cap=1, local_cap=2) as (one, two):
-        leases = [await one.enter()]
+        leases = [await one.acquire()]
         os.kill(server.pid, signal.SIGSTOP)
         before, started = away(), time.monotonic()
-        leases.append(await one.enter())
+        leases.append(await one.acquire())
         with pytest.raises(Unavailable, match="busy"):
-            await one.enter()
-        other = await two.enter()
+            await one.acquire()
+        other = await two.acquire()
         assert time.monotonic() - started < 5
         assert away() >= before + 2
         for lease in leases:
-            one.leave(lease)
-        two.leave(other)
+            one.release(lease)
+        two.release(other)
 
 
 async def test_memcached_killed_and_started_again_is_used_again(server: Memcached, monkeypatch) -> None:
     """Gone, the local cap holds; back, and empty, the shared cap holds again."""
-    monkeypatch.setattr(module, "AWAY_S", 0.05)
+    monkeypatch.setattr(lease_store, "MEMCACHED_AWAY_S", 0.05)
     with Gate(server.address, cap=1) as (one, two):
-        held = await one.enter()
+        held = await one.acquire()
         server.kill()
         await server.wait()
         before = away()
         for gone in (one, two):
-            gone.leave(await gone.enter())
+            gone.release(await gone.acquire())
         assert away() >= before + 2
         await server.start()
-        await asyncio.sleep(0.1)  # AWAY_S must pass
-        again = await one.enter()
+        await asyncio.sleep(0.1)  # MEMCACHED_AWAY_S must pass
+        again = await one.acquire()
         with pytest.raises(Unavailable, match="busy"):
-            await two.enter()
-        one.leave(held)
-        one.leave(again)
+            await two.acquire()
+        one.release(held)
+        one.release(again)
 
 
 @pytest.mark.parametrize("value", [b"garbage", b"\x91\xa1x", b"\x91\x92\xa1x\xa1y", b"\x05"])
@@ -295,10 +295,10 @@ async def test_foreign_bytes_in_memcached_are_as_good_as_none(memcached: str, va
     say(memcached, b"set hongbao:alone:inside 0 0 %d\r\n%s\r\n" % (len(value), value))
     before = away()
     with Gate(memcached, cap=1) as (one, two):
-        lease = await one.enter()
+        lease = await one.acquire()
         with pytest.raises(Unavailable, match="busy"):
-            await two.enter()
-        one.leave(lease)
+            await two.acquire()
+        one.release(lease)
     assert away() == before
 
 
@@ -334,21 +334,21 @@ async def babbler(words: bytes) -> AsyncIterator[str]:
 )
 async def test_answers_that_cannot_be_read_are_as_good_as_none(words: bytes, monkeypatch) -> None:
     """Whatever the parser makes of them, entries are given under the local cap, given back, and the alarm counts."""
-    monkeypatch.setattr(module, "AWAY_S", 0.0)
+    monkeypatch.setattr(lease_store, "MEMCACHED_AWAY_S", 0.0)
     async with babbler(words) as address:
         with Gate(address, count=1, cap=1, local_cap=2) as (one,):
             before = away()
-            leases = [await one.enter(), await one.enter()]
-            assert await one.enter_hot([7], leases[0]) == set()
+            leases = [await one.acquire(), await one.acquire()]
+            assert await one.acquire_hot([7], leases[0]) == set()
             with pytest.raises(Unavailable, match="busy"):
-                await one.enter()
+                await one.acquire()
             assert away() >= before + 3
             for lease in leases:
-                one.leave(lease)
+                one.release(lease)
             async with asyncio.timeout(5):
                 while away() < before + 6:  # three entries were given back, which nobody could read either
                     await asyncio.sleep(0.01)
-            one.leave(await one.enter())
+            one.release(await one.acquire())
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -357,14 +357,14 @@ async def test_refused_at_the_cap_an_open_is_busy_and_nothing_is_written(common_
     town = common_town
     envelope_id = await town.create(1_000, 10)
     with Gate(memcached, count=1, set_name="set-1", cap=8) as (crowd,):
-        leases = [await crowd.enter() for _ in range(8)]
+        leases = [await crowd.acquire() for _ in range(8)]
         with pytest.raises(Unavailable) as busy:
             await town.open(envelope_id, "a")
         assert (busy.value.code, busy.value.retry_after_s > 0) == ("busy", True)
         assert (await town.grab(envelope_id, "a"))["result"] == "openable"
         assert await town.scalar("SELECT count(*) FROM claim") == 0
         for lease in leases:
-            crowd.leave(lease)
+            crowd.release(lease)
         async with asyncio.timeout(5):
             while True:
                 try:
@@ -381,12 +381,12 @@ async def test_a_create_refused_at_the_cap_says_that_its_money_may_have_gone(dat
         await town.deposit("ann", 500)
         args = town.create_args("ann", 500, 5, "key")
         with Gate(server.address, count=1, set_name="set-1", cap=4) as (crowd,):
-            leases = [await crowd.enter() for _ in range(4)]
+            leases = [await crowd.acquire() for _ in range(4)]
             with pytest.raises(Unavailable) as busy:
                 await town.caller.ask(town.nodes[0], 3, args)
             assert (busy.value.code, busy.value.outcome_known) == ("busy", False)
             for lease in leases:
-                crowd.leave(lease)
+                crowd.release(lease)
         say(server.address, b"flush_all\r\n")
         _, envelope_id, _ = await town.caller.ask(town.nodes[0], 3, args)
         assert await town.wallet.balance("ann") == 0

@@ -6,12 +6,12 @@ from datetime import date, timedelta
 import asyncpg
 import pytest
 
-from envelope.errors import Refused
 from envelope.split import SPLIT_VERSION, Split
 from envelope.terms import Kind, Terms
+from errors import Refused
 from rotation.fence import fence, unfence
 from setnode.actors.batch import ClaimBatch
-from setnode.commit.creates import CreateLane
+from setnode.commit.create_queue import CreateQueue
 from setnode.commit.store import append_claims
 from sharding.ids import business_date, day_of, make_id
 from tests.integration.setnode.fixtures import Town, town
@@ -77,13 +77,13 @@ async def test_a_create_of_a_closed_day_is_refused(town: Town) -> None:
     assert refused.value.code == "day_closed"
     assert await town.wallet.balance("sender") == 100
     for node in town.nodes:
-        node.note_days(node.days, {today})
+        node.days.update(node.days.with_tables, {today})
     with pytest.raises(Refused) as refused:
         await ask_create(town, town.create_args("sender", 100, 2, "two"))
     assert refused.value.code == "day_closed"
     assert await town.wallet.balance("sender") == 100
     for node in town.nodes:
-        node.note_days(node.days, set())
+        node.days.update(node.days.with_tables, set())
         node.sweeper._after_s = 0.0
     # While the fence is up the sweeper neither fails nor passes the money by.
     assert (await town.nodes[0].sweeper.run_once()).undone == 0
@@ -116,7 +116,7 @@ async def test_creates_of_other_days_go_in_beside_a_closed_one(town: Town) -> No
     await fence(connection, today)
     headers = {day: header(day, town.clock.now_ms()) for day in (today, tomorrow, never)}
     batch = [(terms, asyncio.get_running_loop().create_future()) for terms in headers.values()]
-    written = await CreateLane().write(connection, batch)
+    written = await CreateQueue().write(connection, batch)
     await unfence(connection, today)
     await connection.execute("TRUNCATE envelope, due")
     await connection.close()

@@ -8,9 +8,9 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from cluster.pg import roles
-from cluster.pg.postgres import Postgres, PostgresSpec
-from envelope.errors import HongbaoError, Unavailable
+from errors import HongbaoError, Unavailable
+from local.cluster_setup import set_up_cluster
+from machine.postgres.server import Postgres, PostgresSpec
 from runtime.postgres import Session
 from setnode.commit.committer import Committer
 from tests.conftest import ROLES, Databases
@@ -23,7 +23,7 @@ from tests.integration.setnode.fixtures import (
     shared_town,
 )  # fmt: skip
 from wire.messages import Op
-from wire.server import Peer
+from wire.server import Caller
 
 __all__ = ["common_town", "module_databases", "shared_town"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -102,8 +102,8 @@ async def test_an_answer_lost_on_the_way_is_found_again(common_town: Town, monke
     """The connection ends after (or before) the commit: everybody of the batch hears `opened`, once, and the amount."""
     town = common_town
     envelope_id = await town.create(1_000, 10)
-    lane, lost = town.owner(envelope_id).claim_lane, []
-    write = lane.write
+    queue, lost = town.owner(envelope_id).claim_queue, []
+    write = queue.write
 
     async def loses_the_answer(connection, batch):
         if lost:
@@ -113,7 +113,7 @@ async def test_an_answer_lost_on_the_way_is_found_again(common_town: Town, monke
             await write(connection, batch)
         raise ConnectionResetError("the answer was lost")
 
-    monkeypatch.setattr(lane, "write", loses_the_answer)
+    monkeypatch.setattr(queue, "write", loses_the_answer)
     answers = await asyncio.gather(*(town.open(envelope_id, user) for user in ("a", "b", "a", "c")))
     assert lost
     assert [one["result"] for one in answers] == ["opened", "opened", "already_opened", "opened"]
@@ -127,8 +127,8 @@ async def test_a_failed_transaction_is_decided_anew(common_town: Town, monkeypat
     """An error that surely wrote nothing costs nobody his share."""
     town = common_town
     envelope_id = await town.create(1_000, 10)
-    lane, failed = town.owner(envelope_id).claim_lane, []
-    write = lane.write
+    queue, failed = town.owner(envelope_id).claim_queue, []
+    write = queue.write
 
     async def deadlocks_once(connection, batch):
         if not failed:
@@ -136,29 +136,29 @@ async def test_a_failed_transaction_is_decided_anew(common_town: Town, monkeypat
             raise asyncpg.DeadlockDetectedError("chosen as the victim")
         return await write(connection, batch)
 
-    monkeypatch.setattr(lane, "write", deadlocks_once)
+    monkeypatch.setattr(queue, "write", deadlocks_once)
     assert (await town.open(envelope_id, "a"))["result"] == "opened"
     assert failed
 
 
 class Sleepy:
-    """So many transactions that sleep in Postgres; a `broken` lane fails after them where nobody expects it."""
+    """So many transactions that sleep in Postgres; a `broken` queue fails after them where nobody expects it."""
 
     def __init__(self, batches: int, *, broken: bool = False) -> None:
-        self.wanted, self.crowded = asyncio.Event(), asyncio.Event()
-        self.wanted.set()
-        self.crowded.set()
+        self.nonempty, self.backlogged = asyncio.Event(), asyncio.Event()
+        self.nonempty.set()
+        self.backlogged.set()
         self.begun, self.ended = [], []
         self._left, self._broken = batches, broken
 
-    def hot(self) -> list[int]:
+    def hot_envelopes(self) -> list[int]:
         return []
 
-    def gather(self, skip: set[int]) -> list[int] | None:
+    def next_batch(self, skip: set[int]) -> list[int] | None:
         if not self._left:
             if self._broken:
                 raise ZeroDivisionError("nobody expects this")
-            self.wanted.clear()
+            self.nonempty.clear()
             return None
         self._left -= 1
         return [self._left]
@@ -167,13 +167,13 @@ class Sleepy:
         self.begun.append(batch)
         return await connection.fetchval("SELECT 1 FROM pg_sleep(1)")
 
-    def done(self, batch: list[int], result: int) -> None:
+    def on_committed(self, batch: list[int], result: int) -> None:
         self.ended.append((batch, result))
 
-    def lost(self, batch: list[int], error: Exception) -> None:
+    def on_failed(self, batch: list[int], error: Exception) -> None:
         self.ended.append((batch, error))
 
-    def refuse(self, error: HongbaoError) -> None:
+    def on_rejected(self, error: HongbaoError) -> None:
         raise AssertionError(error)
 
 
@@ -183,17 +183,17 @@ def sessions_of(town: Town) -> list[Session]:
 
 async def test_who_leaves_in_mid_commit_hears_how_it_ended(common_town: Town) -> None:
     """Two transactions are under way when the committer is cancelled: both end in Postgres, and are told."""
-    lane, sessions = Sleepy(5), sessions_of(common_town)
-    committer = Committer(lane, sessions, common_town.nodes[0].admission)
+    queue, sessions = Sleepy(5), sessions_of(common_town)
+    committer = Committer(queue, sessions, common_town.nodes[0].admission)
     running = asyncio.ensure_future(committer.run())
     async with asyncio.timeout(5):
-        while len(lane.begun) < 2:
+        while len(queue.begun) < 2:
             await asyncio.sleep(0.01)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert len(lane.begun) == 2, "nobody begins another one"
-    assert sorted(lane.ended) == [([3], 1), ([4], 1)]
+    assert len(queue.begun) == 2, "nobody begins another one"
+    assert sorted(queue.ended) == [([3], 1), ([4], 1)]
     assert all(session.up for session in sessions)
     for session in sessions:
         await session.close()
@@ -201,37 +201,37 @@ async def test_who_leaves_in_mid_commit_hears_how_it_ended(common_town: Town) ->
 
 async def test_who_is_told_twice_to_leave_leaves_and_cancels_nothing(common_town: Town) -> None:
     """There is no time left: the connection goes without a word, and Postgres ends what it was told."""
-    lane, (session, *_) = Sleepy(1), sessions_of(common_town)
-    running = asyncio.ensure_future(Committer(lane, [session], common_town.nodes[0].admission).run())
+    queue, (session, *_) = Sleepy(1), sessions_of(common_town)
+    running = asyncio.ensure_future(Committer(queue, [session], common_town.nodes[0].admission).run())
     async with asyncio.timeout(5):
-        while not lane.begun:
+        while not queue.begun:
             await asyncio.sleep(0.01)
         for _ in range(2):
             await asyncio.sleep(0.02)
             running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-    assert not lane.ended
+    assert not queue.ended
     assert not session.up
     assert await common_town.rows("SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(1)'")
 
 
 async def test_a_worker_that_fails_ends_the_committer_with_its_error(common_town: Town) -> None:
-    """No lane stands still in a process that looks healthy: the error comes out, the other's commit is told."""
-    lane, sessions = Sleepy(1, broken=True), sessions_of(common_town)
+    """No queue stands still in a process that looks healthy: the error comes out, the other's commit is told."""
+    queue, sessions = Sleepy(1, broken=True), sessions_of(common_town)
     with pytest.raises(ZeroDivisionError):
-        await asyncio.wait_for(Committer(lane, sessions, common_town.nodes[0].admission).run(), 5)
-    assert lane.ended == [([0], 1)]
+        await asyncio.wait_for(Committer(queue, sessions, common_town.nodes[0].admission).run(), 5)
+    assert queue.ended == [([0], 1)]
     for session in sessions:
         await session.close()
 
 
 async def test_a_caller_who_hangs_up_does_not_cancel_his_commit(common_town: Town) -> None:
-    """The claim of a peer that is gone is durable, and the repeat tells it."""
+    """The claim of a caller that is gone is durable, and the repeat tells it."""
     town = common_town
     envelope_id = await town.create(1_000, 10)
-    gone = Peer("gone")
-    town.owner(envelope_id).room.handle(gone, 1, Op.OPEN, [envelope_id, "a", True, None])
+    gone = Caller("gone")
+    town.owner(envelope_id).dispatcher.handle(gone, 1, Op.OPEN, [envelope_id, "a", True, None])
     gone.gone = True
     town.caller.ask(town.owner(envelope_id), Op.OPEN, [envelope_id, "b", True, None]).cancel()
     await town.open(envelope_id, "c")
@@ -340,7 +340,7 @@ async def test_postgres_goes_away_and_comes_back(server_folder: Path, account, m
     server = Postgres(spec, account=account)
     await server.start()
     try:
-        await roles.ensure_roles(server)
+        await set_up_cluster(server)
         databases = Databases(server, set())
         async with living_town(databases, memcached, tmp_path) as town:
             envelope_ids = [await town.create(3_000, 30) for _ in range(4)]

@@ -8,15 +8,15 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from envelope.errors import HongbaoError, Refused, Unavailable
-from runtime.clock import ManualClock
+from errors import HongbaoError, Refused, Unavailable
 from schema.day_tables import DayTables
-from setnode.commit import creates
+from setnode.commit import create_queue
 from setnode.commit.store import insert_envelopes
-from setnode.rounds.sweeper import Sweeper
 from setnode.service import Setnode
+from setnode.services import sweeper as sweeper_module
 from sharding.ids import business_date, day_of, make_id, serial_of, slot_of
 from sharding.slots import MAX_SLOTS, TAILS
+from tests.clock import ManualClock
 from tests.integration.setnode.fixtures import (
     Town,
     common_town,
@@ -78,7 +78,7 @@ def dies_half_way(town: Town, patch: pytest.MonkeyPatch) -> None:
         return future
 
     for node in town.nodes:
-        patch.setattr(node.create_lane, "insert", gone)
+        patch.setattr(node.create_queue, "insert", gone)
 
 
 async def half(town: Town, args: list) -> None:
@@ -230,7 +230,7 @@ async def test_the_sweeper_catches_up_in_one_round(town: Town, monkeypatch) -> N
     for number in range(4):
         await create(town, town.create_args("fay", 1_000, 5, f"stands-{number}"))
     await half(town, town.create_args("fay", 1_000, 5, "died"))
-    monkeypatch.setattr(Sweeper, "PAGE", 2)
+    monkeypatch.setattr(sweeper_module, "SWEEP_PAGE", 2)
     assert await sweep_once(town) == 1
 
 
@@ -266,7 +266,7 @@ async def test_a_gateway_of_another_day_moves_no_money(town: Town, monkeypatch, 
     args = town.create_args(f"gil{days}", 1_000, 5, f"other-day{days}")
     args[3] = [make_id(day, serial_of(one), slot_of(one)) for one in args[3]]
     for node in town.nodes:
-        monkeypatch.setattr(node.creator, "_has_tables", AsyncMock(return_value=True))
+        monkeypatch.setattr(node.days, "has_tables", AsyncMock(return_value=True))
     with pytest.raises(Unavailable, match="clocks_differ") as differ:
         await create(town, args)
     assert differ.value.outcome_known
@@ -277,16 +277,16 @@ async def test_the_day_on_which_a_server_started_is_not_near_for_ever(town: Town
     """Creates of today look at no clock; a week later the first day is far all the same, whatever tables stand."""
     node = town.nodes[0]
     clock = ManualClock(town.clock.now())
-    monkeypatch.setattr(node, "clock", clock)
+    monkeypatch.setattr(node.days, "_clock", clock)
     first = business_date(clock.now())
     days = {first + timedelta(days=number) for number in range(9)}
     started = make_id(first, 1, 7)
     for number in range(8):
-        node.note_days(days, set())
+        node.days.update(days, set())
         today = make_id(first + timedelta(days=number), 1, 7)
-        assert node._is_usual(today)
-        assert node._is_near(today)
-        assert node._is_usual(started) == node._is_near(started) == (number <= 1)
+        assert node.days.is_ready(today)
+        assert node.days.is_near(today)
+        assert node.days.is_ready(started) == node.days.is_near(started) == (number <= 1)
         clock.advance(days=1)
 
 
@@ -321,21 +321,21 @@ async def test_retry_and_sweeper_at_once_give_one_or_the_other(town: Town) -> No
 
 def gathers(town: Town, patch: pytest.MonkeyPatch, number: int) -> list[int]:
     """The first server's creates wait until `number` of them make one batch; returns the sizes of its transactions."""
-    lane, sizes = town.nodes[0].create_lane, []
+    queue, sizes = town.nodes[0].create_queue, []
 
     def insert(terms):
         future = asyncio.get_running_loop().create_future()
-        lane._ready.append((terms, future))
-        if len(lane._ready) >= number:
-            lane.wanted.set()
+        queue._ready.append((terms, future))
+        if len(queue._ready) >= number:
+            queue.nonempty.set()
         return future
 
     async def counted(connection, headers):
         sizes.append(len(headers))
         return await insert_envelopes(connection, headers)
 
-    patch.setattr(lane, "insert", insert)
-    patch.setattr(creates, "insert_envelopes", counted)
+    patch.setattr(queue, "insert", insert)
+    patch.setattr(create_queue, "insert_envelopes", counted)
     return sizes
 
 
@@ -346,14 +346,14 @@ async def test_a_day_without_tables_takes_no_other_days_creates_with_it(town: To
     """
     day = business_date(datetime.now(UTC)) + timedelta(days=20)
     for node in town.nodes:
-        monkeypatch.setattr(node.creator, "_is_near", lambda _: True)
+        monkeypatch.setattr(node.days, "is_near", lambda _: True)
     good, early = ([town.create_args(f"{name}{n}", 1_000, 5, "mixed") for n in range(3)] for name in ("good", "early"))
     for args in [*good, *early]:
         await town.deposit(args[0], 1_000)
     for args in early:
         args[3] = [make_id(day, serial_of(one), slot_of(one)) for one in args[3]]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(town.nodes[0].creator, "_has_tables", AsyncMock(return_value=True))
+        patch.setattr(town.nodes[0].days, "has_tables", AsyncMock(return_value=True))
         sizes = gathers(town, patch, 5)
         answers = await asyncio.gather(*(create(town, args) for args in [*good, *early[:2]]), return_exceptions=True)
     assert (sizes[0], sorted(sizes[1:])) == (5, [2, 3])
@@ -366,7 +366,7 @@ async def test_a_day_without_tables_takes_no_other_days_creates_with_it(town: To
     assert await town.wallet.balance(early[2][0]) == 1_000
     assert town.nodes[0]._sessions["create"].up, "a missing day is no reason to lose the connection"
     await DayTables(town.set_dsn, range(10)).ensure(day, ahead_days=0)
-    await town.nodes[0]._look_at_days()
+    await town.nodes[0].days.look()
     assert [(await create(town, args))[0] for args in early] == [True, True, False]
 
 
@@ -422,11 +422,11 @@ async def test_across_midnight_the_retry_finds_the_first_and_missing_days_lose_n
         assert missing.value.outcome_known
         with pytest.MonkeyPatch.context() as patch:
             for node in town.nodes:
-                patch.setattr(node.creator, "_has_tables", AsyncMock(return_value=True))
+                patch.setattr(node.days, "has_tables", AsyncMock(return_value=True))
             await half(town, undone)
         assert await sweep_once(town) == 0
         await DayTables(town.set_dsn, range(10)).ensure(business_date(clock.now()), ahead_days=0)
-        await town.nodes[0]._look_at_days()
+        await town.nodes[0].days.look()
         await create(town, completed)
         assert await sweep_once(town) == 1
         await prove(town)

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from runtime.clock import ManualClock
 from runtime.postgres import Session
 from setnode.actors import actor as actor_module
-from setnode.rounds import expiry as expiry_module
-from setnode.rounds.expiry import Expiry, ExpiryConfig
-from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
+from setnode.services import expiry as expiry_module
+from setnode.services.expiry import Expiry, ExpiryConfig
+from tests.clock import ManualClock
+from tests.integration.setnode.fixtures import WAIT_S, Town, common_town, module_databases, shared_town
 from wire.messages import Op
 
 __all__ = ["common_town", "module_databases", "shared_town"]
@@ -143,7 +143,7 @@ async def test_an_envelope_that_cannot_be_closed_now_stays_due(town: Town, monke
     town.clock.advance(seconds=61)
     owner = town.owner(envelope_id)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(owner.claim_lane, "gather", lambda _: owner.claim_lane.refuse(_busy()))
+        patch.setattr(owner.claim_queue, "next_batch", lambda _: owner.claim_queue.on_rejected(_busy()))
         assert (await due(owner)).closed == 0
     assert await town.scalar("SELECT count(*) FROM due WHERE envelope_id = $1", envelope_id) == 1
     assert (await due(owner)).closed == 1
@@ -162,9 +162,9 @@ async def test_those_that_cannot_be_closed_hold_up_nobody(town: Town, monkeypatc
     change = "UPDATE envelope SET split = $1 WHERE envelope_id = ANY($2)"
     await town.scalar(change, "no_such_split", frozen)
     node = town.nodes[0]
-    node.registry.distrust()
+    node.registry.invalidate()
     session = Session(node.settings.postgres_dsn)
-    config = ExpiryConfig(batch=5, adopt_after_s=1e9)
+    config = ExpiryConfig(page=5, adopt_after_s=1e9, close_timeout_s=WAIT_S)
     expiry = Expiry(session, node.registry, town.clock, lambda _: True, config)
     town.clock.advance(seconds=61)
     for closed in (1, 0):
@@ -182,6 +182,6 @@ async def test_those_that_cannot_be_closed_hold_up_nobody(town: Town, monkeypatc
 
 
 def _busy():
-    from envelope.errors import Unavailable
+    from errors import Unavailable
 
     return Unavailable("busy", "no entry")

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from envelope.errors import Unavailable
+from errors import Unavailable
 from runtime.postgres import Session
-from setnode import service
-from setnode.commit import committer, rivals
-from setnode.rounds import expiry, payout, sweeper
-from setnode.wake import loader
+from setnode import shared_session
+from setnode.activation import loader
+from setnode.commit import committer, invalidation
+from setnode.services import expiry, sweeper
+from setnode.services.payouts import payer
 from tests.conftest import Databases
 from tests.integration.hanging_proxy import HangingProxy, hanging_proxy
 from tests.integration.setnode.fixtures import Town, living_town, module_databases, prove
@@ -24,13 +25,13 @@ PATIENCE_S = 0.5
 SOON_S = 20.0
 """What ends by itself ends by then, on a busy machine too; without an end it would be the test's timeout."""
 LIMITS = (
-    (committer, "COMMIT_PATIENCE_S"),
-    (loader, "LOAD_PATIENCE_S"),
-    (service, "LOAD_PATIENCE_S"),
-    (expiry, "SERVICE_PATIENCE_S"),
-    (sweeper, "SERVICE_PATIENCE_S"),
-    (payout, "SERVICE_PATIENCE_S"),
-    (rivals, "LISTEN_PATIENCE_S"),
+    (committer, "COMMIT_DEADLINE_S"),
+    (loader, "LOAD_DEADLINE_S"),
+    (shared_session, "LOAD_DEADLINE_S"),
+    (expiry, "SERVICE_DEADLINE_S"),
+    (sweeper, "SERVICE_DEADLINE_S"),
+    (payer, "SERVICE_DEADLINE_S"),
+    (invalidation, "LISTEN_DEADLINE_S"),
 )
 
 
@@ -89,7 +90,7 @@ async def works_again(ask: Callable[[], Awaitable[Any]]) -> None:
                 return
 
 
-both_ways = pytest.mark.parametrize("way", ["patiently", "to_the_end"])
+both_ways = pytest.mark.parametrize("way", ["run", "run_inline"])
 
 
 def asks(sql: str):
@@ -101,12 +102,12 @@ async def test_silence_after_a_write_is_an_unknown_outcome_and_cancels_nothing(
     session: Session, proxy: HangingProxy, way: str
 ) -> None:
     """The answer never comes: unknown, in time; the write is durable, and the next call has a new connection."""
-    await session.patiently(lambda connection: connection.execute(f"CREATE TABLE {way} (n integer)"), 5)
+    await session.run(lambda connection: connection.execute(f"CREATE TABLE {way} (n integer)"), 5)
     old = await session.use()
     proxy.silence(answers_only=True)
     away = await unavailable(getattr(session, way)(lambda c: c.execute(f"INSERT INTO {way} VALUES (1)"), PATIENCE_S))
     assert (away.code, away.outcome_known) == ("database_unavailable", False)
-    assert await session.patiently(asks(f"SELECT count(*) FROM {way}"), 5) == 1
+    assert await session.run(asks(f"SELECT count(*) FROM {way}"), 5) == 1
     assert await session.use() is not old
 
 
@@ -118,26 +119,26 @@ async def test_a_server_that_does_not_even_let_us_in_was_told_nothing(
     proxy.hang()
     assert (await unavailable(getattr(session, way)(asks("SELECT 1"), PATIENCE_S))).outcome_known
     proxy.wake()
-    assert await session.patiently(asks("SELECT 1"), 5) == 1
+    assert await session.run(asks("SELECT 1"), 5) == 1
 
 
 @both_ways
 async def test_a_caller_who_is_cancelled_cancels_nothing_on_the_server(session: Session, way: str) -> None:
     """Its task is cancelled in the middle of a statement: the connection goes, no cancel request is sent."""
-    await session.patiently(asks("SELECT 1"), 5)
+    await session.run(asks("SELECT 1"), 5)
     waiting = asyncio.ensure_future(getattr(session, way)(asks("SELECT pg_sleep(60)"), 60))
     await asyncio.sleep(0.1)  # the statement must be under way
     waiting.cancel()
     assert await asyncio.gather(waiting, return_exceptions=True) != [None]
     assert not session.up
-    assert await session.patiently(asks("SELECT 1"), 5) == 1
+    assert await session.run(asks("SELECT 1"), 5) == 1
 
 
 async def test_an_error_of_the_statement_passes_and_keeps_the_connection(session: Session) -> None:
     """Only a lost connection is made anew."""
     old = await session.use()
     with pytest.raises(Exception, match="division by zero"):
-        await session.patiently(asks("SELECT 1 / 0"), 5)
+        await session.run(asks("SELECT 1 / 0"), 5)
     assert await session.use() is old
 
 
@@ -151,7 +152,7 @@ async def test_every_service_ends_its_wait_and_works_again(town: Town, proxy: Ha
         node.sweeper.run_once,
         node.payouts.read_back,
         lambda: node._fetch(envelope_id),
-        node._look_at_days,
+        node.days.look,
     ]
     proxy.hang()
     for ask in everything:

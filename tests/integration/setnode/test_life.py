@@ -9,7 +9,8 @@ from datetime import timedelta
 import aiohttp
 import pytest
 
-from envelope.errors import Refused
+from errors import Refused
+from setnode.activation import loader
 from setnode.service import Setnode
 from sharding.ids import business_date
 from tests.integration.setnode.fixtures import Town, town
@@ -43,8 +44,9 @@ async def test_a_thousand_first_requests_load_the_envelope_once(town: Town) -> N
     """1,000 requests at a sleeping envelope wake it by one load."""
     envelope_id = await town.create(1_000, 10)
     node = town.other(envelope_id)  # it has never seen this envelope
+    before = loader._loaded._value.get()
     await asyncio.gather(*(town.open(envelope_id, f"u{n}", node=node) for n in range(1_000)))
-    assert node.loader.loads == 1
+    assert loader._loaded._value.get() == before + 1
 
 
 async def test_two_servers_never_sell_a_share_twice(town: Town) -> None:
@@ -164,7 +166,7 @@ async def test_a_server_tells_how_far_its_tables_go(town: Town) -> None:
     assert await _days_ahead(node) == 2
     for offset, left in ((2, 1), (0, -1)):
         await town.rows(f"ALTER TABLE envelope DETACH PARTITION envelope_{today + timedelta(days=offset):%Y%m%d}")
-        await node._look_at_days()
+        await node.days.look()
         assert await _days_ahead(node) == left
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import asyncpg
 import pytest
 
-from cluster.pg import roles
+from runtime import sql
+from schema import roles
 from schema.day_tables import DayTables
-from setnode import queries
 from setnode.limits import LOAD_READS, LOAD_SLOTS
 from setnode.service import Setnode
 from sharding.ids import SERIALS, business_date, day_of, end_id, first_id, make_id, slot_of
@@ -111,7 +111,7 @@ async def test_ids_of_past_days_do_not_starve_a_real_envelope(town: Town, monkey
 async def test_a_day_whose_tables_have_just_been_made_is_found(town: Town, monkeypatch) -> None:
     """What the loader knows of the days is never a reason to deny an envelope: it looks before it says so."""
     for one in town.nodes:
-        monkeypatch.setattr(one.creator, "_is_near", lambda _: True)
+        monkeypatch.setattr(one.days, "is_near", lambda _: True)
     day = business_date(datetime.now(UTC)) + timedelta(days=6)
     args = town.create_args("early", 1_000, 5, "early")
     await town.deposit("early", 1_000)
@@ -136,7 +136,7 @@ async def test_a_query_opens_only_the_leaves_of_its_day_and_slots(town: Town) ->
     )
     try:
         rows = await connection.fetch(
-            "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) " + queries.read("load_envelopes"),
+            "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) " + sql.read("setnode", "load_envelopes"),
             envelope_ids, slots, first_id(day), end_id(day),
         )  # fmt: skip
     finally:

@@ -9,12 +9,12 @@ import asyncpg
 import pytest
 from click.testing import CliRunner
 
-from cluster.commands import payout as payout_command
-from envelope.errors import Refused, Unavailable
-from setnode.rounds import bundles as bundles_module
-from setnode.rounds import payout as payout_module
+from cli.commands import payout as payout_command
+from errors import Refused, Unavailable
+from setnode.services.payouts import payer as payer_module
+from setnode.services.payouts import payout_queues as queues_module
 from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
-from wire.messages import Pay
+from wire.messages import PayStatus
 
 __all__ = ["common_town", "module_databases", "shared_town"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -39,7 +39,7 @@ async def balances(town: Town, users: dict[str, int]) -> dict[str, int]:
 def forget(town: Town, monkeypatch) -> None:
     """As if every server died between commit and pay."""
     for node in town.nodes:
-        monkeypatch.setattr(node.claim_lane, "_committed", lambda *_: None)
+        monkeypatch.setattr(node.claim_queue, "_committed", lambda *_: None)
         node.payouts._overflow = False
 
 
@@ -86,7 +86,7 @@ async def test_another_server_adopts_what_was_left_lying(town: Town, monkeypatch
 
 async def test_what_does_not_fit_into_memory_is_paid_all_the_same(town: Town, monkeypatch) -> None:
     """With room for one batch in memory the rest is read back from Postgres."""
-    monkeypatch.setattr(payout_module, "PAY_QUEUE", 1)
+    monkeypatch.setattr(payer_module, "PAY_QUEUE", 1)
     groups = [await sold(town, f"full{n}-") for n in range(8)]
     await asyncio.gather(*(sold(town, f"more{n}-") for n in range(8)))
     async with asyncio.timeout(20):
@@ -118,13 +118,13 @@ def between(town: Town, monkeypatch, *faults) -> list[Wallet]:
     wallets = [Wallet(node.payouts._wallet, *faults) for node in town.nodes]
     for node, wallet in zip(town.nodes, wallets, strict=True):
         monkeypatch.setattr(node.payouts, "_wallet", wallet)
-    monkeypatch.setattr(payout_module, "AWAY_PAUSE_S", 0.01)
+    monkeypatch.setattr(payer_module, "PAY_AWAY_S", 0.01)
     return wallets
 
 
 async def test_while_the_wallet_is_away_no_order_is_lost_and_no_attempt_burned(town: Town, monkeypatch) -> None:
     """Far more failed calls than an order may have attempts: all are paid when the wallet is back."""
-    monkeypatch.setattr(payout_module, "PAY_ATTEMPTS", 2)
+    monkeypatch.setattr(payer_module, "PAY_ATTEMPTS", 2)
     away = [Unavailable("peer_down", "away"), Unavailable("outcome_unknown", "late", outcome_known=False)] * 10
     wallets = between(town, monkeypatch, *away)
     won = await sold(town, "away")
@@ -136,7 +136,7 @@ async def test_while_the_wallet_is_away_no_order_is_lost_and_no_attempt_burned(t
 
 async def test_an_unknown_outcome_is_asked_again_under_the_same_number(town: Town, monkeypatch) -> None:
     """UNKNOWN leaves the order in the queue; paid later, it is paid once."""
-    between(town, monkeypatch, (Pay.UNKNOWN, "no answer"))
+    between(town, monkeypatch, (PayStatus.UNKNOWN, "no answer"))
     won = await sold(town, "unknown")
     await town.paid_out()
     assert await balances(town, won) == won
@@ -157,7 +157,7 @@ class Doubtful:
         if any(doubtful):
             await asyncio.sleep(0.3)
         known = iter(await self.real.pay([one for one, doubt in zip(orders, doubtful, strict=True) if not doubt]))
-        return [(Pay.UNKNOWN, "provider_in_doubt") if doubt else next(known) for doubt in doubtful]
+        return [(PayStatus.UNKNOWN, "provider_in_doubt") if doubt else next(known) for doubt in doubtful]
 
 
 async def test_whoever_can_be_paid_never_waits_behind_those_without_an_answer(town: Town, monkeypatch) -> None:
@@ -168,16 +168,16 @@ async def test_whoever_can_be_paid_never_waits_behind_those_without_an_answer(to
     healed, tries = asyncio.Event(), Counter()
     for node in town.nodes:
         monkeypatch.setattr(node.payouts, "_wallet", Doubtful(node.payouts._wallet, healed, tries))
-    monkeypatch.setattr(payout_module, "PAY_QUEUE", 4)
-    monkeypatch.setattr(payout_module, "PAY_ATTEMPTS", 1_000)
-    monkeypatch.setattr(bundles_module, "PAY_UNANSWERED", 3)
-    monkeypatch.setattr(bundles_module, "ORDER_PAUSE_S", 0.1)
+    monkeypatch.setattr(payer_module, "PAY_QUEUE", 4)
+    monkeypatch.setattr(payer_module, "PAY_ATTEMPTS", 1_000)
+    monkeypatch.setattr(queues_module, "PAY_RETRY_ORDERS", 3)
+    monkeypatch.setattr(queues_module, "PAY_RETRY_S", 0.1)
     doubtful = {}
     for n in range(24):
         doubtful |= await sold(town, f"doubt{n}-", shares=2)
-    tried = [node.payouts._unanswered for node in town.nodes]
+    tried = [node.payouts._retries for node in town.nodes]
     async with asyncio.timeout(20):
-        while not all(one.orders and one.put_off for one in tried):
+        while not all(one.orders and one.spilled for one in tried):
             await asyncio.sleep(0.02)
     for n in range(6):
         won = await sold(town, f"sure{n}-", shares=1)
@@ -185,23 +185,23 @@ async def test_whoever_can_be_paid_never_waits_behind_those_without_an_answer(to
         async with asyncio.timeout(20):
             while await balances(town, won) != won:
                 await asyncio.sleep(0.02)
-        assert max(one.orders for one in tried) <= 3 + 2 * payout_module.READ_UNANSWERED
+        assert max(one.orders for one in tried) <= 3 + 2 * payer_module.READ_BACK_SPILLED
     async with asyncio.timeout(20):
         while len(tries) < len(doubtful) or min(tries.values()) < 3:
             await asyncio.gather(*(node.payouts.read_back() for node in town.nodes))
             await asyncio.sleep(0.02)
-    assert all(attempts >= 2 for one in tried for _, attempts in one._put_off.values())
+    assert all(attempts >= 2 for one in tried for _, attempts in one._spilled.values())
     assert await balances(town, doubtful) == dict.fromkeys(doubtful, 0)
     healed.set()
     await town.paid_out()
     assert await balances(town, doubtful) == doubtful
     assert await credited(town, doubtful) == len(doubtful)
-    assert [(len(one), one.orders, len(one.put_off)) for one in tried] == [(0, 0, 0)] * 2
+    assert [(len(one), one.orders, len(one.spilled)) for one in tried] == [(0, 0, 0)] * 2
 
 
 async def test_a_batch_the_wallet_cannot_read_does_not_hold_up_the_others(town: Town, monkeypatch) -> None:
     """Refused as a whole, each batch goes alone; what stays unreadable ends as stuck, with the wallet's words."""
-    monkeypatch.setattr(payout_module, "PAY_ATTEMPTS", 1)
+    monkeypatch.setattr(payer_module, "PAY_ATTEMPTS", 1)
     between(town, monkeypatch, *[Refused("malformed_request", "cannot read this")] * 40)
     won = await sold(town, "poison", shares=1)
     await town.paid_out()
@@ -242,7 +242,7 @@ async def retry_all(town: Town) -> None:
 
 async def test_what_the_wallet_refuses_for_good_an_operator_sees_and_drives_again(town: Town, monkeypatch) -> None:
     """payout_stuck names order, receiver, amount and reason; the audit holds and counts it; retry pays it once."""
-    between(town, monkeypatch, (Pay.REFUSED, "account_closed"))
+    between(town, monkeypatch, (PayStatus.REFUSED, "account_closed"))
     won = await sold(town, "stuck", shares=2)
     await town.paid_out()
     report = await town.audit()

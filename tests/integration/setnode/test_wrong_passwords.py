@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from setnode.actors.stage import FOREIGN
+from setnode.actors.context import FOREIGN
 from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
 
 __all__ = ["common_town", "module_databases", "shared_town"]
@@ -96,8 +96,8 @@ async def test_a_rivals_claim_does_not_count_the_tries_of_its_batch_twice(town: 
 async def test_a_try_whose_answer_was_lost_is_counted_once(town: Town, monkeypatch, went_in) -> None:
     """The connection ends after (or before) the commit: the one typing error costs one try."""
     envelope_id = await town.create(1_000, 10, password="sesame")
-    lane, lost = town.owner(envelope_id).claim_lane, []
-    write = lane.write
+    queue, lost = town.owner(envelope_id).claim_queue, []
+    write = queue.write
 
     async def loses_the_answer(connection, batch):
         if lost:
@@ -107,7 +107,7 @@ async def test_a_try_whose_answer_was_lost_is_counted_once(town: Town, monkeypat
             await write(connection, batch)
         raise ConnectionResetError("the answer was lost")
 
-    monkeypatch.setattr(lane, "write", loses_the_answer)
+    monkeypatch.setattr(queue, "write", loses_the_answer)
     answers = await asyncio.gather(
         town.open(envelope_id, "guess", password="wrong"), town.open(envelope_id, "knows", password="sesame")
     )

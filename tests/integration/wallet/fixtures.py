@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import asyncpg
 import pytest
 
-from cluster.pg.roles import WALLET
 from schema.migrate import migrate_wallet
+from schema.roles import WALLET
 from tests.conftest import Databases
-from wallet.__main__ import writer_session
 from wallet.accounts import Accounts
 from wallet.batcher import Batcher
 from wallet.channels import LedgerChannel
+from wallet.history import History
 from wallet.ledger import Ledger
 from wallet.readers import Readers
 from wallet.requests import DepositRequest, PayOrder
-from wallet.statements import Statements
+from wallet.service import writer_session
 from wire.messages import PayKind
 from wire.orders import payout_order
 
@@ -40,7 +40,7 @@ class Wallet(NamedTuple):
 
     batcher: Batcher
     channel: LedgerChannel
-    statements: Statements
+    history: History
     readers: Readers
 
     async def give(self, user: str, amount_fen: int) -> None:
@@ -54,7 +54,7 @@ async def running(dsn: str) -> AsyncIterator[Wallet]:
     batcher = Batcher(writer_session(dsn), Ledger(Accounts()))
     async with asyncio.TaskGroup() as group:
         writing = group.create_task(batcher.run())
-        yield Wallet(batcher, LedgerChannel(batcher), Statements(readers), readers)
+        yield Wallet(batcher, LedgerChannel(batcher), History(readers), readers)
         batcher.stop()
         await asyncio.wait({writing}, timeout=5)
         await readers.close()

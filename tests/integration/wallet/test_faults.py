@@ -5,20 +5,20 @@ import asyncio
 import asyncpg
 import pytest
 
-from envelope.errors import Unavailable
+from errors import Unavailable
+from runtime import sql
 from runtime.postgres import Session
 from tests.integration.hanging_proxy import hanging_proxy
 from tests.integration.wallet.fixtures import ENVELOPE, claim, ledger_rows, running, wallet, wallet_database
 from wallet import batcher as batcher_module
-from wallet.__main__ import writer_session
 from wallet.accounts import Accounts
 from wallet.ledger import Ledger
 from wallet.requests import DepositRequest, FundRequest, PayRequest
-from wallet.sql import SQL
-from wire.messages import Fund, Pay
+from wallet.service import writer_session
+from wire.messages import FundStatus, PayStatus
 
 __all__ = ["ledger_rows", "wallet", "wallet_database"]
-PAID = (Pay.PAID, None)
+PAID = (PayStatus.PAID, None)
 
 
 async def _fund(wallet, total_fen):
@@ -69,7 +69,7 @@ class _LosesTheAnswer:
     async def execute(self, query, *args):
         alone = not self._connection.is_in_transaction()
         done = await self._connection.execute(query, *args)
-        if query.startswith("COMMIT") or (alone and query == SQL["post"]):
+        if query == "COMMIT" or (alone and query == sql.read("wallet", "post")):
             raise ConnectionResetError("the answer was lost")
         return done
 
@@ -95,10 +95,10 @@ async def test_an_answer_lost_after_the_commit_is_found_again(wallet, ledger_row
     monkeypatch.setattr(Session, "use", once)
     assert await wallet.channel.pay([claim(0, "bob", 10)]) == [PAID]
     assert lost
-    assert await wallet.statements.balance("bob") == 10 + known
+    assert await wallet.history.balance("bob") == 10 + known
 
 
-async def test_the_answer_of_a_commit_that_begins_the_next_is_found_again(wallet, ledger_rows, monkeypatch):
+async def test_a_lost_answer_among_creates_in_a_row_is_found_again(wallet, ledger_rows, monkeypatch):
     """Creates in a row: the commit of the first is lost on its way back, and each still takes its money once."""
     await _fund(wallet, 100)  # every account of the creates is known from now on
     await wallet.give("ann", 500)
@@ -112,38 +112,34 @@ async def test_the_answer_of_a_commit_that_begins_the_next_is_found_again(wallet
         return _LosesTheAnswer(connection)
 
     monkeypatch.setattr(Session, "use", once)
-    monkeypatch.setattr(wallet.batcher._awaited, "_batched", 1)
+    monkeypatch.setattr(wallet.batcher._creates, "_batched", 1)
     creates = [FundRequest(f"row{n}", "f", "ann", 100, ENVELOPE + 1000 * (n + 1)) for n in range(5)]
     answers = await asyncio.gather(*map(wallet.batcher.submit, creates))
-    assert [status for status, _ in answers] == [Fund.REPLAYED] + [Fund.DONE] * 4
+    assert [status for status, _ in answers] == [FundStatus.REPLAYED] + [FundStatus.DONE] * 4
     assert lost
-    assert await wallet.statements.balance("ann") == 0
+    assert await wallet.history.balance("ann") == 0
 
 
-async def test_a_transaction_that_nobody_came_for_is_ended(wallet, ledger_rows, monkeypatch):
-    """A commit has begun the next transaction and those who waited are gone: it holds up nobody, and is rolled back."""
+async def test_no_transaction_outlives_its_batch(wallet, ledger_rows, monkeypatch):
+    """No transaction stays open between batches; creates, replays and deposits in batches of one move money once."""
     await _fund(wallet, 100)
     await wallet.give("ann", 500)
-    monkeypatch.setattr(wallet.batcher, "_follows", lambda: True)
-    chained = [FundRequest(f"row{n}", "f", "ann", 100, ENVELOPE + 1000 * (n + 1)) for n in range(4)]
-    assert (await wallet.batcher.submit(chained[0]))[0] is Fund.DONE
+    creates = [FundRequest(f"row{n}", "f", "ann", 100, ENVELOPE + 1000 * (n + 1)) for n in range(4)]
+    assert (await wallet.batcher.submit(creates[0]))[0] is FundStatus.DONE
     open_ones = """SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND state LIKE 'idle in transaction%'"""
-    async with asyncio.timeout(2):
-        while await ledger_rows.fetchval(open_ones):
-            await asyncio.sleep(0.01)
-    # What makes an account, asks for a balance, or is decided again finds such a transaction as well.
-    waiting = [wallet.batcher.submit(chained[1]), wallet.batcher.submit(DepositRequest("more", "new", 7))]
-    assert [(await waiting[0])[0], await waiting[1]] == [Fund.DONE, 7]
-    monkeypatch.setattr(wallet.batcher._awaited, "_batched", 1)
+    assert await ledger_rows.fetchval(open_ones) == 0
+    waiting = [wallet.batcher.submit(creates[1]), wallet.batcher.submit(DepositRequest("more", "new", 7))]
+    assert [(await waiting[0])[0], await waiting[1]] == [FundStatus.DONE, 7]
+    monkeypatch.setattr(wallet.batcher._creates, "_batched", 1)
     waiting = [
-        wallet.batcher.submit(one) for one in (chained[2], chained[0], DepositRequest("yet more", "new", 7), chained[3])
+        wallet.batcher.submit(one) for one in (creates[2], creates[0], DepositRequest("yet more", "new", 7), creates[3])
     ]
     assert await asyncio.gather(*waiting) == [
-        (Fund.DONE, chained[2].envelope_id), (Fund.REPLAYED, chained[0].envelope_id), 14,
-        (Fund.DONE, chained[3].envelope_id),
+        (FundStatus.DONE, creates[2].envelope_id), (FundStatus.REPLAYED, creates[0].envelope_id), 14,
+        (FundStatus.DONE, creates[3].envelope_id),
     ]  # fmt: skip
-    assert await wallet.statements.balance("ann") == 100
+    assert await wallet.history.balance("ann") == 100
 
 
 async def test_without_a_database_callers_are_let_go_and_told_the_truth(monkeypatch):
@@ -186,12 +182,12 @@ async def test_a_create_that_was_refused_for_good_takes_no_money_later(wallet_da
             await one.batcher.submit(create)
         assert not stuck.value.outcome_known
         async with running(wallet_database) as two:
-            assert await two.batcher.submit(create) == (Fund.INSUFFICIENT, ENVELOPE + 1000)
+            assert await two.batcher.submit(create) == (FundStatus.INSUFFICIENT, ENVELOPE + 1000)
             await two.give("ann", 100)
             proxy.wake()
             await asyncio.sleep(0.3)
-            assert await two.statements.balance("ann") == 100
-            assert await two.batcher.submit(create) == (Fund.DONE, ENVELOPE + 1000)
+            assert await two.history.balance("ann") == 100
+            assert await two.batcher.submit(create) == (FundStatus.DONE, ENVELOPE + 1000)
 
 
 async def test_payouts_to_accounts_that_are_gone_are_not_paid(wallet, ledger_rows):
@@ -200,7 +196,7 @@ async def test_payouts_to_accounts_that_are_gone_are_not_paid(wallet, ledger_row
     await _fund(wallet, 100)
     assert await wallet.channel.pay([claim(0, "bob", 10)]) == [PAID]
     await ledger_rows.execute("TRUNCATE account, transfer, fund")
-    assert await wallet.channel.pay([claim(1, "bob", 10)]) == [(Pay.REFUSED, "escrow_short")]
+    assert await wallet.channel.pay([claim(1, "bob", 10)]) == [(PayStatus.REFUSED, "escrow_short")]
     assert await ledger_rows.fetchval("SELECT count(*) FROM transfer") == 0
 
 
@@ -219,7 +215,7 @@ async def test_a_new_connection_trusts_no_number_of_the_old_one(wallet_database,
                 await other.give(user, 1)
             await _fund(other, 100)
         assert await wallet.channel.pay([claim(0, "bob", 10)]) == [PAID]
-        assert await wallet.statements.balance("bob") == 10
+        assert await wallet.history.balance("bob") == 10
 
 
 async def test_a_request_that_cannot_be_written_does_not_hold_up_its_batch(wallet, ledger_rows):
@@ -230,7 +226,7 @@ async def test_a_request_that_cannot_be_written_does_not_hold_up_its_batch(walle
     answers = await asyncio.gather(*waiting, return_exceptions=True)
     assert [answers[0], answers[2]] == [[PAID], [PAID]]
     assert isinstance(answers[1], Unavailable)
-    assert await wallet.statements.balance("bob") == 26
+    assert await wallet.history.balance("bob") == 26
 
 
 async def test_a_stop_with_a_batch_in_flight_lets_everybody_go(wallet_database, ledger_rows):

@@ -7,7 +7,7 @@ import random
 import asyncpg
 import pytest
 
-from envelope.errors import Refused, Unavailable
+from errors import Refused, Unavailable
 from tests.integration.wallet.fixtures import (
     ENVELOPE,
     claim,
@@ -19,16 +19,16 @@ from tests.integration.wallet.fixtures import (
     wallet_database,
 )
 from wallet import batcher as batcher_module
-from wallet import measures
+from wallet import metrics
 from wallet.accounts import Accounts
 from wallet.draft import Draft
 from wallet.ledger import Ledger
 from wallet.limits import MAX_BATCH_ORDERS, MAX_QUEUED_ORDERS
 from wallet.requests import DepositRequest, FundRequest, PayRequest
-from wire.messages import Fund, Pay
+from wire.messages import FundStatus, PayStatus
 
 __all__ = ["ledger_rows", "wallet", "wallet_database"]
-PAID = (Pay.PAID, None)
+PAID = (PayStatus.PAID, None)
 
 
 def fund(key, envelope_id, total_fen=100, user="ann", fingerprint="f"):
@@ -40,9 +40,9 @@ async def test_fifty_identical_creates_take_the_money_once(wallet, ledger_rows):
     await wallet.give("ann", 1000)
     waiting = [wallet.batcher.submit(fund("k", ENVELOPE + 1000 * n)) for n in range(50)]
     answers = await asyncio.gather(*waiting)
-    assert sorted(status for status, _ in answers) == [Fund.DONE] + [Fund.REPLAYED] * 49
+    assert sorted(status for status, _ in answers) == [FundStatus.DONE] + [FundStatus.REPLAYED] * 49
     assert {envelope_id for _, envelope_id in answers} == {ENVELOPE}
-    assert await wallet.statements.balance("ann") == 900
+    assert await wallet.history.balance("ann") == 900
     assert await ledger_rows.fetchval("SELECT count(*) FROM transfer WHERE kind = 1") == 1
 
 
@@ -54,52 +54,52 @@ async def test_fifty_identical_creates_from_two_processes_take_the_money_once(wa
         for _ in range(5):
             waiting = [w.batcher.submit(fund("k", ENVELOPE)) for w in (one, two) for _ in range(5)]
             answers += await asyncio.gather(*waiting)
-        assert sorted(status for status, _ in answers) == [Fund.DONE] + [Fund.REPLAYED] * 49
-        assert await one.statements.balance("ann") == 900
+        assert sorted(status for status, _ in answers) == [FundStatus.DONE] + [FundStatus.REPLAYED] * 49
+        assert await one.history.balance("ann") == 900
 
 
 async def test_a_key_with_another_body_or_a_taken_id_changes_nothing(wallet, ledger_rows):
     """KEY_REUSED and ID_TAKEN leave the balance; another candidate ID then succeeds."""
     await wallet.give("ann", 1000)
-    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (Fund.DONE, ENVELOPE)
-    assert await wallet.batcher.submit(fund("k", ENVELOPE, fingerprint="g")) == (Fund.KEY_REUSED, ENVELOPE)
-    assert await wallet.batcher.submit(fund("l", ENVELOPE)) == (Fund.ID_TAKEN, ENVELOPE)
-    assert await wallet.batcher.submit(fund("l", ENVELOPE + 1000)) == (Fund.DONE, ENVELOPE + 1000)
-    assert await wallet.statements.balance("ann") == 800
+    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (FundStatus.DONE, ENVELOPE)
+    assert await wallet.batcher.submit(fund("k", ENVELOPE, fingerprint="g")) == (FundStatus.KEY_REUSED, ENVELOPE)
+    assert await wallet.batcher.submit(fund("l", ENVELOPE)) == (FundStatus.ID_TAKEN, ENVELOPE)
+    assert await wallet.batcher.submit(fund("l", ENVELOPE + 1000)) == (FundStatus.DONE, ENVELOPE + 1000)
+    assert await wallet.history.balance("ann") == 800
 
 
 async def test_an_id_of_a_moment_ago_fails_no_batch(wallet, ledger_rows):
     """Those beside a create whose ID is another's are written at the first attempt; its own first attempt is found."""
     await wallet.give("ann", 1000)
-    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (Fund.DONE, ENVELOPE)
-    refuted = measures.attempts.labels("UniqueViolationError")
+    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (FundStatus.DONE, ENVELOPE)
+    refuted = metrics.attempts.labels("UniqueViolationError")
     before = refuted._value.get()
     waiting = [wallet.batcher.submit(fund(f"l{n}", ENVELOPE + 1000 * n)) for n in range(5)]
     statuses = [status for status, _ in await asyncio.gather(*waiting)]
-    assert statuses == [Fund.ID_TAKEN] + [Fund.DONE] * 4
+    assert statuses == [FundStatus.ID_TAKEN] + [FundStatus.DONE] * 4
     assert refuted._value.get() == before
-    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (Fund.REPLAYED, ENVELOPE)
+    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (FundStatus.REPLAYED, ENVELOPE)
     # A create that was begun before comes with the IDs of its second: one is another's, by the next its own is found.
-    assert await wallet.batcher.submit(fund("k", ENVELOPE + 1000)) == (Fund.ID_TAKEN, ENVELOPE + 1000)
-    assert await wallet.batcher.submit(fund("k", ENVELOPE + 9000)) == (Fund.REPLAYED, ENVELOPE)
+    assert await wallet.batcher.submit(fund("k", ENVELOPE + 1000)) == (FundStatus.ID_TAKEN, ENVELOPE + 1000)
+    assert await wallet.batcher.submit(fund("k", ENVELOPE + 9000)) == (FundStatus.REPLAYED, ENVELOPE)
     assert refuted._value.get() == before + 2
-    assert await wallet.statements.balance("ann") == 500
+    assert await wallet.history.balance("ann") == 500
 
 
 async def test_two_creates_that_want_one_id_in_one_batch_are_told_apart(wallet, ledger_rows):
     """Both keys arrive together with the same envelope ID: the first has it, the other hears ID_TAKEN."""
     await wallet.give("ann", 1000)
     answers = await asyncio.gather(*(wallet.batcher.submit(fund(key, ENVELOPE)) for key in "kl"))
-    assert answers == [(Fund.DONE, ENVELOPE), (Fund.ID_TAKEN, ENVELOPE)]
-    assert await wallet.statements.balance("ann") == 900
+    assert answers == [(FundStatus.DONE, ENVELOPE), (FundStatus.ID_TAKEN, ENVELOPE)]
+    assert await wallet.history.balance("ann") == 900
 
 
 async def test_a_create_without_money_may_succeed_after_a_deposit(wallet, ledger_rows):
     """INSUFFICIENT records nothing: the same key works once the money is there."""
-    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (Fund.INSUFFICIENT, ENVELOPE)
+    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (FundStatus.INSUFFICIENT, ENVELOPE)
     assert await ledger_rows.fetchval("SELECT count(*) FROM fund") == 0
     await wallet.give("ann", 100)
-    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (Fund.DONE, ENVELOPE)
+    assert await wallet.batcher.submit(fund("k", ENVELOPE)) == (FundStatus.DONE, ENVELOPE)
 
 
 async def test_a_poor_sender_in_the_middle_of_a_batch_fails_alone(wallet, ledger_rows):
@@ -109,9 +109,9 @@ async def test_a_poor_sender_in_the_middle_of_a_batch_fails_alone(wallet, ledger
         wallet.batcher.submit(fund(f"k{n}", ENVELOPE + 1000 * n, user="bob" if n == 10 else "ann")) for n in range(21)
     ]
     answers = await asyncio.gather(*waiting)
-    assert [n for n, (status, _) in enumerate(answers) if status != Fund.DONE] == [10]
-    assert answers[10][0] == Fund.INSUFFICIENT
-    assert await wallet.statements.balance("ann") == 0
+    assert [n for n, (status, _) in enumerate(answers) if status != FundStatus.DONE] == [10]
+    assert answers[10][0] == FundStatus.INSUFFICIENT
+    assert await wallet.history.balance("ann") == 0
 
 
 async def test_two_peers_paying_the_same_orders_pay_each_once(wallet_database, ledger_rows):
@@ -138,8 +138,8 @@ async def test_an_order_that_differs_from_its_first_is_a_conflict(wallet, ledger
     await wallet.batcher.submit(fund("k", ENVELOPE))
     assert await wallet.channel.pay([claim(0, "bob", 10)]) == [PAID]
     results = await wallet.channel.pay([claim(0, "bob", 11), claim(0, "cid", 10), claim(1, "cid", 10)])
-    assert results == [(Pay.REFUSED, "order_conflict"), (Pay.REFUSED, "order_conflict"), PAID]
-    assert await wallet.statements.balance("cid") == 10
+    assert results == [(PayStatus.REFUSED, "order_conflict"), (PayStatus.REFUSED, "order_conflict"), PAID]
+    assert await wallet.history.balance("cid") == 10
 
 
 async def test_an_escrow_never_pays_more_than_it_holds(wallet, ledger_rows):
@@ -147,9 +147,9 @@ async def test_an_escrow_never_pays_more_than_it_holds(wallet, ledger_rows):
     await wallet.give("ann", 100)
     await wallet.batcher.submit(fund("k", ENVELOPE))
     results = await wallet.channel.pay([claim(0, "bob", 60), claim(1, "cid", 41), refund(2, "ann", 40)])
-    assert results == [PAID, (Pay.REFUSED, "escrow_short"), PAID]
-    assert await wallet.statements.balance("ann") == 40
-    assert await wallet.statements.escrow_total() == 0
+    assert results == [PAID, (PayStatus.REFUSED, "escrow_short"), PAID]
+    assert await wallet.history.balance("ann") == 40
+    assert await wallet.history.escrow_total() == 0
 
 
 async def test_a_deposit_counts_once_and_tells_the_balance(wallet, ledger_rows):
@@ -192,10 +192,10 @@ async def test_a_backlog_of_payouts_neither_keeps_a_create_out_nor_delays_it(wal
             one.batcher.submit(PayRequest(pays[6]))
         create = one.batcher.submit(fund("l", ENVELOPE + 1000))
         await ledger_rows.execute("ROLLBACK")
-        assert await create == (Fund.DONE, ENVELOPE + 1000)
+        assert await create == (FundStatus.DONE, ENVELOPE + 1000)
         assert sum(pay.done() for pay in waiting) <= 2
         assert await asyncio.gather(*waiting) == [[PAID] * 10] * 6
-        assert await one.statements.balance("bob") == 60
+        assert await one.history.balance("bob") == 60
 
 
 async def test_a_caller_that_hangs_up_does_not_undo_its_order(wallet, ledger_rows):
@@ -205,7 +205,7 @@ async def test_a_caller_that_hangs_up_does_not_undo_its_order(wallet, ledger_row
     gone = wallet.batcher.submit(PayRequest([claim(0, "bob", 10)]))
     gone.cancel()
     assert await wallet.channel.pay([claim(1, "bob", 10)]) == [PAID]
-    assert await wallet.statements.balance("bob") == 20
+    assert await wallet.history.balance("bob") == 20
 
 
 async def test_the_database_refuses_wrong_code(wallet, ledger_rows):
@@ -272,4 +272,4 @@ async def test_a_database_restored_under_us_is_noticed(wallet, ledger_rows):
     await wallet.give("ann", 5)
     await ledger_rows.execute("TRUNCATE account, transfer, fund")
     await wallet.give("ann", 7)
-    assert await wallet.statements.balance("ann") == 7
+    assert await wallet.history.balance("ann") == 7

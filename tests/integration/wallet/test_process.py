@@ -10,15 +10,15 @@ import sys
 import aiohttp
 import pytest
 
-from envelope.errors import Refused, Unavailable
+from errors import Refused, Unavailable
 from tests.integration.wallet.fixtures import ENVELOPE, ledger_rows, wallet_database
 from wire.link import Link
-from wire.messages import Fund, Pay, PayKind
+from wire.messages import FundStatus, PayKind, PayStatus
 from wire.orders import payout_order
 from wire.wallet import Order, WalletClient
 
 __all__ = ["ledger_rows", "wallet_database"]
-PAID = (Pay.PAID, None)
+PAID = (PayStatus.PAID, None)
 
 
 class Process:
@@ -77,8 +77,8 @@ def claims(count, per=1):
 async def test_every_operation_over_the_link(process, client, ledger_rows):
     """Deposit, fund, pay, and all reads answer as the client promises."""
     assert await client.deposit("d", "ann", 500) == 500
-    assert await client.fund("k", "f", "ann", 100, ENVELOPE) == [Fund.DONE, ENVELOPE]
-    assert await client.fund("k", "f", "ann", 100, ENVELOPE + 1000) == [Fund.REPLAYED, ENVELOPE]
+    assert await client.fund("k", "f", "ann", 100, ENVELOPE) == [FundStatus.DONE, ENVELOPE]
+    assert await client.fund("k", "f", "ann", 100, ENVELOPE + 1000) == [FundStatus.REPLAYED, ENVELOPE]
     assert await client.pay(claims(3)) == [PAID] * 3
     assert await client.pay([]) == []
     assert await client.balance("ann") == 400

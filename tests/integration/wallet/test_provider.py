@@ -12,10 +12,10 @@ from wallet.limits import MAX_AMOUNT_FEN
 from wallet.provider import Provider
 from wallet.provider_channel import ProviderChannel
 from wallet.requests import FundRequest
-from wire.messages import Pay
+from wire.messages import PayStatus
 
 __all__ = ["ledger_rows", "wallet", "wallet_database"]
-PAID = (Pay.PAID, None)
+PAID = (PayStatus.PAID, None)
 PROGRAM = Path(__file__).parents[2] / "faults" / "provider.py"
 
 
@@ -57,7 +57,7 @@ async def settle(channel, orders):
         if not left:
             break
         for order, (status, reason) in zip(left, await channel.pay(left), strict=True):
-            if status != Pay.UNKNOWN:
+            if status != PayStatus.UNKNOWN:
                 results[order.order_no] = (status, reason)
     return [results[order.order_no] for order in orders]
 
@@ -81,8 +81,8 @@ async def test_a_refusal_is_final_and_books_nothing(wallet, ledger_rows, http, p
     await fund(wallet)
     channel = channel_of(wallet, http, provider)
     for _ in range(3):
-        assert await channel.pay([claim(0, "refuse_bob", 10)]) == [(Pay.REFUSED, "account_closed")]
-    assert await wallet.statements.escrow_total() == 1000
+        assert await channel.pay([claim(0, "refuse_bob", 10)]) == [(PayStatus.REFUSED, "account_closed")]
+    assert await wallet.history.escrow_total() == 1000
     assert await ledger_rows.fetchval("SELECT count(*) FROM transfer WHERE kind = 2") == 0
 
 
@@ -91,8 +91,8 @@ async def test_nothing_is_ordered_outside_that_cannot_be_booked(wallet, ledger_r
     await fund(wallet, 10)
     channel = channel_of(wallet, http, provider)
     orders = [claim(0, "bob", 10), claim(1, "cid", MAX_AMOUNT_FEN)]
-    assert await channel.pay(orders) == [PAID, (Pay.REFUSED, "escrow_short")]
-    assert await channel.pay([claim(0, "cid", 10)]) == [(Pay.REFUSED, "order_conflict")]
+    assert await channel.pay(orders) == [PAID, (PayStatus.REFUSED, "escrow_short")]
+    assert await channel.pay([claim(0, "cid", 10)]) == [(PayStatus.REFUSED, "order_conflict")]
     assert await payments(http, provider) == {orders[0].order_no: 1}
 
 
@@ -111,12 +111,12 @@ async def test_a_wallet_that_died_between_paying_and_booking_books_later(wallet_
     order = claim(0, "bob", 10)
     async with running(wallet_database) as wallet:
         await fund(wallet)
-        assert await Provider(http, provider).settle(order) == PAID
+        assert await Provider(http, provider).pay(order) == PAID
     async with running(wallet_database) as wallet:
         assert await channel_of(wallet, http, provider).pay([order]) == [PAID]
-        entries = await wallet.statements.entries("bob", 0, 10)
+        entries = await wallet.history.entries("bob", 0, 10)
         assert [row[1:4] for row in entries] == [[order.order_no, "claim_outside", 10]]
-        assert await wallet.statements.balance("bob") == 0
+        assert await wallet.history.balance("bob") == 0
     assert await payments(http, provider) == {order.order_no: 1}
 
 
@@ -125,5 +125,5 @@ async def test_a_provider_that_is_away_leaves_the_order_open(wallet, ledger_rows
     await fund(wallet)
     channel = channel_of(wallet, http, "http://127.0.0.1:9")
     results = await channel.pay([claim(0, "bob", 10), refund(1, "ann", 90)])
-    assert results == [(Pay.UNKNOWN, "provider_in_doubt"), PAID]
-    assert await wallet.statements.balance("ann") == 90
+    assert results == [(PayStatus.UNKNOWN, "provider_in_doubt"), PAID]
+    assert await wallet.history.balance("ann") == 90

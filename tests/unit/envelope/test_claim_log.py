@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from envelope import invariants
 from envelope.claim_log import ClaimLog
-from envelope.errors import InvariantBroken
 from envelope.outcomes import Entry, State
 from envelope.split import Split, amounts
+from errors import InvariantBroken
 from tests.unit.envelope.test_ladder import EXPIRES, OPENS, terms
 
 
@@ -20,7 +20,7 @@ def entries_of(log: ClaimLog) -> list[tuple[int, str, str, int, int]]:
 
 
 def commit(log: ClaimLog) -> None:
-    log.committed = len(log.winners) + (log.closing is not None)
+    log.mark_committed()
 
 
 def test_seqs_are_dense_and_amounts_follow_from_them():
@@ -43,9 +43,9 @@ def test_a_closing_entry_takes_all_that_is_left():
 def test_only_what_is_committed_is_shown():
     """A decided claim or closing shows in neither claims nor state before its commit."""
     log = ClaimLog(terms())
-    for user in "ab":
-        log.append(user, OPENS)
-    log.committed = 1
+    log.append("a", OPENS)
+    log.mark_committed()
+    log.append("b", OPENS)
     assert [user for user, _, _ in log.claims()] == ["a"]
     log.close(Entry.CANCELED, OPENS)
     assert log.state(OPENS) is State.OPEN
@@ -57,9 +57,10 @@ def test_only_what_is_committed_is_shown():
 def test_a_last_share_on_its_way_is_not_sold_out_yet():
     """`sold_out` is told once the last claim is durable."""
     log = ClaimLog(terms())
-    for user in "abc":
+    for user in "ab":
         log.append(user, OPENS)
-    log.committed = 2
+    log.mark_committed()
+    log.append("c", OPENS)
     assert log.state(OPENS) is State.OPEN
     commit(log)
     assert log.state(EXPIRES) is State.SOLD_OUT

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelope.errors import InvariantBroken, Refused
 from envelope.limits import LIMITS, Limits
 from envelope.money import MAX_TOTAL_FEN, check_fen, yuan
+from errors import InvariantBroken, Refused
 
 
 @given(st.integers())

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelope.errors import InvariantBroken, Refused
 from envelope.money import MAX_TOTAL_FEN
 from envelope.split import Split, amounts, commitment
 from envelope.split.stream import Stream
 from envelope.split.ways import check_shares
+from errors import InvariantBroken, Refused
 
 DRAWN = [split for split in Split if split is not Split.EQUAL]
 GOLDEN_SEED = hashlib.sha256(b"golden").digest()

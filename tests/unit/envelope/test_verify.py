@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelope.errors import Refused
 from envelope.split import Split, amounts, commitment
 from envelope.verify import verify
+from errors import Refused
 
 SEED = hashlib.sha256(b"verify").digest()
 
@@ -58,9 +58,9 @@ def lie(document, **fields):
         (lambda d: lie(d, split_seed=bytes(32).hex()), "SHA-256"),
         (lambda d: lie(d, split_commitment="00" * 32), "commitment was 0000"),
         (lambda d: d["claims"][3].update(amount_fen=d["claims"][3]["amount_fen"] + 1), "Claim 3 got"),
-        (lambda d: d["claims"][3].update(seq=20), "Claim 20 cannot be"),
-        (lambda d: d["claims"][3].update(seq=-1), "Claim -1 cannot be"),
-        (lambda d: d["claims"].append(d["claims"][0]), "Claim 0 is there twice"),
+        (lambda d: d["claims"][3].update(seq=20), "Claim 20 does not exist"),
+        (lambda d: d["claims"][3].update(seq=-1), "Claim -1 does not exist"),
+        (lambda d: d["claims"].append(d["claims"][0]), "Claim 0 is listed twice"),
         (lambda d: d["claims"].pop(0), "Claim 0 is missing"),
         (lambda d: d["claims"].pop(), "The refund is"),
         (lambda d: lie(d, refund_fen=d["refund_fen"] + 1), "The refund is"),

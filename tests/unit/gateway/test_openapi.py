@@ -9,18 +9,18 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from cluster.cli import main
+from cli.table import main
 from envelope.limits import LIMITS
 from envelope.outcomes import Outcome
 from gateway import version
-from gateway.docs import render_docs
 from gateway.openapi import document
 from gateway.openapi.operations import OPERATIONS
+from gateway.openapi.page import render_docs
 from gateway.openapi.refusals import NO_ROUTES, REFUSALS, by_status
 from gateway.openapi.schemas import CREATE, SCHEMAS
+from gateway.parsing.parameters import OpenBody
+from gateway.parsing.terms import RawCreateTerms, read_terms
 from gateway.problems import PROBLEMS
-from gateway.reading.asks import Ask
-from gateway.reading.terms import CreateBody, read_terms
 from gateway.routes import ROUTES
 from gateway.version import VERSION
 from sharding.ids import make_id
@@ -78,29 +78,35 @@ WITH_BODY = {name for name, one in OPERATIONS.items() if one.body}
 ASKS = {"openEnvelope", "grabEnvelope"}
 LISTS = {"listWalletEntries", "listMyEnvelopes"}
 BY_SOURCE = {
-    "gateway/front.py": (ALL, NO_ROUTES),
+    "gateway/dispatch.py": (ALL, NO_ROUTES),
+    "gateway/resources.py": (ALL, NO_ROUTES),
     "gateway/identity/tokens.py": (V1, {"malformed_user"}),  # making one is no request
-    "gateway/identity/rejections.py": (V1, set()),
+    "gateway/identity/auth_failures.py": (V1, set()),
     "gateway/http/body.py": (WITH_BODY, {"missing_field"}),  # an open needs no field
-    "gateway/reading/asks.py": ({"createEnvelope"}, set()),
-    "gateway/reading/terms.py": ({"createEnvelope"}, set()),
-    "gateway/reading/texts.py": ({"createEnvelope", *ASKS}, set()),
-    "gateway/reading/paging.py": (LISTS, set()),
-    "gateway/wallets.py": ({"listMyEnvelopes"}, set()),
-    "gateway/pages.py": ({"getReadiness"}, set()),
-    "gateway/outcomes.py": (ASKS, set()),
+    "gateway/parsing/parameters.py": ({"createEnvelope"}, set()),
+    "gateway/parsing/terms.py": ({"createEnvelope"}, set()),
+    "gateway/parsing/texts.py": ({"createEnvelope", *ASKS}, set()),
+    "gateway/parsing/paging.py": (LISTS, set()),
+    "gateway/handlers/wallets.py": ({"listMyEnvelopes"}, set()),
+    "gateway/handlers/ops.py": ({"getReadiness"}, set()),
+    "gateway/sets/routing.py": (WITH_ID | {"createEnvelope"}, set()),
+    "gateway/sets/calls.py": (WITH_ID | {"createEnvelope"}, set()),
+    "gateway/handlers/outcomes.py": (ASKS, set()),
+    "envelope/outcomes.py": (WITH_ID, set()),
     "sharding/ids.py": (WITH_ID, set()),
     "sharding/topology/spec.py": (WITH_ID | {"createEnvelope"}, set()),
     "wire/link.py": (V1, set()),
     "wire/server.py": (V1, set()),
-    "setnode/room.py": (WITH_ID | {"createEnvelope"}, {"malformed_envelope_id"}),
+    "setnode/dispatch.py": (WITH_ID | {"createEnvelope"}, {"malformed_envelope_id"}),
     "setnode/actors/actor.py": (WITH_ID, set()),
-    "setnode/actors/sight.py": ({"cancelEnvelope"}, set()),
-    "setnode/wake/cold.py": (WITH_ID, set()),
-    "setnode/creating/creator.py": ({"createEnvelope"}, set()),
-    "setnode/creating/crowds.py": ({"createEnvelope"}, set()),
-    "setnode/creating/request.py": ({"createEnvelope"}, set()),
-    "setnode/commit/creates.py": ({"createEnvelope"}, set()),
+    "setnode/actors/access.py": ({"cancelEnvelope"}, set()),
+    "setnode/activation/cold.py": (WITH_ID, set()),
+    "setnode/creation/creator.py": ({"createEnvelope"}, set()),
+    "setnode/creation/coalescer.py": ({"createEnvelope"}, set()),
+    "setnode/creation/request.py": ({"createEnvelope"}, set()),
+    "setnode/commit/create_queue.py": ({"createEnvelope"}, set()),
+    "setnode/commit/fences.py": ({"createEnvelope"}, set()),
+    "setnode/days.py": ({"createEnvelope"}, set()),
     "wallet/readers.py": ({"getWallet", *LISTS}, set()),
 }
 """Who comes by a module, and the codes in it that not all of them can hear."""
@@ -151,7 +157,7 @@ def test_outcomes():
     assert sorted(results) == sorted(Outcome)
 
 
-@pytest.mark.parametrize(("struct", "schema"), [(CreateBody, "CreateEnvelope"), (Ask, "Ask")])
+@pytest.mark.parametrize(("struct", "schema"), [(RawCreateTerms, "CreateEnvelope"), (OpenBody, "Ask")])
 def test_bodies_have_the_fields_that_are_read(struct, schema):
     """The structs that decode a body and its schema name the same fields, the same of them needed."""
     fields = msgspec.structs.fields(struct)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import MultiDict
 
-from envelope.errors import Refused
-from gateway.reading.paging import check_names, read_cursor, read_page, write_cursor
+from errors import Refused
+from gateway.parsing.paging import check_names, read_cursor, read_page, write_cursor
 
 
 @given(st.sampled_from(["entries", "sent", "received"]), st.integers(1, 2**63 - 1))

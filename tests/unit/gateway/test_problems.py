@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from envelope.errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from envelope.outcomes import Outcome
+from errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from gateway.problems import ADVICE, PROBLEMS, STATUS_OF, WITH_RETRY_AFTER, Retry, problem_of
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,20 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelope.errors import Refused, Unavailable
 from envelope.outcomes import Outcome
-from gateway.outcomes import outcome_answer
-from gateway.reading.calendar import Calendar
-from gateway.routes import ROUTES, resolve
-from runtime.clock import ManualClock
+from errors import Refused, Unavailable
+from gateway.handlers.outcomes import outcome_answer
+from gateway.parsing.calendar import Calendar
+from gateway.routes import METHODS, ROUTES, resolve
 from sharding.ids import first_id_at, make_id
+from tests.clock import ManualClock
 
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_every_route_resolves(route):
     """Each route is found by its path, with the ID as it was written."""
-    names, text = resolve(route.template.replace("{id}", "2611211234567890007"))
-    assert names[route.method] == route.name
+    template, text = resolve(route.template.replace("{id}", "2611211234567890007"))
+    assert template == route.template
+    assert METHODS[template][route.method] == route.name
     assert text == ("2611211234567890007" if "{id}" in route.template else "")
 
 

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from envelope.errors import Refused
+from errors import Refused
 from gateway.http.body import _check_names
-from gateway.reading.terms import fingerprint, read_terms
+from gateway.parsing.terms import fingerprint, read_terms
 from runtime.clock import to_ms
 
 NOW = datetime(2026, 11, 21, 4, 0, tzinfo=UTC)

@@ -10,12 +10,12 @@ import pytest
 from aiohttp.streams import EMPTY_PAYLOAD
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from envelope.errors import InvariantBroken, Refused, Unavailable
+from errors import InvariantBroken, Refused, Unavailable
 from gateway.http.answer import json_answer
 from gateway.http.request import Request
-from gateway.identity.rejections import Rejections
+from gateway.identity.auth_failures import AuthFailureLimiter
 from gateway.identity.tokens import Tokens, make_token
-from runtime.clock import ManualClock
+from tests.clock import ManualClock
 
 KEY = "k" * 32
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -130,22 +130,22 @@ def test_expiry_also_ends_a_remembered_token(tokens, clock):
 
 
 def test_the_cache_is_bounded_and_keeps_whom_it_sees(tokens, clock):
-    """However many tokens come, at most two generations are kept; all of them keep passing."""
+    """However many tokens come, at most `cache` of them are remembered; all of them keep passing."""
     headers = [signed({"sub": f"user{number}", "exp": NOW_S + 60}) for number in range(50)]
     for number, header in enumerate([*headers, *headers]):
         assert tokens.user_of(header) == f"user{number % 50}"
-        assert len(tokens._young) + len(tokens._old) <= 8
+        assert tokens._verified.cache_info().currsize <= 4
 
 
 def test_a_hot_token_is_not_verified_again(tokens, monkeypatch):
     """After the first time a token costs no cryptography."""
     header = signed(GOOD)
     tokens.user_of(header)
-    monkeypatch.setattr(tokens, "_verify", None)
+    monkeypatch.setattr(tokens, "_decode", None)
     assert tokens.user_of(header) == "alice"
 
 
-class Buckets(Rejections):
+class Buckets(AuthFailureLimiter):
     """Buckets whose clock is moved by hand."""
 
     def __init__(self, per_s, **more):
@@ -159,7 +159,7 @@ FORGED = signed(GOOD, key="x" * 32)
 def test_rejected_tokens_are_limited(clock, monkeypatch):
     """After so many rejections a second no unknown token is looked at, for as long as Retry-After says; then again."""
     buckets = Buckets(3)
-    tokens = Tokens(KEY, clock, rejections=buckets)
+    tokens = Tokens(KEY, clock, failures=buckets)
     known = signed(GOOD)
     tokens.user_of(known)
     expired = signed({"sub": "alice", "exp": NOW_S - 1})
@@ -181,7 +181,7 @@ def test_rejected_tokens_are_limited(clock, monkeypatch):
 def test_the_bucket_fills_again(clock):
     """A third of a second later one of three may be rejected again, and accepted tokens take nothing out."""
     buckets = Buckets(3)
-    tokens = Tokens(KEY, clock, rejections=buckets)
+    tokens = Tokens(KEY, clock, failures=buckets)
     for _ in range(3):
         refusal(tokens, FORGED)
     with pytest.raises(Unavailable) as caught:
@@ -201,7 +201,7 @@ def test_each_address_has_a_bucket_and_they_are_bounded(monkeypatch):
     rejections = Buckets(1, addresses=2)
 
     def limited(address):
-        monkeypatch.setattr("gateway.identity.rejections.PEER", ContextVar("peer", default=address))
+        monkeypatch.setattr("gateway.identity.auth_failures.CLIENT_ADDRESS", ContextVar("peer", default=address))
         try:
             rejections.check()
         except Unavailable:

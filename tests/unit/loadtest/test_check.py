@@ -1,41 +1,38 @@
-"""What the check of the model predicts, and how sure it is of what it saw."""
-
-import random
+"""What the check of the model says of its turns."""
 
 import pytest
 
-from loadtest.plan.check import TIMER_S, p99_range, predicted, usual
-from loadtest.plan.queue import Service, predict
-
-STEADY = Service(fixed_s=0.002, per_row_s=20e-6, most=2_000)
+from loadtest.group_commit import GroupCommit, Latency
+from loadtest.plan.check import Finding, Turn, compared, predicted
 
 
-@pytest.mark.parametrize("part", [0.3, 0.7])
-def test_turns_are_predicted_as_the_queue_says(part: float) -> None:
-    """Long turns meet what the queue says for ever, but for lumps and timer, which are a millisecond."""
-    rate = part * STEADY.capacity
-    said, turns = predict(STEADY, rate), list(predicted(STEADY, rate, 2.0))
-    assert usual(turns, 0.5) == pytest.approx(said.p50_s, abs=1.5 * TIMER_S, rel=0.1)
-    assert usual(turns, 0.99) == pytest.approx(said.p99_s, abs=1.5 * TIMER_S, rel=0.1)
+def turn(predicted_ms: float, seen_ms: float) -> Turn:
+    return Turn(1_000.0, Latency(0.001, predicted_ms / 1e3), Latency(0.001, seen_ms / 1e3))
 
 
-def test_the_warm_up_does_not_count() -> None:
-    """Only opens that were due in the turn itself are in it."""
-    turns = predicted(STEADY, 5_000, 0.1, walks=200)
-    assert sum(map(len, turns)) == pytest.approx(200 * 500, rel=0.02)
+def test_the_median_turn_is_compared() -> None:
+    """One turn in which the host looked away moves neither what was predicted nor what was seen."""
+    found = compared(0.5, [turn(4.0, 5.0), turn(4.4, 5.2), turn(900.0, 5.1), turn(4.2, 900.0), turn(4.1, 4.9)])
+    assert (found.part, found.rate) == (0.5, 1_000.0)
+    assert found.predicted_p99_ms == pytest.approx(4.2)
+    assert found.seen_p99_ms == pytest.approx(5.1)
+    assert found.off == pytest.approx(4.2 / 5.1 - 1)
 
 
-def test_next_to_no_load_an_open_takes_a_batch_of_one() -> None:
-    """And no more than the timer's error."""
-    turns = predicted(STEADY, 5, 1.0, walks=100)
-    assert usual(turns, 0.5) == pytest.approx(STEADY.mean_s(1), abs=TIMER_S / 4)
+@pytest.mark.parametrize(
+    ("predicted_ms", "holds"), [(6.9, False), (7.1, True), (10.0, True), (12.9, True), (13.1, False)]
+)
+def test_it_holds_within_three_tenths(predicted_ms: float, holds: bool) -> None:
+    """Too high counts like too low, and one load that is off is enough to fail."""
+    one, good = compared(0.3, [turn(predicted_ms, 10.0)]), compared(0.7, [turn(10.0, 10.0)])
+    assert one.holds is holds
+    assert Finding([good, one], 0.0).holds is holds
 
 
-def test_a_p99_is_as_sure_as_its_turns_agree() -> None:
-    """Where nearly half were bad the interval reaches far; one bad turn among thirty moves neither end of it."""
-    calm = [[0.001 * (1 + one / 1_000) for one in range(1_000)] for _ in range(30)]
-    bad = [[0.05] * 1_000] * 14
-    assert p99_range(calm, random.Random(1)) == p99_range([*calm[1:], bad[0]], random.Random(1))
-    low, high = p99_range([*calm[14:], *bad], random.Random(1))
-    assert low < 0.003
-    assert high == 0.05
+def test_a_turn_that_cannot_keep_up_is_one_end_of_the_median() -> None:
+    """A model whose queue would grow predicts no figure for its turn, and the turns together still have one."""
+    model = GroupCommit(fixed_s=0.001, per_row_s=100e-6, most=100)
+    slow = Turn(20_000.0, predicted(model, 20_000.0), Latency(0.5, 0.9))
+    found = compared(0.7, [turn(5.0, 5.0), slow, turn(4.0, 4.0)])
+    assert (found.predicted_p99_ms, found.seen_p99_ms) == (pytest.approx(5.0), pytest.approx(5.0))
+    assert predicted(model, 1_000.0) == model.latency(1_000.0)

@@ -9,12 +9,12 @@ from loadtest.bench import commits
 
 
 @pytest.fixture
-def lane() -> SimpleNamespace:
-    """A lane whose next batch is put there by the test."""
-    lane = SimpleNamespace(next=None)
-    lane.gather = lambda _: lane.next
-    lane.done = lane.lost = lambda *_: None
-    return lane
+def queue() -> SimpleNamespace:
+    """A queue whose next batch is put there by the test."""
+    queue = SimpleNamespace(next=None)
+    queue.next_batch = lambda _: queue.next
+    queue.on_committed = queue.on_failed = lambda *_: None
+    return queue
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def lane() -> SimpleNamespace:
     ids=["one at a time", "overlapping", "one within the other", "a chain, then alone"],
 )
 def test_batches_share_the_time_in_which_they_overlap(
-    lane: SimpleNamespace,
+    queue: SimpleNamespace,
     monkeypatch: pytest.MonkeyPatch,
     spans: list[tuple[int, int]],
     counted: list[tuple[int, int]],
@@ -36,7 +36,7 @@ def test_batches_share_the_time_in_which_they_overlap(
     """Together they come to the time in which any was in flight; batch number n has n rows."""
     now = 0.0
     monkeypatch.setattr(commits.time, "perf_counter", lambda: now)
-    watch = commits.Stopwatch(cast("Any", SimpleNamespace(node=SimpleNamespace(claim_lane=lane))))
+    watch = commits.Stopwatch(cast("Any", SimpleNamespace(node=SimpleNamespace(claim_queue=queue))))
     found: list[tuple[int, float]] = []
     batches = [[0] * number for number in range(1, len(spans) + 1)]
     events = [(end, 0, batch) for (_, end), batch in zip(spans, batches, strict=True)]
@@ -45,31 +45,31 @@ def test_batches_share_the_time_in_which_they_overlap(
         for at, starts, batch in sorted(events, key=lambda event: event[:2]):
             now = float(at)
             if starts:
-                lane.next = batch
-                lane.gather(set())
+                queue.next = batch
+                queue.next_batch(set())
             else:
-                lane.done(batch, None)
+                queue.on_committed(batch, None)
     assert found == counted
-    lane.gather(set())
-    lane.done(lane.next, None)
+    queue.next_batch(set())
+    queue.on_committed(queue.next, None)
     assert found == counted, "what comes after the block is nobody's"
 
 
-def test_a_lost_batch_leaves_no_trace(lane: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_batch_leaves_no_trace(queue: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is idle time after it belongs to nobody."""
     now = 0.0
     monkeypatch.setattr(commits.time, "perf_counter", lambda: now)
-    watch = commits.Stopwatch(cast("Any", SimpleNamespace(node=SimpleNamespace(claim_lane=lane))))
+    watch = commits.Stopwatch(cast("Any", SimpleNamespace(node=SimpleNamespace(claim_queue=queue))))
     found: list[tuple[int, float]] = []
-    lane.next = [0]
+    queue.next = [0]
     with watch.counting(found):
-        lane.gather(set())
+        queue.next_batch(set())
         now = 5.0
-        lane.lost(lane.next, OSError())
+        queue.on_failed(queue.next, OSError())
         now = 100.0
-        lane.gather(set())
+        queue.next_batch(set())
         now = 103.0
-        lane.done(lane.next, None)
+        queue.on_committed(queue.next, None)
     assert found == [(1, 3.0)]
 
 
@@ -77,7 +77,7 @@ def test_a_lost_batch_leaves_no_trace(lane: SimpleNamespace, monkeypatch: pytest
     ("overruns", "sent"), [(0, [1_000.0]), (2, [1_000.0, 750.0, 562.5]), (9, [1_000.0, 750.0, 562.5, 421.875])]
 )
 async def test_a_load_above_what_is_carried_is_tried_again_slower(
-    lane: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, overruns: int, sent: list[float]
+    queue: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, overruns: int, sent: list[float]
 ) -> None:
     """Up to three times; a SET that cannot carry four tenths of it is not calibrated."""
     rates: list[float] = []
@@ -89,10 +89,10 @@ async def test_a_load_above_what_is_carried_is_tried_again_slower(
         return []
 
     monkeypatch.setattr(commits, "open_loop", open_loop)
-    one = cast("Any", SimpleNamespace(node=SimpleNamespace(claim_lane=lane)))
+    one = cast("Any", SimpleNamespace(node=SimpleNamespace(claim_queue=queue)))
     calibration = commits.Calibration(one, windows=(), loads=(0.5,))
     if overruns < len(sent):
-        await calibration.send(1_000.0, 0.1)
+        assert await calibration.send(1_000.0, 0.1) == (sent[-1], [])
     else:
         with pytest.raises(commits.Overrun):
             await calibration.send(1_000.0, 0.1)

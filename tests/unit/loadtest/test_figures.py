@@ -1,9 +1,9 @@
 from pathlib import Path
 
-from loadtest import wrk
 from loadtest.bench import plots
 from loadtest.bench.figures import interleaved
 from loadtest.bench.workloads import hot, many
+from loadtest.wrk import client as wrk
 
 
 async def test_contenders_take_turns_and_medians_are_told() -> None:

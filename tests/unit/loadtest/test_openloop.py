@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from envelope.errors import Unavailable
+from errors import Unavailable
 from loadtest.openloop.generator import Generator
 from loadtest.openloop.opens import Envelope, Guests
 from loadtest.openloop.schedule import Arrivals, schedule

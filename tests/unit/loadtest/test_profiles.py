@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from envelope.errors import InvariantBroken
+from errors import InvariantBroken
 from loadtest.profiles import PROFILES, Phase, Profile, Size
 
 NYE = PROFILES["nye"]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.states import State
+from days.finality import Obstacle
 from rotation.facts import DayFacts
 from rotation.limits import GRACE_DAYS, RETENTION_DAYS
-from rotation.obstacles import Obstacle
 from rotation.plan import (
     Action,
     Alarm,
@@ -25,7 +25,7 @@ from rotation.plan import (
     ready,
 )
 from schema.day_tables import AHEAD_DAYS
-from schema.names import Kind
+from schema.names import TableKind
 from sharding.ids import business_date
 
 DAYS = st.dates(date(2010, 1, 1), date(2092, 9, 30))
@@ -33,7 +33,7 @@ RULES = Rules()
 
 
 def hot(day: date, **more) -> DayFacts:
-    return DayFacts(day, {0: State.HOT, 1: State.HOT}, set(Kind), hot_leaves={0: 21, 1: 21}, **more)
+    return DayFacts(day, {0: State.HOT, 1: State.HOT}, set(TableKind), hot_leaves={0: 21, 1: 21}, **more)
 
 
 def cold(day: date, state: State, other: State | None = None) -> DayFacts:

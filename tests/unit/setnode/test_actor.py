@@ -1,4 +1,4 @@
-"""The actor on a stage that a test directs: no event loop, no database, every schedule from a seed."""
+"""The actor on a harness that a test directs: no event loop, no database, every schedule from a seed."""
 
 import random
 from collections import Counter
@@ -9,13 +9,14 @@ import pytest
 
 from envelope.claim_log import ClaimLog
 from envelope.decide import Answer
-from envelope.errors import HongbaoError, InvariantBroken, Unavailable
 from envelope.outcomes import Entry, Outcome
+from errors import HongbaoError, InvariantBroken, Unavailable
 from setnode.actors import actor as actor_module
 from setnode.actors.actor import Actor
 from setnode.actors.batch import ClaimBatch
-from setnode.actors.request import OUTCOMES, Ask, LocalPeer, Request
-from setnode.actors.stage import FOREIGN, Phase
+from setnode.actors.context import FOREIGN
+from setnode.actors.phase import Phase
+from setnode.actors.request import OUTCOMES, Action, LocalCaller, Request
 from setnode.limits import FROZEN_S, HALVES_FROM, HOT_AT
 from tests.unit.envelope.test_claim_log import entries_of
 from tests.unit.envelope.test_ladder import EXPIRES, OPENS, terms
@@ -23,7 +24,7 @@ from tests.unit.envelope.test_ladder import EXPIRES, OPENS, terms
 Row = tuple[int, str, str, int, int]
 
 
-class Stage:
+class Harness:
     """Stands in for committer, loader and database; `rows` is what Postgres holds."""
 
     def __init__(self, **changed) -> None:
@@ -49,41 +50,49 @@ class Stage:
     def loop_time(self) -> float:
         return self.time
 
-    def want_commit(self, actor) -> None:
+    def enqueue_commit(self, actor) -> None:
         assert actor.phase is Phase.READY
         self.ready.append(actor)
 
-    def call_hot(self, actor) -> None:
+    def note_hot(self, actor) -> None:
         assert actor.phase is Phase.READY
         assert actor.waiting >= HOT_AT
 
-    def want_load(self, actor) -> None:
+    def enqueue_load(self, actor) -> None:
         assert actor.phase is Phase.LOADING
         self.loading.append(actor)
 
-    def standing(self, envelope_id) -> int:
+    def generation_of(self, envelope_id) -> int:
         return self.generation
 
-    def weigh(self, actor, shares) -> None:
+    def set_weight(self, actor, shares) -> None:
         assert shares in (self.terms.count, 2 * self.terms.count)
         self.weight = shares
 
-    def broken(self, actor, error) -> None:
+    def report_broken(self, actor, error) -> None:
         self.shouts.append(error)
 
     def forget(self, actor) -> None:
         """Nothing to forget."""
 
-    def ask(self, user: str, ask: Ask = Ask.OPEN, password: str | None = None) -> int:
+    def ask(self, user: str, ask: Action = Action.OPEN, password: str | None = None) -> int:
         self.numbers += 1
-        peer = LocalPeer(lambda number, *values: self.replies.append((number, values)))
+        caller = LocalCaller(lambda number, *values: self.replies.append((number, values)))
         self.actor.offer(
-            Request(ask, user, token_ok=True, password_mac=password, peer=peer, number=self.numbers, arrived=self.time)
+            Request(
+                ask,
+                user,
+                token_ok=True,
+                password_mac=password,
+                caller=caller,
+                number=self.numbers,
+                arrived_at=self.time,
+            )
         )
         return self.numbers
 
     def collect(self, limit: int = 1_000, stale: float = -1.0) -> ClaimBatch:
-        """What the claim lane does with one actor."""
+        """What the claim queue does with one actor."""
         batch = ClaimBatch(self.now)
         self.ready.pop().collect(batch, limit, stale)
         return batch
@@ -111,7 +120,7 @@ class Stage:
     def load(self) -> None:
         log = ClaimLog(self.terms)
         log.restore(self.rows)
-        log.wrong_tries = dict(self.tries) or None
+        log.restore_wrong_tries(self.tries)
         self.loading.pop().loaded(log)
 
     def heard(self, number: int) -> object:
@@ -124,193 +133,193 @@ class Stage:
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
+def harness() -> Iterator[Harness]:
     """At the end of every test the requests that wait have been counted right."""
-    stage = Stage()
-    yield stage
-    assert stage.waiting == stage.actor.waiting
+    harness = Harness()
+    yield harness
+    assert harness.waiting == harness.actor.waiting
 
 
-def test_an_open_is_answered_after_its_commit_and_not_before(stage):
+def test_an_open_is_answered_after_its_commit_and_not_before(harness):
     """READY asks for a commit, WRITING is silent, settle answers."""
-    number = stage.ask("a")
-    assert (stage.actor.phase, stage.replies) == (Phase.READY, [])
-    batch = stage.collect()
-    assert (stage.actor.phase, stage.replies, batch.actors) == (Phase.WRITING, [], [stage.actor])
-    stage.actor.settle()
-    assert (stage.actor.phase, stage.heard(number)) == (Phase.IDLE, "opened")
-    assert stage.tally[Outcome.OPENED.code] == 1
+    number = harness.ask("a")
+    assert (harness.actor.phase, harness.replies) == (Phase.READY, [])
+    batch = harness.collect()
+    assert (harness.actor.phase, harness.replies, batch.actors) == (Phase.WRITING, [], [harness.actor])
+    harness.actor.settle()
+    assert (harness.actor.phase, harness.heard(number)) == (Phase.IDLE, "opened")
+    assert harness.tally[Outcome.OPENED.code] == 1
 
 
-def test_what_needs_no_write_is_answered_at_once_only_when_nobody_waits_before_it(stage):
+def test_what_needs_no_write_is_answered_at_once_only_when_nobody_waits_before_it(harness):
     """A grab overtakes no open that arrived before it."""
-    first = stage.ask("x", Ask.GRAB)
-    assert stage.heard(first) == "openable"
-    stage.ask("a")
-    stage.ask("x", Ask.GRAB)
-    assert len(stage.replies) == 1
-    stage.collect()
-    stage.ask("y", Ask.GRAB)
-    stage.actor.settle()
-    assert [number for number, _ in stage.replies] == [1, 2, 3]
-    stage.collect()
-    assert [number for number, _ in stage.replies] == [1, 2, 3, 4]
+    first = harness.ask("x", Action.GRAB)
+    assert harness.heard(first) == "openable"
+    harness.ask("a")
+    harness.ask("x", Action.GRAB)
+    assert len(harness.replies) == 1
+    harness.collect()
+    harness.ask("y", Action.GRAB)
+    harness.actor.settle()
+    assert [number for number, _ in harness.replies] == [1, 2, 3]
+    harness.collect()
+    assert [number for number, _ in harness.replies] == [1, 2, 3, 4]
 
 
-def test_a_round_without_a_write_is_answered_without_a_transaction(stage):
+def test_a_round_without_a_write_is_answered_without_a_transaction(harness):
     """Nothing joins the batch when nobody can win."""
-    stage.ask("a")
-    stage.ask("a")
-    stage.write(stage.collect(limit=1))
-    stage.actor.settle()
-    batch = stage.collect()
-    assert (len(batch), batch.actors, stage.heard(2), stage.actor.phase) == (0, [], "already_opened", Phase.IDLE)
+    harness.ask("a")
+    harness.ask("a")
+    harness.write(harness.collect(limit=1))
+    harness.actor.settle()
+    batch = harness.collect()
+    assert (len(batch), batch.actors, harness.heard(2), harness.actor.phase) == (0, [], "already_opened", Phase.IDLE)
 
 
-def test_a_double_click_in_doubt_hears_opened_once(stage):
+def test_a_double_click_in_doubt_hears_opened_once(harness):
     """The commit went in and its answer was lost: the request that won says opened, its twin already_opened."""
-    numbers = [stage.ask("a"), stage.ask("a"), stage.ask("b")]
-    stage.write(stage.collect())
-    stage.actor.reload(in_doubt=True)
-    stage.load()
-    stage.settle()
-    assert [stage.heard(number) for number in numbers] == ["opened", "already_opened", "opened"]
-    assert [number for number, _ in stage.replies] == numbers
+    numbers = [harness.ask("a"), harness.ask("a"), harness.ask("b")]
+    harness.write(harness.collect())
+    harness.actor.reload(in_doubt=True)
+    harness.load()
+    harness.settle()
+    assert [harness.heard(number) for number in numbers] == ["opened", "already_opened", "opened"]
+    assert [number for number, _ in harness.replies] == numbers
 
 
-def test_a_lost_commit_that_never_went_in_is_decided_anew(stage):
+def test_a_lost_commit_that_never_went_in_is_decided_anew(harness):
     """The same request wins by another transaction, once."""
-    number = stage.ask("a")
-    stage.collect()
-    stage.actor.reload(in_doubt=True)
-    stage.load()
-    assert stage.write(stage.collect())
-    stage.actor.settle()
-    assert stage.heard(number) == "opened"
-    assert [row[2] for row in stage.rows] == ["a"]
+    number = harness.ask("a")
+    harness.collect()
+    harness.actor.reload(in_doubt=True)
+    harness.load()
+    assert harness.write(harness.collect())
+    harness.actor.settle()
+    assert harness.heard(number) == "opened"
+    assert [row[2] for row in harness.rows] == ["a"]
 
 
 @pytest.mark.parametrize("went_in", [True, False])
-def test_in_doubt_a_refusal_is_the_truth_or_unknown_never_busy(stage, went_in):
-    """Without an entry after a lost commit: opened where the log shows it, outcome_unknown where it does not."""
-    number = stage.ask("a")
-    batch = stage.collect()
-    other = stage.ask("c")
+def test_in_doubt_a_refusal_is_the_truth_or_unknown_never_busy(harness, went_in):
+    """Without a lease after a lost commit: opened where the log shows it, outcome_unknown where it does not."""
+    number = harness.ask("a")
+    batch = harness.collect()
+    other = harness.ask("c")
     if went_in:
-        stage.write(batch)
-    stage.actor.reload(in_doubt=True)
-    stage.load()
-    stage.actor.turn_away(Unavailable("busy", "no entry"))
-    assert stage.heard(number) == ("opened" if went_in else "outcome_unknown")
-    assert stage.heard(other) == "busy"
+        harness.write(batch)
+    harness.actor.reload(in_doubt=True)
+    harness.load()
+    harness.actor.reject_waiting(Unavailable("busy", "no lease"))
+    assert harness.heard(number) == ("opened" if went_in else "outcome_unknown")
+    assert harness.heard(other) == "busy"
 
 
-def test_while_the_log_cannot_be_read_a_lost_claim_is_unknown(stage):
+def test_while_the_log_cannot_be_read_a_lost_claim_is_unknown(harness):
     """The loader's refusal says database_unavailable to those whose claim was never sent alone."""
-    lost = stage.ask("a")
-    stage.collect()
-    stage.actor.reload(in_doubt=True)
-    late = stage.ask("b")
-    stage.actor.turn_away(Unavailable("database_unavailable", "away"))
-    assert (stage.heard(lost), stage.heard(late)) == ("outcome_unknown", "database_unavailable")
-    ((_, (error,)), _) = stage.replies
+    lost = harness.ask("a")
+    harness.collect()
+    harness.actor.reload(in_doubt=True)
+    late = harness.ask("b")
+    harness.actor.reject_waiting(Unavailable("database_unavailable", "away"))
+    assert (harness.heard(lost), harness.heard(late)) == ("outcome_unknown", "database_unavailable")
+    ((_, (error,)), _) = harness.replies
     assert not error.outcome_known
 
 
-def test_an_hour_that_passed_while_in_doubt_proves_nothing(stage):
+def test_an_hour_that_passed_while_in_doubt_proves_nothing(harness):
     """The lost transaction may still arrive: expired by the clock alone is outcome_unknown, by an entry expired."""
-    number = stage.ask("a")
-    stage.collect()
-    stage.actor.reload(in_doubt=True)
-    stage.now = EXPIRES
-    stage.load()
-    stage.settle()
-    assert stage.heard(number) == "outcome_unknown"
+    number = harness.ask("a")
+    harness.collect()
+    harness.actor.reload(in_doubt=True)
+    harness.now = EXPIRES
+    harness.load()
+    harness.settle()
+    assert harness.heard(number) == "outcome_unknown"
 
 
-def test_in_doubt_a_share_won_elsewhere_is_already_opened(stage):
+def test_in_doubt_a_share_won_elsewhere_is_already_opened(harness):
     """The claim stands at another seq than the lost one: another server answered it `opened`."""
-    number = stage.ask("a")
-    stage.collect()
-    amounts = ClaimLog(stage.terms).amounts
-    stage.rows = [(0, "open", "z", amounts[0], OPENS), (1, "open", "a", amounts[1], OPENS)]
-    stage.actor.reload(in_doubt=True)
-    stage.load()
-    stage.settle()
-    assert stage.heard(number) == "already_opened"
+    number = harness.ask("a")
+    harness.collect()
+    amounts = ClaimLog(harness.terms).amounts
+    harness.rows = [(0, "open", "z", amounts[0], OPENS), (1, "open", "a", amounts[1], OPENS)]
+    harness.actor.reload(in_doubt=True)
+    harness.load()
+    harness.settle()
+    assert harness.heard(number) == "already_opened"
 
 
-def test_a_conflict_reloads_and_keeps_the_order(stage):
+def test_a_conflict_reloads_and_keeps_the_order(harness):
     """A rival's claims come first, those decided and those waiting follow in order of arrival."""
-    numbers = [stage.ask("a"), stage.ask("b")]
-    batch = stage.collect()
-    numbers += [stage.ask("c"), stage.ask("d")]
-    stage.rows = [(0, "open", "rival", ClaimLog(stage.terms).amounts[0], OPENS)]
-    assert not stage.write(batch)
-    stage.actor.reload(in_doubt=False)
-    assert stage.replies == []
-    stage.load()
-    assert stage.write(stage.collect())
-    stage.actor.settle()
-    assert [number for number, _ in stage.replies] == numbers
-    assert [stage.heard(number) for number in numbers] == ["opened", "opened", "sold_out", "sold_out"]
+    numbers = [harness.ask("a"), harness.ask("b")]
+    batch = harness.collect()
+    numbers += [harness.ask("c"), harness.ask("d")]
+    harness.rows = [(0, "open", "rival", ClaimLog(harness.terms).amounts[0], OPENS)]
+    assert not harness.write(batch)
+    harness.actor.reload(in_doubt=False)
+    assert harness.replies == []
+    harness.load()
+    assert harness.write(harness.collect())
+    harness.actor.settle()
+    assert [number for number, _ in harness.replies] == numbers
+    assert [harness.heard(number) for number in numbers] == ["opened", "opened", "sold_out", "sold_out"]
 
 
-def test_a_refusal_still_tells_the_truth_where_it_needs_no_write(stage):
-    """Without an entry who would win hears busy, who already won hears so, and the actor rests."""
-    stage.ask("a")
-    stage.write(stage.collect())
-    stage.actor.settle()
-    wins, held = stage.ask("b"), stage.ask("a")
-    stage.actor.turn_away(Unavailable("busy", "no entry"))
-    assert (stage.heard(wins), stage.heard(held)) == ("busy", "already_opened")
-    assert (stage.actor.phase, stage.actor.waiting) == (Phase.IDLE, 0)
+def test_a_refusal_still_tells_the_truth_where_it_needs_no_write(harness):
+    """Without a lease who would win hears busy, who already won hears so, and the actor rests."""
+    harness.ask("a")
+    harness.write(harness.collect())
+    harness.actor.settle()
+    wins, held = harness.ask("b"), harness.ask("a")
+    harness.actor.reject_waiting(Unavailable("busy", "no lease"))
+    assert (harness.heard(wins), harness.heard(held)) == ("busy", "already_opened")
+    assert (harness.actor.phase, harness.actor.waiting) == (Phase.IDLE, 0)
 
 
-def test_stale_requests_hear_busy_and_write_nothing(stage):
+def test_stale_requests_hear_busy_and_write_nothing(harness):
     """Who waited longer than his caller waits cannot win any more; who came later can."""
-    old = stage.ask("a")
-    stage.time = 10.0
-    new = stage.ask("b")
-    batch = stage.collect(stale=5.0)
-    stage.actor.settle()
-    assert (stage.heard(old), stage.heard(new), [claim[4] for claim in batch.claims]) == ("busy", "opened", ["b"])
+    old = harness.ask("a")
+    harness.time = 10.0
+    new = harness.ask("b")
+    batch = harness.collect(stale=5.0)
+    harness.actor.settle()
+    assert (harness.heard(old), harness.heard(new), [claim[4] for claim in batch.claims]) == ("busy", "opened", ["b"])
 
 
-def test_the_mailbox_is_bounded(stage, monkeypatch):
+def test_the_mailbox_is_bounded(harness, monkeypatch):
     """Above MAILBOX a request hears busy at once, the others keep their place."""
     monkeypatch.setattr(actor_module, "MAILBOX", 3)
-    numbers = [stage.ask(f"u{n}") for n in range(5)]
-    assert [number for number, _ in stage.replies] == numbers[3:]
-    assert stage.heard(5) == "busy"
-    assert stage.actor.waiting == 3
+    numbers = [harness.ask(f"u{n}") for n in range(5)]
+    assert [number for number, _ in harness.replies] == numbers[3:]
+    assert harness.heard(5) == "busy"
+    assert harness.actor.waiting == 3
 
 
-def test_a_broken_log_freezes_and_thaws_when_it_is_mended(stage):
+def test_a_broken_log_freezes_and_thaws_when_it_is_mended(harness):
     """Everybody hears frozen, nothing of it is written, the log is read again at most every FROZEN_S."""
-    number = stage.ask("sender", Ask.EXPIRE)
-    stage.actor.freeze(InvariantBroken("test", "not what it should be"))
-    assert (stage.actor.phase, len(stage.shouts), stage.actor.log) == (Phase.FROZEN, 1, None)
-    assert stage.heard(number) == "invariant_broken"
-    assert stage.heard(stage.ask("a")) == "invariant_broken"
-    assert stage.loading == []
-    stage.time += FROZEN_S
-    later = stage.ask("a")
-    stage.ready.clear()
-    stage.load()
-    stage.write(stage.collect())
-    stage.actor.settle()
-    assert stage.heard(later) == "opened"
+    number = harness.ask("sender", Action.EXPIRE)
+    harness.actor.freeze(InvariantBroken("test", "not what it should be"))
+    assert (harness.actor.phase, len(harness.shouts), harness.actor.log) == (Phase.FROZEN, 1, None)
+    assert harness.heard(number) == "invariant_broken"
+    assert harness.heard(harness.ask("a")) == "invariant_broken"
+    assert harness.loading == []
+    harness.time += FROZEN_S
+    later = harness.ask("a")
+    harness.ready.clear()
+    harness.load()
+    harness.write(harness.collect())
+    harness.actor.settle()
+    assert harness.heard(later) == "opened"
 
 
-def test_an_invariant_that_breaks_while_deciding_cuts_its_rows_from_the_batch(stage):
+def test_an_invariant_that_breaks_while_deciding_cuts_its_rows_from_the_batch(harness):
     """Of a broken log nothing is written, what others put into the batch before stays, and the actor is frozen."""
-    other = Stage()
+    other = Harness()
     other.ask("x")
     batch = ClaimBatch(OPENS)
     other.ready.pop().collect(batch, 10, -1.0)
-    stage.ask("a")
-    stage.ask("b")
+    harness.ask("a")
+    harness.ask("b")
 
     class Breaks(dict):
         def get(self, key, default=None):
@@ -318,13 +327,13 @@ def test_an_invariant_that_breaks_while_deciding_cuts_its_rows_from_the_batch(st
                 raise InvariantBroken("test", "broken by hand")
             return super().get(key, default)
 
-    stage.actor.log = ClaimLog(stage.terms)
-    stage.actor.log.winners = Breaks()
-    stage.ready.pop().collect(batch, 10, -1.0)
+    harness.actor.log = ClaimLog(harness.terms)
+    harness.actor.log.winners = Breaks()
+    harness.ready.pop().collect(batch, 10, -1.0)
     assert [claim[4] for claim in batch.claims] == ["x"]
     assert batch.actors == [other.actor]
-    assert stage.actor.phase is Phase.FROZEN
-    assert [stage.heard(number) for number in (1, 2)] == ["invariant_broken"] * 2
+    assert harness.actor.phase is Phase.FROZEN
+    assert [harness.heard(number) for number in (1, 2)] == ["invariant_broken"] * 2
 
 
 def test_cut_back_drops_every_column():
@@ -332,7 +341,7 @@ def test_cut_back_drops_every_column():
     batch = ClaimBatch(OPENS)
     log = ClaimLog(terms())
     batch.add_open(log, "a", Answer(Outcome.OPENED, log.amounts[log.append("a", OPENS)], 0))
-    log.wrong_tries = {"b": 1}
+    log.restore_wrong_tries({"b": 1})
     batch.add_wrong_try(log, "b")
     batch.add_closing(log, log.close(Entry.CANCELED, OPENS))
     assert len(batch) == 3
@@ -342,78 +351,78 @@ def test_cut_back_drops_every_column():
     assert batch.tries == []
 
 
-def test_a_closing_refunds_the_sender_and_a_cancel_repeats_its_answer(stage):
+def test_a_closing_refunds_the_sender_and_a_cancel_repeats_its_answer(harness):
     """The receiver of a closing entry is the sender; a second cancel shows the same detail without a write."""
-    number = stage.ask("sender", Ask.CANCEL)
-    batch = stage.collect()
+    number = harness.ask("sender", Action.CANCEL)
+    batch = harness.collect()
     assert [claim[3:] for claim in batch.claims] == [("canceled", "", 100)]
     assert batch.receivers == ["sender"]
-    stage.write(batch)
-    stage.actor.settle()
-    again = stage.ask("sender", Ask.CANCEL)
-    assert len(stage.collect()) == 0
-    assert stage.heard(number) == stage.heard(again)
+    harness.write(batch)
+    harness.actor.settle()
+    again = harness.ask("sender", Action.CANCEL)
+    assert len(harness.collect()) == 0
+    assert harness.heard(number) == harness.heard(again)
 
 
-@pytest.mark.parametrize("first", [Ask.CANCEL, Ask.EXPIRE])
+@pytest.mark.parametrize("first", [Action.CANCEL, Action.EXPIRE])
 @pytest.mark.parametrize("reloads", [False, True])
-def test_a_cancel_after_expiry_gives_one_answer_for_ever(stage, first, reloads):
+def test_a_cancel_after_expiry_gives_one_answer_for_ever(harness, first, reloads):
     """Whoever closes it first, sender or clock: every cancel shows the one closing, never an error."""
-    stage.now = EXPIRES
-    stage.ask("a" if first is Ask.EXPIRE else "sender", first)
-    batch = stage.collect()
+    harness.now = EXPIRES
+    harness.ask("a" if first is Action.EXPIRE else "sender", first)
+    batch = harness.collect()
     assert [claim[3:] for claim in batch.claims] == [("expired", "", 100)]
-    stage.write(batch)
-    stage.actor.settle()
-    cancels = [1] if first is Ask.CANCEL else []
+    harness.write(batch)
+    harness.actor.settle()
+    cancels = [1] if first is Action.CANCEL else []
     for _ in range(3):
         if reloads:
-            stage.actor.reload(in_doubt=False)
-            stage.load()
-        cancels.append(stage.ask("sender", Ask.CANCEL))
-        stage.now += 1_000
-        assert len(stage.collect()) == 0
-    told = [stage.heard(number) for number in cancels]
+            harness.actor.reload(in_doubt=False)
+            harness.load()
+        cancels.append(harness.ask("sender", Action.CANCEL))
+        harness.now += 1_000
+        assert len(harness.collect()) == 0
+    told = [harness.heard(number) for number in cancels]
     assert all(one == told[0] for one in told)
     assert (told[0]["status"], told[0]["refund_fen"]) == ("expired", 100)
 
 
-def test_a_cancel_before_and_after_the_hour_shows_the_cancel(stage):
+def test_a_cancel_before_and_after_the_hour_shows_the_cancel(harness):
     """Canceled in time it stays canceled, whatever the clock says at the repeat and whoever tries to expire it."""
-    number = stage.ask("sender", Ask.CANCEL)
-    stage.write(stage.collect())
-    stage.actor.settle()
-    stage.now = EXPIRES
-    stage.ask("", Ask.EXPIRE)
-    assert len(stage.collect()) == 0
-    again = stage.ask("sender", Ask.CANCEL)
-    assert len(stage.collect()) == 0
-    assert stage.heard(again) == stage.heard(number)
-    assert stage.heard(again)["status"] == "canceled"
+    number = harness.ask("sender", Action.CANCEL)
+    harness.write(harness.collect())
+    harness.actor.settle()
+    harness.now = EXPIRES
+    harness.ask("", Action.EXPIRE)
+    assert len(harness.collect()) == 0
+    again = harness.ask("sender", Action.CANCEL)
+    assert len(harness.collect()) == 0
+    assert harness.heard(again) == harness.heard(number)
+    assert harness.heard(again)["status"] == "canceled"
 
 
-def test_a_sold_out_envelope_has_nothing_to_cancel(stage):
+def test_a_sold_out_envelope_has_nothing_to_cancel(harness):
     """Before and after its hour alike: already_final."""
     for user in ("a", "b", "c"):
-        stage.ask(user)
-    stage.write(stage.collect())
-    stage.actor.settle()
-    before = stage.ask("sender", Ask.CANCEL)
-    stage.collect()
-    stage.now = EXPIRES
-    after = stage.ask("sender", Ask.CANCEL)
-    stage.collect()
-    assert (stage.heard(before), stage.heard(after)) == ("already_final", "already_final")
+        harness.ask(user)
+    harness.write(harness.collect())
+    harness.actor.settle()
+    before = harness.ask("sender", Action.CANCEL)
+    harness.collect()
+    harness.now = EXPIRES
+    after = harness.ask("sender", Action.CANCEL)
+    harness.collect()
+    assert (harness.heard(before), harness.heard(after)) == ("already_final", "already_final")
 
 
 @pytest.fixture
-def secret() -> Stage:
+def secret() -> Harness:
     """An envelope with a password."""
-    return Stage(password_mac="right")
+    return Harness(password_mac="right")
 
 
-def tries_left(stage: Stage, number: int) -> int:
-    (values,) = [values for told, values in stage.replies if told == number]
+def tries_left(harness: Harness, number: int) -> int:
+    (values,) = [values for told, values in harness.replies if told == number]
     assert OUTCOMES[values[0]] is Outcome.WRONG_PASSWORD
     return values[4]["tries_left"]
 
@@ -468,7 +477,7 @@ def test_a_conflict_counts_a_wrong_try_once_beside_the_rivals(secret):
 def test_a_try_in_doubt_is_never_settled_by_a_rivals_count(secret, heard):
     """The commit never went in and another server counted: its number proves nothing, the sixth password is refused."""
     secret.tries = {"a": 3}
-    secret.actor.log.wrong_tries = {"a": 3}
+    secret.actor.log.restore_wrong_tries({"a": 3})
     numbers = [secret.ask("a", password="wrong"), secret.ask("a", password="right")]
     secret.collect(limit=1)
     if heard == "before the loss":
@@ -492,7 +501,7 @@ def test_in_doubt_a_wrong_try_without_an_entry_is_unknown(secret):
     fresh = secret.ask("b", password="wrong")
     secret.actor.reload(in_doubt=True)
     secret.load()
-    secret.actor.turn_away(Unavailable("busy", "no entry"))
+    secret.actor.reject_waiting(Unavailable("busy", "no lease"))
     assert (secret.heard(lost), secret.heard(fresh)) == ("outcome_unknown", "busy")
 
 
@@ -530,7 +539,7 @@ def test_any_schedule_answers_in_order_and_never_lies(seed, halves_from, monkeyp
     """Random arrivals, commits, lost answers, rivals and refusals: FIFO, one batch in flight, opened means a row."""
     monkeypatch.setattr(actor_module, "HALVES_FROM", halves_from)
     chance = random.Random(seed)
-    stage = Stage(total_fen=1_000, count=12)
+    harness = Harness(total_fen=1_000, count=12)
     users = [f"u{n}" for n in range(16)]
     asked: dict[int, str] = {}
     in_flight: ClaimBatch | None = None
@@ -538,43 +547,43 @@ def test_any_schedule_answers_in_order_and_never_lies(seed, halves_from, monkeyp
         step = chance.choice(("ask", "ask", "collect", "commit", "lose", "load", "rival", "refuse", "tell"))
         if step == "ask":
             user = chance.choice(users)
-            asked[stage.ask(user, chance.choice((Ask.OPEN, Ask.OPEN, Ask.GRAB)))] = user
-        elif step == "collect" and stage.ready:
+            asked[harness.ask(user, chance.choice((Action.OPEN, Action.OPEN, Action.GRAB)))] = user
+        elif step == "collect" and harness.ready:
             assert in_flight is None, "two batches in flight"
-            batch = stage.collect(limit=chance.randint(1, 6))
+            batch = harness.collect(limit=chance.randint(1, 6))
             in_flight = batch if len(batch) else None
         elif step == "commit" and in_flight is not None:
             batch, in_flight = in_flight, None
-            if stage.write(batch):
-                stage.actor.settle(owe=True)
+            if harness.write(batch):
+                harness.actor.settle(defer=True)
             else:
-                stage.actor.reload(in_doubt=False)
+                harness.actor.reload(in_doubt=False)
         elif step == "tell":
-            stage.actor.tell_owed()
+            harness.actor.flush_deferred()
         elif step == "lose" and in_flight is not None:
             batch, in_flight = in_flight, None
             if chance.random() < 0.5:
-                stage.write(batch)
-            stage.actor.reload(in_doubt=True)
-        elif step == "load" and stage.loading:
-            stage.load()
-        elif step == "rival" and len(stage.rows) < 12 and in_flight is not None:
-            rival = f"r{len(stage.rows)}"
-            seq = len(stage.rows)
-            stage.rows.append((seq, "open", rival, ClaimLog(stage.terms).amounts[seq], OPENS))
-        elif step == "refuse" and stage.ready:
-            stage.ready.pop().turn_away(Unavailable("busy", "no entry"))
-        assert stage.waiting == stage.actor.waiting, seed
-    stage.actor.tell_owed()
-    order = [number for number, _ in stage.replies]
+                harness.write(batch)
+            harness.actor.reload(in_doubt=True)
+        elif step == "load" and harness.loading:
+            harness.load()
+        elif step == "rival" and len(harness.rows) < 12 and in_flight is not None:
+            rival = f"r{len(harness.rows)}"
+            seq = len(harness.rows)
+            harness.rows.append((seq, "open", rival, ClaimLog(harness.terms).amounts[seq], OPENS))
+        elif step == "refuse" and harness.ready:
+            harness.ready.pop().reject_waiting(Unavailable("busy", "no lease"))
+        assert harness.waiting == harness.actor.waiting, seed
+    harness.actor.flush_deferred()
+    order = [number for number, _ in harness.replies]
     assert order == sorted(order), seed
-    rows = {row[2]: row for row in stage.rows}
-    heard = {number: stage.heard(number) for number in order}
+    rows = {row[2]: row for row in harness.rows}
+    heard = {number: harness.heard(number) for number in order}
     opened = Counter(asked[number] for number, what in heard.items() if what == "opened")
     assert all(times == 1 for times in opened.values()), (seed, opened)
-    for number, values in stage.replies:
+    for number, values in harness.replies:
         if heard[number] in ("opened", "already_opened"):
             assert values[1:3] == (rows[asked[number]][3], rows[asked[number]][0]), seed
-    final = ClaimLog(stage.terms)
-    final.restore(stage.rows)
-    assert entries_of(final) == stage.rows
+    final = ClaimLog(harness.terms)
+    final.restore(harness.rows)
+    assert entries_of(final) == harness.rows

@@ -2,7 +2,7 @@
 
 from envelope.split import Split
 from envelope.terms import Kind
-from setnode.creating.request import read_create
+from setnode.creation.request import read_create
 
 TERMS = {"kind": "lucky", "split": "bell", "total_fen": 100, "count": 20, "expires_in_s": 60}
 

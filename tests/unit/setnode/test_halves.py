@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from envelope.errors import InvariantBroken, Unavailable
+from errors import InvariantBroken, Unavailable
 from setnode.actors import actor as actor_module
-from setnode.actors.request import Ask
-from setnode.actors.stage import Phase
-from setnode.commit.claims import ClaimLane
+from setnode.actors.phase import Phase
+from setnode.actors.request import Action
+from setnode.commit.claim_queue import ClaimQueue
 from setnode.commit.store import Written
-from tests.unit.setnode.test_actor import Stage
+from tests.unit.setnode.test_actor import Harness
 
 CROWD = 8
 
@@ -23,139 +23,139 @@ def small_crowds(monkeypatch):
 
 
 @pytest.fixture
-def stage() -> Stage:
-    return Stage(total_fen=2_000, count=20)
+def harness() -> Harness:
+    return Harness(total_fen=2_000, count=20)
 
 
-def crowd(stage: Stage, first: int, last: int) -> list[int]:
-    return [stage.ask(f"u{number}") for number in range(first, last)]
+def crowd(harness: Harness, first: int, last: int) -> list[int]:
+    return [harness.ask(f"u{number}") for number in range(first, last)]
 
 
-def commit(stage: Stage) -> bool:
-    """One transaction of what is ready, as the claim lane does it; returns whether anybody is owed an answer."""
-    assert stage.write(stage.collect())
-    return stage.actor.settle(owe=True)
+def commit(harness: Harness) -> bool:
+    """One transaction of what is ready, as the claim queue does it; returns whether replies are deferred."""
+    assert harness.write(harness.collect())
+    return harness.actor.settle(defer=True)
 
 
-def told(stage: Stage) -> list[int]:
-    return [number for number, _ in stage.replies]
+def told(harness: Harness) -> list[int]:
+    return [number for number, _ in harness.replies]
 
 
-def test_half_of_a_great_crowd_makes_a_batch(stage):
+def test_half_of_a_great_crowd_makes_a_batch(harness):
     """Four of eight, three of seven would be too many commits: all seven."""
-    crowd(stage, 0, CROWD)
-    assert len(stage.collect()) == CROWD // 2
-    other = Stage(total_fen=2_000, count=20)
+    crowd(harness, 0, CROWD)
+    assert len(harness.collect()) == CROWD // 2
+    other = Harness(total_fen=2_000, count=20)
     crowd(other, 0, CROWD - 1)
     assert len(other.collect()) == CROWD - 1
 
 
-def test_a_small_crowd_is_told_at_once(stage):
+def test_a_small_crowd_is_told_at_once(harness):
     """Three with a fourth behind them: the next commit is not worth waiting for."""
-    numbers = crowd(stage, 0, 4)
-    assert stage.write(stage.collect(limit=3))
-    assert not stage.actor.settle(owe=True)
-    assert told(stage) == numbers[:3]
+    numbers = crowd(harness, 0, 4)
+    assert harness.write(harness.collect(limit=3))
+    assert not harness.actor.settle(defer=True)
+    assert told(harness) == numbers[:3]
 
 
-def test_they_are_told_once_the_next_half_is_on_its_way(stage):
+def test_they_are_told_once_the_next_half_is_on_its_way(harness):
     """Durable, but silent until then; a second tap by one of them hears already_opened, after the first answer."""
-    numbers = crowd(stage, 0, CROWD)
-    assert commit(stage)
-    assert (stage.actor.phase, told(stage)) == (Phase.READY, [])
-    numbers.append(stage.ask("u0"))
-    batch = stage.collect(limit=100)
-    assert (len(batch), stage.actor.phase, told(stage)) == (CROWD // 2, Phase.WRITING, [])
-    stage.actor.tell_owed()
-    assert told(stage) == numbers[: CROWD // 2]
-    assert stage.write(batch)
-    assert not stage.actor.settle(owe=True)
-    assert told(stage) == numbers
-    assert stage.heard(numbers[-1]) == "already_opened"
+    numbers = crowd(harness, 0, CROWD)
+    assert commit(harness)
+    assert (harness.actor.phase, told(harness)) == (Phase.READY, [])
+    numbers.append(harness.ask("u0"))
+    batch = harness.collect(limit=100)
+    assert (len(batch), harness.actor.phase, told(harness)) == (CROWD // 2, Phase.WRITING, [])
+    harness.actor.flush_deferred()
+    assert told(harness) == numbers[: CROWD // 2]
+    assert harness.write(batch)
+    assert not harness.actor.settle(defer=True)
+    assert told(harness) == numbers
+    assert harness.heard(numbers[-1]) == "already_opened"
 
 
-def test_halves_stay_halves_while_everybody_comes_back(stage):
+def test_halves_stay_halves_while_everybody_comes_back(harness):
     """Those owed an answer count as the other half: batches do not shrink from one to the next."""
-    crowd(stage, 0, CROWD)
-    batch = stage.collect()
+    crowd(harness, 0, CROWD)
+    batch = harness.collect()
     sizes = [len(batch)]
     for came in range(CROWD, 2 * CROWD, CROWD // 2):
-        assert stage.write(batch)
-        assert stage.actor.settle(owe=True)
-        batch = stage.collect()
+        assert harness.write(batch)
+        assert harness.actor.settle(defer=True)
+        batch = harness.collect()
         sizes.append(len(batch))
-        stage.actor.tell_owed()
-        crowd(stage, came, came + CROWD // 2)
+        harness.actor.flush_deferred()
+        crowd(harness, came, came + CROWD // 2)
     assert sizes == [CROWD // 2] * 3
 
 
-def test_the_end_of_a_crowd_is_told_at_once(stage):
+def test_the_end_of_a_crowd_is_told_at_once(harness):
     """However many they are: with nobody behind them no other transaction is sent, and nothing would tell them."""
-    numbers = crowd(stage, 0, 2 * CROWD)
-    assert commit(stage)
-    batch = stage.collect()
-    stage.actor.tell_owed()
-    assert stage.write(batch)
-    assert not stage.actor.settle(owe=True)
-    assert (told(stage), stage.actor.phase) == (numbers, Phase.IDLE)
+    numbers = crowd(harness, 0, 2 * CROWD)
+    assert commit(harness)
+    batch = harness.collect()
+    harness.actor.flush_deferred()
+    assert harness.write(batch)
+    assert not harness.actor.settle(defer=True)
+    assert (told(harness), harness.actor.phase) == (numbers, Phase.IDLE)
 
 
-def test_who_is_to_be_shown_the_envelope_is_not_put_off(stage):
+def test_who_is_to_be_shown_the_envelope_is_not_deferred(harness):
     """A detail shows what this commit left, not what the next one has decided; those after it are owed."""
-    before = crowd(stage, 0, 2)
-    detail = stage.ask("u0", Ask.DETAIL)
-    after = [*crowd(stage, 2, 3), stage.ask("u9", Ask.GRAB)]
-    crowd(stage, CROWD, CROWD + CROWD)
-    assert stage.write(stage.collect(limit=5))
-    assert stage.actor.settle(owe=True)
-    assert told(stage) == [*before, detail]
-    assert stage.heard(detail)["claimed_count"] == len(before) + 1
-    stage.collect()
-    stage.actor.tell_owed()
-    assert told(stage) == [*before, detail, *after]
+    before = crowd(harness, 0, 2)
+    detail = harness.ask("u0", Action.DETAIL)
+    after = [*crowd(harness, 2, 3), harness.ask("u9", Action.GRAB)]
+    crowd(harness, CROWD, CROWD + CROWD)
+    assert harness.write(harness.collect(limit=5))
+    assert harness.actor.settle(defer=True)
+    assert told(harness) == [*before, detail]
+    assert harness.heard(detail)["claimed_count"] == len(before) + 1
+    harness.collect()
+    harness.actor.flush_deferred()
+    assert told(harness) == [*before, detail, *after]
 
 
 @pytest.mark.parametrize("what", ["sold out", "frozen", "conflict", "lost", "refused"])
-def test_whatever_happens_next_they_are_told_first(stage, what):
+def test_whatever_happens_next_they_are_told_first(harness, what):
     """The next transaction needs no write, breaks, is refused, lost or never sent: the durable half is told before."""
-    stage = Stage(total_fen=400, count=CROWD // 2) if what == "sold out" else stage
-    numbers = crowd(stage, 0, CROWD)
-    assert commit(stage)
+    harness = Harness(total_fen=400, count=CROWD // 2) if what == "sold out" else harness
+    numbers = crowd(harness, 0, CROWD)
+    assert commit(harness)
     if what == "sold out":
-        assert len(stage.collect()) == 0
+        assert len(harness.collect()) == 0
     elif what == "frozen":
-        stage.actor.freeze(InvariantBroken("test", "not what it should be"))
+        harness.actor.freeze(InvariantBroken("test", "not what it should be"))
     elif what == "refused":
-        stage.ready.pop().turn_away(Unavailable("busy", "no entry"))
+        harness.ready.pop().reject_waiting(Unavailable("busy", "no lease"))
     else:
-        stage.collect()
-        stage.actor.reload(in_doubt=what == "lost")
+        harness.collect()
+        harness.actor.reload(in_doubt=what == "lost")
     half, rest = numbers[: CROWD // 2], numbers[CROWD // 2 :]
-    assert told(stage)[: CROWD // 2] == half
-    assert [stage.heard(number) for number in half] == ["opened"] * len(half)
+    assert told(harness)[: CROWD // 2] == half
+    assert [harness.heard(number) for number in half] == ["opened"] * len(half)
     if what in ("conflict", "lost"):
-        stage.load()
-        assert not commit(stage)
+        harness.load()
+        assert not commit(harness)
     says = {"sold out": "sold_out", "frozen": "invariant_broken", "refused": "busy"}.get(what, "opened")
-    assert told(stage) == numbers
-    assert [stage.heard(number) for number in rest] == [says] * len(rest)
+    assert told(harness) == numbers
+    assert [harness.heard(number) for number in rest] == [says] * len(rest)
 
 
-async def test_the_lane_sends_the_next_half_before_it_tells_the_first(stage):
+async def test_the_lane_sends_the_next_half_before_it_tells_the_first(harness):
     """Settled, nobody has heard; the next half can be gathered at once; a turn of the loop later the first heard."""
     heard = []
-    lane = ClaimLane(SimpleNamespace(now_ms=stage.now_ms), "s", lambda *committed: heard.append(committed))
-    stage.time = asyncio.get_running_loop().time()
-    numbers = crowd(stage, 0, CROWD)
-    stage.want_commit = lane.want
-    lane.want(stage.actor)
-    first = lane.gather(set())
+    queue = ClaimQueue(SimpleNamespace(now_ms=harness.now_ms), "s", lambda *committed: heard.append(committed))
+    harness.time = asyncio.get_running_loop().time()
+    numbers = crowd(harness, 0, CROWD)
+    harness.enqueue_commit = queue.enqueue
+    queue.enqueue(harness.actor)
+    first = queue.next_batch(set())
     assert len(first) == CROWD // 2
-    lane.done(first, Written(1))
-    assert (told(stage), len(heard)) == ([], 1)
-    second = lane.gather(set())
+    queue.on_committed(first, Written(1))
+    assert (told(harness), len(heard)) == ([], 1)
+    second = queue.next_batch(set())
     assert len(second) == CROWD // 2
     await asyncio.sleep(0)
-    assert told(stage) == numbers[: CROWD // 2]
-    lane.done(second, Written(2))
-    assert told(stage) == numbers
+    assert told(harness) == numbers[: CROWD // 2]
+    queue.on_committed(second, Written(2))
+    assert told(harness) == numbers

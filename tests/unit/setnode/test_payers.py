@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from envelope.errors import HongbaoError, Unavailable
+from errors import HongbaoError, Unavailable
 from runtime.clock import SystemClock
 from setnode.limits import PAY_WORKERS
-from setnode.rounds import bundles, payout
-from setnode.rounds.bundles import Bundle
-from setnode.rounds.payout import Payouts
-from wire.messages import Pay
+from setnode.services.payouts import payer, payout_queues
+from setnode.services.payouts.payer import Payer
+from setnode.services.payouts.payout_batch import PayoutBatch
+from wire.messages import PayStatus
 
 WHOLE = 20
 
@@ -31,30 +31,30 @@ class Wallet:
 class Session:
     """Stands in for the SET's Postgres, which only deletes rows here."""
 
-    async def patiently(self, work, limit_s):
+    async def run(self, work, deadline_s):
         """Nothing to delete."""
 
 
-def bundle(number: int, size: int) -> Bundle:
+def batch(number: int, size: int) -> PayoutBatch:
     rows = [(2611210000000001007, number * WHOLE + each, 10**6, "open", "u", 1) for each in range(size)]
-    return Bundle(number, rows, ["u"] * size, time.monotonic())
+    return PayoutBatch(number, rows, ["u"] * size, time.monotonic())
 
 
 @pytest.fixture
 def small_calls(monkeypatch):
-    monkeypatch.setattr(bundles, "PAY_BATCH", WHOLE)
+    monkeypatch.setattr(payout_queues, "PAY_BATCH", WHOLE)
 
 
 async def calls(wallet: Wallet, *puts: list[int]) -> list[int]:
-    """Line up bundles of these sizes, one list after the other; return what was called for meanwhile."""
-    payouts = Payouts(wallet, Session(), SystemClock(), "s")
+    """Line up batches of these sizes, one list after the other; return what was called for meanwhile."""
+    payouts = Payer(wallet, Session(), SystemClock(), "s")
     paying = asyncio.ensure_future(payouts.run())
     await asyncio.sleep(0)
     number = 0
     for sizes in puts:
         for size in sizes:
             number += 1
-            payouts._new.put(bundle(number, size))
+            payouts._new.put(batch(number, size))
         for _ in range(10):
             await asyncio.sleep(0)
     paying.cancel()
@@ -64,13 +64,13 @@ async def calls(wallet: Wallet, *puts: list[int]) -> list[int]:
 
 async def test_helpers_come_for_every_whole_call(small_calls, monkeypatch):
     """With all workers busy each whole call finds a helper, however often they were woken in vain."""
-    monkeypatch.setattr(payout, "PAY_WORKERS", 0)
+    monkeypatch.setattr(payer, "PAY_WORKERS", 0)
     assert await calls(Wallet(), *[[WHOLE]] * 4) == [WHOLE] * 4
 
 
 async def test_helpers_leave_the_rest_to_the_workers(small_calls, monkeypatch):
     """Less than a whole call waits until a worker is free."""
-    monkeypatch.setattr(payout, "PAY_WORKERS", 0)
+    monkeypatch.setattr(payer, "PAY_WORKERS", 0)
     assert await calls(Wallet(), [WHOLE // 4] * 5) == [WHOLE]
 
 
@@ -95,7 +95,7 @@ class Returning(Wallet):
         await asyncio.sleep(0)
         if error is not None:
             raise error
-        return [(Pay.PAID, None)] * len(orders)
+        return [(PayStatus.PAID, None)] * len(orders)
 
 
 AWAY = Unavailable("peer_down", "wallet is not connected")
@@ -108,18 +108,18 @@ BROKEN = Unavailable("internal_error", "an unexpected error was logged")
 def long_pauses(monkeypatch):
     """Whoever was refused first comes again soon, everybody else in an hour."""
     pauses = iter([0.01])
-    monkeypatch.setattr(payout.postgres, "backoff_s", lambda *_, **__: next(pauses, 3600.0))
-    monkeypatch.setattr(payout, "PAY_HELPERS", 0)
-    monkeypatch.setattr(payout, "PAY_GATHER_S", 0.0)
+    monkeypatch.setattr(payer.postgres, "backoff_s", lambda *_, **__: next(pauses, 3600.0))
+    monkeypatch.setattr(payer, "PAY_HELPERS", 0)
+    monkeypatch.setattr(payer, "PAY_GATHER_S", 0.0)
 
 
 @contextlib.asynccontextmanager
 async def backlog(wallet: Wallet, calls: int):
     """Line up so many whole calls and let the workers have the block's time with them."""
-    payouts = Payouts(wallet, Session(), SystemClock(), "s")
+    payouts = Payer(wallet, Session(), SystemClock(), "s")
     for number in range(calls):
-        payouts._hold(bundle(number, WHOLE))
-        payouts._new.put(bundle(number, WHOLE))
+        payouts._hold(batch(number, WHOLE))
+        payouts._new.put(batch(number, WHOLE))
     paying = asyncio.ensure_future(payouts.run())
     async with asyncio.timeout(30):
         yield payouts
@@ -127,7 +127,7 @@ async def backlog(wallet: Wallet, calls: int):
     await asyncio.gather(paying, return_exceptions=True)
 
 
-async def all_paid(payouts: Payouts) -> None:
+async def all_paid(payouts: Payer) -> None:
     while payouts.unpaid_fen:
         await asyncio.sleep(0.01)
 

@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 
 from envelope.claim_log import ClaimLog
-from envelope.errors import InvariantBroken, Unavailable
-from runtime.clock import ManualClock
+from errors import InvariantBroken, Unavailable
 from setnode.actors.actor import Actor
+from setnode.actors.phase import Phase
 from setnode.actors.registry import Registry
-from setnode.actors.request import Ask, LocalPeer, Request
-from setnode.actors.stage import Phase
+from setnode.actors.request import Action, LocalCaller, Request
 from setnode.limits import ENVELOPE_WEIGHT
+from tests.clock import ManualClock
 from tests.unit.envelope.test_ladder import OPENS, terms
 
 FIRST = 2611210000000001007
@@ -21,9 +21,9 @@ def build(live_shares: int) -> tuple[Registry, list[Actor], list[Actor]]:
     registry = Registry(
         clock,
         loop_time=lambda: 0.0,
-        want_commit=ready.append,
-        call_hot=lambda _: None,
-        want_load=loading.append,
+        enqueue_commit=ready.append,
+        note_hot=lambda _: None,
+        enqueue_load=loading.append,
         live_shares=live_shares,
     )
     return registry, ready, loading
@@ -33,8 +33,8 @@ def log_of(number: int, count: int = 20) -> ClaimLog:
     return ClaimLog(terms(envelope_id=FIRST + number * 1000, count=count, total_fen=max(100, count)))
 
 
-def ask(registry: Registry, number: int, ask_: Ask = Ask.OPEN) -> None:
-    request = Request(ask_, "u", token_ok=True, password_mac=None, peer=LocalPeer(), number=1, arrived=0.0)
+def ask(registry: Registry, number: int, ask_: Action = Action.OPEN) -> None:
+    request = Request(ask_, "u", token_ok=True, password_mac=None, caller=LocalCaller(), number=1, arrived_at=0.0)
     registry.offer(FIRST + number * 1000, request)
 
 
@@ -44,8 +44,8 @@ def test_idle_envelopes_are_put_to_sleep_above_the_bound():
     registry, _, _ = build(live_shares=10 * weight)
     for number in range(200):
         registry.adopt(log_of(number))
-    assert registry.statistics()["weight"] <= 11 * weight
-    assert registry.statistics()["weight"] == len(registry) * weight
+    assert registry.weight <= 11 * weight
+    assert registry.weight == len(registry) * weight
 
 
 def test_a_busy_actor_is_never_put_to_sleep():
@@ -68,14 +68,14 @@ def test_an_envelope_read_from_the_database_weighs_what_it_holds():
     for number in range(30):
         registry.adopt(log_of(number))
     ask(registry, 100)
-    assert registry.statistics()["weight"] == 31 * 30
+    assert registry.weight == 31 * 30
     loading[0].loaded(log_of(100, count=10_000))
-    assert registry.statistics()["weight"] == 30 * 30 + 10_000 + ENVELOPE_WEIGHT
+    assert registry.weight == 30 * 30 + 10_000 + ENVELOPE_WEIGHT
     for number in range(101, 131):
         ask(registry, number)
         loading[-1].loaded(log_of(number, count=10_000))
-        loading[-1].turn_away(None)
-    assert registry.statistics()["weight"] <= 8 * 10_010
+        loading[-1].reject_waiting(None)
+    assert registry.weight <= 8 * 10_010
 
 
 def test_one_request_wakes_an_envelope_once():
@@ -84,7 +84,7 @@ def test_one_request_wakes_an_envelope_once():
     for _ in range(50):
         ask(registry, 0)
     assert len(loading) == 1
-    assert registry.statistics()["waiting"] == 50
+    assert registry.waiting == 50
 
 
 def test_those_who_wait_are_counted_over_all_envelopes():
@@ -95,14 +95,14 @@ def test_those_who_wait_are_counted_over_all_envelopes():
         for _ in range(number + 1):
             ask(registry, number)
     ask(registry, 7)
-    ask(registry, 7, Ask.DETAIL)
+    ask(registry, 7, Action.DETAIL)
     assert registry.waiting == 1 + 2 + 3 + 2 == sum(actor.waiting for actor in registry.actors())
-    ready[2].turn_away(Unavailable("busy", "no entry"))
+    ready[2].reject_waiting(Unavailable("busy", "no lease"))
     assert registry.waiting == 1 + 2 + 2
-    loading[0].not_found()
+    loading[0].reply_not_found()
     assert registry.waiting == 1 + 2
     ready[1].freeze(InvariantBroken("test", "not what it should be"))
-    ready[0].turn_away(Unavailable("busy", "no entry"))
+    ready[0].reject_waiting(Unavailable("busy", "no lease"))
     assert registry.waiting == 0
 
 
@@ -114,7 +114,7 @@ def test_only_the_actor_itself_is_forgotten():
     ask(registry, 0)
     registry.forget(loading[0])
     assert len(registry) == 1
-    assert registry.statistics()["weight"] == 30
+    assert registry.weight == 30
 
 
 def test_who_is_asked_for_stays_and_who_is_not_goes_first():
@@ -123,11 +123,11 @@ def test_who_is_asked_for_stays_and_who_is_not_goes_first():
     for number in range(100):
         registry.adopt(log_of(number))
     for number in range(100, 1_000):
-        ask(registry, 0, Ask.GRAB)
+        ask(registry, 0, Action.GRAB)
         registry.adopt(log_of(number))
     assert not loading, "it was never read again"
     assert FIRST + 1_000 not in registry._actors
-    assert registry.statistics()["weight"] <= 101 * (20 + ENVELOPE_WEIGHT)
+    assert registry.weight <= 101 * (20 + ENVELOPE_WEIGHT)
 
 
 def test_what_is_opened_outlives_a_flood_of_what_nobody_opens():
@@ -136,7 +136,7 @@ def test_what_is_opened_outlives_a_flood_of_what_nobody_opens():
     registry.adopt(log_of(0))
     for number in range(1, 3_000):
         if number % 90 == 1:
-            ask(registry, 0, Ask.GRAB)
+            ask(registry, 0, Action.GRAB)
         registry.adopt(log_of(number))
     assert not loading
     assert FIRST in registry._actors

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelope.errors import InvariantBroken, Refused
+from errors import InvariantBroken, Refused
 from sharding.ids import (
     business_date,
     candidate_ids,

@@ -6,7 +6,7 @@ from datetime import date
 import msgspec
 import pytest
 
-from envelope.errors import Refused, Unavailable
+from errors import Refused, Unavailable
 from sharding.ids import make_id, slot_of
 from sharding.slots import database_of
 from sharding.topology import ServerSpec, SetSpec, Topology, TopologyFile, check_topology, dump, load, moves

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelope.errors import Refused
+from errors import Refused
 from sharding.ids import make_id
 from sharding.slots import database_name
 from sharding.topology import Move, Topology, TopologyFile, change, check_topology, dump, load
-from sharding.topology.changes import hold, move_from, reach_back, release, settle, successor, to_add, to_remove
+from sharding.topology.changes import assign, backdate_move, hold, move_from, release, successor, to_add, to_remove
 from tests.unit.sharding.test_topology import make, make_set
 
 replace = msgspec.structs.replace
@@ -94,12 +94,12 @@ TWICE = move_from(moved(), 7, home(make()), DAY + timedelta(days=10))
 def test_a_finished_move_leaves_a_pin():
     """Once the old days are there too the database is simply on its new SET, whatever the ring says later."""
     old = make()
-    new = reach_back(moved(old), 7, None)
+    new = backdate_move(moved(old), 7, None)
     check_topology(new)
     assert new.moves == {}
     assert new.set_for(of(BEFORE)).name == elsewhere(old)
     assert new.epoch_of[7] == 2
-    nearer = reach_back(moved(old), 7, BEFORE)
+    nearer = backdate_move(moved(old), 7, BEFORE)
     assert nearer.set_for(of(BEFORE)).name == elsewhere(old)
     assert nearer.set_for(of(BEFORE - timedelta(days=1))).name == home(old)
 
@@ -114,10 +114,10 @@ def test_a_held_database_is_nobodys():
     assert hold(held, 7) is held
     assert release(held, 7).epoch_of[7] == 2
     assert release(old, 7) is old
-    new = settle(held, 7, elsewhere(old))
+    new = assign(held, 7, elsewhere(old))
     assert not new.is_held(of(DAY))
     assert new.set_for(of(date(2020, 1, 1))).name == elsewhere(old)
-    assert settle(new, 7, elsewhere(old)) is new
+    assert assign(new, 7, elsewhere(old)) is new
     assert sum(new.epoch_of) == 2
 
 
@@ -249,13 +249,13 @@ def test_what_a_plan_says_is_done_once():
     """After its moves the plan is empty, and so is one to remove a SET that has become empty."""
     topology = replace(make(), sets=(*make().sets, make_set(9, weight=0)))
     for xx, (_, to) in to_add(topology, "set-9").items():
-        topology = settle(topology, xx, to)
+        topology = assign(topology, xx, to)
     assert to_add(topology, "set-9") == {}
     plan = to_remove(topology, "set-0")
     assert plan.keys() == set(topology.databases_of("set-0"))
     assert "set-0" not in {to for _, to in plan.values()}
     for xx, (_, to) in plan.items():
-        topology = settle(topology, xx, to)
+        topology = assign(topology, xx, to)
     assert to_remove(topology, "set-0") == {}
 
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelope.errors import Refused
-from wallet.decide import CONFLICT, PAID, SHORT, Known, decide
-from wallet.postings import OUTSIDE, Kind, Posting, user_account
+from errors import Refused
+from wallet.decide import CONFLICT, SHORT, Known, decide
+from wallet.postings import OUTSIDE, Posting, TransferKind, user_account
 from wallet.requests import DepositRequest, FundRequest, PayOrder, PayRequest, read, read_orders
-from wire.messages import Fund, Pay, PayKind
+from wire.messages import PAID, FundStatus, PayKind, PayStatus
 from wire.orders import escrow_account, payout_order
 
 ENVELOPE = 2611210000000001007
@@ -50,7 +50,7 @@ def test_what_a_batch_brings_in_may_be_spent_later_in_it():
         FundRequest("l", "f", "bob", 8, ENVELOPE + 1000),
     ]
     plan = decide(requests, Known(balances={}))
-    assert plan.answers == ["user:ann", (Fund.DONE, ENVELOPE), [PAID], (Fund.INSUFFICIENT, ENVELOPE + 1000)]
+    assert plan.answers == ["user:ann", (FundStatus.DONE, ENVELOPE), [PAID], (FundStatus.INSUFFICIENT, ENVELOPE + 1000)]
 
 
 def test_a_create_is_known_by_its_key_before_anything_else():
@@ -62,12 +62,16 @@ def test_a_create_is_known_by_its_key_before_anything_else():
         FundRequest("l", "f", "ann", 7, ENVELOPE),
     ]
     answers = decide(requests, known).answers
-    assert answers == [(Fund.REPLAYED, ENVELOPE), (Fund.KEY_REUSED, ENVELOPE), (Fund.ID_TAKEN, ENVELOPE)]
+    assert answers == [
+        (FundStatus.REPLAYED, ENVELOPE),
+        (FundStatus.KEY_REUSED, ENVELOPE),
+        (FundStatus.ID_TAKEN, ENVELOPE),
+    ]
 
 
 def test_a_deposit_number_of_something_else_is_refused_alone():
     """A conflict of one deposit is that caller's error; the other of the batch goes in."""
-    known = Known(orders={"d": Posting("d", Kind.DEPOSIT, "", "", user_account("bob"), 7, None)}, balances={})
+    known = Known(orders={"d": Posting("d", TransferKind.DEPOSIT, "", "", user_account("bob"), 7, None)}, balances={})
     plan = decide([DepositRequest("d", "ann", 7), DepositRequest("e", "ann", 7)], known)
     assert isinstance(plan.answers[0], Refused)
     assert plan.answers[1] == "user:ann"
@@ -119,7 +123,7 @@ def test_a_malformed_order_refuses_its_whole_list():
         read_orders([["n", 0, "ann", 1, ENVELOPE], ["n", 9, "ann", 1, ENVELOPE]])
 
 
-def test_results_have_the_numbers_by_which_callers_find_them():
-    """The client takes them from a tuple: a gap or another beginning would read one result as another."""
-    assert [one.value for one in Fund] == list(range(len(Fund)))
-    assert [one.value for one in Pay] == list(range(len(Pay)))
+def test_results_have_the_numbers_of_the_wire_format():
+    """They count from 0 without a gap, as every version of a caller reads them."""
+    assert [one.value for one in FundStatus] == list(range(len(FundStatus)))
+    assert [one.value for one in PayStatus] == list(range(len(PayStatus)))

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime import literals
-from wallet.decide import CONFLICT, PAID, Known, decide
-from wallet.draft import Columns, Draft, lay_together
+from runtime import pg_arrays
+from wallet.decide import CONFLICT, Known, decide
+from wallet.draft import Columns, Draft, merge
 from wallet.postings import PROVIDER
-from wallet.requests import DepositRequest, FundRequest, PayOrder, PayRequest, Request
-from wire.messages import Fund, PayKind
+from wallet.requests import DepositRequest, FundRequest, PayOrder, PayRequest, WalletRequest
+from wire.messages import PAID, FundStatus, PayKind
 from wire.orders import payout_order
 
 ENVELOPE = 2611210000000001007
@@ -18,7 +18,7 @@ def order(seq: int, user: str, amount_fen: int) -> PayOrder:
     return PayOrder(payout_order(ENVELOPE, seq), PayKind.CLAIM, user, amount_fen, ENVELOPE)
 
 
-def request(number: int, kind: str, size: int) -> Request:
+def request(number: int, kind: str, size: int) -> WalletRequest:
     if kind in ("pay", "pay_out"):
         orders = [order(100 * number + seq, f'u"{seq}\\', 1 + seq) for seq in range(size)]
         return PayRequest(orders, through=PROVIDER if kind == "pay_out" else None)
@@ -32,7 +32,7 @@ def test_drafts_laid_together_are_the_batch_decided_as_a_whole(kinds):
     """Answers, funds and postings are the same, whatever is in the batch; the columns hold each posting once."""
     requests = [request(number, *kind) for number, kind in enumerate(kinds)]
     whole = decide(requests, Known.nothing())
-    plan, columns = lay_together([Draft(one) for one in requests])
+    plan, columns = merge([Draft(one) for one in requests])
     assert (plan.answers, plan.funds) == (whole.answers, whole.funds)
     assert sorted(plan.postings) == sorted(whole.postings)
     wanted = Columns.of(plan.postings)
@@ -53,8 +53,13 @@ def test_what_repeats_another_draft_of_the_batch_is_paid_once():
         PayRequest([order(1, "bob", 6), order(0, "ann", 6)]),
         FundRequest("k", "f", "ann", 7, ENVELOPE + 1000),
     ]
-    plan, columns = lay_together([Draft(one) for one in requests])
-    assert plan.answers == [[PAID, PAID], (Fund.DONE, ENVELOPE), [PAID, CONFLICT], (Fund.REPLAYED, ENVELOPE)]
+    plan, columns = merge([Draft(one) for one in requests])
+    assert plan.answers == [
+        [PAID, PAID],
+        (FundStatus.DONE, ENVELOPE),
+        [PAID, CONFLICT],
+        (FundStatus.REPLAYED, ENVELOPE),
+    ]
     assert columns is not None
     assert len(plan.postings) == len(columns.debits) == 3
     assert len(plan.funds) == 1
@@ -63,11 +68,11 @@ def test_what_repeats_another_draft_of_the_batch_is_paid_once():
 def test_a_draft_is_not_changed_by_the_batch_it_is_in():
     """A batch that must be tried again is laid together from the same drafts."""
     drafts = [Draft(request(0, "pay", 2)), Draft(request(1, "fund", 0))]
-    assert lay_together(drafts) == lay_together(drafts)
+    assert merge(drafts) == merge(drafts)
 
 
 @given(st.lists(st.lists(st.text(max_size=3), max_size=3), max_size=4))
 def test_joined_literals_hold_the_elements_of_all(parts):
     """Joining literals is the literal of the joined lists, empty ones included."""
     together = [text for part in parts for text in part]
-    assert literals.joined([literals.texts(part) for part in parts]) == literals.texts(together)
+    assert pg_arrays.joined([pg_arrays.texts(part) for part in parts]) == pg_arrays.texts(together)

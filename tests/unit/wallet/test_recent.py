@@ -1,10 +1,10 @@
 """The creates of a moment ago: whose ID is taken, and how many are kept."""
 
-from wallet.draft import Draft, lay_together
+from wallet.draft import Draft, merge
 from wallet.postings import FundRow
 from wallet.recent import RecentCreates
 from wallet.requests import DepositRequest, FundRequest
-from wire.messages import Fund
+from wire.messages import FundStatus
 
 ENVELOPE = 2611210000000001007
 
@@ -40,7 +40,7 @@ def test_a_taken_id_is_told_and_posts_nothing():
     """The others of the batch are as if it were not there, each time the batch is tried."""
     drafts = [Draft(wish("a", 0)), Draft(wish("b", 1))]
     for _ in range(2):
-        plan, columns = lay_together(drafts, {ENVELOPE})
-        assert plan.answers == [(Fund.ID_TAKEN, ENVELOPE), (Fund.DONE, ENVELOPE + 1000)]
+        plan, columns = merge(drafts, {ENVELOPE})
+        assert plan.answers == [(FundStatus.ID_TAKEN, ENVELOPE), (FundStatus.DONE, ENVELOPE + 1000)]
         assert columns is not None
         assert (len(plan.postings), len(plan.funds), len(columns.debits)) == (1, 1, 1)

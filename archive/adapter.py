@@ -1,0 +1,26 @@
+"""The archive as the rotation uses it: the two steps of a day, export and verify, on one folder and key."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from archive.export import export_database
+from archive.manifest import Manifest
+from archive.place import Archive
+from archive.verify import verify_database
+from runtime.postgres import Connection
+
+
+class ArchiveAdapter:
+    """Exports and verifies archives; both return the manifest. Errors: those of export and verify."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+
+    async def export(self, connection: Connection, *, xx: int, day: date, proof: Mapping[str, Any] | None) -> Manifest:
+        """See `archive.export.export_database`."""
+        return await export_database(connection, *self._archive, xx=xx, day=day, proof=proof)
+
+    async def verify(self, connection: Connection, *, xx: int, day: date) -> Manifest:
+        """See `archive.verify.verify_database`."""
+        return (await verify_database(connection, *self._archive, xx=xx, day=day)).manifest

@@ -1,0 +1,23 @@
+"""Backup: base copies of a server and the log since, and a restore to any instant that they reach (floor 7).
+
+What lives here: `folder`, what a backup is on disk and which instants it reaches; `backups`, taking a base copy and
+restoring; `logkeeper`, receiving a server's log as it is written and saying how it stands; `programs`, Postgres' own
+programs (pg_basebackup, pg_verifybackup, pg_receivewal), which do the work. A server is a SET's Postgres or the
+wallet's.
+
+Authority. The folder alone: a base copy counts once it is verified and renamed (`BackupFolder.seal`); its log is whole
+if no segment is missing after it (`gap_after`). What the server still keeps is its replication slot's word
+(`log_state`).
+
+Promise: nothing here writes to the running server but its replication slot; a restore makes a cluster in a folder of
+its own. A restore to an instant that the copies and the log do not reach is refused, it does not end earlier. Killed
+anywhere, taking and receiving begin again; a restore that fails leaves its log alone. Tests:
+tests/faults/test_backup.py, test_backup_log.py.
+
+How it fails: Refused `no_backup`, `log_has_a_hole`, `log_ends_before`, `log_unreadable`, `log_lost`, `disk_full` …, and
+`backup_runs`, `log_already_kept`, `folder_taken` if another process is at work; Unavailable `backup_failed`.
+
+Not promised: nothing prunes old copies or their log, and a restored copy may be behind the wallet: an audit tells.
+
+May import: `machine`, `runtime`, `errors`. Operators: docs/operations/backup.md.
+"""

@@ -1,0 +1,187 @@
+"""A backup as a folder: base copies, the log since, and which instants a restore from them can reach.
+
+    FOLDER/set-1/base/20261121T101500Z/       a copy of the whole cluster, verified (pg_basebackup, pg_verifybackup)
+    FOLDER/set-1/wal/                         every segment of its log since, as pg_receivewal writes it
+    FOLDER/set-1/wal-until-20261120T091500Z/  a log that ended: the segments after it are lost
+
+A restore takes the newest base copy that had ended by the instant asked for and replays the logs up to it.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from errors import Refused
+
+_NAME = "%Y%m%dT%H%M%SZ"
+_SEGMENT = re.compile(r"^[0-9A-F]{24}(\.partial)?$")
+_LABEL = "backup_label"
+_MANIFEST = "backup_manifest"
+_SEGMENT_BITS = 24
+"""Segments are of 16 MB: 256 of them make one log file, whose number is the high half of a position in the log."""
+
+
+class LogState(StrEnum):
+    """How the kept log stands against its server. All states but `NONE` and `KEPT` need an operator."""
+
+    NONE = "none"
+    """No log was ever kept: a restore can reach only the base copies themselves."""
+    KEPT = "kept"
+    """A receiver is connected and has all of the server's log but the segment being written."""
+    AWAY = "away"
+    """No receiver is connected; the server still keeps what was not received."""
+    BEHIND = "behind"
+    """A receiver is connected, and whole segments are still to be received."""
+    LOST = "lost"
+    """The server has dropped log that was not received, or does not keep it: the log has a hole, or will have one."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """A complete base copy: it had ended by `taken_at`, and its replay begins in `first_segment`."""
+
+    path: Path
+    taken_at: datetime
+    first_segment: str
+
+
+@dataclass(frozen=True)
+class BackupFolder:
+    """The backups of one server (a SET or the wallet), by its name in the folder."""
+
+    root: Path
+    set_name: str
+
+    @property
+    def home(self) -> Path:
+        """The folder with all that concerns this server."""
+        return self.root / self.set_name
+
+    @property
+    def base(self) -> Path:
+        """The base copies; the name of one that is being taken ends in `.new` until `seal` renames it."""
+        return self.home / "base"
+
+    @property
+    def wal(self) -> Path:
+        """The log that is being received."""
+        return self.home / "wal"
+
+    def logs(self) -> list[Path]:
+        """Return all folders with log, the newest first."""
+        ended = sorted(self.home.glob("wal-until-*Z"), reverse=True)
+        return [*([self.wal] if self.wal.is_dir() else []), *ended]
+
+    def end_log(self, now: datetime) -> None:
+        """Put the log aside so that another one can begin that does not follow it. Restores go on using it."""
+        if self.wal.is_dir() and any(self.wal.iterdir()):
+            self.wal.rename(_free(self.home, "wal-until-", now))
+
+    def seal(self, unfinished: Path, ended_at: datetime) -> Base:
+        """Make a verified copy count, by renaming it to the instant at which it had ended."""
+        done = _free(self.base, "", ended_at)
+        unfinished.rename(done)
+        return next(one for one in self.bases() if one.path == done)
+
+    def bases(self) -> list[Base]:
+        """Return the complete base copies, oldest first."""
+        found = [] if not self.base.is_dir() else [_base(one) for one in self.base.iterdir() if not one.suffix]
+        return sorted((one for one in found if one is not None), key=lambda one: one.taken_at)
+
+    def base_for(self, until: datetime | None) -> Base:
+        """Return the newest copy that had ended by `until` (None: the newest of all); raises Refused `no_backup`."""
+        fit = [one for one in self.bases() if until is None or one.taken_at <= until]
+        if not fit:
+            when = "" if until is None else f" that had ended by {until.isoformat()}"
+            raise Refused("no_backup", f"{self.root} has no backup of {self.set_name}{when}; take one first")
+        return fit[-1]
+
+    def newest(self) -> str | None:
+        """Return the newest segment kept, complete or partial; None if there is none."""
+        return max(_segments(self.logs()), default=None)
+
+    def gap_after(self, base: Base) -> str | None:
+        """Return the first segment that is missing after a base copy, or None.
+
+        The newest segment may be partial: the server is writing it. If no log is kept, none is missing: the copy can be
+        restored alone. Whether the log reaches as far as the server's is `log_state`.
+        """
+        logs = self.logs()
+        if not logs:
+            return None
+        # A base copy holds the log that was written while it was taken.
+        names = _segments([*logs, base.path / "pg_wal"])
+        behind = sorted(name for name in names if name >= base.first_segment)
+        if not behind or behind[0] != base.first_segment:
+            return base.first_segment
+        expected = base.first_segment
+        for name in behind:
+            if name[:8] == expected[:8] and name != expected:
+                return expected
+            expected = _next(name)
+        return None
+
+
+def log_state(newest: str | None, server: str, slot: str | None, *, connected: bool) -> LogState:
+    """Judge the kept log. `newest` is its newest segment, `server` the one the server writes.
+
+    `slot` is the wal_status of the receiver's slot, None where it has none.
+    """
+    if slot is None:
+        return LogState.NONE if newest is None else LogState.LOST
+    if slot == "lost" or (newest is not None and newest[:8] > server[:8]):
+        return LogState.LOST
+    if not connected:
+        return LogState.AWAY
+    # One segment less: the server may have begun another this instant.
+    return LogState.KEPT if newest is not None and server <= _next(newest) else LogState.BEHIND
+
+
+def lsn_position(lsn: str) -> int:
+    """Return the position in the log, in bytes, of an LSN as Postgres writes it (`2/5000060`)."""
+    high, low = lsn.split("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
+def segment_start(segment: str) -> int:
+    """Return the position in the log, in bytes, at which a segment begins."""
+    return int(segment[8:16], 16) << 32 | int(segment[16:], 16) << _SEGMENT_BITS
+
+
+def _segments(folders: list[Path]) -> set[str]:
+    kept = (path.name for folder in folders if folder.is_dir() for path in folder.iterdir())
+    return {name.removesuffix(".partial") for name in kept if _SEGMENT.match(name)}
+
+
+def _free(folder: Path, prefix: str, at: datetime) -> Path:
+    """Return an unused path named by the first whole second that is not before `at`."""
+    second = at.astimezone(UTC).replace(microsecond=0)
+    if second < at:
+        second += timedelta(seconds=1)
+    while (path := folder / f"{prefix}{second.strftime(_NAME)}").exists():
+        second += timedelta(seconds=1)
+    return path
+
+
+def _base(folder: Path) -> Base | None:
+    label = folder / _LABEL
+    if not (label.exists() and (folder / _MANIFEST).exists()):
+        return None
+    found = re.search(r"START WAL LOCATION: \S+ \(file ([0-9A-F]{24})\)", label.read_text(encoding="utf-8"))
+    if found is None:
+        return None
+    try:
+        taken_at = datetime.strptime(folder.name, _NAME).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return Base(folder, taken_at, found[1])
+
+
+def _next(segment: str) -> str:
+    """Return the name of the segment that follows in the same timeline."""
+    timeline, log, number = segment[:8], int(segment[8:16], 16), int(segment[16:], 16) + 1
+    if number == 1 << (32 - _SEGMENT_BITS):
+        log, number = log + 1, 0
+    return f"{timeline}{log:08X}{number:08X}"

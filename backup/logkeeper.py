@@ -1,0 +1,135 @@
+"""Keeps the log of one Postgres as it is written, through restarts of the server and of this process.
+
+pg_receivewal by itself would try one address for ever and report nothing: after a server came back on another port, or
+its slot was lost, no more log would be kept. So it makes one try (`--no-loop`), and the retries are made here.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+from backup.folder import BackupFolder, LogState, log_state
+from backup.limits import CONNECTED_S, RETRY_FIRST_S, RETRY_MOST_S, SETUP_S, STOP
+from backup.programs import PgPrograms, Source
+from errors import Refused, Unavailable
+from machine.file_lock import hold_lock
+from runtime.postgres import connected
+
+SLOT = "hongbao_backup"
+"""The replication slot's name at the server; one receiver can use it at a time."""
+_SLOT = """SELECT s.wal_status, s.active, (pg_current_wal_flush_lsn() - r.flush_lsn)::bigint AS behind_bytes
+FROM pg_replication_slots s LEFT JOIN pg_stat_replication r ON r.pid = s.active_pid WHERE s.slot_name = $1"""
+_SERVER = "SELECT pg_walfile_name(pg_current_wal_flush_lsn())"
+_LOST = "the server has dropped log that was not received; run `backup log --anew`, then `backup take`"
+
+
+@dataclass(frozen=True)
+class LogStatus:
+    """How the kept log stands, and how many bytes it lacks of the server's; None if no receiver is connected."""
+
+    state: LogState
+    behind_bytes: int | None
+
+
+class LogKeeper:
+    """Keeps the log in one folder. `find` is called before each try: a restart may change the server's address."""
+
+    def __init__(self, find: Callable[[], Source], folder: BackupFolder, say: Callable[[str], None]) -> None:
+        self._find = find
+        self._folder = folder
+        self._say = say
+
+    @cached_property
+    def _programs(self) -> PgPrograms:
+        # Looked up only by a receiver: that may copy the programs into the folder.
+        return PgPrograms(self._folder)
+
+    async def receive(self, stop: asyncio.Event, *, anew: bool = False) -> None:
+        """Keep the log until `stop`, from where it ended; with `anew`, put it aside and begin another.
+
+        A replication slot makes the server keep what was not received, up to max_slot_wal_keep_size. After `anew`,
+        restores need a base copy that is taken after it. While the server is away it is retried, and each new reason is
+        printed once. Raises Refused `log_lost` if no retry can help, `log_already_kept` if another process receives.
+        """
+        self._programs.prepare()
+        with hold_lock(self._folder.home / "log.lock", self._taken):
+            if anew:
+                await self._end()
+            attempt, printed, loop = 0, "", asyncio.get_running_loop()
+            while not stop.is_set():
+                began = loop.time()
+                reason = await self._try(stop)
+                if loop.time() - began > CONNECTED_S:
+                    attempt, printed = 0, ""
+                if reason != printed and not stop.is_set():
+                    self._say(f"the log is not kept just now: {reason}; retrying until it is")
+                    printed = reason
+                await _wait(stop, min(RETRY_MOST_S, RETRY_FIRST_S * 2 ** min(attempt, 10)))
+                attempt += 1
+
+    async def status(self) -> LogStatus:
+        """Compare the kept log with the server's; raises Unavailable `database_unavailable` if the server is away."""
+        async with connected(self._find().dsn) as connection:
+            server = await connection.fetchval(_SERVER)
+            slot = await connection.fetchrow(_SLOT, SLOT)
+        newest = self._folder.newest()
+        if slot is None:
+            return LogStatus(log_state(newest, server, None, connected=False), None)
+        return LogStatus(log_state(newest, server, slot["wal_status"], connected=slot["active"]), slot["behind_bytes"])
+
+    async def _try(self, stop: asyncio.Event) -> str:
+        """Receive until `stop` or until pg_receivewal ends; returns the reason."""
+        try:
+            source = self._find()
+            await self._check_slot(source)
+            where = ["-D", str(self._folder.wal), "--slot", SLOT]
+            await self._programs.run("pg_receivewal", [*where, "--create-slot", "--if-not-exists"], SETUP_S, source)
+        except Unavailable as away:
+            return away.detail
+        except Refused as refusal:
+            if refusal.code != "not_installed":
+                raise
+            return refusal.detail
+        start = self._programs.log.size()
+        child = self._programs.start("pg_receivewal", [*where, "--synchronous", "--no-loop"], source)
+        stopping, ended = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(child.wait())
+        try:
+            await asyncio.wait({stopping, ended}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            await child.stop(*STOP)
+            await ended
+        output = self._programs.log.since(start)
+        if "has already been removed" in output or "not in this server's history" in output:
+            raise Refused("log_lost", f"{self._programs.last_line(start)}: {_LOST}")
+        return self._programs.last_line(start)
+
+    async def _check_slot(self, source: Source) -> None:
+        async with connected(source.dsn) as connection:
+            slot = await connection.fetchrow(_SLOT, SLOT)
+        if slot is not None and slot["wal_status"] == "lost":
+            raise Refused("log_lost", _LOST)
+
+    async def _end(self) -> None:
+        """Drop the slot, and with it what the server keeps, and put the log aside."""
+        async with connected(self._find().dsn) as connection:
+            slot = await connection.fetchrow(_SLOT, SLOT)
+            if slot is not None and slot["active"]:
+                raise Refused("log_already_kept", "another receiver is connected to the server; stop it first")
+            if slot is not None:
+                await connection.execute("SELECT pg_drop_replication_slot($1)", SLOT)
+        self._folder.end_log(datetime.now(UTC))
+        self._programs.prepare()
+
+    def _taken(self, holder: str) -> Refused:
+        return Refused("log_already_kept", f"process {holder} keeps the log in {self._folder.wal} already")
+
+
+async def _wait(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,81 @@
+"""Runs Postgres' own programs for a server and its backup folder: pg_basebackup, pg_verifybackup, pg_receivewal."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from backup.folder import BackupFolder
+from backup.limits import STOP
+from errors import Refused, Unavailable
+from machine.account import server_account
+from machine.child import Child, Command
+from machine.logfile import LogFile
+from machine.postgres.binaries import find_binaries
+
+
+@dataclass(frozen=True)
+class Source:
+    """A running Postgres: the superuser's DSN, and the passwords of its roles, which a restored copy has, too."""
+
+    name: str
+    dsn: str
+    passwords: dict[str, str]
+
+
+class PgPrograms:
+    """Runs them as the account that runs Postgres; they write into `folder`, and their output goes to `log`."""
+
+    def __init__(self, folder: BackupFolder) -> None:
+        self.folder = folder
+        self.account = server_account()
+        self._binaries = find_binaries(self.account, folder.root)
+        self.log = LogFile(folder.home / "backup.log")
+
+    def prepare(self) -> None:
+        """Make the folders, owned by the account that runs Postgres.
+
+        Raises Refused `backup_folder_unwritable`, `backup_folder_unreachable`.
+        """
+        home = self.folder.home
+        try:
+            for folder in (home, self.folder.wal, self.folder.base):
+                folder.mkdir(parents=True, exist_ok=True)
+                folder.chmod(0o700)
+                self.account.chown(folder)
+        except OSError as error:
+            raise Refused("backup_folder_unwritable", f"cannot write to {home} ({error.strerror})") from error
+        if not self.account.can_access("-w", home):
+            raise Refused(
+                "backup_folder_unreachable",
+                f"Postgres runs as {self.account.name}, who cannot enter {self.folder.root}; choose another folder",
+            )
+
+    def start(self, program: str, words: Sequence[str], source: Source | None = None) -> Child:
+        """Start a program; one that connects gets `source`, and connects as its superuser."""
+        env = {"LC_ALL": "C", "PATH": os.environ.get("PATH", os.defpath)}
+        where: list[str] = []
+        if source is not None:
+            parts = urlsplit(source.dsn)
+            where = ["-h", str(parts.hostname), "-p", str(parts.port), "-U", unquote(parts.username or "")]
+            where.append("--no-password")
+            # In the environment: every user of the machine can read a process' arguments.
+            env["PGPASSWORD"] = unquote(parts.password or "")
+        self.log.bound()
+        return Child.start(Command([self._binaries.program(program), *where, *words], env, self.account, self.log))
+
+    async def run(self, program: str, words: Sequence[str], limit_s: float, source: Source | None = None) -> None:
+        """Run a program to its end; raises Unavailable `backup_failed` with the last line of its output."""
+        start = self.log.size()
+        child = self.start(program, words, source)
+        try:
+            ended = await child.ended_within(limit_s)
+        finally:
+            await child.stop(*STOP)
+        if not ended or child.returncode != 0:
+            raise Unavailable("backup_failed", f"{program} failed: {self.last_line(start)} (log: {self.log.path})")
+
+    def last_line(self, start: int) -> str:
+        """Return the last line of output after byte `start` of the log."""
+        lines = self.log.since(start).strip().splitlines()
+        return lines[-1] if lines else "no output"

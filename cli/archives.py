@@ -1,0 +1,71 @@
+"""How commands open the archive: files and a key are enough, whether or not anything runs."""
+
+from collections.abc import Collection
+from datetime import date
+from pathlib import Path
+
+from archive import place
+from archive.place import Archive
+from archive.register import read_register
+from errors import Refused
+from installation import data_folder
+from installation.access import Access, find
+from installation.keys import Secrets
+from runtime import postgres
+from schema import roles
+from sharding.slots import database_name
+
+
+def open_archive(data: Path | None) -> Archive:
+    """Return the archive of the data folder; raises Refused `no_key` if there is no key yet."""
+    access = find_installed(data)
+    if access is not None:
+        return access.archive()
+    folder = data_folder.locate(data)
+    return Archive(folder.archive, Secrets.load(folder.secrets).key("ARCHIVE_KEY").encode())
+
+
+def find_installed(data: Path | None) -> Access | None:
+    """Return the installation of the data folder, None if there is none."""
+    try:
+        return find(data)
+    except Refused as refused:
+        if refused.code != "not_installed":
+            raise
+        return None
+
+
+def read_day(text: str) -> date:
+    """Return the business date written as `2026-11-21`; raises Refused `malformed_day`."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise Refused("malformed_day", f"{text!r} is no date like 2026-11-21") from None
+
+
+def select_archives(
+    archive: Archive, day: date | None, xx: int | None, known: Collection[tuple[date, int]] = ()
+) -> list[tuple[date, int]]:
+    """Return (day, database) of the archives in the folder and of those `known` to exist, by `day` and `xx` if given.
+
+    Raises Refused `archive_missing` if `day` or `xx` is given and nothing fits.
+    """
+    every = sorted({*place.archived(archive.folder), *known})
+    selected = [one for one in every if (day is None or one[0] == day) and (xx is None or one[1] == xx)]
+    if not selected and (day is not None or xx is not None):
+        what = " and ".join([*([str(day)] if day else []), *([database_name(xx)] if xx is not None else [])])
+        raise Refused("archive_missing", f"there is no archive of {what} in {archive.folder}")
+    return selected
+
+
+async def registered_archives(access: Access) -> set[tuple[date, int]]:
+    """Return (day, database) of all archives in the registers of all SETs, whether or not their files exist.
+
+    Raises Unavailable if a SET's Postgres is away.
+    """
+    found = set()
+    for one in access.topology().sets:
+        async with postgres.connected(access.set_dsn(one.name, roles.OWNER)) as connection:
+            register = await read_register(connection)
+        found |= {key for key, entry in register.items() if entry.manifest_sha256 is not None}
+    return found

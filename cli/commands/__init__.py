@@ -1,0 +1,1 @@
+"""The subcommands of `hongbao`, one module each with a `command` in it; `cli.table` lists them."""

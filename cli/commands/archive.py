@@ -1,0 +1,218 @@
+"""`hongbao archive list|verify|restore`: what is archived, whether it is intact, a day restored to look at."""
+
+import asyncio
+import sys
+from collections.abc import Collection
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+
+from archive import manifest, place
+from archive.place import Archive
+from archive.register import RegisterEntry, read_register
+from archive.restore import remove, restore
+from archive.verify import Verified, reread, verify_database
+from cli.archives import find_installed, open_archive, read_day, registered_archives, select_archives
+from envelope.money import yuan
+from errors import HongbaoError, Refused, Unavailable
+from installation.access import Access, find
+from runtime import postgres
+from runtime.postgres import Connection
+from runtime.reporting import data_option, json_option, print_report, print_table
+from runtime.wording import counted
+from schema import roles
+from schema.names import read_database
+from sharding.slots import database_name
+
+Result = dict[str, Any]
+
+_day = click.option("--day", help="Only this business date (2026-11-21).")
+_database = click.option("--database", help="Only this database (db_07).")
+
+
+@click.group("archive")
+def command() -> None:
+    """List the archived days, verify them, restore one as separate tables."""
+
+
+@command.command("list")
+@_day
+@_database
+@data_option
+@json_option
+def list_(*, day: str | None, database: str | None, data: Path | None, as_json: bool) -> None:
+    """Show the archives and their manifests. Exit status 1 if one is not signed by our key."""
+    archive = open_archive(data)
+    found = [_listed(archive, *one) for one in _selected(archive, day, database)]
+    print_report({"archives": found}, as_json=as_json, show=lambda console: _show_list(found, console))
+    sys.exit(0 if all(one["code"] is None for one in found) else 1)
+
+
+@command.command("verify")
+@_day
+@_database
+@data_option
+@json_option
+def verify(*, day: str | None, database: str | None, data: Path | None, as_json: bool) -> None:
+    """Verify that archives are what was exported, and that all archives in the registers exist.
+
+    While the tables of a date exist, its archive is read back into Postgres and compared row by row. For a date that is
+    dropped, and while the SETs' Postgres servers are down, signature, files and the digests of all rows are checked
+    instead. Exit status 1 if one does not verify.
+    """
+    archive = open_archive(data)
+    found = asyncio.run(_verify(archive, day, database, find_installed(data)))
+    holds = all(one["code"] is None for one in found)
+    print_report(
+        {"holds": holds, "archives": found}, as_json=as_json, show=lambda console: _show_verified(found, console)
+    )
+    sys.exit(0 if holds else 1)
+
+
+@command.command("restore")
+@click.argument("day")
+@click.argument("database")
+@click.option("--remove", "removing", is_flag=True, help="Remove a restored date.")
+@data_option
+@json_option
+def restore_(*, day: str, database: str, removing: bool, data: Path | None, as_json: bool) -> None:
+    """Restore DAY of DATABASE as separate tables, for an investigation; the hot tables are not touched.
+
+    They are in the schema restored_07_20261121 of the SET that holds the database. The system does not use that
+    schema, and its roles may only read it. Needs that SET's Postgres.
+    """
+    outcome = asyncio.run(
+        _restore(open_archive(data), read_database(database), read_day(day), find(data), removing=removing)
+    )
+    print_report(outcome, as_json=as_json, show=outcome["sentence"])
+
+
+def _selected(
+    archive: Archive, day: str | None, database: str | None, known: Collection[tuple[date, int]] = ()
+) -> list[tuple[date, int]]:
+    return select_archives(
+        archive, read_day(day) if day else None, read_database(database) if database else None, known
+    )
+
+
+def _listed(archive: Archive, day: date, xx: int) -> Result:
+    row: Result = {"day": str(day), "database": database_name(xx), "code": None, "detail": None}
+    try:
+        found = manifest.read(place.folder_of(archive.folder, xx=xx, day=day), archive.key, xx=xx, day=day)
+    except Refused as refused:
+        return row | {"code": refused.code, "detail": refused.detail}
+    return row | {
+        "envelopes": found.envelopes,
+        "claims": found.claims,
+        "guests": found.guests,
+        "paid_in_fen": found.paid_in_fen,
+        "claimed_fen": found.claimed_fen,
+        "refunded_fen": found.refunded_fen,
+        "bytes": sum(file.size for file in found.files.values()),
+        "digest": found.digest,
+    }
+
+
+async def _verify(archive: Archive, day: str | None, database: str | None, access: Access | None) -> list[Result]:
+    # The registers are asked, too: an archive folder that is not mounted looks empty, not wrong.
+    known: set[tuple[date, int]] = set()
+    try:
+        known = await registered_archives(access) if access else known
+    except Unavailable as unavailable:
+        click.echo(f"only the files are verified, not compared with the registers: {unavailable.detail}", err=True)
+        access = None
+    selected = _selected(archive, day, database, known)
+    with _progress() as bar:
+        task = bar.add_task("verifying", total=len(selected))
+        found = []
+        for its_day, xx in selected:
+            bar.update(task, description=f"verifying {its_day} {database_name(xx)}")
+            found.append(await _verified(archive, xx, its_day, access, partial(_show_progress, bar, task, its_day, xx)))
+            bar.advance(task)
+    return found
+
+
+async def _verified(archive: Archive, xx: int, day: date, access: Access | None, progress: Any) -> Result:
+    row: Result = {"day": str(day), "database": database_name(xx), "code": None, "detail": None, "how": "reread"}
+    try:
+        if access is None:
+            verified = await reread(archive.folder, archive.key, xx=xx, day=day, digest=None, progress=progress)
+        else:
+            async with postgres.connected(_owner(access, xx, day)) as connection:
+                entry = (await read_register(connection, [day])).get((day, xx))
+                row["how"] = "reread" if entry is None or entry.dropped else "compared"
+                verified = await _verified_by_register(connection, entry, archive, xx, day, progress)
+    except HongbaoError as error:
+        return row | {"code": error.code, "detail": error.detail}
+    return row | {"rows": verified.rows, "digest": verified.manifest.digest}
+
+
+async def _verified_by_register(
+    connection: Connection, entry: RegisterEntry | None, archive: Archive, xx: int, day: date, progress: Any
+) -> Verified:
+    """Compare with the tables while they exist, else check the files against the digest in the register."""
+    if entry is not None and not entry.dropped:
+        return await verify_database(connection, archive.folder, archive.key, xx=xx, day=day, progress=progress)
+    digest = None if entry is None else entry.manifest_sha256
+    return await reread(archive.folder, archive.key, xx=xx, day=day, digest=digest, progress=progress)
+
+
+def _owner(access: Access, xx: int, day: date) -> str:
+    """Return the owner's DSN of the SET that holds the database on that day."""
+    topology = access.topology()
+    held = next((one.name for one in topology.sets if xx in topology.databases_of(one.name, day)), None)
+    if held is None:
+        raise Refused("unknown_database", f"no SET here holds {database_name(xx)}")
+    return access.set_dsn(held, roles.OWNER)
+
+
+async def _restore(archive: Archive, xx: int, day: date, access: Access, *, removing: bool) -> Result:
+    async with postgres.connected(_owner(access, xx, day)) as connection:
+        if removing:
+            schema = await remove(connection, xx=xx, day=day)
+            return {"schema": schema, "removed": True, "sentence": f"{schema} is removed"}
+        with _progress() as bar:
+            task = bar.add_task("restoring", total=None)
+            progress = partial(_show_progress, bar, task, day, xx)
+            done = await restore(connection, archive.folder, archive.key, xx=xx, day=day, progress=progress)
+    rows = {name.partition(".")[0]: file.rows for name, file in done.manifest.files.items()}
+    sentence = (
+        f"{done.schema} has {counted(rows['envelope'], 'envelope')} and {counted(rows['claim'], 'claim')}; "
+        "--remove removes it"
+    )
+    return {"schema": done.schema, "removed": False, "rows": rows, "sentence": sentence}
+
+
+def _progress() -> Progress:
+    return Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=Console(stderr=True))
+
+
+def _show_progress(bar: Progress, task: TaskID, day: date, xx: int, kind: str, _size: int) -> None:
+    bar.update(task, description=f"{day} {database_name(xx)} {kind}")
+
+
+def _show_list(found: list[Result], console: Console) -> None:
+    table = Table("day", "database", "envelopes", "claims", "yuan paid in", "MB", "signed")
+    for one in found:
+        if one["code"] is not None:
+            table.add_row(one["day"], one["database"], "", "", "", "", f"[red]{one['code']}[/red]")
+            continue
+        size = f"{one['bytes'] / 1e6:.1f}"
+        sums = str(one["envelopes"]), str(one["claims"]), yuan(one["paid_in_fen"])
+        table.add_row(one["day"], one["database"], *sums, size, "[green]yes[/green]")
+    print_table(console, table)
+
+
+def _show_verified(found: list[Result], console: Console) -> None:
+    table = Table("day", "database", "how", "rows", "result")
+    for one in found:
+        holds = one["code"] is None
+        result = "[green]holds[/green]" if holds else f"[red]{one['code']}[/red] {one['detail']}"
+        table.add_row(one["day"], one["database"], one["how"], str(one.get("rows", "")), result)
+    print_table(console, table)

@@ -1,0 +1,60 @@
+"""`hongbao audit`: proves the invariants (docs/contract.md) over all SETs and the wallet, while traffic runs."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from audit.report import Report
+from envelope.money import yuan
+from installation.access import find
+from runtime.reporting import data_option, json_option, print_report
+from runtime.wording import counted
+
+SHOWN = 20
+"""Violations printed; --json has more."""
+
+
+@click.command("audit")
+@data_option
+@json_option
+def command(*, data: Path | None, as_json: bool) -> None:
+    """Replay every envelope from its seed and match every fen with the wallet.
+
+    Reads consistent snapshots, so it may run beside any traffic. Exit status 1 if there is a violation; each one names
+    the envelope, order or account.
+    """
+    found = asyncio.run(_audit(data))
+    print_report(found.as_json(), as_json=as_json, show=lambda console: show(found, console))
+    sys.exit(0 if found.holds else 1)
+
+
+async def _audit(data: Path | None) -> Report:
+    console = Console(stderr=True)
+    with console.status("auditing") as status:
+        return await find(data).audit(lambda name, seen: status.update(f"auditing {name}: {counted(seen, 'envelope')}"))
+
+
+def show(proof: Report, console: Console) -> None:
+    """Print the sums, then the first SHOWN violations."""
+    sums = proof.sums
+    console.print(
+        f"{counted(sums.envelopes, 'envelope')}, {counted(sums.claims, 'claim')}, "
+        f"{counted(sums.accounts, 'account')} in {proof.seconds:.1f} s"
+    )
+    console.print(
+        f"{yuan(sums.paid_in_fen)} yuan paid in = {yuan(sums.claimed_fen)} claimed + {yuan(sums.refunded_fen)} refunded"
+        f" + {yuan(sums.open_fen)} still open"
+    )
+    console.print(f"{yuan(sums.credited_fen)} credited, {yuan(sums.in_flight_fen)} in flight, {sums.stuck} stuck")
+    for violation in proof.violations[:SHOWN]:
+        console.print(f"[red]{violation.check}[/red] {violation.subject}: {violation.detail}")
+    if proof.count > SHOWN:
+        console.print(f"… and {proof.count - SHOWN} more; --json shows up to 1,000")
+    if proof.holds:
+        console.print("[green]everything adds up[/green]: 0 fen unreconciled")
+    else:
+        violations = counted(proof.count, "violation")
+        console.print(f"[red]{violations}[/red], {yuan(proof.unreconciled_fen)} yuan unreconciled")

@@ -1,0 +1,37 @@
+"""`hongbao deposit`: development money into a user's wallet."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from envelope.money import yuan
+from gateway.identity.users import check_user
+from installation.access import find
+from runtime.reporting import data_option, json_option, print_report
+
+MAX_DEPOSIT_FEN = 10_000_000_000_000
+"""The most that the wallet accepts in one deposit: a hundred billion yuan."""
+
+
+@click.command("deposit")
+@click.argument("user")
+@click.argument("fen", type=click.IntRange(1, MAX_DEPOSIT_FEN))
+@click.option("--order-no", help="Order number; a repeat with the same number deposits nothing.  [default: a new one]")
+@data_option
+@json_option
+def command(*, user: str, fen: int, order_no: str | None, data: Path | None, as_json: bool) -> None:
+    """Put FEN (1/100 yuan) into USER's wallet, from the account `outside`."""
+    check_user(user)
+    balance = asyncio.run(_deposit(data, user, fen, order_no))
+    print_report(
+        {"user": user, "deposited_fen": fen, "balance_fen": balance},
+        as_json=as_json,
+        show=f"{user} has {yuan(balance)} yuan now",
+    )
+
+
+async def _deposit(data: Path | None, user: str, fen: int, order_no: str | None) -> int:
+    access = find(data)
+    async with access.wallet() as wallet:
+        return await wallet.deposit(order_no or access.order_no(), user, fen)

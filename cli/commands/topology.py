@@ -1,0 +1,208 @@
+"""`hongbao topology`: which SET holds which database, what adding or removing a SET would move, moving one."""
+
+import asyncio
+import sys
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column, Table
+
+from installation.access import Access, find
+from moving.context import context_of
+from moving.journal import open_moves
+from moving.moves import Outcome, abort, move_by_time, move_live
+from runtime.reporting import data_option, json_option, print_report, print_table
+from runtime.wording import counted
+from sharding.slots import database_name
+from sharding.topology import Topology
+from sharding.topology.changes import to_add, to_remove
+
+
+@click.group("topology")
+def command() -> None:
+    """Show, plan and change which SET holds which database."""
+
+
+@command.command("show")
+@data_option
+@json_option
+def show(*, data: Path | None, as_json: bool) -> None:
+    """Show the SETs, their servers and databases, and the moves that are in progress."""
+    access = find(data)
+    topology = access.topology()
+    pending, away = asyncio.run(_pending(access))
+    found = {
+        "version": topology.version, "slots": topology.slots, "sets": _sets(topology), "moves": pending, "away": away,
+    }  # fmt: skip
+    print_report(found, as_json=as_json, show=lambda console: _show(found, console))
+
+
+@command.command("plan")
+@click.option("--add", metavar="SET", help="The SET to add.")
+@click.option(
+    "--weight",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 100),
+    help="The new SET's share relative to others.",
+)
+@click.option("--remove", metavar="SET", help="The SET to remove.")
+@data_option
+@json_option
+def plan(*, add: str | None, weight: int, remove: str | None, data: Path | None, as_json: bool) -> None:
+    """Show which databases would move if a SET were added or removed: about 1/N of them. Changes nothing."""
+    if (add is None) == (remove is None):
+        raise click.UsageError("say --add SET or --remove SET")
+    topology = find(data).topology()
+    moves = to_add(topology, add, weight) if add is not None else to_remove(topology, remove or "")
+    found = {
+        "databases": topology.layout.databases,
+        "moves": [{"database": database_name(xx), "from": old, "to": new} for xx, (old, new) in sorted(moves.items())],
+    }
+    print_report(found, as_json=as_json, show=lambda console: _show_plan(found, console))
+
+
+@command.command("move")
+@click.argument("database")
+@click.option("--to", metavar="SET", help="The new SET; not needed to continue a move in progress.")
+@click.option("--from-date", type=click.DateTime(["%Y-%m-%d"]), help="First business date of the new SET.")
+@click.option(
+    "--live", is_flag=True, help="Now, with all its days, by logical replication; a stall of two seconds at most."
+)
+@click.option("--finish", is_flag=True, help="Move the old days of a move by time in progress.")
+@click.option("--abort", "aborting", is_flag=True, help="Undo a live move before its cutover.")
+@data_option
+@json_option
+def move(
+    *,
+    database: str,
+    to: str | None,
+    from_date: datetime | None,
+    live: bool,
+    finish: bool,
+    aborting: bool,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Move DATABASE (db_07) to another SET, from a date on or (--live) now. A repeated call continues where it stopped.
+
+    By time: from the date on new envelopes are created in the new SET; a call after the days before are over copies
+    these, compares them and switches reads. Exit status 0 if what was asked is done.
+    """
+    if live and (from_date is not None or finish):
+        raise click.UsageError("--live moves all days at once; --from-date and --finish are for a move by time")
+    day = None if from_date is None else from_date.date()
+    outcome = asyncio.run(_move(find(data), database, to, day, live=live, finish=finish, aborting=aborting))
+    print_report(outcome.as_json(), as_json=as_json, show=lambda console: _show_outcome(outcome, console))
+    sys.exit(0)
+
+
+async def _move(
+    access: Access, database: str, to: str | None, day: date | None, *, live: bool, finish: bool, aborting: bool
+) -> Outcome:
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(f"moving {database}", total=None)
+
+        def show_progress(what: str, done: int, total: int) -> None:
+            progress.update(task, description=what, completed=done, total=total)
+
+        context = context_of(access, show_progress)
+        if aborting:
+            return await abort(context, database)
+        if live:
+            return await move_live(context, database, to)
+        return await move_by_time(context, database, to, day, finish=finish)
+
+
+async def _pending(access: Access) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the moves in progress, and the SETs that do not answer."""
+    journals = await open_moves(context_of(access))
+    moves = [
+        {
+            "database": one.route.name,
+            "kind": one.kind,
+            "from": one.route.source,
+            "to": one.route.target,
+            "valid_from": None if one.valid_from is None else str(one.valid_from),
+            "step": one.step,
+        }
+        for one in journals.moves
+    ]
+    return moves, sorted(journals.away)
+
+
+def _sets(topology: Topology) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": one.name,
+            "weight": one.weight,
+            "servers": [{"name": server.name, "url": server.url} for server in one.servers],
+            "databases": [
+                database_name(xx)
+                for xx in range(topology.layout.databases)
+                if topology.set_for_database(xx).name == one.name
+            ],
+        }
+        for one in topology.sets
+    ]
+
+
+def _show(found: dict[str, Any], console: Console) -> None:
+    table = Table("SET", "weight", Column("servers", no_wrap=True), "databases")
+    for one in found["sets"]:
+        servers = "\n".join(f"{server['name']} {server['url']}" for server in one["servers"])
+        names = ", ".join(name.removeprefix("db_") for name in one["databases"])
+        table.add_row(
+            one["name"], str(one["weight"]), servers, f"{len(one['databases'])}: {names}" if names else "none"
+        )
+    print_table(console, table)
+    console.print(f"version {found['version']}, {counted(found['slots'], 'slot')}")
+    if found["moves"]:
+        moves = Table("moving", "how", "from", "to", "from date", "step")
+        for one in found["moves"]:
+            how = one["kind"].replace("_", " ")
+            moves.add_row(one["database"], how, one["from"], one["to"], one["valid_from"] or "now", one["step"])
+        print_table(console, moves)
+    if found["away"]:
+        console.print(f"[yellow]{', '.join(found['away'])} do not answer: moves begun by them are not shown[/]")
+
+
+def _show_plan(found: dict[str, Any], console: Console) -> None:
+    moves = found["moves"]
+    if not moves:
+        console.print("no database would move")
+        return
+    table = Table("database", "from", "to")
+    for one in moves:
+        table.add_row(one["database"], one["from"], one["to"])
+    print_table(console, table)
+    share = len(moves) / found["databases"]
+    moving = f"{len(moves)} of {counted(found['databases'], 'database')} would move ({share:.0%})"
+    console.print(f"{moving}; each with: hongbao topology move")
+
+
+def _show_outcome(outcome: Outcome, console: Console) -> None:
+    name, to = outcome.database, outcome.target
+    if outcome.step == "aborted":
+        console.print(f"the move of {name} is undone; the database is on {outcome.source} as before")
+    elif outcome.complete:
+        console.print(f"[green]{name} is on {to}[/green], with all its days: {_figures(outcome)}")
+    elif outcome.left:
+        console.print(f"{name}: days up to {max(outcome.left)} stay on {outcome.source} until they are archived;")
+        console.print("run this again then. All later days have moved.")
+    else:
+        console.print(f"from {outcome.valid_from} on envelopes of {name} are created on {to};")
+        console.print(f"run this again once the days before are over: it moves them to {to}, too")
+
+
+def _figures(outcome: Outcome) -> str:
+    figures = outcome.figures
+    envelopes, claims = counted(figures.get("envelopes", 0), "envelope"), counted(figures.get("claims", 0), "claim")
+    stall = f"; stall {figures['stall_s']:.3f} s" if "stall_s" in figures else ""
+    return f"{envelopes}, {claims}, compared and equal{stall}"

@@ -1,0 +1,100 @@
+"""`hongbao up`: everything on this machine, until Ctrl-C."""
+
+import asyncio
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import click
+
+from local.config import StackConfig
+from local.stack import Stack
+from rotation.background import BackgroundRotation
+from runtime.reporting import data_option, print_output
+from runtime.wording import counted
+
+_KILLED = 128
+"""A shell's exit status for a signal is this plus its number; 130 is Ctrl-C."""
+
+
+@click.command("up")
+@click.option("--sets", default=2, show_default=True, help="SETs, each with a Postgres of its own.")
+@click.option("--servers", default=2, show_default=True, help="Setnode servers in each SET.")
+@click.option("--gateways", default=1, show_default=True, help="Gateways, on PORT, PORT + 1, …")
+@click.option("--slots", default=100, show_default=True, help="Slots, fixed by the first start; production: 1000.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address that the gateways listen on.")
+@click.option("--port", default=8080, show_default=True, help="Port of the first gateway; 0: any free one.")
+@data_option
+def command(*, sets: int, servers: int, gateways: int, slots: int, host: str, port: int, data: Path | None) -> None:
+    """Start Postgres per SET and for the wallet, memcached, setnodes, wallet and gateways; Ctrl-C stops them.
+
+    All data stays in the data folder, where the next start finds it. Prints the gateways' addresses when ready.
+    """
+    config = StackConfig(data=data, sets=sets, servers=servers, gateways=gateways, slots=slots, host=host, port=port)
+    sys.exit(asyncio.run(_serve(config)))
+
+
+async def _serve(config: StackConfig) -> int:
+    """Run until a signal; returns the exit status: 0 if the stack was up, else 128 + the signal's number."""
+    stop = asyncio.Event()
+    signals: list[int] = []
+
+    def on_signal(number: int) -> None:
+        signals.append(number)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, on_signal, number)
+    running = asyncio.create_task(_run(config, stop))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    try:
+        await running
+    except asyncio.CancelledError:
+        if not signals:
+            raise
+        config.notify("stopped before it was ready")
+        return _KILLED + signals[0]
+    return 0
+
+
+async def _run(config: StackConfig, stop: asyncio.Event) -> None:
+    begun = time.monotonic()
+    config.notify("starting; the first time takes a few seconds more")
+    starting = asyncio.current_task()
+    watch = asyncio.create_task(_cancel_when(stop, starting))
+    async with Stack(config) as stack, rotation_running(stack):
+        watch.cancel()
+        for url in stack.gateway_urls:
+            print_output(url)
+        config.notify(
+            f"up after {time.monotonic() - begun:.1f} s with {counted(config.sets, 'SET')}; "
+            f"data in {stack.folder.path}; Ctrl-C stops it"
+        )
+        await stop.wait()
+        begun = time.monotonic()
+        config.notify("stopping")
+    config.notify(f"stopped after {time.monotonic() - begun:.1f} s; all data is kept")
+
+
+@contextlib.asynccontextmanager
+async def rotation_running(stack: Stack) -> AsyncIterator[None]:
+    """Rotate the days of a stack that can be rotated, in the background, while the block runs."""
+    rounds = BackgroundRotation(stack.folder.path, stack.notify)
+    rounds.start(at_once=stack.today_occupied)
+    try:
+        yield
+    finally:
+        await rounds.stop()
+
+
+async def _cancel_when(stop: asyncio.Event, task: asyncio.Task[None] | None) -> None:
+    """Cancel the start if the operator stops it."""
+    await stop.wait()
+    if task is not None:
+        task.cancel()

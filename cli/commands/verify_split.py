@@ -1,0 +1,87 @@
+"""`hongbao verify-split`: recomputes the amounts of a closed envelope from its seed."""
+
+import asyncio
+import sys
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import click
+import msgspec
+
+from envelope.money import yuan
+from envelope.verify import Verification, verify
+from errors import Refused
+from installation.access import find
+from runtime.reporting import data_option, json_option, print_report
+from runtime.wording import counted
+
+FETCH_S = 10.0
+SHOWN = 20
+"""Amounts printed; --json has all."""
+
+
+@click.command("verify-split")
+@click.argument("what", metavar="FILE|ID")
+@click.option("--as", "user", help="With an ID: the user who asks; the sender, a winner, or somebody named in it.")
+@data_option
+@json_option
+def command(*, what: str, user: str | None, data: Path | None, as_json: bool) -> None:
+    """Check that nobody was favoured: every amount follows from the seed that was fixed at creation.
+
+    FILE is the JSON that GET /v1/envelopes/ID returns once the envelope is closed ("-": standard input); with an ID it
+    is fetched from the running stack. Exit status 1 if an amount or the commitment does not match.
+    """
+    document = asyncio.run(_fetch(data, what, user)) if what.isdecimal() else _read(what)
+    result = verify(document)
+    print_report(_as_json(result), as_json=as_json, show=lambda _: _show(result))
+    sys.exit(0 if result.holds else 1)
+
+
+def _read(name: str) -> dict[str, Any]:
+    try:
+        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return msgspec.json.decode(raw, type=dict[str, Any])
+    except OSError as error:
+        raise Refused("unreadable_file", f"cannot read {name}: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise Refused("malformed_document", f"{name} is not the JSON of an envelope: {error}") from error
+
+
+async def _fetch(data: Path | None, envelope_id: str, user: str | None) -> dict[str, Any]:
+    if user is None:
+        raise Refused("no_user", "name the user who asks: --as USER (the sender, a winner, or somebody named in it)")
+    access = find(data)
+    headers = {"Authorization": f"Bearer {access.token(user)}"}
+    async with (
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=FETCH_S)) as session,
+        session.get(f"{access.gateway_url}/v1/envelopes/{envelope_id}", headers=headers) as response,
+    ):
+        document: dict[str, Any] = await response.json(content_type=None)
+    if response.status != HTTPStatus.OK:
+        raise Refused(
+            document.get("code", "refused"), document.get("detail", "the gateway did not return the envelope")
+        )
+    return document
+
+
+def _as_json(result: Verification) -> dict[str, Any]:
+    return {
+        "envelope_id": result.envelope_id,
+        "holds": result.holds,
+        "split": result.split.value,
+        "amounts_fen": list(result.amounts_fen),
+        "mismatches": list(result.mismatches),
+    }
+
+
+def _show(result: Verification) -> None:
+    if result.holds:
+        more = ", …" if len(result.amounts_fen) > SHOWN else ""
+        shares = ", ".join(map(yuan, result.amounts_fen[:SHOWN])) + more
+        every = counted(len(result.amounts_fen), "share")
+        click.echo(f"{result.envelope_id}: {every}, all as the seed gives them by {result.split}")
+        click.echo(f"yuan, in order of opening: {shares}")
+    for sentence in result.mismatches:
+        click.echo(f"{click.style('mismatch', fg='red')}: {sentence}")

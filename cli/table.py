@@ -1,0 +1,64 @@
+"""The table of commands: `hongbao NAME` is `command` in the module named here, imported only when it is called."""
+
+import os
+
+import click
+
+from cli.group import CommandGroup, Entry
+from gateway.version import VERSION
+from runtime import logs
+
+COMMANDS = {
+    "Run": {
+        "up": Entry("cli.commands.up", "start everything on this machine (also without any command)"),
+        "status": Entry("cli.commands.status", "which parts answer, since when; what is out of service"),
+        "stop": Entry("cli.commands.stop", "end what ./run started; all data is kept"),
+        "logs": Entry("cli.commands.logs", "what a part, or the supervisor, has logged"),
+        "demo": Entry("cli.commands.demo", "play real groups against it, prove the money"),
+    },
+    "Use": {
+        "token": Entry("cli.commands.token", "make a bearer token for a user"),
+        "deposit": Entry("cli.commands.deposit", "put development money into a user's wallet"),
+    },
+    "Operate": {
+        "payout": Entry("cli.commands.payout", "show payouts that are stuck, and drive them again"),
+        "dba": Entry("cli.commands.dba", "what a SET costs, holds and is slow at; drain, pause"),
+        "backup": Entry("cli.commands.backup", "copy a SET with its log; bring back any instant"),
+        "topology": Entry("cli.commands.topology", "which SET holds which database; move one"),
+        "rotate": Entry("cli.commands.rotate", "take past days out of the hot tables, by proof"),
+        "archive": Entry("cli.commands.archive", "what is stored cold: list it, verify it, put a date back"),
+        "query": Entry("cli.commands.query", "SQL over the archive"),
+    },
+    "Measure": {
+        "bench": Entry("loadtest.bench.command", "durable opens a second, beside every other way the field knows"),
+        "loadtest": Entry("loadtest.load.command", "simulated people at New Year's Eve, then the audit"),
+        "plan": Entry("loadtest.plan.command", "how many SETs, servers and disks a load needs"),
+    },
+    "Prove": {
+        "audit": Entry("cli.commands.audit", "prove that not one fen appeared or vanished"),
+        "verify-split": Entry("cli.commands.verify_split", "recompute a closed envelope's amounts from its seed"),
+    },
+}
+"""By section of the help text. `rotate drill` is `loadtest.drill.command`; all other subcommands are in the module."""
+
+
+@click.group(
+    cls=CommandGroup,
+    table=COMMANDS,
+    default="up",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="`hongbao COMMAND --help` says more. Reports take --json. Exit status 0 means that what was asked holds.",
+)
+@click.version_option(VERSION, message="%(prog)s %(version)s")
+def main() -> None:
+    """Red envelopes (红包): sent, grabbed and opened; durable in Postgres, proven by an audit.
+
+    Everything runs on this machine: Postgres and memcached are started here and stop with the command.
+    """
+
+
+def run() -> None:
+    """Run the command as a process of its own."""
+    # Standard error is for the operator, so only warnings are logged there; the processes log to the data folder.
+    logs.set_up("hongbao", os.environ.get("HONGBAO_LOG_LEVEL", "warning"))
+    main(prog_name="hongbao")

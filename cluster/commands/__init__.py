@@ -1,1 +1,0 @@
-"""The subcommands of `hongbao`, one module each; `cluster.cli` lists them."""

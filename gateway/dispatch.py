@@ -1,0 +1,83 @@
+"""Step 2 of a request: calls the operation that method and path name, and turns every error into its problem.
+
+aiohttp's own router and middlewares (`web.Application`) would cost as much as an open (docs/decisions/0008).
+"""
+
+import asyncio
+import itertools
+import secrets
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Final
+
+from errors import HongbaoError, Refused, Unavailable
+from gateway.http.answer import Answer
+from gateway.http.request import Request
+from gateway.limits import REQUESTS
+from gateway.problem_answers import problem_answer
+from gateway.request_metrics import RequestMetrics
+from gateway.resources import Handler, Resource, Resources
+from gateway.routes import NO_ROUTE
+from runtime import logs
+
+_CLIENT_GONE: Final = 499
+"""A status that is counted and never sent: the client hung up before its request was whole."""
+_UNEXPECTED: Final = HongbaoError("internal_error", "an unexpected error")
+
+_log = logs.get("gateway")
+
+
+class Dispatcher:
+    """Answers every request once. `handlers` are by operation name (`gateway.routes`)."""
+
+    def __init__(self, handlers: Mapping[str, Handler], metrics: RequestMetrics) -> None:
+        self._resources = Resources(handlers)
+        self._metrics = metrics
+        self._prefix = f"{secrets.token_hex(4)}-".encode()
+        self._numbers = itertools.count(1)
+
+    async def serve(self, request: Request) -> Answer:
+        """Answer a request, whatever happens; raises ConnectionError only when the client has gone."""
+        metrics, number = self._metrics, next(self._numbers)
+        started = metrics.begin(number)
+        operation, status = NO_ROUTE, _CLIENT_GONE
+        resource: Resource | None = None
+        request_id = b"%b%x" % (self._prefix, number)
+        try:
+            if metrics.in_flight > REQUESTS:
+                raise Unavailable("busy", f"{REQUESTS} requests are being answered; try again shortly")
+            resource = self._resources.of(request)
+            found = resource.operations.get(request.method)
+            if found is None:
+                raise Refused("method_not_allowed", f"the methods of this path are {', '.join(resource.methods)}")
+            operation, handler = found
+            answer = await handler(request, resource)
+            status = answer.status
+        except HongbaoError as error:
+            answer = problem_answer(error, request_id, operation, resource.methods if resource else ())
+            status = answer.status
+            if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+                shown = request_id.decode()
+                _log.error("answered 500", request_id=shown, route=operation, code=error.code, error=error.detail)
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception:  # noqa: BLE001 - logged in full, answered with 500
+            _log.exception("unexpected error", request_id=request_id.decode(), route=operation)
+            answer = problem_answer(_UNEXPECTED, request_id, operation)
+            status = answer.status
+        finally:
+            metrics.end(operation, status, started)
+        answer.request_id = request_id
+        return answer
+
+    async def malformed(self, request: Request) -> Answer:
+        """Answer bytes that are no HTTP request; the connection ends after it."""
+        del request
+        number = next(self._numbers)
+        started = self._metrics.begin(number)
+        request_id = b"%b%x" % (self._prefix, number)
+        error = Refused("malformed_http", "this is no HTTP request that can be read; the connection ends here")
+        answer = problem_answer(error, request_id, NO_ROUTE)
+        answer.request_id = request_id
+        self._metrics.end(NO_ROUTE, answer.status, started)
+        return answer

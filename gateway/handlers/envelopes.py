@@ -1,0 +1,114 @@
+"""Step 4 of a request, for `/v1/envelopes`: create, open, grab, detail, cancel.
+
+Each handler reads downwards: who asks (`identity`), for which envelope, with what (`parsing`), the call to its SET
+(`sets`), the answer (`outcomes`).
+"""
+
+from aiohttp import hdrs
+
+from errors import Unavailable
+from gateway.handlers.outcomes import outcome_answer
+from gateway.http.answer import Answer
+from gateway.http.body import read_body
+from gateway.http.request import Request
+from gateway.identity.share_tokens import ShareTokens
+from gateway.identity.tokens import Tokens
+from gateway.limits import CANDIDATE_IDS
+from gateway.parsing.calendar import Calendar
+from gateway.parsing.parameters import EMPTY_BODY, X_SHARE_TOKEN, idempotency_key_of, read_open_body, share_token_of
+from gateway.parsing.terms import fingerprint, read_terms
+from gateway.resources import Resource
+from gateway.sets.calls import Sets
+from gateway.sets.target import Target
+from runtime.clock import Clock
+from sharding.ids import candidate_ids, parse_id
+from sharding.slots import place_for
+from wire.messages import Op
+from wire.orders import create_key
+
+_REPLAYED = b"Idempotency-Replayed: true\r\n"
+
+
+class EnvelopeHandlers:
+    """One method per operation. `gateway.dispatch` turns the errors they raise into problems."""
+
+    def __init__(
+        self, tokens: Tokens, share_tokens: ShareTokens, sets: Sets, clock: Clock, *, slot_key: str, share_key: str
+    ) -> None:
+        self._user_of = tokens.user_of
+        self._share_tokens = share_tokens
+        self._sets = sets
+        self._clock = clock
+        self._calendar = Calendar(clock)
+        self._slot_key = slot_key.encode()
+        self._share_key = share_key
+
+    async def create(self, request: Request, resource: Resource) -> Answer:
+        """Make an envelope, once per (sender, Idempotency-Key), however often the request is repeated."""
+        del resource
+        user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
+        key, body = idempotency_key_of(request), await read_body(request)
+        now_ms = self._clock.now_ms()
+        terms = read_terms(body, now_ms)
+        candidates = self._candidates(user, key, now_ms)
+        marks = (user, create_key(user, key), fingerprint(terms, self._share_key))
+        replayed, first, view = await self._sets.call(Target(candidates[0]), Op.CREATE, *marks, candidates, terms)
+        if view is None:
+            # The first attempt was made before the database moved: its envelope is on the SET that its ID names.
+            replayed, first, view = await self._sets.call(Target(first), Op.CREATE, *marks, [first], terms)
+        if view is None:
+            raise Unavailable("wrong_set", "two SETs think that the other has it; repeat", outcome_known=False)
+        return Answer(201, self._with_share_token(view, first), headers=_REPLAYED if replayed else b"")
+
+    async def open(self, request: Request, resource: Resource) -> Answer:
+        """Claim a share."""
+        user, target, token_ok, password = await self._opener(request, resource)
+        return outcome_answer(await self._sets.call(target, Op.OPEN, target.envelope_id, user, token_ok, password))
+
+    async def grab(self, request: Request, resource: Resource) -> Answer:
+        """Say whether the user could open a share now; nothing is written."""
+        user, target, token_ok, _ = await self._opener(request, resource)
+        return outcome_answer(await self._sets.call(target, Op.GRAB, target.envelope_id, user, token_ok))
+
+    async def detail(self, request: Request, resource: Resource) -> Answer:
+        """Show an envelope to those who may see it."""
+        user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
+        target = resource.target or self._target(resource)
+        token_ok = self._share_tokens.is_valid(target.envelope_id, share_token_of(request))
+        view, own = await self._sets.call(target, Op.DETAIL, target.envelope_id, user, token_ok)
+        return Answer(200, self._with_share_token(view, target.envelope_id) if own else view)
+
+    async def cancel(self, request: Request, resource: Resource) -> Answer:
+        """Close the sender's own envelope now; the rest is refunded."""
+        user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
+        target = resource.target or self._target(resource)
+        view, own = await self._sets.call(target, Op.CANCEL, target.envelope_id, user)
+        return Answer(200, self._with_share_token(view, target.envelope_id) if own else view)
+
+    async def _opener(self, request: Request, resource: Resource) -> tuple[str, Target, bool, str | None]:
+        """Return who asks, for which envelope, whether their share token is right, and the password they gave."""
+        headers = request.headers
+        user = self._user_of(headers.get(hdrs.AUTHORIZATION))
+        target = resource.target or self._target(resource)
+        body = EMPTY_BODY if request.empty else await read_open_body(request)
+        token_ok = self._share_tokens.is_valid(target.envelope_id, body.share_token or headers.get(X_SHARE_TOKEN))
+        return user, target, token_ok, body.password
+
+    def _target(self, resource: Resource) -> Target:
+        """Read the ID in the path; raises Refused with the code of what is wrong with it."""
+        topology = self._sets.topology
+        envelope_id = parse_id(resource.id_text, topology.layout)
+        self._calendar.check(envelope_id, topology.zone)
+        # Kept for ever: a day that has come stays so, and the number of slots never changes.
+        target = resource.target = Target(envelope_id)
+        return target
+
+    def _candidates(self, user: str, key: str, now_ms: int) -> list[int]:
+        """Return the IDs that a create may get, in order: all of this second, and of the slot of (user, key)."""
+        topology = self._sets.topology
+        slot, tail = place_for(user, key, self._slot_key, topology.layout)
+        return candidate_ids(self._calendar.first_id(topology.zone, now_ms), slot, tail, CANDIDATE_IDS)
+
+    def _with_share_token(self, view: bytes, envelope_id: int) -> bytes:
+        """Append the share token to the SET's JSON: the sender, and only the sender, may hand it out."""
+        return b'%b,"share_token":"%b"}' % (view[:-1], self._share_tokens.token_of(envelope_id).encode())

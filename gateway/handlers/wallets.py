@@ -1,0 +1,68 @@
+"""The operations under `/v1/me`: balance, statement, envelopes sent and received, read from the wallet by user."""
+
+from typing import Any
+
+from aiohttp import hdrs
+
+from errors import Refused
+from gateway.http.answer import Answer, json_answer
+from gateway.http.request import Request
+from gateway.identity.tokens import Tokens
+from gateway.parsing.instants import write_instant
+from gateway.parsing.paging import check_names, one, read_page
+from gateway.parsing.parameters import ROLES
+from gateway.resources import Resource
+from sharding.ids import format_id
+from wire.wallet import WalletClient
+
+
+class WalletHandlers:
+    """One method per operation. `gateway.dispatch` turns the errors they raise into problems."""
+
+    def __init__(self, tokens: Tokens, wallet: WalletClient) -> None:
+        self._tokens = tokens
+        self._wallet = wallet
+
+    async def balance(self, request: Request, _: Resource) -> Answer:
+        """Return the user's balance."""
+        user = self._user_of(request)
+        return json_answer({"user": user, "balance_fen": await self._wallet.balance(user)})
+
+    async def entries(self, request: Request, _: Resource) -> Answer:
+        """Return a page of the user's statement."""
+        user = self._user_of(request)
+        query = request.url.query
+        check_names(query)
+        page = read_page("entries", query)
+        return json_answer(page.body(await self._wallet.entries(user, page.before, page.limit), _entry))
+
+    async def envelopes(self, request: Request, _: Resource) -> Answer:
+        """Return a page of the envelopes that the user sent or received."""
+        user = self._user_of(request)
+        query = request.url.query
+        check_names(query, "role")
+        role = one(query, "role")
+        if role not in ROLES:
+            raise Refused("unknown_role", f"role must be one of {', '.join(ROLES)}")
+        page = read_page(role, query)
+        return json_answer(page.body(await self._wallet.envelopes(user, role, page.before, page.limit), _envelope))
+
+    def _user_of(self, request: Request) -> str:
+        return self._tokens.user_of(request.headers.get(hdrs.AUTHORIZATION))
+
+
+def _entry(row: list[Any]) -> dict[str, Any]:
+    entry_id, order_no, kind, amount_fen, envelope_id, at_ms = row
+    return {
+        "entry_id": str(entry_id),
+        "order_no": order_no,
+        "kind": kind,
+        "amount_fen": amount_fen,
+        "envelope_id": None if envelope_id is None else format_id(envelope_id),
+        "at": write_instant(at_ms),
+    }
+
+
+def _envelope(row: list[Any]) -> dict[str, Any]:
+    _, envelope_id, amount_fen, at_ms = row
+    return {"envelope_id": format_id(envelope_id), "amount_fen": amount_fen, "at": write_instant(at_ms)}

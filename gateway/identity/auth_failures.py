@@ -1,0 +1,78 @@
+"""Limits how many rejected tokens one address may send, because each costs an HMAC and two JSON documents.
+
+Each address has a bucket of rejections that fills again by itself; while it is empty, a token from there that is not
+remembered is answered 429 unread. A remembered token is accepted before this limit is asked, so a logged-in user
+behind the same proxy as a forger notices nothing (docs/decisions/0009-what-the-door-refuses.md).
+
+AUTH_FAILURE_ADDRESSES addresses are kept; the one whose last rejection is oldest is dropped first.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextvars import ContextVar
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+
+from errors import Unavailable
+from gateway.limits import AUTH_FAILURE_ADDRESSES, AUTH_FAILURES_PER_S
+
+CLIENT_ADDRESS: Final[ContextVar[str]] = ContextVar("peer", default="")
+"""The address of the client whose connection this task serves; `gateway.connection` sets it, once a connection."""
+
+_NS: Final = 1_000_000_000
+_NETWORK_BITS: Final = 64
+"""A client that has one IPv6 address has all that share its first half."""
+
+
+class AuthFailureLimiter:
+    """A bucket for each address: it holds `per_s` rejections and fills again in a second.
+
+    A bucket is one number, the instant at which it is full again (GCRA, the cell rate algorithm of ATM), in whole
+    nanoseconds, so that no rounding adds or loses a rejection.
+    """
+
+    def __init__(
+        self,
+        per_s: int = AUTH_FAILURES_PER_S,
+        addresses: int = AUTH_FAILURE_ADDRESSES,
+        now_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._per_s = per_s
+        self._interval_ns = _NS // per_s
+        self._tolerance_ns = (per_s - 1) * self._interval_ns
+        self._addresses = addresses
+        self._now_ns = now_ns
+        self._full_at: OrderedDict[str, int] = OrderedDict()
+
+    def check(self) -> None:
+        """Raise Unavailable `too_many_rejected_tokens` while this client's bucket is empty."""
+        full_at = self._full_at.get(_key(CLIENT_ADDRESS.get()))
+        if full_at is None:
+            return
+        wait_ns = full_at - self._now_ns() - self._tolerance_ns
+        if wait_ns > 0:
+            raise Unavailable(
+                "too_many_rejected_tokens",
+                f"more than {self._per_s} bad tokens a second come from your address; new ones are not looked at",
+                retry_after_s=wait_ns / _NS,
+            )
+
+    def count(self) -> None:
+        """Take one rejection out of this client's bucket."""
+        place, now_ns = _key(CLIENT_ADDRESS.get()), self._now_ns()
+        # Taken out and put in again, so that the first of the dict is the one whose last rejection is oldest.
+        full_at = max(self._full_at.pop(place, 0), now_ns)
+        if len(self._full_at) >= self._addresses:
+            self._full_at.popitem(last=False)
+        self._full_at[place] = full_at + self._interval_ns
+
+
+def _key(address: str) -> str:
+    """Return the key of an address: itself, or its /64 network for IPv6."""
+    if ":" not in address:
+        return address
+    parsed = ip_address(address)
+    if not isinstance(parsed, IPv6Address):
+        return address
+    return str(parsed.ipv4_mapped or f"{int(parsed) >> _NETWORK_BITS:x}/{_NETWORK_BITS}")

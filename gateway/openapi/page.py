@@ -1,0 +1,95 @@
+"""The OpenAPI document as one HTML page: no script, nothing loaded from elsewhere, an anchor for each problem code."""
+
+import json
+from html import escape
+from typing import Any
+
+from gateway.http.answer import PROBLEM
+from gateway.problems import ADVICE, PROBLEMS
+
+_STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;margin:0 auto;max-width:60rem;padding:1rem;color:#222;background:#fff}
+h1{color:#b8121b}h2{border-bottom:1px solid #ddd;margin-top:2.5rem}code,pre{background:#f6f2ee;border-radius:4px}
+pre{padding:.7rem;overflow:auto}code{padding:.1rem .3rem}table{border-collapse:collapse;width:100%}
+td,th{border-bottom:1px solid #eee;padding:.3rem .6rem;text-align:left;vertical-align:top}
+tr:target{background:#fdebd0}.m{color:#b8121b;font-weight:bold}
+@media(prefers-color-scheme:dark){body{color:#ddd;background:#1b1b1b}code,pre{background:#2a2a2a}h1,.m{color:#ff7a70}
+td,th,h2{border-color:#333}tr:target{background:#4a3a20}}
+"""
+
+
+def render_docs(spec: dict[str, Any]) -> str:
+    """Return the page."""
+    info = spec["info"]
+    parts = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(info['title'])}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>{escape(info['title'])}</h1>{_paragraphs(info['description'])}",
+        '<p>The same for machines: <a href="/openapi.json"><code>/openapi.json</code></a></p>',
+    ]
+    for path, operations in spec["paths"].items():
+        parts += [_operation(spec, method, path, operation) for method, operation in operations.items()]
+    parts += ["<h2>Problems</h2>", _problems(), "</body></html>"]
+    return "\n".join(parts)
+
+
+def _operation(spec: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> str:
+    parameters = [_followed(spec, one) for one in operation.get("parameters", ())]
+    rows = "".join(
+        f"<tr><td><code>{escape(one['name'])}</code></td><td>{one['in']}</td><td>{escape(one['description'])}</td></tr>"
+        for one in parameters
+    )
+    answers = "".join(_answer(status, one) for status, one in operation["responses"].items())
+    return (
+        f'<h2 id="{operation["operationId"]}"><span class="m">{method.upper()}</span> <code>{escape(path)}</code></h2>'
+        f"{_paragraphs(operation['description'])}"
+        + (f"<table>{rows}</table>" if rows else "")
+        + _body(operation)
+        + f"<table>{answers}</table>"
+    )
+
+
+def _answer(status: str, response: dict[str, Any]) -> str:
+    """Return a row: what an answer holds, or the problems that may come with this status."""
+    problem = response["content"].get(PROBLEM)
+    if problem is None:
+        text = escape(response["description"])
+    else:
+        codes = problem["schema"]["allOf"][1]["properties"]["code"]["enum"]
+        text = ", ".join(f'<a href="#{code}"><code>{code}</code></a>' for code in codes)
+    return f"<tr><td><code>{status}</code></td><td>{text}</td></tr>"
+
+
+def _body(operation: dict[str, Any]) -> str:
+    media = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    return "".join(
+        f"<p>{escape(one['summary'])}:</p><pre>{escape(json.dumps(one['value'], indent=2, ensure_ascii=False))}</pre>"
+        for one in media.get("examples", {}).values()
+    )
+
+
+def _problems() -> str:
+    rows = "".join(
+        f'<tr id="{code}"><td><code>{code}</code></td><td>{row.status}</td><td>{escape(row.title)}</td>'
+        f"<td>{row.retry.value}</td></tr>"
+        for code, row in sorted(PROBLEMS.items())
+    )
+    words = "".join(f"<tr><td><code>{word}</code></td><td>{escape(text)}</td></tr>" for word, text in ADVICE.items())
+    return (
+        f"<table><tr><th>code</th><th>status</th><th>title</th><th>retry</th></tr>{rows}</table>"
+        f"<p>What to do, by the word in <code>retry</code>:</p><table>{words}</table>"
+    )
+
+
+def _paragraphs(text: str) -> str:
+    return "".join(f"<p>{escape(part)}</p>" for part in text.split("\n\n"))
+
+
+def _followed(spec: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" not in one:
+        return one
+    found: Any = spec
+    for key in one["$ref"].removeprefix("#/").split("/"):
+        found = found[key]
+    return dict(found)

@@ -1,0 +1,51 @@
+"""An error as the client gets it: problem+json (RFC 9457) by the table in `gateway.problems`."""
+
+import math
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from errors import HongbaoError, Unavailable
+from gateway.http.answer import PROBLEM, Answer, encode_json
+from gateway.problems import WITH_RETRY_AFTER, problem_of
+
+_CLOSING_STATUSES: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE})
+_CLOSING_CODES: Final = frozenset({"malformed_http"})
+"""The rest of such a request cannot be read or is not wanted: the connection ends after the answer."""
+_OUTCOMES: Final = frozenset({"busy", "not_found"})
+"""Outcomes that are problems over HTTP; open and grab repeat them in `result`."""
+_OUTCOME_OPERATIONS: Final = frozenset({"openEnvelope", "grabEnvelope"})
+
+
+def problem_answer(error: HongbaoError, request_id: bytes, operation: str, methods: Sequence[str] = ()) -> Answer:
+    """Return problem+json for an error of an operation; `methods` are those of the path, for the header Allow.
+
+    Details of a fault of ours are replaced by the table's general sentence; the caller logs them.
+    """
+    row = problem_of(error)
+    body: dict[str, Any] = {
+        "type": f"/docs#{error.code}",
+        "title": row.title,
+        "status": row.status,
+        "detail": row.detail or error.detail,
+        "code": error.code,
+        "retry": row.retry.value,
+        "request_id": request_id.decode(),
+    }
+    headers = b""
+    if error.code in _OUTCOMES and operation in _OUTCOME_OPERATIONS:
+        body["result"] = error.code
+    if row.retry in WITH_RETRY_AFTER:
+        seconds = error.retry_after_s if isinstance(error, Unavailable) else 1.0
+        headers += b"Retry-After: %d\r\n" % max(1, math.ceil(seconds))
+    if row.status == HTTPStatus.UNAUTHORIZED:
+        headers += _challenge(error.code)
+    if error.code == "method_not_allowed":
+        headers += f"Allow: {', '.join(methods)}\r\n".encode()
+    close = row.status in _CLOSING_STATUSES or error.code in _CLOSING_CODES
+    return Answer(row.status, encode_json(body), PROBLEM, headers=headers, close=close)
+
+
+def _challenge(code: str) -> bytes:
+    error = b"" if code == "token_missing" else b', error="invalid_token"'
+    return b'WWW-Authenticate: Bearer realm="hongbao"%b\r\n' % error

@@ -1,0 +1,59 @@
+"""Step 3 of a request: what its path names. Remembered by path, because many requests name the same envelope."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from errors import Refused
+from gateway.http.answer import Answer
+from gateway.http.request import Request
+from gateway.limits import PATH_CACHE, PATH_CHARS
+from gateway.routes import METHODS, resolve
+from gateway.sets.target import Target
+
+Handler = Callable[[Request, "Resource"], Awaitable[Answer]]
+"""Answers one operation; raises a HongbaoError for each answer that is a problem."""
+
+
+@dataclass(slots=True, eq=False)
+class Resource:
+    """What one path names: its operations by method, and the envelope whose ID stands in it, if any.
+
+    `target` is filled in by the first handler that has read the ID, after it knew the user: a request without a token
+    is refused for that, whatever its ID. It stays right for ever, but for its link, which `gateway.sets` renews.
+    """
+
+    operations: Mapping[str, tuple[str, Handler]]
+    id_text: str = ""
+    target: Target | None = None
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods that this path has, in alphabetical order."""
+        return sorted(self.operations)
+
+
+class Resources:
+    """Finds the resource of a request. The PATH_CACHE paths asked for last are remembered."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._operations = {
+            template: {method: (name, handlers[name]) for method, name in names.items() if name in handlers}
+            for template, names in METHODS.items()
+        }
+        self._remembered = lru_cache(maxsize=PATH_CACHE)(self._find)
+
+    def of(self, request: Request) -> Resource:
+        """Return the resource that the request names; raises Refused `route_not_found`."""
+        path = request.raw_path
+        if len(path) <= PATH_CHARS and path[:1] == "/" and "?" not in path:
+            return self._remembered(path)
+        # Not remembered: a query may differ each time, and what the absolute form means depends on the method.
+        return self._find(path.partition("?")[0] if path[:1] == "/" else request.url.raw_path)
+
+    def _find(self, path: str) -> Resource:
+        template, id_text = resolve(path) or ("", "")
+        operations = self._operations.get(template)
+        if not operations:
+            raise Refused("route_not_found", "there is nothing at this path; see /docs")
+        return Resource(operations, id_text)

@@ -1,0 +1,19 @@
+"""Calls to the SETs: which server has an envelope, the call on its link, and what a refused call does next.
+
+What lives here: `calls` (the call, its one retry, and waiting while a database moves), `routing` (topology file and
+ring), `servers` (a link to every setnode server, and which are fit to be called), `target` (an envelope, with the link
+found last). May import: `wire`, `sharding.topology`, `runtime`, `errors`, `gateway.limits`.
+
+Authority: none. The topology file says which SET holds an envelope, and each server checks it again: a link sends the
+epochs of its topology before any call, and a server that goes by another topology refuses. Where both go by an old one,
+the fences in the old SET's tables refuse what would be written (docs/decisions/0012-moving-a-database.md). Within a SET
+any server answers right, because Postgres refuses the second writer; the ring only prefers the server that has the
+envelope's actor in memory.
+
+Why a call may be sent twice: it was refused before it was begun (`peer_down`, `stopping`), or refused because of
+another topology, and every call is idempotent. A call whose outcome is unknown for another reason is never repeated
+here: its client receives 504 and repeats it. Limits: MAX_IN_FLIGHT calls on a link, DEADLINE_S for each, HELD calls
+that wait for a move, HOLD_S each (tests/integration/gateway/test_links.py, test_moves.py). How it fails: Unavailable,
+with `outcome_known` saying whether the call may have taken effect; a topology file that cannot be used is logged, and
+the last good one stays in force.
+"""

@@ -1,0 +1,99 @@
+"""Which server a call for an envelope goes to: by the topology file, and by the servers that are up."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+from errors import Refused, Unavailable
+from gateway.limits import HOLD_LOOK_S, TOPOLOGY_S, WATCH_S
+from gateway.sets.servers import Servers
+from gateway.sets.target import Target
+from runtime import logs
+from runtime.periodic import Periodic
+from sharding.topology import Topology, TopologyFile, set_paused
+from wire.link import Link
+
+_log = logs.get("gateway")
+
+
+class Routing:
+    """Finds the link of a target. Any server of an envelope's SET answers right; the ring names the one with its actor.
+
+    A link stays in its target until `generation` rises: with a new topology, or a server that comes or goes.
+    """
+
+    def __init__(self, topology: Path, key: str, tasks: asyncio.TaskGroup) -> None:
+        self._file = TopologyFile(topology)
+        self.servers = Servers(key, tasks)
+        self.servers.follow(self._file.current)
+        self.generation = 1
+        self._read_at = 0.0
+        self._newer = asyncio.Event()
+        self.services = (
+            Periodic("servers", self._watch, interval_s=WATCH_S),
+            Periodic("topology", self._reload, interval_s=TOPOLOGY_S),
+        )
+
+    @property
+    def topology(self) -> Topology:
+        """The topology as it is now."""
+        return self._file.current
+
+    def find(self, target: Target) -> Link:
+        """Look the target's link up, and keep it in the target.
+
+        Raises Unavailable: `being_moved` (its database is between two SETs), `set_paused`, `no_server`.
+        """
+        topology, envelope_id = self.topology, target.envelope_id
+        if topology.held and topology.is_held(envelope_id):
+            raise Unavailable("being_moved", "this envelope is on its way to another SET", retry_after_s=0.5)
+        home = topology.set_for(envelope_id)
+        if home.paused:
+            raise set_paused()
+        name = topology.server_in(home, envelope_id, self.servers.alive).name
+        link = target.link = self.servers.link(name)
+        target.generation = self.generation
+        return link
+
+    def exclude(self, link: Link) -> None:
+        """Call the server of `link` no more until it is connected again: it refused a call, or is not connected."""
+        self.servers.mark_lost(link.name)
+        self.generation += 1
+
+    def ready(self) -> bool:
+        """Say whether every SET has a server that can be called."""
+        alive = self.servers.alive
+        return all(not alive.isdisjoint(one.serving) for one in self.topology.sets)
+
+    def read_again(self) -> None:
+        """Read the topology file, unless it was read less than half of HOLD_LOOK_S ago; a bad file is logged."""
+        now = asyncio.get_running_loop().time()
+        if now - self._read_at < HOLD_LOOK_S / 2:
+            return
+        self._read_at = now
+        try:
+            self._take_newer()
+        except Refused as refusal:
+            _log.warning("the topology file cannot be used", error=refusal.detail)
+
+    async def wait_for_newer(self, seconds: float) -> None:
+        """Wait until a newer topology is taken, `seconds` at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._newer.wait()
+
+    def _take_newer(self) -> None:
+        if not self._file.reload():
+            return
+        _log.info("topology reloaded", version=self.topology.version)
+        self.servers.follow(self.topology)
+        self.generation += 1
+        self._newer.set()
+        self._newer = asyncio.Event()
+
+    async def _watch(self) -> None:
+        if self.servers.watch(self.topology):
+            self.generation += 1
+
+    async def _reload(self) -> None:
+        self._take_newer()

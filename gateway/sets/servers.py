@@ -1,0 +1,109 @@
+"""A link to every setnode server of the topology, and which of the servers are fit to be called."""
+
+import asyncio
+from collections.abc import Iterator
+
+from gateway.limits import DRAIN_S, STEADY_S
+from runtime import logs, metrics
+from sharding.topology import Topology
+from wire.link import Link
+from wire.messages import Op
+
+_log = logs.get("gateway")
+_alive = metrics.gauge("hongbao_servers_alive", "Setnode servers fit to be called")
+
+
+class Server:
+    """One server: its link, the task that maintains it, and since when it has been up."""
+
+    def __init__(self, name: str, url: str, link: Link, task: "asyncio.Task[None]") -> None:
+        self.name = name
+        self.url = url
+        self.link = link
+        self.task = task
+        self.up_since: float | None = None
+        self.lost_before = False
+
+    def steady(self, now: float) -> bool:
+        """Say whether it is connected and, if it was lost before, has been for STEADY_S."""
+        return self.up_since is not None and (not self.lost_before or now - self.up_since >= STEADY_S)
+
+
+class Servers:
+    """Opens and closes links as the topology says. `alive` holds names; it is replaced, never changed in place."""
+
+    def __init__(self, key: str, tasks: asyncio.TaskGroup) -> None:
+        self._key = key
+        self._tasks = tasks
+        self._servers: dict[str, Server] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._hello: list[object] = []
+        self.alive: frozenset[str] = frozenset()
+
+    def follow(self, topology: Topology) -> None:
+        """Open links to the servers that are new in `topology`, and close those to servers that are no longer in it.
+
+        A link to be closed is kept for DRAIN_S, for the answers still to come. Every server receives the epochs of
+        `topology` before its next call.
+        """
+        hello = [Op.EPOCHS, topology.epoch_of]
+        if hello != self._hello:
+            self._hello = hello
+            for server in self._servers.values():
+                server.link.notify(hello)
+        wanted = {server.name: server.url for one in topology.sets for server in one.servers}
+        for name, server in list(self._servers.items()):
+            if wanted.get(name) != server.url:
+                del self._servers[name]
+                self._leaving.add(server.task)
+                server.task.add_done_callback(self._leaving.discard)
+                asyncio.get_running_loop().call_later(DRAIN_S, server.task.cancel)
+        for name, url in wanted.items():
+            if name not in self._servers:
+                link = Link(name, url, key=self._key, hello=lambda: self._hello)
+                self._servers[name] = Server(name, url, link, self._tasks.create_task(link.maintain()))
+        self.watch(topology)
+
+    def watch(self, topology: Topology) -> bool:
+        """Look at all links and renew `alive`; return whether it changed.
+
+        If no server of a SET is steady, those that are connected count as alive.
+        """
+        now = asyncio.get_running_loop().time()
+        for server in self._servers.values():
+            if not server.link.up:
+                self._forget_uptime(server)
+            elif server.up_since is None:
+                server.up_since = now
+        alive = frozenset(name for one in topology.sets for name in self._fit(one.server_names, now))
+        changed = alive != self.alive
+        if changed:
+            _log.info("servers", alive=sorted(alive), away=sorted(self._servers.keys() - alive))
+            self.alive = alive
+            _alive.set(len(alive))
+        return changed
+
+    def link(self, name: str) -> Link:
+        """Return the link of a server of the topology."""
+        return self._servers[name].link
+
+    def mark_lost(self, name: str) -> None:
+        """Take a server out of `alive` at once: a call has found it not connected, or stopping."""
+        server = self._servers.get(name)
+        if server is not None:
+            self._forget_uptime(server)
+        self.alive -= {name}
+
+    def close(self) -> None:
+        """Let go of all links."""
+        for task in [*self._leaving, *(server.task for server in self._servers.values())]:
+            task.cancel()
+
+    def _fit(self, names: tuple[str, ...], now: float) -> Iterator[str]:
+        servers = [self._servers[name] for name in names if name in self._servers]
+        steady = [server.name for server in servers if server.steady(now)]
+        yield from steady or [server.name for server in servers if server.up_since is not None]
+
+    def _forget_uptime(self, server: Server) -> None:
+        if server.up_since is not None:
+            server.up_since, server.lost_before = None, True

@@ -1,0 +1,19 @@
+"""What describes an installation, and how a command reaches it.
+
+What lives here: `inventory`, the file that names databases by role, addresses, archive and the place of the secrets,
+and stays when nothing runs; `data_folder`, where an installation on one machine keeps its files; `keys`, its secrets;
+`access`, an installation as a command sees it: DSNs, the wallet, tokens, the audit.
+
+May import: `audit`, `gateway` (tokens), `archive`, `wire`, `schema`, `sharding`, `machine`, `runtime`, `errors`.
+Whatever starts the processes (`local`, or an operator by other means) writes the inventory; every command reads it.
+
+Promises: a command that needs only databases or files works from the inventory, whether or not a process of ours is
+alive, and the inventory holds no password of a stack on this machine
+(`test_what_is_installed_is_known_while_nothing_runs`). Inventory and secrets are 0600 and are replaced in one step; a
+crash leaves the old file or the new one. One secret is not protected here: whoever reads `secrets.json` can act as
+every process. A `secrets.json` or a cluster that was lost is made anew at the next start, without a warning: back up
+both.
+
+Fails by `Refused` (`not_installed` if there is no inventory; `no_key`, `no_dsn`, `unknown_set`, `archive_key_differs`),
+and by `Unavailable` if what the inventory names does not answer.
+"""

@@ -1,0 +1,173 @@
+"""An installation as a command sees it: its addresses, keys, wallet and databases."""
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import UTC, date, datetime
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from archive.manifest import fingerprint
+from archive.place import Archive
+from audit.proof import AuditTarget, audit
+from audit.report import Report
+from errors import Refused, Unavailable
+from gateway.identity.tokens import make_token
+from installation import data_folder, inventory
+from installation.inventory import Inventory
+from installation.keys import Secrets
+from runtime.clock import SystemClock
+from schema import roles
+from sharding.ids import business_date
+from sharding.slots import slots_of
+from sharding.topology import Topology, load
+from wire.link import Link
+from wire.wallet import WalletClient
+
+CONNECT_S = 10.0
+SUPERUSER = "postgres"
+TOKEN_S = 3600
+
+
+class Access:
+    """Made from files alone; a process or a database is contacted only by `wallet` and `audit`."""
+
+    def __init__(self, inventory: Inventory, secrets: Secrets) -> None:
+        self._inventory = inventory
+        self._secrets = secrets
+
+    @property
+    def gateway_url(self) -> str:
+        """The address of the first gateway."""
+        return self._inventory.gateway_urls[0]
+
+    def topology(self) -> Topology:
+        """Read the topology file: which SET holds which database, and where its servers are."""
+        return load(self.topology_path)
+
+    @property
+    def topology_path(self) -> Path:
+        """The topology file."""
+        return Path(self._inventory.topology)
+
+    def today(self) -> date:
+        """Return the business date now, in the topology's zone."""
+        return business_date(datetime.now(UTC), self.topology().zone)
+
+    def wallet_dsn(self, role: str = roles.AUDIT) -> str:
+        """Return a role's DSN of the wallet's database."""
+        return self.dsn("wallet", role)
+
+    def token(self, user: str) -> str:
+        """Return a bearer token of `user` that is valid for an hour."""
+        return make_token(self._secrets.key("TOKEN_KEY"), user, ttl_s=TOKEN_S, clock=SystemClock())
+
+    def token_environment(self) -> dict[str, str]:
+        """Return the environment variable with which a process of ours makes bearer tokens itself."""
+        return {"HONGBAO_TOKEN_KEY": self._secrets.key("TOKEN_KEY")}
+
+    def key(self, name: str) -> str:
+        """Return one of `installation.keys.KEYS`; raises Refused `no_key`."""
+        return self._secrets.key(name)
+
+    def link_headers(self) -> dict[str, str]:
+        """Return the HTTP headers by which our own processes authenticate to each other."""
+        return {"Authorization": f"Link {self._secrets.key('LINK_KEY')}"}
+
+    @staticmethod
+    def order_no() -> str:
+        """Return a new order number for a deposit."""
+        return f"D{uuid.uuid4().hex}"
+
+    def servers(self) -> list[str]:
+        """Return the database servers by name: the SETs, and "wallet"."""
+        return list(self._inventory.clusters)
+
+    def set_dsn(self, name: str, role: str = roles.AUDIT) -> str:
+        """Return a role's DSN of one SET's database (or the wallet's); raises Refused `unknown_set`."""
+        return self.dsn(name, role)
+
+    def superuser_dsn(self, server: str) -> str:
+        """Return the superuser's DSN of one database server (a SET's, or "wallet"): for backups and moves."""
+        return self.dsn(server, SUPERUSER)
+
+    def dsn(self, server: str, role: str) -> str:
+        """Return a role's DSN of one database server, with its password; raises Refused `unknown_set`, `no_dsn`."""
+        clusters = self._inventory.clusters
+        if server not in clusters:
+            raise Refused("unknown_set", f"there is no SET {server!r}; there are {', '.join(clusters)}")
+        dsn = clusters[server].dsns.get(role)
+        if dsn is None:
+            raise Refused("no_dsn", f"the inventory names no DSN of {server} for the role {role}; add it there")
+        parts = urlsplit(dsn)
+        if parts.password is not None:
+            return dsn
+        login = f"{quote(role)}:{quote(self.passwords(server)[role], safe='')}"
+        return urlunsplit(parts._replace(netloc=f"{login}@{parts.hostname}:{parts.port}"))
+
+    def passwords(self, server: str) -> dict[str, str]:
+        """Return one database server's passwords by role."""
+        return self._secrets.passwords(server)
+
+    @contextlib.asynccontextmanager
+    async def wallet(self) -> AsyncIterator[WalletClient]:
+        """Yield a client connected to the wallet; raises Unavailable `wallet_away` after CONNECT_S."""
+        link = Link("wallet", self._inventory.wallet_url, key=self._secrets.key("LINK_KEY"))
+        keeping = asyncio.ensure_future(link.maintain())
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                while not link.up:
+                    await asyncio.sleep(0.01)
+            yield WalletClient(link)
+        except TimeoutError:
+            raise Unavailable(
+                "wallet_away", f"the wallet does not answer at {self._inventory.wallet_url}; is it up? See ./run status"
+            ) from None
+        finally:
+            keeping.cancel()
+            await asyncio.wait({keeping})
+
+    async def audit(
+        self, progress: Callable[[str, int], None] = lambda *_: None, instead: Mapping[str, str] | None = None
+    ) -> Report:
+        """Audit all SETs and the wallet as the audit role; `instead`: other DSNs by server, of restored copies."""
+        dsns = {name: self.dsn(name, roles.AUDIT) for name in self._inventory.clusters} | dict(instead or {})
+        while True:
+            topology = self.topology()
+            targets = [
+                AuditTarget(one.name, dsns[one.name], _slots(topology, one.name), partial(_slots, topology, one.name))
+                for one in topology.sets
+            ]
+            found = await audit(targets, dsns["wallet"], progress, archive=self.archive())
+            # A database that moved between two SETs' snapshots is in both or in neither: that proves nothing.
+            if found.holds or self.topology().epoch_of == topology.epoch_of:
+                return found
+
+    def archive(self) -> Archive:
+        """Return the archive's folder and key.
+
+        Raises Refused `archive_key_differs` if our key is not the one with which the servers were started: they
+        would reject manifests that we sign, and we theirs.
+        """
+        key = self._secrets.key("ARCHIVE_KEY").encode()
+        if self._inventory.archive_key not in ("", fingerprint(key)):
+            raise Refused(
+                "archive_key_differs",
+                "the servers here were started with another HONGBAO_ARCHIVE_KEY; set it as it was then (or unset it), "
+                "and try again",
+            )
+        return Archive(Path(self._inventory.archive), key)
+
+
+def find(data: Path | None) -> Access:
+    """Return the installation of the data folder; raises Refused `not_installed` if there is none."""
+    folder = data_folder.locate(data)
+    found = inventory.load(folder.inventory)
+    return Access(found, Secrets.load(Path(found.secrets)))
+
+
+def _slots(topology: Topology, name: str, day: date | None = None) -> list[int]:
+    held = topology.databases_of(name, day)
+    return [slot for xx in held for slot in slots_of(xx)]

@@ -1,0 +1,104 @@
+"""The data folder of an installation on this machine: where it is, what it contains, one stack at a time."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from errors import Refused
+from machine.account import Account, server_account
+from machine.checkout import CHECKOUT
+from machine.file_lock import hold_lock
+
+FALLBACK = Path("/var/lib")
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """`note`: a sentence for the operator if the folder is not where they would look for it."""
+
+    path: Path
+    note: str = ""
+
+    @property
+    def secrets(self) -> Path:
+        """Keys and passwords, 0600."""
+        return self.path / "secrets.json"
+
+    @property
+    def topology(self) -> Path:
+        """Which SET holds which database, and where its servers are."""
+        return self.path / "topology.json"
+
+    @property
+    def inventory(self) -> Path:
+        """What is installed, 0600; stays when nothing runs (`installation.inventory`)."""
+        return self.path / "installation.json"
+
+    @property
+    def running(self) -> Path:
+        """Which processes run now; exists while a stack is up (`local.running`)."""
+        return self.path / "running.json"
+
+    @property
+    def archive(self) -> Path:
+        """Archived days: in the data folder, or in HONGBAO_ARCHIVE."""
+        named = os.environ.get("HONGBAO_ARCHIVE")
+        return Path(named).absolute() if named else self.path / "archive"
+
+    def postgres(self, name: str) -> Path:
+        """Return the folder of a Postgres cluster."""
+        return self.path / "postgres" / name
+
+    @property
+    def logs(self) -> Path:
+        """The logs of all parts and of the supervisor."""
+        return self.path / "logs"
+
+    def log(self, name: str) -> Path:
+        """Return the log file of a part."""
+        return self.logs / f"{name}.log"
+
+    def prepare(self, account: Account) -> None:
+        """Make the folder: `account` can enter it, only we can list it. Raises Refused if that is impossible."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.chmod(0o711 if account.drop_privileges else 0o700)
+        except OSError as error:
+            raise Refused(
+                "data_folder_unwritable", f"cannot use {self.path} ({error.strerror}); choose another with --data"
+            ) from error
+        if not account.can_access("-x", self.path):
+            raise Refused(
+                "data_folder_unreachable",
+                f"Postgres runs as {account.name}, which cannot enter {self.path}; choose another folder with --data",
+            )
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the folder for the block; raises Refused `already_up`. The kernel releases it if the process ends."""
+        with hold_lock(
+            self.path / "lock",
+            lambda holder: Refused(
+                "already_up",
+                f"hongbao is already up on {self.path} (process {holder}); stop it, or choose another with --data",
+            ),
+        ):
+            yield
+
+
+def locate(explicit: Path | None, account: Account | None = None) -> DataFolder:
+    """Return --data, else HONGBAO_DATA, else `data` in the checkout. Nothing is made.
+
+    If `account`, which servers run as (default: `server_account`), cannot enter the checkout: a folder in /var/lib.
+    """
+    named = explicit or (Path(os.environ["HONGBAO_DATA"]) if os.environ.get("HONGBAO_DATA") else None)
+    if named is not None:
+        return DataFolder(named.absolute())
+    account = account or server_account()
+    if not account.drop_privileges or account.can_access("-x", CHECKOUT):
+        return DataFolder(CHECKOUT / "data")
+    path = FALLBACK / f"hongbao-{hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:12]}"
+    return DataFolder(path, f"Postgres runs as {account.name}, which cannot enter {CHECKOUT}: the data is in {path}")

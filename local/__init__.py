@@ -1,0 +1,26 @@
+"""The runner: starts, supervises and stops all parts of one installation on this machine.
+
+What lives here, in the order of a start: `config` (how large a stack is), `gateway_ports` and `stable_ports` (where
+parts listen), `backing_services` (Postgres servers and memcached), `cluster_setup` and `scram` (database, roles and
+passwords of a new cluster), `topology_file`, `day_table_service`, `process_factory` and `service` (our own processes),
+`part` (what all of these can do), `supervisor` and `supervisor_log`, `stack` (all of it as one `async with`). `running`
+is the file of what runs now; `status` and `attach` are what commands ask of it.
+
+May import: `installation` and the floors below it. Not `rotation`, `moving`, `backup` and `inspection`: they operate on
+any installation; the command that wants both (`cli.commands.up`) combines them.
+
+Promises, each with the test that keeps it:
+- One stack for a data folder at a time, by a lock that the kernel releases
+  (`test_a_second_stack_on_one_data_folder_…`).
+- No process outlives the stack by more than three seconds, also after `kill -9` of the stack
+  (`test_nothing_outlives_a_killed_stack`: setpriv --pdeathsig); an interrupted start leaves none
+  (`test_ctrl_c_during_…`).
+- A restart finds all data (`test_a_stack_comes_up_…`), and each part but the gateways listens where it did before
+  unless another process took its port (`test_parts_keep_their_ports_…`). Gateways listen where --port says.
+- A part that ends is started again at its address, and the restart is logged (`test_a_killed_part_comes_back_…`).
+- Every wait for a part has a deadline, except the supervisor's wait for a part to end.
+
+Fails by `Refused` (the operator must change something) or `Unavailable` (a part did not start), with a sentence that
+says what to do; `Stack.__aenter__` then stops whatever it had started. What was there before the start is never
+removed.
+"""

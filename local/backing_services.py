@@ -1,0 +1,39 @@
+"""The parts that are other people's programs: a Postgres for each SET and for the wallet, and one memcached."""
+
+from dataclasses import dataclass
+
+from installation.data_folder import DataFolder
+from installation.keys import Secrets
+from local.config import StackConfig
+from local.stable_ports import MEMCACHED, WALLET, StablePorts, postgres_part
+from machine.account import Account
+from machine.memcached import Memcached, MemcachedSpec
+from machine.postgres.server import Postgres, PostgresSpec
+from schema import roles
+
+
+@dataclass(frozen=True)
+class BackingServices:
+    """`postgres` is by SET name, and "wallet"."""
+
+    postgres: dict[str, Postgres]
+    memcached: Memcached
+
+
+def backing_services(config: StackConfig, folder: DataFolder, secrets: Secrets, account: Account) -> BackingServices:
+    """Return the servers, not started. Generates the keys and passwords that `secrets` lacks; they are durable then."""
+    ports = StablePorts(folder)
+    names = [WALLET, *config.set_names()]
+    secrets.ensure({name: roles.roles_of("wallet" if name == WALLET else "set") for name in names})
+    memcached = MemcachedSpec(MEMCACHED, folder.path, folder.log(MEMCACHED), port=ports.reserve(MEMCACHED))
+    return BackingServices(
+        {name: Postgres(_postgres_spec(name, folder, secrets, ports), account=account) for name in names},
+        Memcached(memcached, account=account),
+    )
+
+
+def _postgres_spec(name: str, folder: DataFolder, secrets: Secrets, ports: StablePorts) -> PostgresSpec:
+    part = postgres_part(name)
+    return PostgresSpec(
+        part, folder.postgres(name), folder.log(part), secrets.passwords(name), port=ports.reserve(part)
+    )

@@ -1,0 +1,62 @@
+"""How large a stack is and where it listens, with the limits of one machine."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from errors import Refused
+from local.supervisor_log import Notify
+from schema.day_tables import AHEAD_DAYS
+
+MAX_SETS, MAX_SERVERS, MAX_GATEWAYS = 16, 8, 16
+"""Each SET is a Postgres with 128 MB of buffers, each server a Python process: more need several machines."""
+PORTS_END = 65_536
+
+
+def print_on_stderr(line: str) -> None:
+    """Print one line of progress; standard output is for results."""
+    sys.stderr.write(f"hongbao: {line}\n")
+    sys.stderr.flush()
+
+
+@dataclass(frozen=True)
+class StackConfig:
+    """What to start. Raises Refused `config_invalid` for more than one machine carries.
+
+    `servers` is per SET. `gateways` listen on `port`, `port` + 1 and so on; port 0: any free ports. `slots` is used by
+    the first start only: it is part of every envelope ID, so it never changes. `ahead_days`: how many days after today
+    have their tables made. `modules`: what `python -m` runs for each kind of process; `env` is added to the environment
+    of all.
+    """
+
+    data: Path | None = None
+    sets: int = 2
+    servers: int = 2
+    gateways: int = 1
+    host: str = "127.0.0.1"
+    port: int = 8080
+    slots: int = 100
+    ahead_days: int = AHEAD_DAYS
+    modules: Mapping[str, str] = field(
+        default_factory=lambda: {"wallet": "wallet", "setnode": "setnode", "gateway": "gateway"}
+    )
+    env: Mapping[str, str] = field(default_factory=dict)
+    notify: Notify = print_on_stderr
+
+    def __post_init__(self) -> None:
+        """Check the limits."""
+        for name, most in (("sets", MAX_SETS), ("servers", MAX_SERVERS), ("gateways", MAX_GATEWAYS)):
+            if not 1 <= getattr(self, name) <= most:
+                raise Refused("config_invalid", f"--{name} must be 1 to {most}, is {getattr(self, name)}")
+        highest = PORTS_END - self.gateways
+        if not 0 <= self.port <= highest:
+            raise Refused("config_invalid", f"--port must be 0 to {highest}, is {self.port}")
+
+    def set_names(self) -> list[str]:
+        """Return the names: set-1, set-2 and so on."""
+        return [f"set-{number}" for number in range(1, self.sets + 1)]
+
+    def server_names(self, set_name: str) -> list[str]:
+        """Return the names: set-1-a, set-1-b and so on."""
+        return [f"{set_name}-{chr(ord('a') + number)}" for number in range(self.servers)]

@@ -1,0 +1,91 @@
+"""Makes the day tables of all SETs: today's before any process starts, those of the coming days in the background."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from local.supervisor_log import Notify
+from schema.day_tables import DayTables
+from sharding.ids import business_date
+from sharding.topology import load
+
+EVERY_S = 600.0
+"""Tables are made days ahead: a round every ten minutes leaves hundreds of attempts before a create needs one."""
+SOON_DAYS = 2
+"""Days after today whose tables are made in the first round after the start; later days follow one by one."""
+STEP_PAUSE_S = 1.0
+"""Between two days of the first rounds: making a day's tables takes a good part of a core."""
+RETRY_S = 30.0
+"""After a round that failed."""
+OCCUPIED = "day_table_occupied"
+"""The code of the one failure of today's tables with which a stack starts all the same."""
+
+
+class DayTableService:
+    """Runs `schema.day_tables` as the owner of each SET's tables; `dsns` are the owner's, by SET."""
+
+    def __init__(self, topology: Path, dsns: Mapping[str, str], notify: Notify, ahead_days: int) -> None:
+        self._topology = topology
+        self._dsns = dsns
+        self._notify = notify
+        self._ahead_days = ahead_days
+        self._task: asyncio.Task[None] | None = None
+
+    async def make_today(self) -> None:
+        """Make the tables of today; setnode servers are not ready without them."""
+        await self._make(0)
+
+    def start(self) -> None:
+        """Keep the tables of the coming days made, until `stop`."""
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Stop; Postgres rolls back a round in flight, and the next start does it again."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def _run(self) -> None:
+        rounds = list(range(min(SOON_DAYS, self._ahead_days), self._ahead_days + 1))
+        while True:
+            pause_s = EVERY_S
+            try:
+                for ahead_days in rounds:
+                    if await self._make(ahead_days):
+                        await asyncio.sleep(STEP_PAUSE_S)
+            # Any error: one of the driver, because Postgres was killed during a round, must not end the service.
+            except Exception as error:  # noqa: BLE001
+                pause_s = RETRY_S
+                self._notify(f"tables of coming days: next attempt in {RETRY_S:.0f} s: {_reason(error)}")
+            # From now on all days in one call: a day that cannot be made does not keep the others from being made.
+            rounds = [self._ahead_days]
+            await asyncio.sleep(pause_s)
+
+    async def _make(self, ahead_days: int) -> bool:
+        """Make the missing tables of today and the next `ahead_days` days; returns whether any were missing.
+
+        All SETs are tried. Each failure is reported, and one is raised: an occupied name, which rotation will free,
+        only if there was no other failure.
+        """
+        topology = load(self._topology)
+        today = business_date(datetime.now(UTC), topology.zone)
+        results = await asyncio.gather(
+            *(
+                DayTables(dsn, partial(topology.databases_of, name)).ensure(today, ahead_days=ahead_days, by_clock=True)
+                for name, dsn in self._dsns.items()
+            ),
+            return_exceptions=True,
+        )
+        failures = [one for one in results if isinstance(one, BaseException)]
+        for name, result in zip(self._dsns, results, strict=True):
+            if isinstance(result, BaseException):
+                self._notify(f"tables of {name} are missing: {_reason(result)}")
+        if failures:
+            raise min(failures, key=lambda one: getattr(one, "code", "") == OCCUPIED)
+        return any(results)
+
+
+def _reason(error: BaseException) -> str:
+    return getattr(error, "detail", None) or repr(error)

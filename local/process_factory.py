@@ -1,0 +1,71 @@
+"""Makes our own processes (wallet, setnodes, gateways): where each listens, and the settings in its environment."""
+
+from urllib.parse import urlsplit
+
+from installation.data_folder import DataFolder
+from installation.keys import Secrets
+from local.backing_services import BackingServices
+from local.config import StackConfig
+from local.gateway_ports import gateway_ports
+from local.service import Service, ServiceSpec
+from local.stable_ports import WALLET, StablePorts
+from machine import ports
+from schema import roles
+
+
+class ProcessFactory:
+    """Addresses are known from the beginning; a process can be made once the backing services have theirs."""
+
+    def __init__(self, config: StackConfig, folder: DataFolder, secrets: Secrets) -> None:
+        self._config = config
+        self._folder = folder
+        self._keys = secrets.environment()
+        stable = StablePorts(folder)
+        setnodes = [one for name in config.set_names() for one in config.server_names(name)]
+        self._ports = {name: stable.reserve(name) for name in [WALLET, *setnodes]}
+        self._gateway_ports = gateway_ports(config)
+
+    def url(self, name: str) -> str:
+        """Return where the wallet or a setnode server listens."""
+        return f"http://{ports.LOOPBACK}:{self._ports[name]}"
+
+    def archive_key(self) -> str:
+        """Return the key with which the setnodes verify the archive."""
+        return {**self._keys, **self._config.env}["HONGBAO_ARCHIVE_KEY"]
+
+    def wallet(self, backing: BackingServices) -> Service:
+        """Return the wallet's process, not started."""
+        dsn = backing.postgres[WALLET].dsn(roles.WALLET, roles.DATABASE)
+        return self._service(WALLET, "wallet", self.url(WALLET), {"HONGBAO_POSTGRES_DSN": dsn})
+
+    def setnodes(self, set_name: str, backing: BackingServices) -> list[Service]:
+        """Return the processes of one SET, not started."""
+        env = {
+            "HONGBAO_SET": set_name,
+            "HONGBAO_POSTGRES_DSN": backing.postgres[set_name].dsn(roles.SETNODE, roles.DATABASE),
+            "HONGBAO_MEMCACHED": backing.memcached.address,
+        }
+        return [
+            self._service(name, "setnode", self.url(name), {**env, "HONGBAO_SERVER": name})
+            for name in self._config.server_names(set_name)
+        ]
+
+    def gateways(self) -> list[Service]:
+        """Return the gateways' processes, not started."""
+        return [
+            self._service(f"gateway-{number}", "gateway", f"http://{self._config.host}:{port}", {})
+            for number, port in enumerate(self._gateway_ports, start=1)
+        ]
+
+    def _service(self, name: str, kind: str, url: str, more: dict[str, str]) -> Service:
+        address = urlsplit(url)
+        env = {
+            "HONGBAO_TOPOLOGY": str(self._folder.topology),
+            "HONGBAO_WALLET_URL": self.url(WALLET),
+            "HONGBAO_ARCHIVE": str(self._folder.archive),
+            **self._keys,
+            **self._config.env,
+            **more,
+        }
+        log, module = self._folder.log(name), self._config.modules[kind]
+        return Service(ServiceSpec(name, module, str(address.hostname), int(address.port or 0), env, log))

@@ -1,0 +1,57 @@
+"""The file of what runs now, in the data folder: `./run status`, `stop` and `logs` read it.
+
+The stack replaces it whenever a part has been restarted and removes it when it stops. After a kill of the stack the
+file stays; `load` then finds that its process does not exist.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from errors import Refused
+from installation.keys import write_private
+
+
+class RunningPart(msgspec.Struct, frozen=True, kw_only=True):
+    """One process. `since`: its last start (ISO 8601, UTC). `restarts`: how often the supervisor started it again."""
+
+    name: str
+    pid: int
+    address: str
+    log: str
+    since: str
+    restarts: int = 0
+
+
+class Running(msgspec.Struct, frozen=True, kw_only=True):
+    """The processes of a stack. `pid` is the one that supervises the others; `since` is when its start began."""
+
+    pid: int
+    since: str
+    parts: list[RunningPart]
+
+    def save(self, path: Path) -> None:
+        """Replace the file in one step; durable when this returns."""
+        write_private(path, msgspec.to_builtins(self))
+
+
+def load(path: Path) -> Running:
+    """Return what runs; raises Refused `not_up` if nothing does, `running_unreadable` if the file is damaged."""
+    try:
+        running = msgspec.json.decode(path.read_bytes(), type=Running)
+    except FileNotFoundError:
+        raise Refused("not_up", f"nothing runs on {path.parent}; start it with ./run") from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise Refused("running_unreadable", f"cannot read {path}: {error}") from error
+    if not is_alive(running.pid):
+        raise Refused("not_up", f"what ran on {path.parent} was killed; start it again with ./run")
+    return running
+
+
+def is_alive(pid: int) -> bool:
+    """Say whether a process with this ID exists and has not ended (a zombie has)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

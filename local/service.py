@@ -1,0 +1,135 @@
+"""One of our own processes (wallet, setnode, gateway) as a part: `python -m KIND`, settings in its environment."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from errors import Unavailable
+from machine.account import own_account
+from machine.checkout import CHECKOUT
+from machine.child import Child, Command
+from machine.logfile import LogFile
+
+START_S = 60.0
+"""Imports take half a second; a first start makes day tables."""
+STOP_S = 0.7
+"""What is in flight is a group commit of milliseconds; a whole stack is to stop in less than three seconds."""
+PROBE_S = 1.0
+MAX_ANSWER_BYTES = 4096
+TICK_S = 0.02
+LOG_LINES = 8
+"""Last lines of the log that an error shows."""
+
+
+@dataclass(frozen=True)
+class ServiceSpec:
+    """`module` runs with `env` added to our own environment; it listens on `host`:`port` and serves GET /readyz."""
+
+    name: str
+    module: str
+    host: str
+    port: int
+    env: Mapping[str, str]
+    log: Path
+
+
+class Service:
+    """A process that runs under the same account as this one."""
+
+    def __init__(self, spec: ServiceSpec) -> None:
+        self.name = spec.name
+        self.spec = spec
+        self.log = LogFile(spec.log)
+        self._account = own_account()
+        self._child: Child | None = None
+
+    @property
+    def url(self) -> str:
+        """The base URL of its HTTP listener."""
+        return f"http://{self.spec.host}:{self.spec.port}"
+
+    @property
+    def address(self) -> str:
+        """Where it listens, host:port."""
+        return f"{self.spec.host}:{self.spec.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process ID; 0 before the first start."""
+        return self._child.pid if self._child else 0
+
+    @property
+    def running(self) -> bool:
+        """Whether the process exists."""
+        return self._child is not None and self._child.running
+
+    async def start(self) -> None:
+        """Start; /readyz has answered 200 when this returns. Raises Unavailable (`service_slow`, `service_failed`)."""
+        self.log.bound()
+        offset = self.log.size()
+        self._child = child = Child.start(self._command())
+        answer = ""
+        try:
+            async with asyncio.timeout(START_S):
+                while child.running:
+                    answer = await probe_ready(self.spec.host, self.spec.port)
+                    if answer.startswith("200"):
+                        return
+                    await asyncio.sleep(TICK_S)
+        except TimeoutError:
+            await self.stop()
+            raise Unavailable(
+                "service_slow", f"{self.name} is not ready after {START_S:.0f} s: {answer}\n{self.log.tail(LOG_LINES)}"
+            ) from None
+        except asyncio.CancelledError:
+            child.send(signal.SIGKILL)
+            raise
+        logged = "\n".join(self.log.since(offset).splitlines()[-LOG_LINES:])
+        raise Unavailable(
+            "service_failed", f"{self.name} ended with {child.returncode} before it was ready\n{logged}".rstrip()
+        )
+
+    async def stop(self) -> None:
+        """Ask it to finish by SIGTERM; SIGKILL after STOP_S."""
+        if self._child is not None:
+            await self._child.stop((signal.SIGTERM, STOP_S))
+
+    def kill(self) -> None:
+        """Kill it as a crash would."""
+        if self._child is not None:
+            self._child.send(signal.SIGKILL)
+
+    async def wait(self) -> int:
+        """Wait, without a deadline, until it has ended; returns its exit status."""
+        return await self._child.wait() if self._child else 0
+
+    def _command(self) -> Command:
+        path = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH", "")]))
+        listen = {"HONGBAO_LISTEN": f"{self.spec.host}:{self.spec.port}", "PYTHONPATH": path}
+        # -P: modules come from PYTHONPATH above, not from the folder in which the process starts.
+        return Command(
+            [sys.executable, "-P", "-m", self.spec.module],
+            {**os.environ, **self.spec.env, **listen},
+            self._account,
+            self.log,
+        )
+
+
+async def probe_ready(host: str, port: int) -> str:
+    """Return status and body of GET /readyz, or "no answer". Written by hand: an HTTP client is slow to import."""
+    try:
+        async with asyncio.timeout(PROBE_S):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(f"GET /readyz HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
+                head, _, body = (await reader.read(MAX_ANSWER_BYTES)).decode(errors="replace").partition("\r\n\r\n")
+                return f"{head[9:12]} {body}".strip()
+            finally:
+                writer.close()
+                await writer.wait_closed()
+    except (OSError, TimeoutError):
+        return "no answer"

@@ -1,0 +1,226 @@
+"""Everything on one machine as one `async with`: started in order of dependency, supervised, stopped in reverse."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Coroutine, Iterable, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+from errors import Refused
+from installation import data_folder
+from installation.keys import Secrets
+from local.backing_services import BackingServices, backing_services
+from local.cluster_setup import set_up_cluster, system_identifier
+from local.config import StackConfig
+from local.day_table_service import OCCUPIED, DayTableService
+from local.gateway_ports import check_gateway_ports
+from local.inventory_writer import write_inventory
+from local.part import Part
+from local.process_factory import ProcessFactory
+from local.running import Running, RunningPart
+from local.service import Service  # noqa: TC001 - plain imports everywhere
+from local.stable_ports import WALLET
+from local.supervisor import Supervisor
+from local.supervisor_log import SupervisorLog
+from local.topology_file import write_topology
+from machine.account import server_account
+from machine.logfile import LogFile
+from machine.postgres.server import Postgres
+from schema import roles
+from schema.migrate import migrate_set, migrate_wallet
+
+
+class Stack:
+    """A running system. On entry all parts are ready, or none is left running and the error says why."""
+
+    def __init__(self, config: StackConfig | None = None) -> None:
+        self.config = config or StackConfig()
+        self._account = server_account()
+        self.folder = data_folder.locate(self.config.data, self._account)
+        self.notify = SupervisorLog(self.config.notify, LogFile(self.folder.log("supervisor")))
+        self.today_occupied = False
+        """Today's tables cannot be made while an old day has their names; rotation makes room for them."""
+        self._exit = contextlib.ExitStack()
+        self._backing: BackingServices | None = None
+        self._factory: ProcessFactory | None = None
+        self._wallet: Service | None = None
+        self._setnodes: list[Service] = []
+        self._gateways: list[Service] = []
+        self._system_identifiers: dict[str, str] = {}
+        self._supervisor: Supervisor | None = None
+        self._day_tables: DayTableService | None = None
+        self._began = datetime.now(UTC)
+
+    async def __aenter__(self) -> Self:
+        """Start everything."""
+        try:
+            await self._start()
+        except BaseException:
+            # Also if cancelled (Ctrl-C during the start): the caller continues once all parts have stopped.
+            await asyncio.shield(self._stop())
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop everything, in less than three seconds."""
+        await asyncio.shield(self._stop())
+
+    @property
+    def gateway_url(self) -> str:
+        """The address of the first gateway."""
+        return self._gateways[0].url
+
+    @property
+    def gateway_urls(self) -> list[str]:
+        """The addresses of all gateways."""
+        return [one.url for one in self._gateways]
+
+    def postgres(self, name: str) -> Postgres:
+        """Return the database server of a SET, or "wallet"; raises Refused `no_such_part`."""
+        if self._backing is None or name not in self._backing.postgres:
+            raise Refused("no_such_part", f"there is no Postgres {name!r}")
+        return self._backing.postgres[name]
+
+    def kill(self, name: str, *, stay_dead: bool = False) -> None:
+        """Kill a part (set-1-a, wallet, gateway-1, memcached, postgres-set-1) as a crash would."""
+        self._started_supervisor().kill(name, stay_dead=stay_dead)
+
+    async def restart(self, name: str) -> None:
+        """Stop a part in good order, or take a dead one, and start it."""
+        await self._started_supervisor().restart(name)
+
+    def _started_supervisor(self) -> Supervisor:
+        if self._supervisor is None:
+            raise Refused("not_up", "the stack is not up")
+        return self._supervisor
+
+    async def _start(self) -> None:
+        secrets = self._take_folder()
+        self._backing = backing = backing_services(self.config, self.folder, secrets, self._account)
+        self._factory = factory = ProcessFactory(self.config, self.folder, secrets)
+        await _gather_or_cancel(backing.memcached.start(), *(self._start_database(name) for name in backing.postgres))
+        self._write_topology(factory, backing)
+        owners = {name: self.postgres(name).dsn(roles.OWNER, roles.DATABASE) for name in self.config.set_names()}
+        self._day_tables = DayTableService(self.folder.topology, owners, self.notify, self.config.ahead_days)
+        self.today_occupied = not await self._make_today(self._day_tables)
+        await self._start_processes(factory, backing)
+        self._supervisor = Supervisor(self._parts(), self.notify, self._write_running)
+        self._supervisor.start()
+        self._day_tables.start()
+        write_inventory(
+            self.folder,
+            backing,
+            factory,
+            gateway_urls=self.gateway_urls,
+            system_identifiers=self._system_identifiers,
+        )
+        self._write_running()
+
+    def _take_folder(self) -> Secrets:
+        """Make the data folder if need be and lock it until the stack has stopped."""
+        if not self.folder.path.exists():
+            # A first start that cannot listen leaves nothing behind. An existing folder is locked before the ports are
+            # checked: "already up" explains more than "port taken".
+            check_gateway_ports(self.config)
+        self.folder.prepare(self._account)
+        self._exit.enter_context(self.folder.lock())
+        if self.folder.note:
+            self.config.notify(self.folder.note)
+        return Secrets.load(self.folder.secrets)
+
+    async def _start_database(self, name: str) -> None:
+        server = self.postgres(name)
+        await server.start()
+        await set_up_cluster(server)
+        owner = server.dsn(roles.OWNER, roles.DATABASE)
+        await (migrate_wallet(owner) if name == WALLET else migrate_set(owner))
+        self._system_identifiers[name] = await system_identifier(server)
+
+    def _write_topology(self, factory: ProcessFactory, backing: BackingServices) -> None:
+        write_topology(
+            self.folder.topology,
+            {
+                name: [(one, factory.url(one)) for one in self.config.server_names(name)]
+                for name in self.config.set_names()
+            },
+            memcached=backing.memcached.address,
+            wallet_url=factory.url(WALLET),
+            slots=self.config.slots,
+        )
+
+    async def _make_today(self, tables: DayTableService) -> bool:
+        """Make today's tables; returns False if an old day still has their names."""
+        try:
+            await tables.make_today()
+        except Refused as refusal:
+            if refusal.code != OCCUPIED:
+                raise
+            self.notify("everything else starts; creates of today are refused until the old day is rotated")
+            return False
+        return True
+
+    async def _start_processes(self, factory: ProcessFactory, backing: BackingServices) -> None:
+        """Start all at once: each one's /readyz waits for those it needs, and imports are most of a start."""
+        self._wallet = factory.wallet(backing)
+        self._setnodes = [one for name in self.config.set_names() for one in factory.setnodes(name, backing)]
+        self._gateways = factory.gateways()
+        await _gather_or_cancel(*(one.start() for one in (self._wallet, *self._setnodes, *self._gateways)))
+
+    async def _stop(self) -> None:
+        if self._day_tables is not None:
+            await self._day_tables.stop()
+        if self._supervisor is not None:
+            await self._supervisor.close()
+        try:
+            for tier in self._stop_order():
+                await asyncio.gather(*(part.stop() for part in tier))
+            if self._factory is not None:
+                self.folder.running.unlink(missing_ok=True)
+        finally:
+            self._exit.close()
+
+    def _stop_order(self) -> Iterable[Sequence[Part]]:
+        """Yield the parts tier by tier: callers before those they call."""
+        yield self._gateways
+        yield [*self._setnodes, *([self._wallet] if self._wallet else [])]
+        if self._backing is not None:
+            yield [self._backing.memcached, *self._backing.postgres.values()]
+
+    def _parts(self) -> list[Part]:
+        return [part for tier in self._stop_order() for part in tier]
+
+    def _write_running(self) -> None:
+        parts = [self._running_part(one) for one in self._parts()]
+        Running(pid=os.getpid(), since=_timestamp(self._began), parts=parts).save(self.folder.running)
+
+    def _running_part(self, part: Part) -> RunningPart:
+        since, restarts = self._started_supervisor().history(part.name)
+        return RunningPart(
+            name=part.name, pid=part.pid, address=part.address, log=str(part.log.path), since=_timestamp(since),
+            restarts=restarts,
+        )  # fmt: skip
+
+
+def _timestamp(at: datetime) -> str:
+    return at.isoformat(timespec="seconds")
+
+
+async def _gather_or_cancel(*starts: Coroutine[None, None, None]) -> None:
+    """Wait for all; at the first failure cancel the others and raise that one error."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for start in starts:
+                group.create_task(start)
+    except BaseExceptionGroup as errors:
+        raise _first_error(errors) from None
+
+
+def _first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,111 @@
+"""The status of a stack: which parts answer, what is out of service, how many days ahead have tables."""
+
+import asyncio
+
+import msgspec
+
+from errors import HongbaoError
+from installation.access import Access
+from installation.data_folder import DataFolder
+from local import running
+from local.running import RunningPart
+from local.service import probe_ready
+from local.stable_ports import MEMCACHED, postgres_part
+from runtime import postgres
+from schema.day_tables import days_ahead, known_days
+from sharding.topology import SetSpec
+
+ASK_S = 2.0
+"""A part on this machine answers in milliseconds."""
+
+
+class PartStatus(msgspec.Struct, frozen=True):
+    """One part. `answers`: whether it is ready; `detail`: the reason if it is not."""
+
+    name: str
+    address: str
+    pid: int
+    since: str
+    restarts: int
+    answers: bool
+    detail: str = ""
+
+
+class SetStatus(msgspec.Struct, frozen=True):
+    """One SET. `days_ahead`: days after today that have tables; -1 if today has none, None if Postgres is away."""
+
+    name: str
+    paused: bool
+    drained: list[str]
+    days_ahead: int | None
+
+
+class Status(msgspec.Struct, frozen=True):
+    """A whole stack. `pid`: the process that supervises the parts."""
+
+    pid: int
+    since: str
+    gateway_url: str
+    parts: list[PartStatus]
+    sets: list[SetStatus]
+
+    @property
+    def up(self) -> bool:
+        """Whether every part answers."""
+        return all(part.answers for part in self.parts)
+
+
+async def status(folder: DataFolder, access: Access) -> Status:
+    """Probe all parts at once; raises Refused `not_up` if nothing runs on the data folder."""
+    found = running.load(folder.running)
+    databases = {postgres_part(name): name for name in access.servers()}
+    parts = await asyncio.gather(*(_part(one, access, databases.get(one.name)) for one in found.parts))
+    sets = await asyncio.gather(*(_set(one, access) for one in access.topology().sets))
+    return Status(found.pid, found.since, access.gateway_url, list(parts), list(sets))
+
+
+async def _part(part: RunningPart, access: Access, database: str | None) -> PartStatus:
+    if database is not None:
+        detail = await _database_problem(access, database)
+    elif part.name == MEMCACHED:
+        detail = await _connection_problem(part.address)
+    else:
+        host, _, port = part.address.rpartition(":")
+        answer = await probe_ready(host, int(port))
+        detail = "" if answer.startswith("200") else answer
+    return PartStatus(part.name, part.address, part.pid, part.since, part.restarts, not detail, detail)
+
+
+async def _database_problem(access: Access, server: str) -> str:
+    try:
+        async with asyncio.timeout(ASK_S), postgres.connected(access.set_dsn(server)):
+            return ""
+    except TimeoutError:
+        return "no answer"
+    except HongbaoError as error:
+        return error.detail
+
+
+async def _connection_problem(address: str) -> str:
+    host, _, port = address.rpartition(":")
+    try:
+        async with asyncio.timeout(ASK_S):
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.close()
+            await writer.wait_closed()
+    except (OSError, TimeoutError):
+        return "no answer"
+    return ""
+
+
+async def _set(one: SetSpec, access: Access) -> SetStatus:
+    drained = [server.name for server in one.servers if server.drained]
+    return SetStatus(one.name, one.paused, drained, await _days_ahead(one.name, access))
+
+
+async def _days_ahead(set_name: str, access: Access) -> int | None:
+    try:
+        async with asyncio.timeout(ASK_S), postgres.connected(access.set_dsn(set_name)) as connection:
+            return days_ahead(await known_days(connection), access.today())
+    except (HongbaoError, TimeoutError):
+        return None

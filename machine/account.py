@@ -1,0 +1,76 @@
+"""The account that servers run under: Postgres refuses to run as root, and memcached should not either."""
+
+import os
+import pwd
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from errors import Refused
+
+PROBE_S = 10.0
+"""A probe is one exec of a tiny program; only a hanging network file system takes longer."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user of this machine. `drop_privileges`: we are root, and children must change to this account."""
+
+    name: str
+    uid: int
+    gid: int
+    drop_privileges: bool
+
+    def command_prefix(self, death_signal: str = "KILL") -> list[str]:
+        """Return the prefix of a command that runs it as this account and signals it when its parent dies."""
+        words = [_setpriv(), "--pdeathsig", death_signal]
+        if self.drop_privileges:
+            words += ["--reuid", str(self.uid), "--regid", str(self.gid), "--clear-groups"]
+        return [*words, "--"]
+
+    def can_access(self, test: str, path: Path) -> bool:
+        """Say whether `test -x path` (or -r, -w) succeeds for this account, which includes all folders above."""
+        command = [*self.command_prefix(), "test", test, str(path)]
+        return subprocess.run(command, check=False, cwd="/", timeout=PROBE_S).returncode == 0  # noqa: S603 - our words
+
+    def chown(self, path: Path) -> None:
+        """Make this account the owner of `path` if we are root; else it is ours, as the account is."""
+        if self.drop_privileges:
+            os.chown(path, self.uid, self.gid)
+
+
+def server_account() -> Account:
+    """Return our own account; for root `postgres`, else `nobody`. Raises Refused `no_server_account`."""
+    if os.geteuid() != 0:
+        return own_account()
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return Account(name, entry.pw_uid, entry.pw_gid, drop_privileges=True)
+    raise Refused(
+        "no_server_account",
+        "Postgres refuses root and this machine has neither a user postgres nor nobody; create one",
+    )
+
+
+def own_account() -> Account:
+    """Return the account of this process."""
+    uid = os.geteuid()
+    return Account(_name_of(uid), uid, os.getegid(), drop_privileges=False)
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
+
+
+def _setpriv() -> str:
+    found = shutil.which("setpriv", path=f"{os.environ.get('PATH', '')}:/usr/bin:/bin")
+    if found is None:
+        raise Refused("no_setpriv", "setpriv is missing; install util-linux, which has it")
+    return found

@@ -1,0 +1,25 @@
+"""One process at a time: a lock on a file, which the kernel releases when its holder ends, however it ends."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from errors import Refused
+
+
+@contextmanager
+def hold_lock(path: Path, refusal: Callable[[str], Refused]) -> Iterator[None]:
+    """Lock `path` (made if need be, 0600) for the block; raises `refusal(process ID of the holder)` if it is locked."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise refusal(os.pread(handle, 32, 0).decode(errors="replace").strip()) from None
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(handle)

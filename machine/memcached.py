@@ -1,0 +1,123 @@
+"""One memcached server on loopback, as a part (`local.part`)."""
+
+import asyncio
+import os
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from errors import Unavailable
+from machine import ports
+from machine.account import Account, server_account
+from machine.child import Child, Command
+from machine.debian_programs import TOOLS, Program, find_program
+from machine.logfile import LogFile
+
+START_S = 5.0
+STOP_S = 0.3
+"""Its content is worthless, and it may take a second to see a signal: SIGKILL follows soon."""
+TICK_S = 0.01
+TRIES = 5
+
+
+@dataclass(frozen=True)
+class MemcachedSpec:
+    """`data`: where the program may be copied to. Without `port` a free one is chosen at the first start and kept."""
+
+    name: str
+    data: Path
+    log: Path
+    memory_mb: int = 64
+    connections: int = 1024
+    port: int | None = None
+    tools: Path = field(default=TOOLS)
+
+
+class Memcached:
+    """A server whose content is lost when it ends; nothing relies on the content."""
+
+    def __init__(self, spec: MemcachedSpec, *, account: Account | None = None) -> None:
+        self.name = spec.name
+        self.spec = spec
+        self.log = LogFile(spec.log)
+        self._account = account or server_account()
+        self._program: Program | None = None
+        self._port = spec.port
+        self._child: Child | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it listens, host:port; known from the first start on."""
+        return f"{ports.LOOPBACK}:{self._port}"
+
+    @property
+    def pid(self) -> int:
+        """The process ID; 0 before the first start."""
+        return self._child.pid if self._child else 0
+
+    @property
+    def running(self) -> bool:
+        """Whether the process exists."""
+        return self._child is not None and self._child.running
+
+    async def start(self) -> None:
+        """Start; it answers when this returns. Raises Refused `no_memcached` or Unavailable `memcached_failed`."""
+        self._program = self._program or await find_program("memcached", self._account, self.spec.data, self.spec.tools)
+        for _ in range(TRIES):
+            port = self._port or ports.free_port()
+            if await self._start_once(self._program, port):
+                self._port = port
+                return
+        raise Unavailable("memcached_failed", f"memcached does not start: {self.log.tail(2) or 'its log is empty'}")
+
+    async def stop(self) -> None:
+        """Stop within STOP_S, by SIGKILL if need be."""
+        if self._child is not None:
+            await self._child.stop((signal.SIGTERM, STOP_S))
+
+    def kill(self) -> None:
+        """Kill it as a crash would."""
+        if self._child is not None:
+            self._child.send(signal.SIGKILL)
+
+    async def restart(self) -> None:
+        """Stop and start, empty, on the same port."""
+        await self.stop()
+        await self.start()
+
+    async def wait(self) -> int:
+        """Wait, without a deadline, until it has ended."""
+        return await self._child.wait() if self._child else 0
+
+    async def _start_once(self, program: Program, port: int) -> bool:
+        # -U 0: no UDP. No -u: setpriv changes the account before; a change by memcached would clear the death signal.
+        command = [str(program.path), "-l", ports.LOOPBACK, "-p", str(port), "-U", "0"]
+        # It holds a few short lists that expire by themselves: one thread is enough, and the maintainer threads, which
+        # wake a hundred times a second, are not needed.
+        command += ["-m", str(self.spec.memory_mb), "-c", str(self.spec.connections), "-t", "1"]
+        command += ["-o", "no_lru_maintainer,no_lru_crawler"]
+        env = {"PATH": os.environ.get("PATH", os.defpath), **program.env()}
+        self._child = child = Child.start(Command(command, env, self._account, self.log, death_signal="TERM"))
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + START_S
+        while child.running and loop.time() < deadline:
+            if await responds(port):
+                return child.running
+            await asyncio.sleep(TICK_S)
+        await child.stop((signal.SIGTERM, STOP_S))
+        return False
+
+
+async def responds(port: int) -> bool:
+    """Say whether a memcached answers on this loopback port."""
+    try:
+        async with asyncio.timeout(1.0):
+            reader, writer = await asyncio.open_connection(ports.LOOPBACK, port)
+            try:
+                writer.write(b"version\r\n")
+                return (await reader.readline()).startswith(b"VERSION")
+            finally:
+                writer.close()
+                await writer.wait_closed()
+    except (OSError, TimeoutError):
+        return False

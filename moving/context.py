@@ -1,0 +1,92 @@
+"""What every step of a move needs: the topology file, the SETs as their owner, the clock, a progress report."""
+
+import contextlib
+import getpass
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from errors import InvariantBroken, Refused, Unavailable
+from installation.access import Access
+from moving.limits import GRACE_S
+from runtime import postgres
+from runtime.clock import Clock, SystemClock
+from runtime.postgres import Connection
+from schema import roles
+from sharding.ids import business_date
+from sharding.slots import database_name
+from sharding.topology import Topology, load
+
+_TOPOLOGY_CHANNEL = "hongbao_topology"
+"""On a notification here the setnodes of a SET read the topology file at once."""
+
+
+@dataclass(frozen=True)
+class MoveContext:
+    """`owners` are the owner's DSNs by SET, `wallet` the auditor's DSN of the wallet.
+
+    `progress` receives what is being done, how much of it so far, and of how much; `who` stands in the operation log.
+    """
+
+    topology_path: Path
+    owners: Mapping[str, str]
+    wallet: str
+    clock: Clock = field(default_factory=SystemClock)
+    progress: Callable[[str, int, int], None] = lambda *_: None
+    who: str = field(default_factory=getpass.getuser)
+    grace_s: float = GRACE_S
+    """How long after the switch a request that a server accepted before it may still read the old copies."""
+
+    def topology(self) -> Topology:
+        """Read the topology as it is now."""
+        return load(self.topology_path)
+
+    def today(self) -> date:
+        """Return the business date."""
+        return business_date(self.clock.now(), self.topology().zone)
+
+    def holds(self, set_name: str, xx: int, day: date) -> bool:
+        """Say whether envelopes of this database and day are on this SET, by the topology as it is now."""
+        return self.topology().set_for_database(xx, day).name == set_name
+
+    def must_hold(self, set_name: str, xx: int, days: Iterable[date]) -> None:
+        """Raise InvariantBroken `owner_keeps_rows` unless this SET has all these days: other copies may be dropped."""
+        for day in days:
+            if not self.holds(set_name, xx, day):
+                text = f"{database_name(xx)} of {day} is not on {set_name}, and the other copy was to be dropped"
+                raise InvariantBroken("owner_keeps_rows", text)
+
+    @contextlib.asynccontextmanager
+    async def connect(self, set_name: str, **settings: str) -> AsyncIterator[Connection]:
+        """Open a connection to a SET as its owner for the block.
+
+        Raises Unavailable `database_unavailable`, which names the SET, or Refused `unknown_set`.
+        """
+        if set_name not in self.owners:
+            raise Refused("unknown_set", f"there is no SET {set_name!r}; there are {', '.join(sorted(self.owners))}")
+        try:
+            connection = await postgres.connect(self.owners[set_name], application_name="hongbao:move", **settings)
+        except Unavailable as away:
+            raise Unavailable(away.code, f"{set_name}: {away.detail}") from away
+        try:
+            yield connection
+        finally:
+            await postgres.close(connection)
+
+    async def announce(self, *set_names: str) -> None:
+        """Let the servers of these SETs read the topology file now."""
+        for name in set_names:
+            async with self.connect(name) as connection:
+                await notify_servers(connection)
+
+
+async def notify_servers(connection: Connection) -> None:
+    """Let the servers of this connection's SET read the topology file now."""
+    await connection.execute("SELECT pg_notify($1, '')", _TOPOLOGY_CHANNEL)
+
+
+def context_of(access: Access, progress: Callable[[str, int, int], None] = lambda *_: None) -> MoveContext:
+    """Return the context for moves between the SETs of an installation."""
+    owners = {one.name: access.set_dsn(one.name, roles.OWNER) for one in access.topology().sets}
+    return MoveContext(access.topology_path, owners, access.wallet_dsn(roles.AUDIT), progress=progress)

@@ -1,0 +1,87 @@
+"""The cutover of a live move, from hold to switch: bounded in time, and undone without the target.
+
+During it the database's requests wait at the gateways and then get `busy`. The target may be what failed, so nothing
+that lets the traffic go on at the source waits for the target.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from moving import leaves
+from moving.auxiliary import delete_copies
+from moving.context import MoveContext, notify_servers
+from moving.journal import Journal
+from moving.leaves import leaves_of
+from moving.limits import DELETE_COPIES_S, LEAVE_S
+from moving.route import Route
+from runtime import logs, postgres
+from runtime.postgres import Connection
+from sharding.topology import change
+from sharding.topology.changes import release
+
+STEPS = ("held", "fenced", "equal")
+BEFORE = "attached"
+"""The step at which a move stands once its cutover was undone."""
+
+_log = logs.get("moving")
+
+
+def switched(context: MoveContext, route: Route) -> bool:
+    """Say whether the database is on the target already, by the topology as it is now."""
+    return context.topology().set_for_database(route.xx).name == route.target
+
+
+async def release_traffic(context: MoveContext, journal: Journal) -> None:
+    """Lift fence and hold: the source serves on. Durable on return; idempotent, also if no cutover has begun.
+
+    Opens a connection of its own: that of the try that failed may be lost, or in the middle of a statement.
+    """
+    entry = journal.entry
+    async with context.connect(entry.route.source) as source:
+        await leaves.unfence(source, leaves_of(entry.route.xx, entry.days("days")))
+        change(context.topology_path, lambda old: release(old, entry.route.xx))
+        await notify_servers(source)
+    if entry.step in STEPS:
+        await journal.done(BEFORE)
+
+
+async def delete_copies_at_target(context: MoveContext, route: Route) -> None:
+    """Delete the auxiliary rows that a cutover has copied, if the target answers; else the next try or abort does."""
+    try:
+        async with asyncio.timeout(DELETE_COPIES_S), context.connect(route.target) as target:
+            await delete_copies(target, route.slots)
+    except Exception as error:
+        if not postgres.is_lost(error) and getattr(error, "code", "") != "database_unavailable":
+            raise
+        _log.warning("copies left at the new SET until the next try", database=route.name, error=str(error))
+
+
+async def run_within(work: Coroutine[Any, Any, None], limit_s: float, connections: Sequence[Connection]) -> None:
+    """Await `work` for `limit_s`; raises TimeoutError if it has not ended by then, and ends it within LEAVE_S each.
+
+    A server that hangs would not even answer a rollback, so `work` is cancelled first, and if that does not end it, its
+    `connections` are terminated one after the other.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=limit_s)
+    finally:
+        late = not task.done()
+        if late:
+            task.cancel()
+            await asyncio.wait({task}, timeout=LEAVE_S)
+        for connection in connections:
+            if not task.done():
+                connection.terminate()
+                await asyncio.wait({task}, timeout=LEAVE_S)
+        task.add_done_callback(_retrieve)
+    if late and (not task.done() or task.cancelled() or postgres.is_lost(task.exception() or Exception())):
+        raise TimeoutError
+    task.result()
+
+
+def _retrieve(task: "asyncio.Task[None]") -> None:
+    """Mark the error of an abandoned task as retrieved."""
+    if not task.cancelled():
+        task.exception()

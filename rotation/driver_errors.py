@@ -1,0 +1,32 @@
+"""Drivers' errors (asyncpg, DuckDB) translated into errors of ours, so that one SET's fault ends its own part alone."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import asyncpg
+
+from archive import engine
+from errors import HongbaoError, InvariantBroken, Unavailable
+from runtime import postgres
+
+
+@contextmanager
+def translated(name: str) -> Iterator[None]:
+    """Raise Unavailable `database_unavailable` for a Postgres of SET `name` that is lost, full or out of memory.
+
+    Any other error of a driver is a fault of ours and becomes InvariantBroken: `rotation_statement` for Postgres,
+    `archive_engine` for DuckDB. What was in a transaction is rolled back then; the same call may be repeated.
+    """
+    try:
+        yield
+    except HongbaoError:
+        raise
+    except Exception as error:
+        text = f"{name}: {type(error).__name__}: {engine.first_line(error)}"
+        if postgres.is_lost(error):
+            raise Unavailable("database_unavailable", text) from error
+        if isinstance(error, asyncpg.PostgresError):
+            raise InvariantBroken("rotation_statement", text) from error
+        if engine.fault_of(error) is not None:
+            raise InvariantBroken("archive_engine", text) from error
+        raise

@@ -1,0 +1,25 @@
+"""Activation: brings stored envelopes back into memory, or answers for them without an actor.
+
+`loader` reads logs from Postgres for LOADING actors, many in one query; `log_rows` turns rows into claim logs; `cold`
+answers for envelopes of cold days, about which nothing can change any more.
+
+May import: `archive`, `setnode.actors`, `setnode.views`, `setnode.limits`, `schema`, `sharding`, `envelope`, `runtime`.
+
+Authority. Postgres for days with tables, the day register (`archive.register`) for where a day's rows are: hot tables,
+the day's own tables, or the archive. What the hot tables do not have is `not_found` only if the register, read
+afterwards, does not say that the day is cold.
+
+State. An actor is LOADING until its log, an error or "not found" arrives; requests wait in its mailbox. An envelope of
+a cold day has no actor: requests wait in `cold` for one read.
+
+What is trusted. Rows only after `ClaimLog.restore` has checked each entry against the seed, and the sums; a row that
+fails freezes its envelope. Archive files only after their hashes match the signed manifest.
+
+How it fails. While Postgres is away actors wait; requests older than STALE_S get `database_unavailable`. A missing or
+false archive is `archive_unavailable`. IDs come from outside and may be made up, so every round is bounded, days take
+turns, and days without tables cost one look at the catalog for all of them.
+
+Why it is safe. The loader commits a record of its own after the read and before any reply: with synchronous replication
+a row may be visible before it is replicated, and an answer that repeats it must be as durable as the first
+(tests/integration/setnode/test_loader.py, test_hung_postgres.py, tests/integration/archive/test_cold_reads.py).
+"""

@@ -1,0 +1,270 @@
+"""Answers for envelopes of cold days, without actors: nothing about them can change any more.
+
+The day register (`archive.register`) says that a day is cold and where its rows are: in the day's own tables until they
+are dropped, then in the archive. Open and grab get `expired` by the register alone; detail and cancel read the log,
+once for all requests that wait for it, with a few threads for the archive. The logs used last are kept.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from functools import partial
+from typing import Any, NamedTuple
+
+from archive.details import Details, NotVerifiedYet
+from archive.register import Register, RegisterEntry, read_register, watermark
+from envelope.claim_log import ClaimLog
+from envelope.decide import EXPIRED, may_see
+from envelope.outcomes import not_found
+from errors import HongbaoError, InvariantBroken, Refused, Unavailable
+from runtime import logs, metrics, postgres
+from setnode.activation.log_rows import query_of, restore
+from setnode.actors.access import cancel_refusal, not_invited
+from setnode.actors.actor import Actor
+from setnode.actors.context import ActorContext
+from setnode.actors.request import Action, Request
+from setnode.actors.unknown_outcome import outcome_unknown
+from setnode.limits import COLD_LOOKS, COLD_QUEUE, COLD_SHARES, COLD_THREADS, COLD_UNVERIFIED, LOAD_DEADLINE_S, STALE_S
+from setnode.views.claims_json import ClaimsJson
+from setnode.views.envelope_json import as_json, detail_view
+from sharding.ids import database_for, day_of, end_id, first_id, slot_of, yymmdd, yymmdd_of
+
+_NO_TABLE = "42P01"
+
+_log = logs.get("setnode")
+_reads = metrics.counter("hongbao_cold_reads_total", "Envelopes of cold days read, by where from", ("source",))
+_missing = metrics.counter("hongbao_archive_unavailable_total", "Cold envelopes whose archive was missing or not true")
+
+
+class _Kept(NamedTuple):
+    log: ClaimLog
+    claims: ClaimsJson
+
+
+class ColdEnvelopes:
+    """Answers requests for envelopes of cold days; `run` owns the workers. `details` is None without an archive."""
+
+    def __init__(self, session: postgres.Session, details: Details | None, context: ActorContext[Actor]) -> None:
+        self._session = session
+        self._details = details
+        self._context = context
+        self._cold: dict[int, RegisterEntry] = {}
+        self._seen: str | None = None
+        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self._weight = 0
+        self._waiting: dict[int, list[Request]] = {}
+        self._queued: asyncio.Queue[int] = asyncio.Queue()
+        self._unverified: asyncio.Queue[int] = asyncio.Queue(COLD_UNVERIFIED)
+        self._reading = asyncio.Lock()
+        self._pool = ThreadPoolExecutor(COLD_THREADS + 1, "archive")
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request waits."""
+        return not self._waiting
+
+    def covers(self, envelope_id: int) -> bool:
+        """Say whether the envelope's day was cold at the last `refresh`."""
+        return _database_day(envelope_id) in self._cold
+
+    async def refresh(self, connection: Any, days: Collection[date] | None = None) -> bool:
+        """Read the register for `days`, or for all days; returns whether a day has newly become cold.
+
+        Of all days, only rows that may have changed since the last such call are read.
+        """
+        if days is None:
+            seen = await watermark(connection)
+            found: Register = await read_register(connection, since=self._seen)
+            self._seen = seen
+        else:
+            found = await read_register(connection, days)
+        cold = {yymmdd(day) * 100 + xx: one for (day, xx), one in found.items() if one.cold}
+        news = not cold.keys() <= self._cold.keys()
+        self._cold.update(cold)
+        return news
+
+    def answer(self, envelope_id: int, requests: Iterable[Request]) -> None:
+        """Answer requests for an envelope of a cold day: at once if its log is kept or not needed, else when read."""
+        for request in requests:
+            if request.action is Action.EXPIRE:
+                request.fail(not_found())  # `due` should not name it: expiry logs it as unclosable
+            elif request.maybe_written:
+                request.fail(outcome_unknown())
+            elif request.action in (Action.OPEN, Action.GRAB):
+                request.answer(EXPIRED)
+                self._context.tally[EXPIRED.outcome.code] += 1
+            elif envelope_id in self._kept:
+                self._reply(request, self._kept[envelope_id])
+            else:
+                self._queue(envelope_id, request)
+
+    async def run(self) -> None:
+        """Read logs until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(COLD_THREADS):
+                    tasks.create_task(self._work())
+                tasks.create_task(self._work_on_unverified())
+        finally:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def find(self, envelope_id: int, *, may_verify: bool = True) -> ClaimLog | None:
+        """Return the log of an envelope of a cold day; None if the day is not cold or has no such envelope.
+
+        Raises NotVerifiedYet if the whole archive must be verified first and `may_verify` is False; Unavailable
+        `archive_unavailable` or `database_unavailable`; InvariantBroken.
+        """
+        before: RegisterEntry | None = None
+        for _ in range(COLD_LOOKS):
+            standing = self._standing(envelope_id)
+            if standing is None or standing == before:
+                await self._refresh_day(envelope_id)
+                standing = self._standing(envelope_id)
+            if standing is None or standing == before:
+                return None
+            row = await self._read(envelope_id, standing, may_verify=may_verify)
+            if row is not None:
+                return self._restored(row)
+            if standing.dropped:
+                return None
+            before = standing  # not in the tables: it does not exist, or the tables were just dropped
+        return None
+
+    def _standing(self, envelope_id: int) -> RegisterEntry | None:
+        return self._cold.get(_database_day(envelope_id))
+
+    def _queue(self, envelope_id: int, request: Request) -> None:
+        """Have a worker read the envelope, once for all requests that wait for it."""
+        waiting = self._waiting.get(envelope_id)
+        if waiting is not None:
+            waiting.append(request)
+        elif len(self._waiting) >= COLD_QUEUE:
+            request.fail(_busy())
+        else:
+            self._waiting[envelope_id] = [request]
+            self._queued.put_nowait(envelope_id)
+
+    async def _work(self) -> None:
+        """Answer envelopes of archives that are verified; the others go to a queue of their own.
+
+        Clients may send made-up IDs of any day: those must not delay requests for verified archives.
+        """
+        while True:
+            envelope_id = await self._queued.get()
+            try:
+                self._answer_all(envelope_id, await self._found(envelope_id, may_verify=False))
+            except NotVerifiedYet:
+                try:
+                    self._unverified.put_nowait(envelope_id)
+                except asyncio.QueueFull:
+                    self._answer_all(envelope_id, _busy())
+
+    async def _work_on_unverified(self) -> None:
+        while True:
+            envelope_id = await self._unverified.get()
+            self._answer_all(envelope_id, await self._found(envelope_id, may_verify=True))
+
+    def _answer_all(self, envelope_id: int, found: _Kept | HongbaoError) -> None:
+        for request in self._waiting.pop(envelope_id):
+            self._reply(request, found)
+
+    async def _found(self, envelope_id: int, *, may_verify: bool) -> _Kept | HongbaoError:
+        stale = self._context.loop_time() - STALE_S
+        if all(request.arrived_at < stale for request in self._waiting[envelope_id]):
+            return _busy()
+        try:
+            log = await self.find(envelope_id, may_verify=may_verify)
+        except NotVerifiedYet:
+            raise
+        except HongbaoError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - every request must get a reply, and the worker goes on
+            return _away(f"{type(error).__name__}: {error}")
+        return not_found() if log is None else self._keep(log)
+
+    async def _read(self, envelope_id: int, standing: RegisterEntry, *, may_verify: bool) -> Any:
+        """Return the row of an envelope; None if it is not there."""
+        if standing.dropped:
+            return await self._from_archive(envelope_id, standing, may_verify=may_verify)
+        day = day_of(envelope_id)
+        args = [envelope_id], [slot_of(envelope_id)], first_id(day), end_id(day)
+        try:
+            rows: Sequence[Any] = await self._run(lambda connection: connection.fetch(query_of(day), *args))
+        except Exception as error:
+            if getattr(error, "sqlstate", "") == _NO_TABLE:
+                return None
+            raise
+        _reads.labels("tables").inc()
+        return rows[0] if rows else None
+
+    async def _from_archive(self, envelope_id: int, standing: RegisterEntry, *, may_verify: bool) -> Any:
+        if self._details is None:
+            raise _away("HONGBAO_ARCHIVE and HONGBAO_ARCHIVE_KEY are not set")
+        loop = asyncio.get_running_loop()
+        read = partial(self._details.read, envelope_id, standing.manifest_sha256, may_verify=may_verify)
+        try:
+            row = await loop.run_in_executor(self._pool, read)
+        except Refused as refused:
+            raise _away(refused.detail) from refused
+        _reads.labels("archive").inc()
+        return row
+
+    async def _refresh_day(self, envelope_id: int) -> None:
+        day = day_of(envelope_id)
+        await self._run(lambda connection: self.refresh(connection, [day]))
+
+    async def _run(self, work: Any) -> Any:
+        async with self._reading:
+            return await self._session.run(work, LOAD_DEADLINE_S)
+
+    def _restored(self, row: Any) -> ClaimLog:
+        log = restore(row)
+        if isinstance(log, InvariantBroken):
+            _log.critical("a cold envelope does not add up", envelope_id=str(row["envelope_id"]), reason=log.detail)
+            raise log
+        return log
+
+    def _keep(self, log: ClaimLog) -> _Kept:
+        claims = ClaimsJson(log)
+        claims.catch_up()
+        kept = _Kept(log, claims)
+        self._kept[log.terms.envelope_id] = kept
+        self._weight += log.terms.count
+        while self._weight > COLD_SHARES and len(self._kept) > 1:
+            self._weight -= self._kept.popitem(last=False)[1].log.terms.count
+        return kept
+
+    def _reply(self, request: Request, found: _Kept | HongbaoError) -> None:
+        """Reply with the envelope's state if the user may see it; a CANCEL as for any closed envelope."""
+        if isinstance(found, HongbaoError):
+            request.fail(found)
+            return
+        log, claims = found
+        self._kept.move_to_end(log.terms.envelope_id)
+        refusal = cancel_refusal(log, request) if request.action is Action.CANCEL else None
+        if refusal is None and not may_see(log, request.user, token_ok=request.token_ok):
+            refusal = not_invited()
+        if refusal is not None:
+            request.fail(refusal)
+        else:
+            view = {**detail_view(log, request.user, self._context.now_ms(), claims), "archived": True}
+            request.show(as_json(view), request.user == log.terms.sender)
+
+
+def _busy() -> Unavailable:
+    return Unavailable("busy", "too many old envelopes are being looked up; try again")
+
+
+def _away(reason: str) -> Unavailable:
+    _missing.inc()
+    _log.error("a cold envelope cannot be read", reason=reason)
+    return Unavailable(
+        "archive_unavailable", "the archive of this day cannot be read just now; operators know, try again later"
+    )
+
+
+def _database_day(envelope_id: int) -> int:
+    """Return the key of `_cold`: the envelope's day and the number of its database, YYMMDDxx as a number."""
+    return yymmdd_of(envelope_id) * 100 + database_for(envelope_id)

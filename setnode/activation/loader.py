@@ -1,0 +1,209 @@
+"""Loads the logs of LOADING actors from Postgres, many envelopes of one day in one query.
+
+Every read is sealed by a commit of its own before any reply (why: the package's docstring). A round is bounded and
+takes the waiting days in turn. A day may have gone cold since it was last looked at: what the hot tables do not have is
+looked up in the register, which is read later than they were, before it is answered `not_found`.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import Any
+
+from envelope.claim_log import ClaimLog
+from errors import InvariantBroken, Unavailable
+from runtime import logs, metrics, postgres
+from schema.day_tables import known_days
+from setnode.activation.cold import ColdEnvelopes
+from setnode.activation.log_rows import LOAD, restore
+from setnode.actors.actor import Actor
+from setnode.actors.phase import Phase
+from setnode.limits import LOAD_BATCH, LOAD_DEADLINE_S, LOAD_PAUSE_S, LOAD_READS, LOAD_SLOTS, STALE_S
+from sharding.ids import day_of, end_id, first_id, slot_of
+
+_SEAL = "SELECT pg_logical_emit_message(true, 'hongbao', 'reload')"
+
+_log = logs.get("setnode")
+_loaded = metrics.counter("hongbao_actors_loaded_total", "Envelopes read from Postgres into memory")
+
+Share = tuple[date, list[Actor]]
+"""What one query reads: envelopes of one day and of a few slots."""
+
+
+class Loader:
+    """One task that serves the actors waiting for their log. An ID has one actor, so no log is read twice at once."""
+
+    def __init__(self, session: postgres.Session, cold: ColdEnvelopes) -> None:
+        self._session = session
+        self._cold = cold
+        self._waiting: dict[date | None, dict[int, deque[Actor]]] = {}
+        """By day, then by slot; None for IDs whose day does not exist."""
+        self._nonempty = asyncio.Event()
+        self._days: set[date] = set()
+        """Days that had tables at the last look."""
+
+    def enqueue(self, actor: Actor) -> None:
+        """Add an actor that is LOADING."""
+        envelope_id = actor.envelope_id
+        slots = self._waiting.setdefault(_day(envelope_id), {})
+        slots.setdefault(slot_of(envelope_id), deque()).append(actor)
+        self._nonempty.set()
+
+    async def run(self) -> None:
+        """Serve until cancelled. While Postgres is away actors wait; requests older than STALE_S are rejected."""
+        attempt = 0
+        while True:
+            await self._nonempty.wait()
+            shares: list[Share] = []
+            try:
+                await self._answer_other_days()
+                shares = self._next_round()
+                await self._serve(shares)
+                attempt = 0
+            except Exception as error:  # noqa: BLE001 - every actor must get a reply, whatever the error was
+                self._put_back(shares, error)
+                attempt += 1
+                await postgres.pause(attempt, most_s=LOAD_PAUSE_S)
+            if not self._waiting:
+                self._nonempty.clear()
+
+    async def _answer_other_days(self) -> None:
+        """Answer for all days that have no hot tables here, with one look at the catalog and the register."""
+        if self._hand_over_cold():
+            return
+        unknown = [day for day in self._waiting if day not in self._days]
+        self._days = await self._session.run(lambda connection: self._look(connection, unknown), LOAD_DEADLINE_S)
+        self._hand_over_cold()
+        # Only these: an actor that arrived during the look was not part of it.
+        for day in unknown:
+            if day not in self._days:
+                for actor in _all_of(self._waiting.pop(day, {})):
+                    _reply_not_found(actor)
+
+    def _hand_over_cold(self) -> bool:
+        """Hand over the actors of days known to be cold; returns whether the days of all others have tables."""
+        for day in [day for day in self._waiting if day is not None and day not in self._days]:
+            slots = self._waiting[day]
+            for slot in [slot for slot, actors in slots.items() if self._cold.covers(actors[0].envelope_id)]:
+                for actor in slots.pop(slot):
+                    self._hand_to_cold(actor)
+            if not slots:
+                del self._waiting[day]
+        return self._waiting.keys() <= self._days
+
+    async def _look(self, connection: Any, days: Iterable[date | None]) -> set[date]:
+        known = await known_days(connection)
+        await self._cold.refresh(connection, [day for day in days if day is not None])
+        return known
+
+    def _hand_to_cold(self, actor: Actor) -> None:
+        actor.context.forget(actor)
+        self._cold.answer(actor.envelope_id, actor.take_waiting())
+
+    def _next_round(self) -> list[Share]:
+        """Take up to LOAD_READS queries' worth, one for each day in turn; a day with more goes to the end."""
+        shares: list[Share] = []
+        ready = deque(day for day in self._waiting if day is not None and day in self._days)
+        while ready and len(shares) < LOAD_READS:
+            day = ready.popleft()
+            slots = self._waiting.pop(day)
+            shares.append((day, _take(slots)))
+            if slots:
+                self._waiting[day] = slots
+                ready.append(day)
+        return shares
+
+    async def _serve(self, shares: Sequence[Share]) -> None:
+        """Read all shares, seal them with one commit, then give the actors their logs."""
+        if not shares:
+            return
+        found = await self._session.run(lambda connection: _read_sealed(connection, shares), LOAD_DEADLINE_S)
+        missing = {day for day, actors in shares if any(actor.envelope_id not in found for actor in actors)}
+        if missing:
+            # After the read: a day that the register does not call cold by now was hot during the read.
+            await self._session.run(lambda connection: self._cold.refresh(connection, missing), LOAD_DEADLINE_S)
+        for _, actors in shares:
+            for actor in actors:
+                self._activate(actor, found.get(actor.envelope_id))
+
+    def _activate(self, actor: Actor, found: ClaimLog | InvariantBroken | None) -> None:
+        if found is None and self._cold.covers(actor.envelope_id):
+            self._hand_to_cold(actor)
+        elif found is None:
+            _reply_not_found(actor)
+        elif isinstance(found, InvariantBroken):
+            actor.freeze(found)
+        else:
+            _loaded.inc()
+            actor.loaded(found)
+
+    def _put_back(self, shares: Iterable[Share], error: Exception) -> None:
+        """Enqueue again the actors with a request younger than STALE_S; reject the requests of the others."""
+        self._session.drop()
+        _log.warning("loading failed", error=f"{type(error).__name__}: {error}")
+        away = Unavailable("database_unavailable", "the database does not answer; try again shortly")
+        waiting, self._waiting = self._waiting, {}
+        for actor in [
+            *(actor for _, actors in shares for actor in actors),
+            *(actor for slots in waiting.values() for actor in _all_of(slots)),
+        ]:
+            if actor.phase is not Phase.LOADING:
+                continue
+            if actor.oldest_at > asyncio.get_running_loop().time() - STALE_S:
+                self.enqueue(actor)
+            else:
+                actor.reject_waiting(away)
+                actor.context.forget(actor)
+
+
+async def fetch_logs(connection: Any, day: date, envelope_ids: Sequence[int]) -> dict[int, ClaimLog | InvariantBroken]:
+    """Read the logs of envelopes of one day, sealed by a commit; a broken log is returned as its error."""
+    found = await _read(connection, day, envelope_ids)
+    await connection.execute(_SEAL)
+    return found
+
+
+async def _read_sealed(connection: Any, shares: Sequence[Share]) -> dict[int, ClaimLog | InvariantBroken]:
+    found: dict[int, ClaimLog | InvariantBroken] = {}
+    for day, actors in shares:
+        found.update(await _read(connection, day, [actor.envelope_id for actor in actors]))
+    await connection.execute(_SEAL)
+    return found
+
+
+async def _read(connection: Any, day: date, envelope_ids: Sequence[int]) -> dict[int, ClaimLog | InvariantBroken]:
+    slots = sorted({slot_of(envelope_id) for envelope_id in envelope_ids})
+    rows = await connection.fetch(LOAD, envelope_ids, slots, first_id(day), end_id(day))
+    return {row["envelope_id"]: restore(row) for row in rows}
+
+
+def _take(slots: dict[int, deque[Actor]]) -> list[Actor]:
+    """Take what one query may read: the slots that have waited longest, up to LOAD_BATCH actors."""
+    taken: list[Actor] = []
+    for slot in list(slots)[:LOAD_SLOTS]:
+        if len(taken) == LOAD_BATCH:
+            break
+        actors = slots.pop(slot)
+        while actors and len(taken) < LOAD_BATCH:
+            taken.append(actors.popleft())
+        if actors:
+            slots[slot] = actors
+    return taken
+
+
+def _all_of(slots: dict[int, deque[Actor]]) -> Iterable[Actor]:
+    return (actor for actors in slots.values() for actor in actors)
+
+
+def _reply_not_found(actor: Actor) -> None:
+    actor.reply_not_found()
+    actor.context.forget(actor)
+
+
+def _day(envelope_id: int) -> date | None:
+    """Return the business day of an ID; None if that day does not exist, and so has no tables."""
+    try:
+        return day_of(envelope_id)
+    except ValueError:
+        return None

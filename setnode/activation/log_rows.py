@@ -1,0 +1,54 @@
+"""Turns rows of `load_envelopes` into claim logs: from the hot tables, a cold day's own tables, or the archive."""
+
+from datetime import date
+from functools import lru_cache
+from typing import Any
+
+from envelope.claim_log import ClaimLog
+from errors import HongbaoError, InvariantBroken
+from runtime import sql
+from schema import names
+from schema.headers import read_terms
+from schema.names import TableKind
+from setnode.limits import COLD_QUERIES
+
+LOAD = sql.read("setnode", "load_envelopes")
+_SOURCES = {
+    TableKind.ENVELOPE: "FROM envelope e",
+    TableKind.CLAIM: "FROM claim WHERE",
+    TableKind.GUEST: "FROM guest WHERE",
+}
+
+
+@lru_cache(maxsize=COLD_QUERIES)
+def query_of(day: date) -> str:
+    """Return `load_envelopes` over the tables of a day that are no longer attached to the hot ones."""
+    query = LOAD
+    for kind, source in _SOURCES.items():
+        word, rest = source.split()[1:]
+        own = f"FROM public.{names.day_table(kind, day)} AS {rest if rest != 'WHERE' else word + ' WHERE'}"
+        query = query.replace(source, own)
+    return query
+
+
+def restore(row: Any) -> ClaimLog | InvariantBroken:
+    """Return the log of a row, replayed by the rules that wrote it; a broken log is returned as its error."""
+    try:
+        log = ClaimLog(read_terms(row, _invited(row)))
+        columns = [row[name] or () for name in ("seqs", "kinds", "users", "amounts", "times")]
+        log.restore(zip(*columns, strict=True))
+    except InvariantBroken as broken:
+        return broken
+    except (HongbaoError, ValueError) as error:
+        # Returned, not raised: one unreadable header must not fail the other envelopes of its query.
+        return InvariantBroken("header_is_readable", f"envelope {row['envelope_id']}: {error}")
+    tries = {user: count for user, count in zip(row["guests"] or (), row["tries"] or (), strict=True) if count}
+    log.restore_wrong_tries(tries)
+    return log
+
+
+def _invited(row: Any) -> frozenset[str] | None:
+    if not row["named"]:
+        return None
+    guests = zip(row["guests"] or (), row["invitations"] or (), strict=True)
+    return frozenset(user for user, is_invited in guests if is_invited)

@@ -1,0 +1,162 @@
+"""The commit queue of claims: actors with decisions to write, in the order in which they became ready."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any
+
+from errors import HongbaoError, Unavailable
+from runtime import metrics
+from runtime.clock import Clock
+from runtime.postgres import is_lost
+from setnode.actors.actor import Actor
+from setnode.actors.batch import BatchedActor, ClaimBatch
+from setnode.actors.phase import Phase
+from setnode.commit.fences import moved_database, wrong_set
+from setnode.commit.invalidation import payload
+from setnode.commit.store import Written, append_claims
+from setnode.limits import BACKLOG, BATCH_PER_ENVELOPE, HOT_AT, HOT_AT_ONCE, HOT_RETRY_S, STALE_S
+from sharding.ids import database_for
+
+_depth = metrics.sizes("hongbao_mailbox_depth", "Requests waiting at an envelope when a batch collects it")
+_wait = metrics.seconds("hongbao_mailbox_wait_seconds", "Wait of the oldest request of a batch before it is decided")
+
+
+class ClaimQueue:
+    """A queue of READY actors (`setnode.commit.committer.CommitQueue`).
+
+    `committed` is called with (batch ID, batch, envelopes of which nothing was written) after every commit that wrote
+    claims: the payouts take the batch from there.
+    """
+
+    def __init__(self, clock: Clock, server: str, committed: Callable[[int, ClaimBatch, frozenset[int]], None]) -> None:
+        self.nonempty = asyncio.Event()
+        self.backlogged = asyncio.Event()
+        self._clock = clock
+        self._server = server
+        self._committed = committed
+        self._ready: deque[Actor] = deque()
+        # Kept up to date as actors become hot, so that no transaction searches the queue for them.
+        self._hot: dict[int, Actor] = {}
+
+    def enqueue(self, actor: Actor) -> None:
+        """Append an actor that is READY.
+
+        `nonempty` is set if and only if the queue is not empty, `backlogged` if it has at least BACKLOG actors. Both
+        are set here on the exact crossing, because Event.set is slower than append; only `_clear_flags` clears them.
+        """
+        ready = self._ready
+        ready.append(actor)
+        if len(ready) == 1:
+            self.nonempty.set()
+        if len(ready) == BACKLOG:
+            self.backlogged.set()
+
+    def note_hot(self, actor: Actor) -> None:
+        """Note that many requests wait at an actor in the queue; it goes behind the hot actors noted before."""
+        self._hot.pop(actor.envelope_id, None)
+        self._hot[actor.envelope_id] = actor
+
+    def hot_envelopes(self) -> Sequence[int]:
+        """Return up to HOT_AT_ONCE envelopes in the queue that need a lease of their own, longest waiting first."""
+        for actor in [one for one in self._hot.values() if one.phase is not Phase.READY or one.waiting < HOT_AT]:
+            del self._hot[actor.envelope_id]
+        return list(islice(self._hot, HOT_AT_ONCE))
+
+    def next_batch(self, skip: set[int]) -> ClaimBatch | None:
+        """Let the actors decide, in the order of the queue, until the batch is full; None if nothing needs writing.
+
+        Envelopes in `skip` (hot, and another server holds their lease) are put off.
+        """
+        batch = ClaimBatch(self._clock.now_ms())
+        ready = self._ready
+        loop = asyncio.get_running_loop()
+        now, oldest, deepest = loop.time(), float("inf"), 0
+        stale = now - STALE_S
+        for _ in range(len(ready)):
+            rows_left = batch.rows_left
+            if rows_left <= 0:
+                break
+            actor = ready.popleft()
+            mailbox = actor.mailbox
+            if actor.phase is not Phase.READY or not mailbox:
+                continue
+            if actor.envelope_id in skip:
+                self._retry_later(loop, actor)
+                continue
+            # Comparisons, because calls of min and max for every envelope of every batch are slower.
+            if len(mailbox) > deepest:  # noqa: PLR1730
+                deepest = len(mailbox)
+            if mailbox[0].arrived_at < oldest:  # noqa: PLR1730
+                oldest = mailbox[0].arrived_at
+            actor.collect(batch, min(BATCH_PER_ENVELOPE, rows_left), stale)
+        self._clear_flags()
+        if not len(batch):
+            return None
+        _depth.observe(deepest)
+        _wait.observe(max(0.0, now - oldest))
+        return batch
+
+    async def write(self, connection: Any, batch: ClaimBatch) -> Written:
+        """Write the claims with their payout intent, and notify the owners of foreign envelopes."""
+        foreign = payload([actor.envelope_id for actor in batch.actors if actor.foreign])
+        return await append_claims(connection, batch, self._server, foreign)
+
+    def on_committed(self, batch: ClaimBatch, result: Written) -> None:
+        """Have the actors reply; those of which nothing was written (a second writer was first) reload.
+
+        Replies to great crowds are sent at the loop's next turn, after the committer has sent the next transaction.
+        """
+        deferring = []
+        for actor in batch.actors:
+            if actor.envelope_id in result.refused:
+                actor.reload(in_doubt=False)
+            elif actor.settle(defer=True):
+                deferring.append(actor)
+        if deferring:
+            asyncio.get_running_loop().call_soon(_flush, deferring)
+        if result.batch_id is not None:
+            self._committed(result.batch_id, batch, result.refused)
+
+    def on_failed(self, batch: ClaimBatch, error: Exception) -> None:
+        """Have the actors read what is committed; requests for a database that has moved are refused."""
+        in_doubt, moved = is_lost(error), moved_database(error)
+        for actor in batch.actors:
+            actor.reload(in_doubt=in_doubt)
+            if moved is not None and database_for(actor.envelope_id) == moved:
+                actor.reject_waiting(wrong_set())
+
+    def on_rejected(self, error: HongbaoError) -> None:
+        """Reject all requests that wait for a lease."""
+        ready, self._ready = self._ready, deque()
+        self._clear_flags()
+        for actor in ready:
+            if actor.phase is Phase.READY:
+                actor.reject_waiting(error)
+
+    def _clear_flags(self) -> None:
+        """Clear the flags that no longer hold."""
+        if not self._ready:
+            self.nonempty.clear()
+        if len(self._ready) < BACKLOG:
+            self.backlogged.clear()
+
+    def _retry_later(self, loop: asyncio.AbstractEventLoop, actor: Actor) -> None:
+        """Enqueue a hot envelope again after HOT_RETRY_S; reject its requests if they have waited too long."""
+        if loop.time() - actor.oldest_at > STALE_S / 2:
+            actor.reject_waiting(Unavailable("busy", "this envelope is very busy; try again in a moment"))
+        else:
+            # Until then it is not in the queue, so no lease is acquired for it.
+            self._hot.pop(actor.envelope_id, None)
+            loop.call_later(HOT_RETRY_S, self._enqueue_again, actor)
+
+    def _enqueue_again(self, actor: Actor) -> None:
+        self.enqueue(actor)
+        if actor.waiting >= HOT_AT:
+            self.note_hot(actor)
+
+
+def _flush(actors: Sequence[BatchedActor]) -> None:
+    for actor in actors:
+        actor.flush_deferred()

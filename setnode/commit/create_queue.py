@@ -1,0 +1,143 @@
+"""The commit queue of creates: headers whose money is in escrow, to be written together."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from envelope.terms import Terms
+from errors import HongbaoError, Unavailable
+from runtime import logs
+from runtime.postgres import is_lost
+from setnode.commit.fences import closed_day, day_closed, moved_database, split_by_fence, wrong_set
+from setnode.commit.store import insert_envelopes
+from setnode.limits import CREATE_BATCH
+from sharding.ids import day_of
+
+_log = logs.get("setnode")
+
+_Waiting = tuple[Terms, asyncio.Future[bool]]
+
+
+class Inserted(NamedTuple):
+    """What became of the IDs of a batch: `written` are durable, an ID that is nowhere stood already.
+
+    The others were refused: their day has no tables yet, is closed for good, or their database has left this SET.
+    """
+
+    written: set[int]
+    without_tables: set[int]
+    closed: set[int]
+    moved: set[int]
+
+
+class CreateQueue:
+    """`insert` returns a future that is done when the header is durable (`setnode.commit.committer.CommitQueue`)."""
+
+    def __init__(self) -> None:
+        self.nonempty = asyncio.Event()
+        self.backlogged = self.nonempty
+        self._ready: deque[_Waiting] = deque()
+        self._new_future = asyncio.get_running_loop().create_future
+
+    def insert(self, terms: Terms) -> asyncio.Future[bool]:
+        """Write a header. The result is True if this call wrote it, False if its ID stood already; durable either way.
+
+        Errors: Unavailable `day_tables_missing`, `wrong_set`, `busy`, `database_unavailable` (its `outcome_known` says
+        whether the header may be written after all); Refused `day_closed`. It is safe to repeat.
+        """
+        future: asyncio.Future[bool] = self._new_future()
+        self._ready.append((terms, future))
+        self.nonempty.set()
+        return future
+
+    def hot_envelopes(self) -> Sequence[int]:
+        """Return nothing: an envelope is created once, so no create needs a lease of its own."""
+        return ()
+
+    def next_batch(self, skip: set[int]) -> list[_Waiting] | None:
+        """Take what waits, each ID once: a second create of the same ID waits for the next batch."""
+        del skip
+        batch: dict[int, _Waiting] = {}
+        twins = []
+        while self._ready and len(batch) < CREATE_BATCH:
+            waiting = self._ready.popleft()
+            if waiting[0].envelope_id in batch:
+                twins.append(waiting)
+            else:
+                batch[waiting[0].envelope_id] = waiting
+        self._ready.extendleft(reversed(twins))
+        if not self._ready:
+            self.nonempty.clear()
+        return list(batch.values()) or None
+
+    async def write(self, connection: Any, batch: list[_Waiting]) -> Inserted:
+        """Insert the headers, their due entries and their guests in one transaction.
+
+        If a fence refuses the transaction, the headers are inserted again in parts by day or by database, so that only
+        the creates that the fence concerns fail.
+        """
+        result = Inserted(set(), set(), set(), set())
+        await _insert(connection, [terms for terms, _ in batch], result)
+        return result
+
+    def on_committed(self, batch: list[_Waiting], result: Inserted) -> None:
+        """Set the result of each create, or the error of those that were refused."""
+        written = result.written
+        if len(written) == len(batch):
+            for _, future in batch:
+                if not future.done():
+                    future.set_result(True)
+            return
+        for terms, future in batch:
+            error = _refusal(terms.envelope_id, result)
+            if error is not None:
+                self._fail([(terms, future)], error)
+            elif not future.done():
+                future.set_result(terms.envelope_id in written)
+
+    def on_failed(self, batch: list[_Waiting], error: Exception) -> None:
+        """Fail all creates of the batch, saying whether it is known that nothing was written."""
+        known = not is_lost(error)
+        self._fail(batch, Unavailable("database_unavailable", "the database does not answer", outcome_known=known))
+
+    def on_rejected(self, error: HongbaoError) -> None:
+        """Fail all creates that wait for a lease."""
+        waiting, self._ready = list(self._ready), deque()
+        self.nonempty.clear()
+        self._fail(waiting, error)
+
+    def _fail(self, batch: Sequence[_Waiting], error: HongbaoError) -> None:
+        for _, future in batch:
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # retrieved here, because the caller may be gone
+
+
+def _refusal(envelope_id: int, result: Inserted) -> HongbaoError | None:
+    """Return why a header was not written; None if it was, or if its ID stood already."""
+    if envelope_id in result.without_tables:
+        return Unavailable("day_tables_missing", "the tables of this business day are missing; operators know")
+    if envelope_id in result.moved:
+        return wrong_set()
+    return day_closed(day_of(envelope_id)) if envelope_id in result.closed else None
+
+
+async def _insert(connection: Any, headers: Sequence[Terms], result: Inserted) -> None:
+    """Insert all headers, or in parts by day or database once a fence has refused all of them."""
+    try:
+        result.written.update(await insert_envelopes(connection, headers))
+    except Exception as error:
+        parts = split_by_fence(headers, error, lambda terms: terms.envelope_id)
+        if parts is None:
+            raise
+        if len(parts) > 1:
+            for part in parts:
+                await _insert(connection, part, result)
+            return
+        _log.error("creates refused", reason=str(error), creates=len(headers))
+        if moved_database(error) is not None:
+            refused = result.moved
+        else:
+            refused = result.without_tables if closed_day(error) is None else result.closed
+        refused.update(terms.envelope_id for terms in headers)

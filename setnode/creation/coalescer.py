@@ -1,0 +1,110 @@
+"""The creates in flight. Those of one turn of the event loop share a task, which is cheaper than a task for each.
+
+No create waits longer for that: the wallet and the commit queue both answer in the order of the calls.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from envelope.terms import Terms
+from errors import Unavailable
+from setnode.actors.request import ReplyTo
+from setnode.creation.creator import CreateResult, Creator
+from setnode.creation.request import Create
+from setnode.limits import CREATES
+from wire.messages import FundStatus
+
+Payment: TypeAlias = asyncio.Future[list[int]]
+
+
+class PendingCreate(NamedTuple):
+    """A create and where its reply goes."""
+
+    caller: ReplyTo
+    number: int
+    create: Create
+
+
+class CreateCoalescer:
+    """Replies to every create exactly once. It owns the tasks, so a caller that disconnects cancels no create."""
+
+    def __init__(self, creator: Creator) -> None:
+        self._creator = creator
+        self._batch: list[tuple[PendingCreate, Payment]] = []
+        """The creates of this turn of the loop, with their payments under way."""
+        self._in_flight = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._create_task = asyncio.get_running_loop().create_task
+
+    def begin(self, caller: ReplyTo, number: int, create: Create) -> None:
+        """Begin a create. Raises Unavailable(`busy`, `peer_down`) if nothing was begun."""
+        if self._in_flight >= CREATES:
+            raise Unavailable("busy", "too many envelopes are being created at once; try again")
+        pending = PendingCreate(caller, number, create)
+        if self._creator.is_ready(create):
+            payment = self._creator.pay_in(create)
+            if not self._batch:
+                self._own(self._run_batch())
+            self._batch.append((pending, payment))
+        else:
+            self._own(self._run_one(pending, self._creator.create(create)))
+        self._in_flight += 1
+
+    async def drain(self) -> None:
+        """Wait for the creates in flight."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _run_batch(self) -> None:
+        """Enqueue each header once its money is in escrow; a create with any other answer gets a task of its own."""
+        batch, self._batch = self._batch, []
+        creator, writing = self._creator, list[tuple[PendingCreate, Terms, asyncio.Future[bool]]]()
+        for pending, payment in batch:
+            if writing and not payment.done():
+                # The creates before this one are replied to without waiting for its payment.
+                self._own(self._reply_written(writing))
+                writing = []
+            try:
+                status, envelope_id = await payment
+                if status == FundStatus.DONE and creator.holds(envelope_id):
+                    terms = creator.terms(pending.create, envelope_id)
+                    writing.append((pending, terms, creator.enqueue_header(terms)))
+                else:
+                    self._own(self._run_one(pending, creator.complete(pending.create, status, envelope_id)))
+            except Exception as error:  # noqa: BLE001 - it goes to the caller, and is logged there
+                self._fail(pending, error)
+        await self._reply_written(writing)
+
+    async def _reply_written(self, writing: Sequence[tuple[PendingCreate, Terms, asyncio.Future[bool]]]) -> None:
+        """Reply to each create once its header is durable."""
+        creator = self._creator
+        for pending, terms, written in writing:
+            try:
+                if await creator.await_header(written):
+                    self._reply(pending, creator.finish(terms))
+                else:
+                    self._own(self._run_one(pending, creator.existing(terms.envelope_id)))
+            except Exception as error:  # noqa: BLE001 - it goes to the caller, and is logged there
+                self._fail(pending, error)
+
+    async def _run_one(self, pending: PendingCreate, work: Coroutine[Any, Any, CreateResult]) -> None:
+        try:
+            result = await work
+        except Exception as error:  # noqa: BLE001 - it goes to the caller, and is logged there
+            self._fail(pending, error)
+        else:
+            self._reply(pending, result)
+
+    def _reply(self, pending: PendingCreate, result: CreateResult) -> None:
+        self._in_flight -= 1
+        pending.caller.reply(pending.number, *result)
+
+    def _fail(self, pending: PendingCreate, error: Exception) -> None:
+        self._in_flight -= 1
+        pending.caller.fail(pending.number, error)
+
+    def _own(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,202 @@
+"""Creates one envelope: the money first, then the header. A retry completes a create, or the sweeper undoes it.
+
+1. The wallet moves the total from the sender into escrow, once per (sender, idempotency key), and remembers the
+   envelope ID of the first attempt.
+2. The header is inserted under that ID. The first insert decides: the create's header opens the envelope, the sweeper's
+   header is closed with everything refunded. The ID is a unique key, so it is never both.
+
+A crash between 1 and 2 leaves money in escrow without a header, which a retry or the sweeper finds.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from envelope.claim_log import ClaimLog
+from envelope.outcomes import Entry
+from envelope.split import SPLIT_VERSION
+from envelope.terms import Terms
+from errors import InvariantBroken, Refused, Unavailable
+from runtime.clock import Clock
+from setnode.commit.create_queue import CreateQueue
+from setnode.creation.request import Create
+from setnode.days import BusinessDays
+from setnode.passwords import mac
+from setnode.views.envelope_json import as_json, created_view
+from wire.messages import FundStatus
+from wire.wallet import WalletClient
+
+CreateResult: TypeAlias = tuple[bool, int, bytes | None]
+"""Whether the envelope existed before, its ID, and the JSON for the sender: None if another SET holds the envelope."""
+
+
+class Creator:
+    """The steps of a create, and `create`, which takes all of them.
+
+    The usual course, which `CreateCoalescer` runs for many creates: `pay_in`, `terms`, `enqueue_header`,
+    `await_header`, `finish`. Any other answer of the wallet is for `complete`, and a header that stands already for
+    `existing`.
+
+    `fetch` reads an envelope's log from Postgres or the archive, `adopt` takes a new log into memory, `holds` says
+    whether an ID is on this SET.
+    """
+
+    def __init__(
+        self,
+        wallet: WalletClient,
+        queue: CreateQueue,
+        clock: Clock,
+        days: BusinessDays,
+        *,
+        password_key: bytes,
+        fetch: Callable[[int], Awaitable[ClaimLog | InvariantBroken | None]],
+        adopt: Callable[[ClaimLog], None],
+        holds: Callable[[int], bool],
+    ) -> None:
+        self._wallet = wallet
+        self._queue = queue
+        self._clock = clock
+        self._days = days
+        self._password_key = password_key
+        self._fetch = fetch
+        self._adopt = adopt
+        self._holds = holds
+
+    async def create(self, create: Create) -> CreateResult:
+        """Check the day, pay in and write the header; durable when it returns.
+
+        If the first attempt under this key got an ID that is on another SET (it was made before the database moved),
+        nothing is written and there is no JSON: the same create, sent there with that ID alone, completes it.
+
+        Refused: `insufficient_funds`, `idempotency_key_reused`, `create_undone`, `day_closed`. Unavailable: wallet or
+        database away, `wrong_set` (the database is leaving), `clocks_differ` (before any money moves),
+        `day_tables_missing` (before any money moves, if it is known by then). It is safe to repeat the call with the
+        same key; that completes what was begun.
+        """
+        if not self.is_ready(create):
+            await self._check_day(create.envelope_ids[0])
+        return await self.complete(create, *await self.pay_in(create))
+
+    def is_ready(self, create: Create) -> bool:
+        """Say whether the first candidate's day is known to have tables, to be open and near."""
+        return self._days.is_ready(create.envelope_ids[0])
+
+    def pay_in(self, create: Create, candidate: int = 0) -> asyncio.Future[list[int]]:
+        """Have the wallet move the money into escrow; see `WalletClient.fund`."""
+        return self._wallet.fund(
+            create.create_key,
+            create.fingerprint,
+            create.sender,
+            create.terms.total_fen,
+            create.envelope_ids[candidate],
+        )
+
+    async def complete(self, create: Create, status: int, envelope_id: int) -> CreateResult:
+        """Complete a create after the wallet's answer on its first candidate; errors as `create`."""
+        candidate = 0
+        while status == FundStatus.ID_TAKEN:
+            candidate += 1
+            if candidate == len(create.envelope_ids):
+                # The outcome is unknown: the wallet looks for the ID before it looks for the key (wallet/recent.py), so
+                # an earlier attempt with this key may have succeeded.
+                raise Unavailable(
+                    "no_free_id", "no free ID was found; try again with the same key", outcome_known=False
+                )
+            status, envelope_id = await self.pay_in(create, candidate)
+        if status == FundStatus.INSUFFICIENT:
+            raise Refused("insufficient_funds", "the wallet does not hold that much; nothing was taken")
+        if status == FundStatus.KEY_REUSED:
+            raise Refused("idempotency_key_reused", "this Idempotency-Key was used for another request")
+        if not self.holds(envelope_id):
+            return True, envelope_id, None
+        replayed = status == FundStatus.REPLAYED
+        if replayed and (log := await self._find_existing(envelope_id)) is not None:
+            return _existing_result(log)
+        terms = self.terms(create, envelope_id)
+        if await self.await_header(self.enqueue_header(terms)):
+            return self.finish(terms, replayed=replayed)
+        return await self.existing(envelope_id)
+
+    def holds(self, envelope_id: int) -> bool:
+        """Say whether a header under this ID, which the wallet returned, may be written on this SET.
+
+        The dispatcher has checked the first candidate only, and the topology may have changed since: a header written
+        here could be on a SET where it is never looked for.
+        """
+        return self._holds(envelope_id)
+
+    def enqueue_header(self, terms: Terms) -> asyncio.Future[bool]:
+        """Enqueue a header for the next batch; `await_header` returns the outcome."""
+        return self._queue.insert(terms)
+
+    async def await_header(self, writing: asyncio.Future[bool]) -> bool:
+        """Return whether this call wrote the header, False if its ID stood already; durable when it returns."""
+        try:
+            return await writing
+        except Unavailable as away:
+            raise _paid_in(away) from away
+
+    def finish(self, terms: Terms, *, replayed: bool = False) -> CreateResult:
+        """Take an envelope whose header is durable into memory, and return its result."""
+        self._adopt(ClaimLog(terms))
+        return replayed, terms.envelope_id, as_json(created_view(terms))
+
+    async def existing(self, envelope_id: int) -> CreateResult:
+        """Return the result for an envelope whose header another call has written; raises Refused(`create_undone`)."""
+        log = await self._find_existing(envelope_id)
+        if log is None:
+            raise Unavailable("outcome_unknown", "repeat the request; it completes what was begun", outcome_known=False)
+        return _existing_result(log)
+
+    def terms(self, create: Create, envelope_id: int) -> Terms:
+        """Return the terms of the envelope, which begin now; draws the seed of its split."""
+        requested, now_ms = create.terms, self._clock.now_ms()
+        opens_at_ms = now_ms if requested.opens_at_ms is None else max(now_ms, requested.opens_at_ms)
+        password = requested.password
+        password_mac = None if password is None else mac(self._password_key, envelope_id, password)
+        return Terms(
+            envelope_id,
+            create.sender,
+            requested.kind,
+            requested.split,
+            SPLIT_VERSION,
+            requested.total_fen,
+            requested.count,
+            requested.greeting,
+            now_ms,
+            opens_at_ms,
+            opens_at_ms + requested.expires_in_s * 1000,
+            secrets.token_bytes(32),
+            create.create_key,
+            requested.to,
+            password_mac,
+        )
+
+    async def _check_day(self, envelope_id: int) -> None:
+        """Refuse a create whose day cannot be written, before any money moves."""
+        if not await self._days.has_tables(envelope_id):
+            raise Unavailable("day_tables_missing", "the tables of this business day are missing; operators know")
+        if not self._days.is_near(envelope_id) and await self._find_existing(envelope_id) is None:
+            # The day could be proven and closed while the money is on its way. A repeat of an existing create is fine.
+            raise Unavailable("clocks_differ", "gateway and server do not agree which day it is; operators must look")
+
+    async def _find_existing(self, envelope_id: int) -> ClaimLog | None:
+        try:
+            found = await self._fetch(envelope_id)
+        except Unavailable as away:
+            raise _paid_in(away) from away
+        if isinstance(found, InvariantBroken):
+            raise found
+        return found
+
+
+def _existing_result(log: ClaimLog) -> CreateResult:
+    if log.closing is not None and log.closing.entry is Entry.UNDONE:
+        raise Refused("create_undone", "this create took too long and was undone, the money is back; use a new key")
+    return True, log.terms.envelope_id, as_json(created_view(log.terms))
+
+
+def _paid_in(away: Unavailable) -> Unavailable:
+    """Return the error with an unknown outcome: the money is in escrow; a repeat completes or the sweeper undoes it."""
+    return Unavailable(away.code, away.detail, retry_after_s=away.retry_after_s, outcome_known=False)

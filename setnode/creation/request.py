@@ -1,0 +1,61 @@
+"""A create as it comes off the link, checked and turned into values that can be written."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from envelope.limits import LIMITS
+from envelope.money import MAX_TOTAL_FEN
+from envelope.split import Split
+from envelope.terms import Kind
+from errors import Refused
+
+User = Annotated[str, msgspec.Meta(min_length=1, max_length=LIMITS.user_id_chars)]
+EnvelopeId = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+Instant = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
+class RequestedTerms(msgspec.Struct, frozen=True):
+    """The terms as the gateway has checked them; what Postgres would not accept is refused here once more.
+
+    `to` None invites everybody who holds the share token; `opens_at_ms` None opens at once.
+    """
+
+    kind: Kind
+    split: Split
+    total_fen: Annotated[int, msgspec.Meta(ge=1, le=MAX_TOTAL_FEN)]
+    count: Annotated[int, msgspec.Meta(ge=1, le=LIMITS.max_count)]
+    expires_in_s: Annotated[int, msgspec.Meta(ge=1, le=LIMITS.max_expires_in_s)]
+    greeting: Annotated[str, msgspec.Meta(max_length=LIMITS.greeting_chars)] = ""
+    to: frozenset[User] | None = None
+    password: str | None = None
+    opens_at_ms: Instant | None = None
+
+    def __repr__(self) -> str:
+        """Leave out what only the invited may know."""
+        return f"RequestedTerms({self.kind.value})"
+
+
+class Create(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A create; `envelope_ids` are candidates of one slot and day, tried in order."""
+
+    sender: User
+    create_key: str
+    fingerprint: str
+    envelope_ids: Annotated[list[EnvelopeId], msgspec.Meta(min_length=1)]
+    terms: RequestedTerms
+
+
+def read_create(args: list[Any]) -> Create:
+    """Return the arguments of CREATE; raises Refused `malformed_request`."""
+    try:
+        create = msgspec.convert(args, Create)
+    except msgspec.ValidationError as error:
+        raise Refused("malformed_request", f"the terms of this create cannot be read: {error}") from error
+    terms = create.terms
+    if terms.count > terms.total_fen:
+        raise Refused("malformed_request", "there are more shares than fen")
+    # Postgres accepts no NUL in a text: one would fail the whole batch.
+    if "\0" in create.sender or "\0" in terms.greeting or (terms.to and "\0" in "".join(terms.to)):
+        raise Refused("malformed_request", "a name or the greeting contains a NUL character")
+    return create

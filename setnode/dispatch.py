@@ -1,0 +1,105 @@
+"""The dispatcher: takes requests off the link and hands each to the part that answers it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from envelope.limits import LIMITS
+from errors import InvariantBroken, Refused, Unavailable
+from setnode.actors.registry import Registry
+from setnode.actors.request import Action, Request
+from setnode.creation.coalescer import CreateCoalescer
+from setnode.creation.request import read_create
+from setnode.limits import DAYS_CHECKED
+from setnode.passwords import mac
+from sharding.ids import day_from, first_id, yymmdd_of
+from wire.messages import Op
+from wire.server import Caller
+
+_ACTIONS: dict[int, tuple[Action, int]] = {
+    int(Op.OPEN): (Action.OPEN, 4),
+    int(Op.GRAB): (Action.GRAB, 3),
+    int(Op.DETAIL): (Action.DETAIL, 3),
+    int(Op.CANCEL): (Action.CANCEL, 2),
+}
+"""By operation: the actor's action, and how many arguments come with it."""
+_USER_CHARS = LIMITS.user_id_chars
+
+
+class Dispatcher:
+    """Hands OPEN, GRAB, DETAIL and CANCEL to actors and CREATE to the coalescer (`wire.server.Handler`).
+
+    `admit` raises Unavailable if this server does not serve the envelope (`Ownership.admit`). While `stopping` is True
+    all requests are refused.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        coalescer: CreateCoalescer,
+        *,
+        password_key: bytes,
+        admit: Callable[[Caller, int], None],
+    ) -> None:
+        self._registry = registry
+        self._coalescer = coalescer
+        self._password_key = password_key
+        self._admit = admit
+        self._loop_time = asyncio.get_running_loop().time
+        self._valid_days: set[int] = set()
+        """The first six digits of envelope IDs that the calendar has."""
+        self.stopping = False
+
+    def handle(self, caller: Caller, number: int, op: int, args: list[Any]) -> None:
+        """Take one request; see `wire.messages.Op` for its arguments."""
+        known = _ACTIONS.get(op)
+        if self.stopping:
+            raise Unavailable("stopping", "this server is going away; another one takes over", retry_after_s=0.5)
+        if known is not None:
+            action, arguments = known
+            if len(args) < arguments:
+                raise Refused("malformed_request", "the arguments do not fit the operation")
+            self._offer(action, caller, number, args)
+        elif op == Op.CREATE:
+            create = read_create(args)
+            # All candidates are of one slot and day; the creator checks the ID that the wallet returns.
+            self._admit(caller, create.envelope_ids[0])
+            self._coalescer.begin(caller, number, create)
+        else:
+            raise Refused("unknown_operation", f"operation {op} is not known here")
+
+    async def drain(self) -> None:
+        """Wait for the creates in flight."""
+        await self._coalescer.drain()
+
+    def _offer(self, action: Action, caller: Caller, number: int, args: list[Any]) -> None:
+        envelope_id, user = args[0], args[1]
+        _check_user(user)
+        if type(envelope_id) is not int:
+            # A float like 2611210000000001024.0 equals the integer as a key, and is not an ID.
+            raise Refused("malformed_request", "an envelope ID is an integer")
+        if yymmdd_of(envelope_id) not in self._valid_days:
+            self._check_day(yymmdd_of(envelope_id))
+        self._admit(caller, envelope_id)
+        password = args[3] if action is Action.OPEN else None
+        password_mac = None if password is None else mac(self._password_key, envelope_id, password)
+        token_ok = action is Action.CANCEL or bool(args[2])
+        request = Request(action, user, token_ok, password_mac, caller, number, self._loop_time())
+        self._registry.offer(envelope_id, request)
+
+    def _check_day(self, digits: int) -> None:
+        """Raise Refused(`malformed_envelope_id`) if the calendar does not have this day; remember it if it does."""
+        try:
+            first_id(day_from(digits))
+        except (ValueError, InvariantBroken):
+            raise Refused("malformed_envelope_id", "no envelope ID begins with these six digits: no day") from None
+        if len(self._valid_days) >= DAYS_CHECKED:
+            self._valid_days.clear()
+        self._valid_days.add(digits)
+
+
+def _check_user(user: object) -> None:
+    # Checked before anything is queued: Postgres accepts no NUL and no longer name, and in the log an empty name means
+    # a closing entry. One such name would fail or freeze more than its own request.
+    if not isinstance(user, str) or not 1 <= len(user) <= _USER_CHARS or "\0" in user:
+        raise Refused("malformed_request", f"a user has 1 to {LIMITS.user_id_chars} characters, none of them NUL")

@@ -1,0 +1,172 @@
+"""Expiry: closes envelopes whose time is up, which refunds exactly what is left.
+
+The `due` table holds every envelope until it is final, so after any downtime the service goes on at the oldest row. It
+walks over all due rows page by page, so envelopes that cannot be closed do not hold up the others. An envelope is
+closed by its actor, like every other change: a late open and the refund cannot both take the last share.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from errors import InvariantBroken, Refused
+from runtime import logs, metrics, postgres, sql
+from runtime.clock import Clock, from_ms
+from setnode.actors.registry import Registry
+from setnode.actors.request import Action, LocalCaller, Request
+from setnode.limits import EXPIRY_ADOPT_S, EXPIRY_CLOSE_S, EXPIRY_EVERY_S, EXPIRY_PAGE, SERVICE_DEADLINE_S
+from setnode.services.partition_ranges import partition_ranges
+
+_DUE = sql.read("setnode", "due_envelopes")
+_FORGET = sql.read("setnode", "forget_final")
+
+_log = logs.get("setnode")
+_closed = metrics.counter("hongbao_expired_total", "Envelopes closed because their time was up")
+_late = metrics.seconds("hongbao_expiry_late_seconds", "From an envelope's expiry to its closing")
+_unclosable = metrics.gauge("hongbao_expiry_unclosable", "Envelopes past their time that the last walk could not close")
+_START = (from_ms(0), 0)
+
+
+@dataclass(frozen=True)
+class ExpiryConfig:
+    """`page` is how many due rows a round takes; after `adopt_after_s` any server closes an overdue envelope."""
+
+    interval_s: float = EXPIRY_EVERY_S
+    page: int = EXPIRY_PAGE
+    adopt_after_s: float = EXPIRY_ADOPT_S
+    close_timeout_s: float = EXPIRY_CLOSE_S
+
+
+@dataclass(frozen=True)
+class ExpiryResult:
+    """What one round did. `unclosable` are frozen envelopes, or rows without a header: an operator must look."""
+
+    seen: int
+    forgotten: int
+    closed: int
+    unclosable: int = 0
+
+
+class Expiry:
+    """Closes the due envelopes of one server: those it `owns`, and overdue ones of the SET.
+
+    `serves` says whether an envelope is on this SET and may be written. A row of `due` for another SET's envelope is a
+    copy that a move has left behind; the other SET has it as well.
+    """
+
+    def __init__(
+        self,
+        session: postgres.Session,
+        registry: Registry,
+        clock: Clock,
+        owns: Callable[[int], bool],
+        config: ExpiryConfig | None = None,
+        *,
+        serves: Callable[[int], bool] = lambda _: True,
+    ) -> None:
+        self._session = session
+        self._registry = registry
+        self._clock = clock
+        self._owns = owns
+        self._serves = serves
+        self.config = config or ExpiryConfig()
+        self._round = asyncio.Lock()
+        self._after = _START
+        self._unclosable: set[int] = set()
+        self._reported: set[int] = set()
+
+    async def run_once(self) -> ExpiryResult:
+        """Close the due envelopes of one page, and delete the rows of those that are final. One round at a time.
+
+        The next round takes the next page, and starts again after the last one. Repeating a round is harmless.
+        """
+        async with self._round:
+            return await self._run_once()
+
+    async def _run_once(self) -> ExpiryResult:
+        now = self._clock.now()
+        rows = await self._fetch(_DUE, now, self.config.page, *self._after)
+        ends = len(rows) < self.config.page
+        # Moved before anything can fail: a page that fails must not be taken again and again.
+        self._after = _START if ends else (rows[-1]["expires_at"], rows[-1]["envelope_id"])
+        try:
+            return await self._close_due(rows, now)
+        finally:
+            if ends:
+                self._report()
+
+    async def _close_due(self, rows: Sequence[Any], now: datetime) -> ExpiryResult:
+        adopted = now - timedelta(seconds=self.config.adopt_after_s)
+        due = {
+            row["envelope_id"]: row["expires_at"]
+            for row in rows
+            if (self._owns(row["envelope_id"]) or row["expires_at"] < adopted) and self._serves(row["envelope_id"])
+        }
+        if not due:
+            return ExpiryResult(len(rows), 0, 0)
+        forgotten = await self._forget(due, list(due))
+        open_ids = [envelope_id for envelope_id in due if envelope_id not in forgotten]
+        closed, unclosable = await self._close(open_ids)
+        self._unclosable |= unclosable
+        await self._forget(due, closed)
+        for envelope_id in closed:
+            _late.observe(max(0.0, (self._clock.now() - due[envelope_id]).total_seconds()))
+        _closed.inc(len(closed))
+        return ExpiryResult(len(rows), len(forgotten), len(closed), len(unclosable))
+
+    def _report(self) -> None:
+        """At the end of a walk: publish how many envelopes could not be closed, and log new ones."""
+        unclosable, self._unclosable = self._unclosable, set()
+        new = unclosable - self._reported
+        self._reported = unclosable
+        _unclosable.set(len(unclosable))
+        if new:
+            some = [str(envelope_id) for envelope_id in sorted(new)[:10]]
+            _log.error("past their time, and cannot be closed", new=len(new), all=len(unclosable), envelope_ids=some)
+
+    async def _forget(self, due: dict[int, datetime], envelope_ids: Sequence[int]) -> set[int]:
+        if not envelope_ids:
+            return set()
+        forgotten: set[int] = set()
+        for part in partition_ranges(envelope_ids):
+            ids = [envelope_ids[position] for position in part.positions]
+            rows = await self._fetch(_FORGET, ids, [due[one] for one in ids], part.slots, part.low, part.end)
+            forgotten.update(row["envelope_id"] for row in rows)
+        return forgotten
+
+    async def _fetch(self, query: str, *args: Any) -> list[Any]:
+        return list(await self._session.run(lambda connection: connection.fetch(query, *args), SERVICE_DEADLINE_S))
+
+    async def _close(self, envelope_ids: Sequence[int]) -> tuple[list[int], set[int]]:
+        """Have the actors close their envelopes; returns those that are final now, and those that cannot be closed."""
+        loop = asyncio.get_running_loop()
+        unclosable: set[int] = set()
+        waiting: dict[int, asyncio.Future[bool]] = {envelope_id: loop.create_future() for envelope_id in envelope_ids}
+
+        def on_reply(envelope_id: int, reply: object) -> None:
+            if isinstance(reply, InvariantBroken | Refused):
+                unclosable.add(envelope_id)
+            future = waiting[envelope_id]
+            if not future.done():
+                future.set_result(isinstance(reply, dict) and bool(reply.get("final")))
+
+        caller = LocalCaller(on_reply)
+        for envelope_id in envelope_ids:
+            self._registry.offer(
+                envelope_id,
+                Request(
+                    Action.EXPIRE,
+                    "",
+                    token_ok=True,
+                    password_mac=None,
+                    caller=caller,
+                    number=envelope_id,
+                    arrived_at=loop.time(),
+                ),
+            )
+        if waiting:
+            await asyncio.wait(waiting.values(), timeout=self.config.close_timeout_s)
+        closed = [envelope_id for envelope_id, future in waiting.items() if future.done() and future.result()]
+        return closed, unclosable

@@ -1,0 +1,72 @@
+"""The payout orders of one committed batch."""
+
+from collections.abc import Iterable, Sequence
+from operator import attrgetter, itemgetter
+
+from setnode.actors.batch import Row
+from wire.messages import PayKind
+from wire.orders import payout_order
+from wire.wallet import Order
+
+_CLAIM, _REFUND = int(PayKind.CLAIM), int(PayKind.REFUND)
+_fen_of, _fen_in, _envelope_of = attrgetter("amount_fen"), itemgetter(-1), attrgetter("envelope_id")
+
+
+class PayoutBatch:
+    """The orders of one committed batch that are not final, and what is known of their results.
+
+    It takes the batch's rows as they are; orders are made on first use, because right after the commit the replies to
+    clients come first. `attempts` counts the calls that left orders without a final result; `since` is when the batch
+    came into memory (monotonic); `stuck` are (envelope, seq, reason) to be written for an operator.
+    """
+
+    __slots__ = ("_orders", "_receivers", "_rows", "_seqs", "attempts", "batch_id", "since", "stuck")
+
+    def __init__(self, batch_id: int, rows: Sequence[Row], receivers: Sequence[str], since: float) -> None:
+        self.batch_id = batch_id
+        self.since = since
+        self.attempts = 0
+        self.stuck: list[tuple[int, int, str]] = []
+        self._rows = rows
+        self._receivers = receivers
+        self._orders: list[Order] | None = None
+        self._seqs: list[int] = []
+
+    def __len__(self) -> int:
+        """Orders that are not final."""
+        return len(self._rows if self._orders is None else self._orders)
+
+    @property
+    def fen(self) -> int:
+        """The sum of the orders that are not final."""
+        if self._orders is None:
+            return sum(map(_fen_in, self._rows))
+        return sum(map(_fen_of, self._orders))
+
+    @property
+    def envelopes(self) -> set[int]:
+        """The envelopes that the orders pay for."""
+        return set(map(_envelope_of, self.orders))
+
+    @property
+    def orders(self) -> list[Order]:
+        """The orders that are not final."""
+        if self._orders is None:
+            self._orders = [_order(row, receiver) for row, receiver in zip(self._rows, self._receivers, strict=True)]
+            self._seqs = [row[1] for row in self._rows]
+            self._rows = self._receivers = ()
+        return self._orders
+
+    def orders_with_seqs(self) -> list[tuple[Order, int]]:
+        """Return each order that is not final with the seq of its claim."""
+        return list(zip(self.orders, self._seqs, strict=True))
+
+    def keep(self, orders_with_seqs: Iterable[tuple[Order, int]]) -> None:
+        """Replace the orders by those of them that are still not final."""
+        kept = list(orders_with_seqs)
+        self._orders, self._seqs = [order for order, _ in kept], [seq for _, seq in kept]
+
+
+def _order(row: Row, receiver: str) -> Order:
+    envelope_id, seq, _, _, user, fen = row
+    return Order(payout_order(envelope_id, seq), _CLAIM if user else _REFUND, receiver, fen, envelope_id)

@@ -1,0 +1,65 @@
+"""The JSON objects of create and detail, without the share token, which the gateway adds."""
+
+from typing import Any
+
+import msgspec
+
+from envelope.claim_log import ClaimLog
+from envelope.outcomes import State
+from envelope.split import commitment
+from envelope.terms import Terms
+from setnode.views.claims_json import ClaimsJson
+from setnode.views.timestamps import rfc3339
+from sharding.ids import format_id
+
+as_json = msgspec.json.Encoder().encode
+"""Encode a view in the form that clients receive."""
+
+
+def created_view(terms: Terms) -> dict[str, Any]:
+    """Return what the sender receives at creation. It depends on the terms alone, so a repeat is the same."""
+    scheduled = terms.opens_at_ms > terms.created_at_ms
+    created_at = rfc3339(terms.created_at_ms)
+    view: dict[str, Any] = {
+        "envelope_id": format_id(terms.envelope_id),
+        "status": State.SCHEDULED if scheduled else State.OPEN,
+        "sender": terms.sender,
+        "kind": terms.kind,
+        "split": terms.split,
+        "split_version": terms.split_version,
+        "split_commitment": commitment(terms.seed),
+        "total_fen": terms.total_fen,
+        "count": terms.count,
+        "greeting": terms.greeting,
+        "password_required": terms.password_mac is not None,
+        "created_at": created_at,
+        "opens_at": rfc3339(terms.opens_at_ms) if scheduled else created_at,
+        "expires_at": rfc3339(terms.expires_at_ms),
+    }
+    if terms.invited is not None:
+        view["to"] = sorted(terms.invited)
+    return view
+
+
+def detail_view(log: ClaimLog, viewer: str, now_ms: int, claims: ClaimsJson) -> dict[str, Any]:
+    """Return the envelope as `viewer` sees it: committed entries only, and the seed only if nothing can change.
+
+    `claims` is the log's JSON, caught up; it goes into the object as it is (`msgspec.Raw`).
+    """
+    terms, state = log.terms, log.state(now_ms)
+    view = created_view(terms)
+    if viewer != terms.sender:
+        view.pop("to", None)
+    view["status"] = state.value
+    view["claimed_count"] = claims.count
+    view["claimed_fen"] = claims.claimed_fen
+    view["claims"] = claims.rows
+    if state is State.SOLD_OUT:
+        view["best_luck"] = claims.best
+    closing = log.closing
+    if closing is not None and state in (State.EXPIRED, State.CANCELED) and log.committed > claims.count:
+        view["refund_fen"] = closing.amount_fen
+        view["closed_at"] = rfc3339(closing.at_ms)
+    if state is State.SOLD_OUT or "closed_at" in view:
+        view["split_seed"] = terms.seed.hex()
+    return view

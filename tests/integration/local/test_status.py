@@ -1,0 +1,134 @@
+"""`hongbao status`, `stop` and `logs` on a real stack of stub services, and what of it stays when it is down."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from errors import Refused
+from installation import inventory
+from installation.access import find
+from local import running
+from local.stack import Stack
+from machine import ports
+from schema.day_tables import AHEAD_DAYS
+from sharding.topology import change
+from sharding.topology.changes import paused
+from tests import forks
+from tests.integration.local.test_stack import config, until
+from tests.integration.local.test_up import running_under, start
+
+pytestmark = pytest.mark.faults
+
+
+async def hongbao(folder: Path, *words: str) -> forks.Ended:
+    """Run the command in a process of its own: what the stack of this one logs is not among its words."""
+    return await forks.hongbao(*words, "--data", str(folder / "data"))
+
+
+async def status(folder: Path) -> tuple[int, Any]:
+    done = await hongbao(folder, "status", "--json")
+    return done.status, json.loads(done.out)
+
+
+async def test_status_says_what_answers_and_what_is_out_of_service(server_folder: Path) -> None:
+    """Every part with its address, starts and answer; a paused SET; days ahead; exit status 1 when one is away."""
+    async with Stack(config(server_folder, sets=1, servers=1, ahead_days=1)) as stack:
+        await until((server_folder / "data" / "running.json").exists)
+        code, told = await status(server_folder)
+        assert (code, told["up"], told["gateway_url"]) == (0, True, stack.gateway_url)
+        assert {one["name"] for one in told["parts"]} == {
+            "gateway-1", "set-1-a", "wallet", "memcached", "postgres-set-1", "postgres-wallet",
+        }  # fmt: skip
+        assert all(one["answers"] and one["pid"] and one["restarts"] == 0 for one in told["parts"])
+        (one,) = told["sets"]
+        assert (one["name"], one["paused"], one["drained"]) == ("set-1", False, [])
+        assert 0 <= one["days_ahead"] <= AHEAD_DAYS
+
+        change(stack.folder.topology, lambda old: paused(old, "set-1", on=True))
+        stack.kill("memcached")
+        await until(lambda: running.load(stack.folder.running).parts[-3].restarts == 1)
+        code, told = await status(server_folder)
+        assert (code, told["sets"][0]["paused"]) == (0, True)
+        assert {one["name"]: one["restarts"] for one in told["parts"]}["memcached"] == 1
+
+        stack.kill("postgres-set-1", stay_dead=True)
+        stack.kill("set-1-a", stay_dead=True)
+        await until(lambda: not Path(f"/proc/{stack.postgres('set-1').pid}").exists())
+        code, told = await status(server_folder)
+        assert (code, told["up"]) == (1, False)
+        assert {one["name"] for one in told["parts"] if not one["answers"]} == {"postgres-set-1", "set-1-a"}
+        assert told["sets"][0]["days_ahead"] is None
+        shown = await hongbao(server_folder, "status")
+        assert (shown.status, "paused" in shown.out, "does not answer" in shown.out) == (1, True, True)
+
+        said = await hongbao(server_folder, "logs")
+        assert "memcached ended (killed by signal 9)" in said.out
+        assert all(json.loads(line)["timestamp"] for line in said.out.splitlines())
+    gone = await hongbao(server_folder, "status")
+    assert (gone.status, "nothing runs on" in gone.err) == (1, True)
+    assert "memcached is back" in (await hongbao(server_folder, "logs", "supervisor")).out
+    unknown = await hongbao(server_folder, "logs", "set-9-z")
+    assert (unknown.status, "there are gateway-1, memcached" in unknown.err) == (1, True)
+
+
+async def test_parts_keep_their_ports_unless_another_took_one(server_folder: Path) -> None:
+    """The second start listens where the first did; a port that is taken meanwhile is replaced, and only that one."""
+
+    def addresses(stack: Stack) -> dict[str, str]:
+        return {
+            part.name: part.address for part in running.load(stack.folder.running).parts if part.name[:7] != "gateway"
+        }
+
+    async with Stack(config(server_folder, sets=1, servers=1)) as stack:
+        first = addresses(stack)
+    ports._reserved.clear()  # another process starts next
+    async with Stack(config(server_folder, sets=1, servers=1)) as stack:
+        assert addresses(stack) == first
+    ports._reserved.clear()
+    host, _, port = first["wallet"].rpartition(":")
+    taker = await asyncio.start_server(lambda *_: None, host, int(port))
+    async with taker, Stack(config(server_folder, sets=1, servers=1)) as stack:
+        second = addresses(stack)
+    assert {name for name in first if second[name] != first[name]} == {"wallet"}
+
+
+async def test_what_is_installed_is_known_while_nothing_runs(server_folder: Path) -> None:
+    """The inventory stays: databases by identity and role, without a password; commands say what does not answer."""
+    async with Stack(config(server_folder, sets=1, servers=1)) as stack:
+        dsn = stack.postgres("set-1").dsn("hongbao_owner", "hongbao")
+        identity = inventory.load(stack.folder.inventory).clusters["set-1"].system_identifier
+    path = server_folder / "data" / "installation.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    found = inventory.load(path)
+    assert set(found.clusters) == {"set-1", "wallet"}
+    assert int(identity) > 0
+    secrets = json.loads((server_folder / "data" / "secrets.json").read_text())
+    passwords = [word for roles in secrets["postgres"].values() for word in roles.values()]
+    assert not any(word in path.read_text() for word in passwords)
+    assert find(server_folder / "data").set_dsn("set-1", "hongbao_owner") == dsn
+    with pytest.raises(Refused, match="there is no SET 'set-9'"):
+        find(server_folder / "data").set_dsn("set-9")
+    audit = await hongbao(server_folder, "audit")
+    assert (audit.status, "does not answer" in audit.err) == (1, True)
+    assert (await hongbao(server_folder, "query", "SELECT 1 AS one")).status == 0
+    listed = await hongbao(server_folder, "backup", "list", "set-1", "--folder", str(server_folder), "--json")
+    assert (listed.status, json.loads(listed.out)["log"]) == (0, "unknown")
+
+
+async def test_stop_ends_everything_from_another_terminal(server_folder: Path) -> None:
+    """`stop` returns when all processes are gone, `up` ends as after Ctrl-C; without a stack it says so."""
+    process = await asyncio.to_thread(start, server_folder / "data")
+    assert process.stdout is not None
+    assert (await asyncio.to_thread(process.stdout.readline)).startswith("http://")
+    waiting = asyncio.ensure_future(asyncio.to_thread(process.communicate, timeout=20))
+    done = await hongbao(server_folder, "stop", "--json")
+    assert done.status == 0, done.err
+    assert json.loads(done.out)["pid"] == process.pid
+    _, said = await waiting
+    assert (process.returncode, "all data is kept" in said) == (0, True)
+    assert not running_under(server_folder)
+    again = await hongbao(server_folder, "stop")
+    assert (again.status, "nothing runs on" in again.err) == (1, True)

@@ -1,0 +1,71 @@
+"""What users and sweepers read: signs, order, cursors, and the cut of FUNDS."""
+
+import asyncpg
+
+from runtime import sql
+from tests.integration.wallet.fixtures import ENVELOPE, claim, ledger_rows, refund, wallet, wallet_database
+from wallet.requests import FundRequest
+
+__all__ = ["ledger_rows", "wallet", "wallet_database"]
+NEVER_MS = 2**52
+
+
+async def _story(wallet):
+    await wallet.give("ann", 1000)
+    for n in range(5):
+        await wallet.batcher.submit(FundRequest(f"k{n}", "f", "ann", 100, ENVELOPE + 1000 * n))
+        await wallet.channel.pay([claim(0, "bob", 30 + n, ENVELOPE + 1000 * n)])
+    await wallet.channel.pay([refund(1, "ann", 70)])
+
+
+async def test_a_statement_is_signed_newest_first_and_pages(wallet, ledger_rows):
+    """Entries sum to the balance, and pages of two give the same rows as one page."""
+    await _story(wallet)
+    whole = await wallet.history.entries("ann", 0, 100)
+    assert [row[2] for row in whole] == ["refund", *["fund"] * 5, "deposit"]
+    assert sum(row[3] for row in whole) == await wallet.history.balance("ann") == 570
+    paged, before = [], 0
+    while page := await wallet.history.entries("ann", before, 2):
+        paged += page
+        before = page[-1][0]
+    assert paged == whole
+
+
+async def test_lists_of_envelopes_by_role(wallet, ledger_rows):
+    """Sent lists what was paid in, received what was claimed; newest first, and refunds are in neither."""
+    await _story(wallet)
+    sent = await wallet.history.envelopes("ann", "sent", 0, 100)
+    assert [row[1:3] for row in sent] == [[ENVELOPE + 1000 * n, 100] for n in reversed(range(5))]
+    received = await wallet.history.envelopes("bob", "received", 0, 2)
+    assert [row[2] for row in received] == [34, 33]
+    older = await wallet.history.envelopes("bob", "received", received[-1][0], 100)
+    assert [row[2] for row in older] == [32, 31, 30]
+    assert await wallet.history.envelopes("ann", "received", 0, 100) == []
+
+
+async def test_funds_come_in_order_and_stop_at_the_first_too_young(wallet, ledger_rows):
+    """A fund that is too young hides all behind it, also older-looking ones: no cursor can jump over it."""
+    await _story(wallet)
+    funds = await wallet.history.funds(0, NEVER_MS, 100)
+    assert [row[1:] for row in funds] == [[ENVELOPE + 1000 * n, "ann", 100] for n in range(5)]
+    await ledger_rows.execute("UPDATE fund SET created_at = now() + interval '1 hour' WHERE create_key = 'k2'")
+    now_ms = await ledger_rows.fetchval("SELECT (extract(epoch FROM now() + interval '1 s') * 1000)::bigint")
+    assert await wallet.history.funds(0, now_ms, 100) == funds[:2]
+    assert await wallet.history.funds(funds[2][0], now_ms, 1) == funds[3:4]
+
+
+async def test_a_fund_waits_for_the_one_before_it(wallet, ledger_rows, wallet_database):
+    """While another process holds the ledger, no fund can become visible above a number it may still use."""
+    await wallet.give("ann", 1000)
+    other = await asyncpg.connect(wallet_database)
+    await other.execute(sql.read("wallet", "begin_exclusive"))
+    number = await ledger_rows.fetchval("SELECT nextval('fund_fund_id_seq')")
+    waiting = wallet.batcher.submit(FundRequest("k", "f", "ann", 100, ENVELOPE))
+    held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    while not await ledger_rows.fetchval(held):
+        pass
+    assert not waiting.done()
+    await other.execute("COMMIT")
+    await waiting
+    assert (await wallet.history.funds(0, NEVER_MS, 9))[0][0] > number
+    await other.close()

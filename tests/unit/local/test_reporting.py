@@ -1,0 +1,115 @@
+"""What commands print: tables at any width, help texts, counts with their nouns, and the table of commands."""
+
+import io
+import re
+from collections.abc import Iterator
+from importlib import util
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from cli.commands import archive, backup, dba, payout, topology
+from cli.table import COMMANDS, main
+from inspection.hot import Hot
+from runtime.reporting import print_output
+from runtime.wording import counted
+
+ENVELOPE, TABLE = "2611210123456789073", "db_07.claim_3_21"
+URL = "http://127.0.0.1:18123"
+PATH = "/var/lib/hongbao-backups/set-1/base-2026-11-21T101500Z"
+LONG = "refused-by-the-provider because the receiver has closed their account there and nobody can say since when"
+
+HOT = [Hot("set-1", "set-1-a", ENVELOPE, TABLE, 12_345, 678, 90)]
+BASES = [{"path": PATH, "taken_at": "2026-11-21T10:15:00+00:00", "missing": "000000010000000000000042"}]
+SHOWN = {
+    "version": 3, "slots": 100, "away": ["set-2"],
+    "sets": [{"name": "set-1", "weight": 1, "servers": [{"name": "set-1-a", "url": URL}], "databases": ["db_07"]}],
+    "moves": [
+        {
+            "database": "db_07", "kind": "by_time", "from": "set-1", "to": "set-2", "valid_from": "2026-11-21",
+            "step": "copied",
+        }
+    ],
+}  # fmt: skip
+STUCK = [
+    {
+        "set": "set-1", "envelope_id": ENVELOPE, "seq": 7, "receiver": "u" * 64, "amount_fen": 123, "attempts": 9,
+        "stuck_at": "2026-11-21T10:15:00+00:00", "reason": LONG,
+    }
+]  # fmt: skip
+ARCHIVED = [{"day": "2026-11-21", "database": "db_07", "code": "archive_damaged", "how": "compared", "detail": LONG}]
+
+TABLES: dict[str, tuple[Any, Any, list[str]]] = {
+    "dba hot": (lambda console: dba.print_table(console, dba._hot(HOT)), None, [ENVELOPE, TABLE, "set-1-a", "12345"]),
+    "backup list": (
+        lambda console: backup.print_table(console, backup._table(BASES)), None, [PATH, "000000010000000000000042"],
+    ),
+    "topology show": (topology._show, SHOWN, ["set-1", f"set-1-a {URL}", "db_07", "2026-11-21"]),
+    "payout stuck": (lambda console: payout.print_table(console, payout._table(STUCK)), None, [ENVELOPE, "u" * 64]),
+    "archive verify": (archive._show_verified, ARCHIVED, ["2026-11-21", "db_07", "archive_damaged"]),
+}  # fmt: skip
+
+
+def printed(show: Any, found: Any, console: Console) -> None:
+    show(console) if found is None else show(found, console)
+
+
+@pytest.mark.parametrize("width", [20, 60, 200])
+@pytest.mark.parametrize("name", TABLES)
+def test_no_identifier_is_cut_on_a_narrow_terminal(name: str, width: int) -> None:
+    """Each identifier stands in one piece in the output, however narrow the terminal; nothing ends in an ellipsis."""
+    show, found, identifiers = TABLES[name]
+    output = io.StringIO()
+    printed(
+        show, found, Console(file=output, force_terminal=True, width=width, color_system=None, legacy_windows=False)
+    )
+    text = output.getvalue()
+    assert [one for one in identifiers if one not in text] == []
+    assert "…" not in text
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_pipe_has_no_width(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a terminal a row is one line, whatever COLUMNS says: `… | grep ID` finds the whole row."""
+    monkeypatch.setenv("COLUMNS", "40")
+    show, found, identifiers = TABLES[name]
+    print_output(lambda console: printed(show, found, console))
+    rows = capsys.readouterr().out.splitlines()
+    assert any(all(one in row for one in identifiers[:2]) for row in rows), rows
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None, name
+        yield (*path, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+def test_a_help_text_is_text() -> None:
+    """Each command and subcommand has a help text of its own, without a backslash or a backspace in it."""
+    paths = list(commands(main))
+    assert {("query",), ("rotate", "drill"), ("bench",)} <= set(paths)
+    for path in paths:
+        shown = CliRunner().invoke(main, [*path, "--help"])
+        assert shown.exit_code == 0, (path, shown.output)
+        assert re.search(r"\n\n  [A-Z]", shown.output), path
+        assert not {"\\", "\b"} & set(shown.output), path
+
+
+def test_the_table_names_where_each_command_is_written() -> None:
+    """Each entry point is a module with a `command`; no two commands have the same one."""
+    entries = [entry for section in COMMANDS.values() for entry in section.values()]
+    assert len({entry.module for entry in entries}) == len(entries)
+    assert [entry.module for entry in entries if util.find_spec(entry.module) is None] == []
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (12_345, "12,345 rows")])
+def test_a_count_agrees_with_its_noun(number: int, text: str) -> None:
+    """One is singular, everything else plural."""
+    assert counted(number, "row") == text

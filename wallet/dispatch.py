@@ -1,0 +1,91 @@
+"""Dispatch of requests off the link: writes of one posting go to the batcher at once, the others to a task each."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from errors import Refused
+from wallet.batcher import Batcher
+from wallet.channels import Channel
+from wallet.history import History
+from wallet.requests import DepositRequest, FundRequest, read, read_orders
+from wire.messages import Op
+from wire.server import Caller
+
+Values = tuple[Any, ...]
+
+
+class Dispatcher:
+    """Serves FUND PAY BALANCE ENTRIES ENVELOPES DEPOSIT FUNDS; its tasks belong to `group`.
+
+    The number of tasks is bounded by the batcher's queues and by the readers' bound on waiting callers.
+    """
+
+    def __init__(self, group: asyncio.TaskGroup, batcher: Batcher, channel: Channel, history: History) -> None:
+        self._group = group
+        self._batcher = batcher
+        self._channel = channel
+        self._statements = history
+        self._written: dict[int, type[FundRequest | DepositRequest]] = {
+            Op.FUND: FundRequest,
+            Op.DEPOSIT: DepositRequest,
+        }
+        self._tasks: dict[int, Callable[[list[Any]], Awaitable[Values]]] = {
+            Op.PAY: self._pay,
+            Op.BALANCE: self._balance,
+            Op.ENTRIES: self._entries,
+            Op.ENVELOPES: self._envelopes,
+            Op.FUNDS: self._funds,
+        }
+
+    def handle(self, caller: Caller, number: int, op: int, args: list[Any]) -> None:
+        """Take one request (see `wire.server.Handler`); a reply to a write is sent after its commit."""
+        written = self._written.get(op)
+        if written is not None:
+            # A callback is cheaper than a task per request (docs/performance/notebook.md).
+            self._batcher.submit(read(written, args)).add_done_callback(partial(_reply_with, caller, number))
+            return
+        answer = self._tasks.get(op)
+        if answer is None:
+            raise Refused("malformed_request", f"the wallet does not know operation {op}")
+        self._group.create_task(_reply(caller, number, answer(args)))
+
+    async def _pay(self, args: list[Any]) -> Values:
+        (orders,) = args
+        return (await self._channel.pay(read_orders(orders)),)
+
+    async def _balance(self, args: list[Any]) -> Values:
+        (user,) = read(tuple[str], args)
+        return (await self._statements.balance(user),)
+
+    async def _entries(self, args: list[Any]) -> Values:
+        return (await self._statements.entries(*read(tuple[str, int, int], args)),)
+
+    async def _envelopes(self, args: list[Any]) -> Values:
+        return (await self._statements.envelopes(*read(tuple[str, str, int, int], args)),)
+
+    async def _funds(self, args: list[Any]) -> Values:
+        return (await self._statements.funds(*read(tuple[int, int, int], args)),)
+
+
+def _reply_with(caller: Caller, number: int, answered: asyncio.Future[Any]) -> None:
+    """Reply with the batcher's answer; its futures are never cancelled, they end with an answer or an error."""
+    error = answered.exception()
+    if error is not None:
+        caller.fail(number, error)
+        return
+    answer = answered.result()  # a tuple of values (FUND) or one value
+    values = answer if isinstance(answer, tuple) else (answer,)
+    caller.reply(number, *values)
+
+
+async def _reply(caller: Caller, number: int, answer: Awaitable[Values]) -> None:
+    try:
+        values = await answer
+    except ValueError:
+        caller.fail(number, Refused("malformed_request", "the arguments do not fit the operation"))
+    except Exception as error:  # noqa: BLE001 - the caller gets every error, the group none
+        caller.fail(number, error)
+    else:
+        caller.reply(number, *values)

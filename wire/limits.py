@@ -1,0 +1,28 @@
+"""Every bound of a link, each with its reason; their relations are checked at import."""
+
+from errors import check_limit
+
+HEARTBEAT_S = 5.0
+"""An end that answers no ping for this long counts as dead, and the connection is closed."""
+CONNECT_S = 2.0
+"""A connection is made in milliseconds; after this long the attempt is given up."""
+DEADLINE_S = 5.0
+"""A call without a reply by then ends with `outcome_unknown`; must exceed the setnode's and the wallet's own waits."""
+MAX_IN_FLIGHT = 20_000
+"""Calls without a reply on one link, about 1 KB each; above it a call is refused at once. Calls whose callers have gone
+count, too: the other end still works on them."""
+MAX_FRAME_BYTES = 32 * 1024 * 1024
+"""Frames are split at half of it, so that only a single request of that size could exceed it."""
+EAGER_CALLS = 32
+"""With more calls than this in flight a frame waits GATHER_S for more: each frame costs system calls and a wake-up at
+both ends."""
+GATHER_S = 0.001
+REPLIES_PER_TURN = 32
+"""Futures resolved in one turn of the loop: the first callers of a large frame go on before the last are resolved."""
+SWEEP_S = 0.05
+"""Shortest pause between two searches for overdue calls: they are ended in groups."""
+CLOSE_S = 0.3
+"""For closing one caller's connection at a stop."""
+
+check_limit(CONNECT_S < DEADLINE_S, "a connection attempt must end before a call would")
+check_limit(SWEEP_S < DEADLINE_S, "overdue calls must be found near their deadline")
