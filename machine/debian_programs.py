@@ -10,7 +10,8 @@ from machine.account import Account
 from machine.checkout import CHECKOUT, SETUP
 
 TOOLS = CHECKOUT / ".tools" / "root"
-FETCH_S = 120.0
+FETCH_S = 600.0
+"""Longest wait for a fetch, and for another one of the same checkout that runs before it."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,15 @@ async def find_program(
     if on_path and account.can_access("-x", Path(on_path)):
         return Program(Path(on_path))
     fetched = tools / "usr" / "bin" / name
-    if not fetched.exists():
-        await _fetch(package, tools)
-    if not fetched.exists():
-        raise Refused(
-            f"no_{name}", f"{name} is missing and could not be fetched; install it (apt-get install {package})"
-        )
+    # While it is being unpacked, the program is there before its libraries; debian.sh leaves the mark at the end.
+    if not fetched.exists() or not (tools / ".fetched" / package).exists():
+        reason = await _fetch(package, tools)
+        if not fetched.exists():
+            raise Refused(
+                f"no_{name}",
+                f"{name} is missing and could not be fetched; install it (apt-get install {package})"
+                f"{f': {reason}' if reason else ''}",
+            )
     program = Program(fetched, _libraries(tools))
     return program if account.can_access("-x", fetched) else _copy(program, data / "software" / name)
 
@@ -51,18 +55,20 @@ def _libraries(tools: Path) -> tuple[Path, ...]:
     return (*tools.glob("usr/lib/*-linux-gnu*"), *tools.glob("lib/*-linux-gnu*"))
 
 
-async def _fetch(package: str, tools: Path) -> None:
-    script = SETUP / "debian.sh"
+async def _fetch(package: str, tools: Path) -> str:
+    """Fetch `package` into `tools`; returns the last line of what apt said about it, or "" if it said nothing."""
     process = await asyncio.create_subprocess_exec(
-        "sh", str(script), str(tools), package,
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+        "sh", str(SETUP / "debian.sh"), str(tools), package,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:
         async with asyncio.timeout(FETCH_S):
-            await process.wait()
+            _, said = await process.communicate()
     except TimeoutError:
         process.terminate()
         await process.wait()
+        return f"it took longer than {FETCH_S:g} s"
+    return said.decode(errors="replace").strip().rpartition("\n")[2]
 
 
 def _copy(program: Program, to: Path) -> Program:
