@@ -65,6 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(folder.__exit__)
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is long, begin with what takes longest, and keep modules whose tests share servers together."""
     if not config.getoption("--all"):
@@ -74,6 +75,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if group := _shares(item):
             item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Stop if xdist has not taken up the groups: tests would run alone as before, but each worker starts their servers."""
+    if getattr(session.config.option, "loadgroup", False):
+        lost = [item.nodeid for item in session.items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
+        if lost:
+            raise pytest.UsageError(f"pytest-xdist ignores the group of {lost[0]}; see pytest's pin in pyproject.toml")
 
 
 def _shares(item: pytest.Item) -> str:
