@@ -78,11 +78,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Stop if xdist has not taken up the groups: tests would run alone as before, but each worker starts their servers."""
+    """Stop if xdist has not taken up the groups: all would pass, and each worker start the servers of each module."""
     if getattr(session.config.option, "loadgroup", False):
-        lost = [item.nodeid for item in session.items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
-        if lost:
-            raise pytest.UsageError(f"pytest-xdist ignores the group of {lost[0]}; see pytest's pin in pyproject.toml")
+        for item in session.items:
+            if item.get_closest_marker("xdist_group") and "@" not in item.nodeid:
+                raise pytest.UsageError(f"pytest-xdist ignores the group of {item.nodeid}; see pytest's pin")
 
 
 def _shares(item: pytest.Item) -> str:

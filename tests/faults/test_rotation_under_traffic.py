@@ -19,7 +19,7 @@ from tests import forks
 from tests.conftest import Databases
 from tests.faults.rotate_and_die import rotate_and_die
 from tests.integration.rotation.fixtures import Books
-from tests.integration.setnode.fixtures import Town, living_town
+from tests.integration.setnode.fixtures import SMALL, XXS, Town, living_town
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
@@ -76,10 +76,10 @@ async def test_opens_of_other_days_go_on_while_a_day_is_taken_out(
     async with living_town(databases, memcached, tmp_path) as town:
         today = business_date(town.clock.now())
         day = today - timedelta(days=9)
-        await DayTables(databases.dsn_as(town.set_dsn, roles.OWNER), range(10)).ensure(day, ahead_days=0)
+        await DayTables(databases.dsn_as(town.set_dsn, roles.OWNER), XXS).ensure(day, ahead_days=0)
         books = Books()
         for number in range(ENVELOPES):
-            books.add(day, slot=number % 100)
+            books.add(day, slot=number % SMALL.slots)
         await books.write_set(town.set_dsn)
         await books.write_wallet(town.wallet_dsn)
         openers = Openers(town)
@@ -122,7 +122,7 @@ async def test_opens_of_other_days_go_on_while_a_day_is_taken_out(
         for name, (start, end) in steps.items():
             sys.stdout.write(f"  {name:28} {end - start:5.2f} s  {json.dumps(openers.between(start, end))}\n")
     assert openers.results == {"opened"}
-    assert [tuple(row) for row in states] == [("verified", 10)]
+    assert [tuple(row) for row in states] == [("verified", len(XXS))]
     assert report.violations == []
 
 
@@ -131,7 +131,7 @@ async def rotate(town: Town, databases: Databases, folder: Path, day: str, today
     told = {
         "dsn": databases.dsn_as(town.set_dsn, roles.OWNER),
         "wallet_dsn": databases.dsn_as(town.wallet_dsn, roles.AUDIT),
-        "folder": str(folder), "day": day, "today": today, "point": "", "databases": list(range(10)),
+        "folder": str(folder), "day": day, "today": today, "point": "", "databases": list(XXS),
     }  # fmt: skip
     done = await forks.run(rotate_and_die, told)
     assert done.status == 0, done.err[-2000:]

@@ -18,7 +18,7 @@ from sharding.ids import business_date
 from tests.clock import ManualClock
 from tests.conftest import Databases
 from tests.integration.archive.fixtures import KEY, drop, move_on, owner
-from tests.integration.setnode.fixtures import Town, living_town, prove
+from tests.integration.setnode.fixtures import XXS, Town, living_town, prove
 from wire.messages import Op
 
 VIEWERS = [(user, token) for user in ("sender", "ann", "bob", "u0", "eve") for token in (True, False)]
@@ -62,9 +62,9 @@ class Past:
             await node.days.look()
 
     async def archive(self) -> None:
-        """Export and verify all ten databases."""
+        """Export and verify all databases."""
         async with self.owner as connection:
-            for xx in range(10):
+            for xx in XXS:
                 made = await export_database(connection, self.folder, KEY, xx=xx, day=self.day, proof=None)
                 await move_on(connection, self.day, xx, "exported", made.digest)
                 await verify_database(connection, self.folder, KEY, xx=xx, day=self.day)
@@ -72,7 +72,7 @@ class Past:
 
     async def drop(self) -> None:
         async with self.owner as connection:
-            for xx in range(10):
+            for xx in XXS:
                 await drop(connection, self.day, xx)
 
 

@@ -53,7 +53,7 @@ NEVER_S = 1e9
 """The clock jumps and the wallet's does not: every create in flight would look as if it had died long ago."""
 SMALL = Layout(30)
 """Three databases: the ring gives set-1 two of them and set-2 the third. Each costs twenty tables a day."""
-PAUSE_S = 0.01
+PAUSE_S = 0.03
 """Between two calls of one of the people: what is tested is what goes on meanwhile, not who is fastest."""
 SHORT_S = 0.3
 """Grace of most moves here; the two under watched traffic have the real one."""
@@ -108,7 +108,7 @@ class Land:
         """A database that a SET holds."""
         return self.topology.databases_of(set_name)[0]
 
-    async def tables(self, *, ahead_days: int = 2) -> None:
+    async def tables(self, *, ahead_days: int = 1) -> None:
         """Make the day tables as the daemon does."""
         topology = self.topology
         for name, dsn in self.owners.items():
@@ -230,7 +230,7 @@ async def living_land(databases: Databases, memcached: str, folder: Path) -> Asy
 
 async def _build(topology: Topology, set_name: str, day: date, dsn: str) -> None:
     await migrate_set(dsn)
-    await DayTables(dsn, topology.databases_of(set_name)).ensure(day, ahead_days=2)
+    await DayTables(dsn, topology.databases_of(set_name)).ensure(day, ahead_days=1)
 
 
 @pytest.fixture

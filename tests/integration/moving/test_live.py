@@ -212,18 +212,18 @@ async def test_days_that_are_made_meanwhile_come_along(land: Land, monkeypatch: 
     """Before the stall, which does not begin then, and in it, which ends it: the move takes in what came, by itself."""
     xx = land.database()
     name, traffic = database_name(xx), Traffic(land, xx)
-    follow, fence, ahead, fences = live.all_follow, leaves.fence, iter((3, 4)), 0
+    follow, fence, ahead, fences = live.all_follow, leaves.fence, iter((2, 3)), 0
 
     async def before(*asked: Any) -> None:
         if fences == 0:
-            await land.tables(ahead_days=next(ahead, 3))
+            await land.tables(ahead_days=next(ahead, 2))
         await follow(*asked)
 
     async def within(*asked: Any) -> None:
         nonlocal fences
         fences += 1
         if fences == 1:
-            await land.tables(ahead_days=5)
+            await land.tables(ahead_days=4)
         await fence(*asked)
 
     # A day takes as long as it takes to make, here in the middle of the cutover.
@@ -235,7 +235,7 @@ async def test_days_that_are_made_meanwhile_come_along(land: Land, monkeypatch: 
     assert (await move_live(land.context(), name, "set-2")).complete
     assert fences == 2
     async with land.context().connect("set-2") as target:
-        assert {*await leaves.hot_days(target, xx)} >= {land.today + timedelta(days=number) for number in range(6)}
+        assert {*await leaves.hot_days(target, xx)} >= {land.today + timedelta(days=number) for number in range(5)}
     await traffic.all_stands()
     assert traffic.failures == []
     report = await land.settled()
@@ -247,7 +247,7 @@ async def test_days_that_are_made_meanwhile_come_along(land: Land, monkeypatch: 
 async def test_days_that_do_not_stop_coming_end_the_try(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says so, nothing stands still, and run again it goes on."""
     xx = land.database()
-    name, ahead = database_name(xx), itertools.count(3)
+    name, ahead = database_name(xx), itertools.count(2)
     follow = live.all_follow
 
     async def another(*asked: Any) -> None:
@@ -260,7 +260,7 @@ async def test_days_that_do_not_stop_coming_end_the_try(land: Land, monkeypatch:
         with pytest.raises(Unavailable) as coming:
             await move_live(land.context(), name, "set-2")
     assert coming.value.code == "leaves_changed"
-    assert next(ahead) == 5
+    assert next(ahead) == 4
     assert land.topology.set_for_database(xx).name == "set-1"
     assert not land.topology.held
     assert (await move_live(land.context(), name, None)).complete

@@ -32,7 +32,7 @@ from schema.migrate import migrate_set, migrate_wallet
 from setnode.actors.request import OUTCOMES
 from setnode.service import Setnode, SetnodeSettings, running
 from sharding.ids import candidate_ids, first_id_at
-from sharding.slots import EMBEDDED, place_for
+from sharding.slots import Layout, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
 from tests.conftest import Databases
 from wallet.service import Settings as WalletSettings
@@ -47,6 +47,9 @@ KEY = b"sixteen bytes key"
 LINK_KEY = "link"
 SERVERS = ("set-1-a", "set-1-b")
 WAIT_S = 20.0
+SMALL = Layout(30)
+XXS = range(SMALL.slots // 10)
+"""Three databases: a town's tables cost more than what most tests do with them."""
 
 
 class DirectCaller(Caller):
@@ -104,7 +107,7 @@ class Town:
         await self.wallet.deposit(f"D{uuid.uuid4().hex}", user, fen)
 
     def create_args(self, sender: str, total_fen: int, count: int, key: str, **terms: Any) -> list[Any]:
-        ids = candidate_ids(first_id_at(self.clock.now()), *place_for(sender, key, KEY, EMBEDDED), 3)
+        ids = candidate_ids(first_id_at(self.clock.now()), *place_for(sender, key, KEY, SMALL), 3)
         body = {
             "kind": "lucky", "split": "double_mean", "total_fen": total_fen, "count": count, "greeting": "",
             "expires_in_s": 86_400, **terms,
@@ -167,7 +170,7 @@ class Town:
         own, wallet = (self.databases.dsn_as(dsn, roles.AUDIT) for dsn in (self.set_dsn, self.wallet_dsn))
         settings = self.nodes[0].settings
         archive = Archive(Path(settings.archive), settings.archive_key.encode()) if settings.archive else None
-        return await audit([AuditTarget("set-1", own, range(100))], wallet, archive=archive)
+        return await audit([AuditTarget("set-1", own, range(SMALL.slots))], wallet, archive=archive)
 
 
 def told(values: list[Any]) -> dict[str, Any]:
@@ -178,7 +181,7 @@ def told(values: list[Any]) -> dict[str, Any]:
 async def build_set(day: date, dsn: str) -> None:
     """Make a SET with the tables of `day` and of the two after it."""
     await migrate_set(dsn)
-    await DayTables(dsn, range(10)).ensure(day, ahead_days=2)
+    await DayTables(dsn, XXS).ensure(day, ahead_days=2)
 
 
 @contextlib.asynccontextmanager
@@ -211,7 +214,10 @@ async def living_town(
     wallet_url = f"http://127.0.0.1:{(wallet_port := ports.free_port())}"
     listens = {name: f"127.0.0.1:{ports.free_port()}" for name in SERVERS}
     servers = tuple(ServerSpec(name, f"http://{listen}") for name, listen in listens.items())
-    dump(Topology(version=1, slots=100, sets=(SetSpec("set-1", servers),), wallet_url=wallet_url), folder / "t.json")
+    dump(
+        Topology(version=1, slots=SMALL.slots, sets=(SetSpec("set-1", servers),), wallet_url=wallet_url),
+        folder / "t.json",
+    )
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(wallet_process(databases.dsn_as(wallet_dsn, roles.WALLET), wallet_port))
         nodes = [

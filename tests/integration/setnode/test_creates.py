@@ -18,6 +18,7 @@ from sharding.ids import business_date, day_of, make_id, serial_of, slot_of
 from sharding.slots import MAX_SLOTS, TAILS
 from tests.clock import ManualClock
 from tests.integration.setnode.fixtures import (
+    XXS,
     Town,
     common_town,
     living_town,
@@ -365,7 +366,7 @@ async def test_a_day_without_tables_takes_no_other_days_creates_with_it(town: To
     assert missing.value.outcome_known
     assert await town.wallet.balance(early[2][0]) == 1_000
     assert town.nodes[0]._sessions["create"].up, "a missing day is no reason to lose the connection"
-    await DayTables(town.set_dsn, range(10)).ensure(day, ahead_days=0)
+    await DayTables(town.set_dsn, XXS).ensure(day, ahead_days=0)
     await town.nodes[0].days.look()
     assert [(await create(town, args))[0] for args in early] == [True, True, False]
 
@@ -425,7 +426,7 @@ async def test_across_midnight_the_retry_finds_the_first_and_missing_days_lose_n
                 patch.setattr(node.days, "has_tables", AsyncMock(return_value=True))
             await half(town, undone)
         assert await sweep_once(town) == 0
-        await DayTables(town.set_dsn, range(10)).ensure(business_date(clock.now()), ahead_days=0)
+        await DayTables(town.set_dsn, XXS).ensure(business_date(clock.now()), ahead_days=0)
         await town.nodes[0].days.look()
         await create(town, completed)
         assert await sweep_once(town) == 1
