@@ -77,7 +77,8 @@ async def measure(bench: Bench, size: Size) -> Figures:
     data = await asyncio.to_thread(bench.scratch, "growth-sets")
     saturated: dict[int, list[Turn]] = {count: [] for count in range(1, SETS + 1)}
     loaded: dict[int, list[Turn]] = {count: [] for count in saturated}
-    async with idle_stack(StackConfig(data=data, port=0, sets=SETS, servers=1)) as stack, _slices(stack) as slices:
+    config = StackConfig(data=data, port=0, sets=SETS, servers=1, ahead_days=1)
+    async with idle_stack(config) as stack, _slices(stack) as slices:
         access, senders = find(data), (f"host-{number}" for number in itertools.count())
         bench.say("warming up")
         await _turn(access, slices, senders, size)  # a backend's first touch of every table costs three times an open

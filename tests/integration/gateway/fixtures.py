@@ -114,7 +114,7 @@ class RealStack:
 async def stack(account: Account) -> AsyncIterator[RealStack]:
     """Two SETs of one server each, wallet and gateway: real processes, one stack for all tests."""
     with _passable_folder(account) as folder:
-        config = StackConfig(data=folder / "data", port=0, servers=1, notify=lambda _: None)
+        config = StackConfig(data=folder / "data", port=0, servers=1, slots=40, ahead_days=1, notify=lambda _: None)
         async with Stack(config) as up:
             yield RealStack(up.gateway_url, find(folder / "data"))
 

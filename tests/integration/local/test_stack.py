@@ -25,7 +25,8 @@ STUB = "tests.integration.local.stub_service"
 def config(folder: Path, said: list[str] | None = None, **more: object) -> StackConfig:
     said = [] if said is None else said
     modules = dict.fromkeys(("wallet", "setnode", "gateway"), STUB)
-    return StackConfig(data=folder / "data", port=0, modules=modules, notify=said.append, **more)
+    few = {"slots": 40, "ahead_days": 1, **more}
+    return StackConfig(data=folder / "data", port=0, modules=modules, notify=said.append, **few)
 
 
 def told(url: str) -> dict[str, str]:
@@ -142,7 +143,8 @@ logs.set_up("test", "warning")
 
 async def main():
     modules = dict.fromkeys(("wallet", "setnode", "gateway"), "tests.integration.local.stub_service")
-    async with Stack(StackConfig(data=Path(sys.argv[1]), port=0, sets=1, modules=modules)) as stack:
+    few = {"sets": 1, "slots": 20, "ahead_days": 1}
+    async with Stack(StackConfig(data=Path(sys.argv[1]), port=0, modules=modules, **few)) as stack:
         print("up", flush=True)
         await asyncio.sleep(60)
 

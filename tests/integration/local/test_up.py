@@ -24,7 +24,8 @@ from runtime import logs
 
 logs.set_up("test", "warning")
 modules = dict.fromkeys(("wallet", "setnode", "gateway"), "tests.integration.local.stub_service")
-sys.exit(asyncio.run(_serve(StackConfig(data=Path(sys.argv[1]), port=0, sets=1, modules=modules))))
+few = {"sets": 1, "slots": 20, "ahead_days": 1}
+sys.exit(asyncio.run(_serve(StackConfig(data=Path(sys.argv[1]), port=0, modules=modules, **few))))
 """
 
 
