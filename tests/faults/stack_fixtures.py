@@ -19,7 +19,7 @@ from local.stack import Stack
 
 CALL_S = 8.0
 SETTLE_S = 40.0
-PAUSE_S = 0.02
+PAUSE_S = 0.05
 """Between two calls of one of the people: they are to be there when something dies, not to be fast."""
 
 
@@ -126,7 +126,7 @@ class Crowd:
                 self.envelopes.append(envelope)
             elif envelope.get("code") != "create_undone":
                 self.contradictions.append(f"create: {status} {envelope}")
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(2 * PAUSE_S)
 
     async def _open_on(self, user: str) -> None:
         while not self._stop:

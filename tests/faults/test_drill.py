@@ -12,7 +12,7 @@ from loadtest.idle_stack import idle_stack
 from local.config import StackConfig
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
-TINY = Size(claims=2_000, small=400, slots=100, rate=50.0, move_rate=100.0, watch_s=2.0)
+TINY = Size(claims=2_000, small=400, slots=40, rate=50.0, move_rate=100.0, watch_s=2.0)
 _BY_THE_CLOCK = {
     "detach_s",
     "stall_p999_ms",
@@ -27,7 +27,9 @@ _BY_THE_CLOCK = {
 
 async def test_a_tiny_drill_goes_all_the_way(server_folder: Path) -> None:
     """Loaded, proven, detached, exported, read back, dropped, restored, moved: nothing failed, the audit is clean."""
-    config = StackConfig(data=server_folder / "data", port=0, sets=2, servers=1, ahead_days=2, notify=lambda _: None)
+    config = StackConfig(
+        data=server_folder / "data", port=0, sets=2, servers=1, slots=TINY.slots, ahead_days=2, notify=lambda _: None
+    )
     async with idle_stack(config):
         drill = DrillContext(find(config.data), TINY, server_folder, lambda _: None)
         await run(drill)
