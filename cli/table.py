@@ -5,8 +5,8 @@ import os
 import click
 
 from cli.group import CommandGroup, Entry
-from gateway.version import VERSION
 from runtime import logs
+from runtime.version import VERSION
 
 COMMANDS = {
     "Run": {

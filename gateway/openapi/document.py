@@ -8,7 +8,7 @@ from gateway.openapi.operations import JSON, OPERATIONS, PARAMETERS, Operation
 from gateway.openapi.refusals import by_status
 from gateway.openapi.schemas import SCHEMAS, Schema, ref
 from gateway.routes import ROUTES
-from gateway.version import VERSION
+from runtime.version import VERSION
 
 _DESCRIPTION: Final = (
     "Send red envelopes (红包) and open them. Amounts are whole fen (1/100 yuan); IDs are strings.\n\n"

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from cli.table import main
 from envelope.limits import LIMITS
 from envelope.outcomes import Outcome
-from gateway import version
 from gateway.openapi import document
 from gateway.openapi.operations import OPERATIONS
 from gateway.openapi.page import render_docs
@@ -22,7 +21,8 @@ from gateway.parsing.parameters import OpenBody
 from gateway.parsing.terms import RawCreateTerms, read_terms
 from gateway.problems import PROBLEMS
 from gateway.routes import ROUTES
-from gateway.version import VERSION
+from runtime import version
+from runtime.version import VERSION
 from sharding.ids import make_id
 from tests.unit.gateway.test_terms import NOW_MS
 
