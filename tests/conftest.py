@@ -42,6 +42,7 @@ CONNECT_S = 10.0
 _MEMORY = "/dev/shm"  # noqa: S108 - Linux's folder in memory, and mkdtemp's name in it
 _ROOMY_BYTES = 8 << 30
 _SHARED = "HONGBAO_TESTS_SHARE"
+_NAME_CHARS = 40
 _KEPT = ("HONGBAO_PG_BIN", ports.RANGE, _SHARED, FULL)
 
 Build = Callable[[str], Awaitable[object]]
@@ -63,6 +64,13 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = _passable_folder(server_account())
         os.environ[_SHARED] = str(folder.__enter__())
         config.add_cleanup(folder.__exit__)
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Cut long values in the names of tests: what follows may be a time, and all workers must find the same names."""
+    if isinstance(val, (str, bytes)) and len(val) > _NAME_CHARS:
+        return f"{ascii(val[:_NAME_CHARS]).strip('b').strip(chr(39) + chr(34))}... of {len(val)}"
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
