@@ -108,7 +108,7 @@ class Land:
         """A database that a SET holds."""
         return self.topology.databases_of(set_name)[0]
 
-    async def tables(self, *, ahead_days: int = 1) -> None:
+    async def tables(self, *, ahead_days: int = 0) -> None:
         """Make the day tables as the daemon does."""
         topology = self.topology
         for name, dsn in self.owners.items():
@@ -230,7 +230,7 @@ async def living_land(databases: Databases, memcached: str, folder: Path) -> Asy
 
 async def _build(topology: Topology, set_name: str, day: date, dsn: str) -> None:
     await migrate_set(dsn)
-    await DayTables(dsn, topology.databases_of(set_name)).ensure(day, ahead_days=1)
+    await DayTables(dsn, topology.databases_of(set_name)).ensure(day, ahead_days=0)
 
 
 @pytest.fixture

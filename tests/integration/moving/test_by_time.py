@@ -222,6 +222,7 @@ async def test_bad_input_changes_nothing(land: Land, what: str, code: str) -> No
     elif what == "a written date":
         asked["valid_from"] = land.today + timedelta(days=1)
         land.clock.advance(days=1)
+        await land.tables()
         async with Traffic(land, xx).busy() as ahead:
             await ahead.more(30)
         land.clock.advance(days=-1)
