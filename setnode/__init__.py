@@ -1,6 +1,6 @@
 """One server of a SET (floor 5): the actors of its envelopes, and everything that writes to the SET's Postgres.
 
-The life of a request reads downwards: `dispatch` takes it off the link and checks with `ownership` that this server
+The life of a request reads downwards: `dispatch` takes it off the link and checks with `ownership` that this SET
 serves the envelope; `actors` holds its actor, which `activation` loads from the database if it is not in memory, and
 which decides requests in order of arrival; `commit` writes what all ready actors decided in one transaction under an
 admission lease. `creation` makes envelopes, on `days` that have tables; `services` close them and pay. `views` and

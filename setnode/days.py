@@ -31,8 +31,8 @@ _ahead.set(math.nan)
 class BusinessDays:
     """What the last look at the catalog and the register said.
 
-    `topology` gives the time zone of the business day. `then` runs after each look (envelopes of cold days leave
-    memory).
+    `topology` gives the time zone of the business day. `after_look` runs after each look: envelopes of cold days leave
+    memory.
     """
 
     def __init__(
@@ -40,16 +40,16 @@ class BusinessDays:
         session: SharedSession,
         clock: Clock,
         topology: Callable[[], Topology],
-        then: Callable[[], Awaitable[None]],
+        after_look: Callable[[], Awaitable[None]],
     ) -> None:
         self._session = session
         self._clock = clock
         self._topology = topology
-        self._then = then
+        self._after_look = after_look
         self.with_tables: set[date] = set()
         self.closed: set[date] = set()
         self._ready: frozenset[int] = frozenset()
-        """The first six digits of the IDs of days that are ready."""
+        """The days of `is_ready`, as the first six digits of their IDs."""
         self._looking = asyncio.Lock()
         self._looked_at = -DAYS_AGAIN_S
 
@@ -57,7 +57,7 @@ class BusinessDays:
         """Read the days from Postgres; raises Unavailable."""
         closed = await self._session.run(registered_days)
         self.update(await self._session.run(known_days), closed)
-        await self._then()
+        await self._after_look()
 
     def update(self, with_tables: set[date], closed: set[date]) -> None:
         """Take in which days have tables, and which are closed for good."""
@@ -88,6 +88,7 @@ class BusinessDays:
                 try:
                     await self.look()
                 except Unavailable as away:
+                    # With a known outcome: a look writes nothing.
                     raise Unavailable(away.code, away.detail, retry_after_s=away.retry_after_s) from away
         if not self.with_tables:
             raise Unavailable("database_unavailable", "the database does not answer; try again shortly")

@@ -22,15 +22,15 @@ _ACTIONS: dict[int, tuple[Action, int]] = {
     int(Op.DETAIL): (Action.DETAIL, 3),
     int(Op.CANCEL): (Action.CANCEL, 2),
 }
-"""By operation: the actor's action, and how many arguments come with it."""
+"""By operation: the actor's action, and how many arguments it needs at least."""
 _USER_CHARS = LIMITS.user_id_chars
 
 
 class Dispatcher:
     """Hands OPEN, GRAB, DETAIL and CANCEL to actors and CREATE to the coalescer (`wire.server.Handler`).
 
-    `admit` raises Unavailable if this server does not serve the envelope (`Ownership.admit`). While `stopping` is True
-    all requests are refused.
+    `admit` raises Unavailable if this SET does not serve the envelope (`Ownership.admit`). While `stopping` is True all
+    requests are refused.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class Dispatcher:
         self._admit = admit
         self._loop_time = asyncio.get_running_loop().time
         self._valid_days: set[int] = set()
-        """The first six digits of envelope IDs that the calendar has."""
+        """Days that were found in the calendar, as the first six digits of envelope IDs."""
         self.stopping = False
 
     def handle(self, caller: Caller, number: int, op: int, args: list[Any]) -> None:
-        """Take one request; see `wire.messages.Op` for its arguments."""
+        """Take one request, arguments as in `wire.messages.Op`; raises Refused or Unavailable if nothing was begun."""
         known = _ACTIONS.get(op)
         if self.stopping:
             raise Unavailable("stopping", "this server is going away; another one takes over", retry_after_s=0.5)

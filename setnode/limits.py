@@ -11,15 +11,14 @@ requests cannot win."""
 STALE_S = 4.0
 """A request that has waited this long undecided gets `busy`: its caller gives up at the link's deadline."""
 LIVE_SHARES = 4_000_000
-"""Shares of the envelopes in memory, each about 150 bytes with its winner; above it idle envelopes passivate. 130,000
-envelopes of 20 shares: 170 MB unopened, 500 MB sold out."""
+"""Shares of the envelopes in memory (HONGBAO_LIVE_SHARES, docs/operations), each about 150 bytes with its winner; above
+it idle envelopes passivate."""
 ENVELOPE_WEIGHT = 10
-"""What an envelope costs in memory besides its shares, in shares."""
+"""What an envelope takes in memory besides its shares, counted as so many shares."""
 UNREAD_SHARES = 20
 """Shares counted for an envelope whose log is not read yet: those of a usual group."""
 PASSIVATE_STEPS = 8
-"""Actors that one arrival at the bound of memory looks at: more than one, so that it makes room for more than
-itself."""
+"""Actors looked at for passivation when one is added to full memory: more than one, so that more leaves than comes."""
 FROZEN_S = 10.0
 """A frozen envelope is read again at most this often."""
 CLAIMS_JSON_FROM = 100
@@ -53,7 +52,8 @@ COMMIT_DEADLINE_S = 15.0
 sent, and the actors read what is committed. Longer than any wait for a disk or a standby, shorter than TCP's own
 timeout."""
 RECYCLE_AFTER = 200_000
-"""Statements after which a connection is remade: a backend keeps 15 KB for every table it has ever touched."""
+"""Uses of a session (calls of `run`) after which its connection is remade: a backend keeps 15 KB for every table it has
+ever touched."""
 
 # Admission.
 SET_CAP = 8
@@ -64,7 +64,7 @@ LOCAL_CAP = 4
 """Leases of one server; the only cap while memcached is away, so it bounds a SET without memcached to a few per
 server."""
 ADMISSION_WAIT_S = 0.25
-"""How long a transaction waits at the cap before its requests get `busy`."""
+"""How long a transaction waits at the local cap, and again at the SET's, before its requests get `busy`."""
 LEASE_S = 10.0
 """A lease ends by itself after this long, so a killed server keeps none."""
 LEASE_LIST_S = 60
@@ -82,7 +82,7 @@ MEMCACHED_TIMEOUT_S = 0.2
 MEMCACHED_AWAY_S = 1.0
 """After a failure memcached is not asked for this long, so that its absence does not slow every commit."""
 MEMCACHED_THREADS = 3
-"""Calls to memcached at once: one for each worker of a server."""
+"""Calls to memcached at once: one for each worker of claims, and one for creates."""
 CAS_TRIES = 20
 """Tries to change the list of leases; each failure means that another server changed it."""
 HOT_AT = 64
@@ -94,7 +94,7 @@ HOT_RETRY_S = 0.02
 CONTENDED_S = 1
 """How long the mark stands that another server contends for a hot envelope."""
 YIELD_S = 0.05
-"""How long the holder then does not acquire it; the other server retries every HOT_RETRY_S."""
+"""How long after its term the holder does not acquire such an envelope; the other server retries every HOT_RETRY_S."""
 
 # Reading envelopes.
 LOAD_BATCH = 500
@@ -102,7 +102,7 @@ LOAD_BATCH = 500
 LOAD_SLOTS = 16
 """Slots of one query: planning time grows faster than the number of leaves."""
 LOAD_READS = 4
-"""Queries of one round, in turn over the days that wait: sealed by one commit and answered together."""
+"""Queries of one round, in turn over the days that wait; one commit after them seals all."""
 LOAD_PAUSE_S = 0.5
 """Longest pause of a loader whose reads fail."""
 LOAD_DEADLINE_S = 5.0
@@ -113,11 +113,11 @@ COLD_QUEUE = 500
 """Envelopes of cold days waiting to be read; more are refused with `busy`. At 20 ms each they are done before
 STALE_S."""
 COLD_UNVERIFIED = 50
-"""Of these, envelopes whose archive must first be verified as a whole: one at a time, beside the others."""
+"""Of these, envelopes whose archive must first be verified as a whole: one at a time, by a worker of their own."""
 COLD_SHARES = 100_000
 """Shares of cold envelopes kept in memory, each about 250 bytes as JSON; the least recently used leave first."""
 COLD_LOOKS = 3
-"""Reads of the register for one envelope: during it a day can go from the hot tables to its own, and to the archive."""
+"""Places tried for one envelope of a cold day: while it is looked for, the day's tables can be dropped."""
 COLD_QUERIES = 64
 """Days whose query text is cached: the cold days that still have tables."""
 
@@ -145,8 +145,7 @@ TOPOLOGY_AGAIN_S = 0.02
 
 # Services.
 SERVICE_DEADLINE_S = 15.0
-"""As COMMIT_DEADLINE_S, for what expiry, sweeper and payouts ask of Postgres in one go: pages and batches, some
-written."""
+"""As COMMIT_DEADLINE_S, for one page or batch that expiry, sweeper or payouts read or write."""
 SERVICE_ROUND_S = 30.0
 """A round of a periodic service is cancelled after this long."""
 EXPIRY_EVERY_S = 0.4
@@ -175,15 +174,17 @@ waits for it."""
 PAY_WORKERS = 4
 """Calls to the wallet at once: while one commits, the next are on their way."""
 PAY_HELPERS = 4
-"""More calls at once while there are orders for a whole call. Four calls are two batches of the wallet; a third is to
-be on its way before the first is answered. For fewer orders they would only make the other calls smaller."""
+"""Further calls at once, only while there are orders for a whole call. PAY_WORKERS calls fill two batches of the
+wallet; the next is to be on its way before the first is answered. With fewer orders they would make all calls
+smaller."""
 PAY_QUEUE = 500
-"""Committed batches kept in memory for paying; the rest is read back from Postgres, where all of it stands."""
+"""Committed batches kept in memory for paying; the others are read back from Postgres, where each has a row."""
 PAY_RETRY_ORDERS = 50_000
 """Orders kept in memory for a retry, about 300 bytes each. They do not count against PAY_QUEUE, so that new batches
 always find space; the rest is read back from Postgres when its time comes."""
 PAY_SPILLED = 20_000
-"""Batches of such orders whose time of retry is remembered; the oldest are forgotten and read back like any other."""
+"""Batches that found no space for a retry (spilled) and whose time is remembered; above it the oldest is forgotten, and
+read back like any other."""
 PAY_FIRST_RETRY_S = 0.1
 """Pause after the first try of an order that got no final answer; each further try doubles it."""
 PAY_RETRY_S = 60.0
@@ -195,9 +196,9 @@ PAY_AWAY_S = 2.0
 READ_BACK_EVERY_S = 2.0
 """How often payout batches that are not in memory are looked for."""
 READ_BACK_BATCHES = 200
-"""Batches read back at once that this process has not tried yet."""
+"""Batches read back at once that this process does not hold and has not spilled."""
 READ_BACK_SPILLED = 20
-"""Batches read back at once whose time of retry has come; what was paid of them is asked again."""
+"""Spilled batches read back at once when their time has come; all their orders are sent again, the paid ones too."""
 ADOPT_AFTER_S = 15.0
 """Payout batches of another server untouched for this long are paid by any server that finds them."""
 STUCK_SHOWN = 1_000
@@ -215,7 +216,7 @@ HOT_SCAN = 2_000
 DRAIN_S = 1.5
 """How long a stop waits for work in flight. Work left then is safe: what was committed stands in Postgres."""
 DRAIN_POLL_S = 0.01
-"""How often it looks."""
+"""How often a stop checks whether work is left."""
 GAUGES_EVERY_S = 1.0
 """How often gauges and counters are published."""
 

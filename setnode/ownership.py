@@ -1,4 +1,4 @@
-"""Which envelopes this server serves, by the topology as it was last read, and whether a caller knows a newer one.
+"""Which envelopes this SET serves and this server owns, by the topology as last read; whether a caller's is newer.
 
 A gateway sends the epochs of its topology when it connects and whenever they change. While they equal ours, a request
 costs one comparison. If they differ, only the databases whose epochs differ are concerned, and the higher epoch is
@@ -31,6 +31,7 @@ class Ownership:
         self._server = server
         self._changed = changed
         self._read_at = float("-inf")
+        """When the file was last read because a caller knows a newer topology (loop time)."""
         self._derive()
 
     @property
@@ -53,7 +54,7 @@ class Ownership:
         return self.holds(envelope_id) and self.topology.server_for(envelope_id).name == self._server
 
     def serves(self, envelope_id: int) -> bool:
-        """Say whether the envelope is on this SET and may be written now."""
+        """Say whether the envelope is on this SET and not held for a move; a paused SET still closes and pays."""
         return self.holds(envelope_id) and not self.topology.is_held(envelope_id)
 
     def admit(self, caller: Caller, envelope_id: int) -> None:
@@ -82,8 +83,9 @@ class Ownership:
         self._spans = topology.ids_of(self._set)
         self._only_server = any(one.serving == (self._server,) for one in topology.sets if one.name == self._set)
         self._paused = any(one.paused for one in topology.sets if one.name == self._set)
+        # A slot alone, with the date zero, names the same database as its IDs.
         held = {slot for slot in self._spans if self._paused or topology.is_held(slot)}
-        # Slots that this SET holds for every date and may write now: one look in a set for nearly all requests.
+        # Slots that this SET holds for every date and may serve now, so that nearly all requests need one look-up.
         self._whole_slots = frozenset(slot for slot in self._spans if _never_moved(topology, slot)) - held
 
     def _check_envelope(self, envelope_id: int) -> None:

@@ -67,7 +67,10 @@ _payouts_held = metrics.gauge("hongbao_payout_batches_held", "Committed batches 
 
 
 class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Read from HONGBAO_*; see `runtime.settings`."""
+    """Read from HONGBAO_*; see `runtime.settings`.
+
+    `topology` is the file's path, `set` and `server` are names in it. `archive` is a folder, empty for none.
+    """
 
     listen: str
     topology: str
@@ -88,12 +91,14 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Setnode:
-    """The parts of one server, wired together. `run` owns every task."""
+    """The parts of one server, wired together. Made inside a running loop; `run` is called once and owns every task."""
 
     def __init__(self, settings: SetnodeSettings, clock: Clock | None = None) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.readiness = Readiness()
+        self._retiring = False
+        """Whether actors of days that have gone cold are still in memory."""
         self.ownership = Ownership(
             TopologyFile(Path(settings.topology)), settings.set, self._on_topology, server=settings.server
         )
@@ -133,7 +138,6 @@ class Setnode:
     def _wire_creates(self, wallet: WalletClient) -> None:
         """Make what creates envelopes, and the dispatcher, which hands every request to its part."""
         key = self.settings.password_key.encode()
-        self._retiring = False
         self.days = BusinessDays(self._shared, self.clock, lambda: self.topology, self._forget_cold)
         self.create_queue = CreateQueue()
         self.creates = Committer(self.create_queue, [self._sessions["create"]], self.admission)
@@ -171,7 +175,7 @@ class Setnode:
         return self.ownership.topology
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop`, then finish what is in flight, within DRAIN_S, and leave."""
+        """Serve until `stop`, then finish what is in flight, within DRAIN_S, and close all connections."""
         async with asyncio.TaskGroup() as tasks:
             running = [
                 tasks.create_task(work)
@@ -212,11 +216,15 @@ class Setnode:
         ]
 
     def _require(self) -> None:
+        """Say on what this server's readiness depends."""
         self.readiness.require("database", lambda: bool(self.days.with_tables))
         self.readiness.require("wallet", lambda: self.wallet_link.up)
 
     async def _drain(self) -> None:
-        """Refuse new requests; wait for actors, creates and commits, at most DRAIN_S."""
+        """Refuse new requests; wait for those that were accepted, at most DRAIN_S.
+
+        Payouts are not waited for: their intents stand in Postgres.
+        """
         self.dispatcher.stopping = True
         try:
             async with asyncio.timeout(DRAIN_S):
@@ -234,7 +242,7 @@ class Setnode:
         return found[envelope_id] if envelope_id in found else await self.cold.find(envelope_id)
 
     async def _forget_cold(self) -> None:
-        """Drop the actors of days that have gone cold; busy ones at a later look."""
+        """Read which days have gone cold, and forget their actors; busy ones at a later look."""
         self._retiring |= await self._shared.run(self.cold.refresh)
         if self._retiring:
             self._retiring = self.registry.retire(self.cold.covers)

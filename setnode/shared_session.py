@@ -12,14 +12,14 @@ T = TypeVar("T")
 
 
 class SharedSession:
-    """A session used by several tasks in turn."""
+    """A session used by several tasks in turn, for reads."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._turn = asyncio.Lock()
 
     async def run(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
-        """Await `work(connection)`, after waiting LOAD_DEADLINE_S at most for the others; raises Unavailable."""
+        """Await `work(connection)`: LOAD_DEADLINE_S at most for its turn, and again for its end; raises Unavailable."""
         try:
             async with asyncio.timeout(LOAD_DEADLINE_S):
                 await self._turn.acquire()

@@ -15,11 +15,12 @@ a cold day has no actor: requests wait in `cold` for one read.
 What is trusted. Rows only after `ClaimLog.restore` has checked each entry against the seed, and the sums; a row that
 fails freezes its envelope. Archive files only after their hashes match the signed manifest.
 
-How it fails. While Postgres is away actors wait; requests older than STALE_S get `database_unavailable`. A missing or
-false archive is `archive_unavailable`. IDs come from outside and may be made up, so every round is bounded, days take
-turns, and days without tables cost one look at the catalog for all of them.
+How it fails. While Postgres is away actors wait; requests older than STALE_S get `database_unavailable`. A missing,
+damaged or forged archive is `archive_unavailable`. IDs come from outside and may be made up, so every round is bounded,
+days take turns, and days without tables cost one look at the catalog for all of them.
 
-Why it is safe. The loader commits a record of its own after the read and before any reply: with synchronous replication
-a row may be visible before it is replicated, and an answer that repeats it must be as durable as the first
+Why it is safe. The loader seals each read: it commits a record of its own after the read and before any reply. With
+synchronous replication a row may be visible before it is replicated; once the later record is, the row is too, and an
+answer that repeats it is as durable as the first
 (tests/integration/setnode/test_loader.py, test_hung_postgres.py, tests/integration/archive/test_cold_reads.py).
 """

@@ -1,8 +1,8 @@
 """Answers for envelopes of cold days, without actors: nothing about them can change any more.
 
 The day register (`archive.register`) says that a day is cold and where its rows are: in the day's own tables until they
-are dropped, then in the archive. Open and grab get `expired` by the register alone; detail and cancel read the log,
-once for all requests that wait for it, with a few threads for the archive. The logs used last are kept.
+are dropped, then in the archive. Open and grab get `expired` by the register alone; detail and cancel need the log,
+which is read once for all requests that wait for it. The most recently used logs are kept.
 """
 
 import asyncio
@@ -44,14 +44,19 @@ class _Kept(NamedTuple):
 
 
 class ColdEnvelopes:
-    """Answers requests for envelopes of cold days; `run` owns the workers. `details` is None without an archive."""
+    """Answers requests for envelopes of cold days; `run` owns the workers. `details` is None without an archive.
+
+    The session is used by one task at a time; the archive is read in threads.
+    """
 
     def __init__(self, session: postgres.Session, details: Details | None, context: ActorContext[Actor]) -> None:
         self._session = session
         self._details = details
         self._context = context
         self._cold: dict[int, RegisterEntry] = {}
+        """By `_database_day`, as last read: rotation may have gone on since."""
         self._seen: str | None = None
+        """The register's watermark at the last read of all days."""
         self._kept: OrderedDict[int, _Kept] = OrderedDict()
         self._weight = 0
         self._waiting: dict[int, list[Request]] = {}
@@ -117,22 +122,24 @@ class ColdEnvelopes:
         `archive_unavailable` or `database_unavailable`; InvariantBroken.
         """
         before: RegisterEntry | None = None
+        # The entry is read again if it is unknown, or if the tables that it names did not have the envelope: they may
+        # have been dropped since, and the row is in the archive then.
         for _ in range(COLD_LOOKS):
-            standing = self._standing(envelope_id)
-            if standing is None or standing == before:
+            entry = self._entry_of(envelope_id)
+            if entry is None or entry == before:
                 await self._refresh_day(envelope_id)
-                standing = self._standing(envelope_id)
-            if standing is None or standing == before:
+                entry = self._entry_of(envelope_id)
+            if entry is None or entry == before:
                 return None
-            row = await self._read(envelope_id, standing, may_verify=may_verify)
+            row = await self._read(envelope_id, entry, may_verify=may_verify)
             if row is not None:
                 return self._restored(row)
-            if standing.dropped:
+            if entry.dropped:
                 return None
-            before = standing  # not in the tables: it does not exist, or the tables were just dropped
+            before = entry
         return None
 
-    def _standing(self, envelope_id: int) -> RegisterEntry | None:
+    def _entry_of(self, envelope_id: int) -> RegisterEntry | None:
         return self._cold.get(_database_day(envelope_id))
 
     def _queue(self, envelope_id: int, request: Request) -> None:
@@ -171,6 +178,7 @@ class ColdEnvelopes:
             self._reply(request, found)
 
     async def _found(self, envelope_id: int, *, may_verify: bool) -> _Kept | HongbaoError:
+        """Return the log or the error to reply with; raises NotVerifiedYet as `find`."""
         stale = self._context.loop_time() - STALE_S
         if all(request.arrived_at < stale for request in self._waiting[envelope_id]):
             return _busy()
@@ -184,10 +192,10 @@ class ColdEnvelopes:
             return _away(f"{type(error).__name__}: {error}")
         return not_found() if log is None else self._keep(log)
 
-    async def _read(self, envelope_id: int, standing: RegisterEntry, *, may_verify: bool) -> Any:
-        """Return the row of an envelope; None if it is not there."""
-        if standing.dropped:
-            return await self._from_archive(envelope_id, standing, may_verify=may_verify)
+    async def _read(self, envelope_id: int, entry: RegisterEntry, *, may_verify: bool) -> Any:
+        """Return the row of an envelope from where `entry` says; None if it, or the day's tables, are not there."""
+        if entry.dropped:
+            return await self._from_archive(envelope_id, entry, may_verify=may_verify)
         day = day_of(envelope_id)
         args = [envelope_id], [slot_of(envelope_id)], first_id(day), end_id(day)
         try:
@@ -199,11 +207,11 @@ class ColdEnvelopes:
         _reads.labels("tables").inc()
         return rows[0] if rows else None
 
-    async def _from_archive(self, envelope_id: int, standing: RegisterEntry, *, may_verify: bool) -> Any:
+    async def _from_archive(self, envelope_id: int, entry: RegisterEntry, *, may_verify: bool) -> Any:
         if self._details is None:
             raise _away("HONGBAO_ARCHIVE and HONGBAO_ARCHIVE_KEY are not set")
         loop = asyncio.get_running_loop()
-        read = partial(self._details.read, envelope_id, standing.manifest_sha256, may_verify=may_verify)
+        read = partial(self._details.read, envelope_id, entry.manifest_sha256, may_verify=may_verify)
         try:
             row = await loop.run_in_executor(self._pool, read)
         except Refused as refused:

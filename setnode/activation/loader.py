@@ -1,8 +1,8 @@
 """Loads the logs of LOADING actors from Postgres, many envelopes of one day in one query.
 
-Every read is sealed by a commit of its own before any reply (why: the package's docstring). A round is bounded and
-takes the waiting days in turn. A day may have gone cold since it was last looked at: what the hot tables do not have is
-looked up in the register, which is read later than they were, before it is answered `not_found`.
+Every read is sealed before any reply (see the package). A round is bounded and takes the waiting days in turn. A day
+may go cold at any time: if the hot tables lack an envelope, the register is read after them, before the reply is
+`not_found`.
 """
 
 import asyncio
@@ -22,12 +22,13 @@ from setnode.actors.phase import Phase
 from setnode.limits import LOAD_BATCH, LOAD_DEADLINE_S, LOAD_PAUSE_S, LOAD_READS, LOAD_SLOTS, STALE_S
 from sharding.ids import day_of, end_id, first_id, slot_of
 
+# A commit: once it is replicated, so is all that was read before it.
 _SEAL = "SELECT pg_logical_emit_message(true, 'hongbao', 'reload')"
 
 _log = logs.get("setnode")
 _loaded = metrics.counter("hongbao_actors_loaded_total", "Envelopes read from Postgres into memory")
 
-Share = tuple[date, list[Actor]]
+Read = tuple[date, list[Actor]]
 """What one query reads: envelopes of one day and of a few slots."""
 
 
@@ -55,27 +56,27 @@ class Loader:
         attempt = 0
         while True:
             await self._nonempty.wait()
-            shares: list[Share] = []
+            reads: list[Read] = []
             try:
                 await self._answer_other_days()
-                shares = self._next_round()
-                await self._serve(shares)
+                reads = self._next_round()
+                await self._serve(reads)
                 attempt = 0
             except Exception as error:  # noqa: BLE001 - every actor must get a reply, whatever the error was
-                self._put_back(shares, error)
+                self._put_back(reads, error)
                 attempt += 1
                 await postgres.pause(attempt, most_s=LOAD_PAUSE_S)
             if not self._waiting:
                 self._nonempty.clear()
 
     async def _answer_other_days(self) -> None:
-        """Answer for all days that have no hot tables here, with one look at the catalog and the register."""
+        """Answer for the days that have no hot tables here, with one look at catalog and register at most."""
         if self._hand_over_cold():
             return
         unknown = [day for day in self._waiting if day not in self._days]
         self._days = await self._session.run(lambda connection: self._look(connection, unknown), LOAD_DEADLINE_S)
         self._hand_over_cold()
-        # Only these: an actor that arrived during the look was not part of it.
+        # Only these: catalog and register were not read for days that came up meanwhile.
         for day in unknown:
             if day not in self._days:
                 for actor in _all_of(self._waiting.pop(day, {})):
@@ -101,29 +102,29 @@ class Loader:
         actor.context.forget(actor)
         self._cold.answer(actor.envelope_id, actor.take_waiting())
 
-    def _next_round(self) -> list[Share]:
-        """Take up to LOAD_READS queries' worth, one for each day in turn; a day with more goes to the end."""
-        shares: list[Share] = []
+    def _next_round(self) -> list[Read]:
+        """Take what up to LOAD_READS queries read, one for each day in turn; a day with more goes to the end."""
+        reads: list[Read] = []
         ready = deque(day for day in self._waiting if day is not None and day in self._days)
-        while ready and len(shares) < LOAD_READS:
+        while ready and len(reads) < LOAD_READS:
             day = ready.popleft()
             slots = self._waiting.pop(day)
-            shares.append((day, _take(slots)))
+            reads.append((day, _take(slots)))
             if slots:
                 self._waiting[day] = slots
                 ready.append(day)
-        return shares
+        return reads
 
-    async def _serve(self, shares: Sequence[Share]) -> None:
-        """Read all shares, seal them with one commit, then give the actors their logs."""
-        if not shares:
+    async def _serve(self, reads: Sequence[Read]) -> None:
+        """Run all reads, seal them with one commit, then give the actors their logs."""
+        if not reads:
             return
-        found = await self._session.run(lambda connection: _read_sealed(connection, shares), LOAD_DEADLINE_S)
-        missing = {day for day, actors in shares if any(actor.envelope_id not in found for actor in actors)}
+        found = await self._session.run(lambda connection: _read_sealed(connection, reads), LOAD_DEADLINE_S)
+        missing = {day for day, actors in reads if any(actor.envelope_id not in found for actor in actors)}
         if missing:
             # After the read: a day that the register does not call cold by now was hot during the read.
             await self._session.run(lambda connection: self._cold.refresh(connection, missing), LOAD_DEADLINE_S)
-        for _, actors in shares:
+        for _, actors in reads:
             for actor in actors:
                 self._activate(actor, found.get(actor.envelope_id))
 
@@ -138,14 +139,14 @@ class Loader:
             _loaded.inc()
             actor.loaded(found)
 
-    def _put_back(self, shares: Iterable[Share], error: Exception) -> None:
+    def _put_back(self, reads: Iterable[Read], error: Exception) -> None:
         """Enqueue again the actors with a request younger than STALE_S; reject the requests of the others."""
         self._session.drop()
         _log.warning("loading failed", error=f"{type(error).__name__}: {error}")
         away = Unavailable("database_unavailable", "the database does not answer; try again shortly")
         waiting, self._waiting = self._waiting, {}
         for actor in [
-            *(actor for _, actors in shares for actor in actors),
+            *(actor for _, actors in reads for actor in actors),
             *(actor for slots in waiting.values() for actor in _all_of(slots)),
         ]:
             if actor.phase is not Phase.LOADING:
@@ -164,9 +165,9 @@ async def fetch_logs(connection: Any, day: date, envelope_ids: Sequence[int]) ->
     return found
 
 
-async def _read_sealed(connection: Any, shares: Sequence[Share]) -> dict[int, ClaimLog | InvariantBroken]:
+async def _read_sealed(connection: Any, reads: Sequence[Read]) -> dict[int, ClaimLog | InvariantBroken]:
     found: dict[int, ClaimLog | InvariantBroken] = {}
-    for day, actors in shares:
+    for day, actors in reads:
         found.update(await _read(connection, day, [actor.envelope_id for actor in actors]))
     await connection.execute(_SEAL)
     return found

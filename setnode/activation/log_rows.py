@@ -14,20 +14,19 @@ from setnode.limits import COLD_QUERIES
 
 LOAD = sql.read("setnode", "load_envelopes")
 _SOURCES = {
-    TableKind.ENVELOPE: "FROM envelope e",
-    TableKind.CLAIM: "FROM claim WHERE",
-    TableKind.GUEST: "FROM guest WHERE",
+    TableKind.ENVELOPE: ("FROM envelope e", "AS e"),
+    TableKind.CLAIM: ("FROM claim WHERE", "AS claim WHERE"),
+    TableKind.GUEST: ("FROM guest WHERE", "AS guest WHERE"),
 }
+"""What `load_envelopes` reads from, and the alias under which a day's own table takes its place."""
 
 
 @lru_cache(maxsize=COLD_QUERIES)
 def query_of(day: date) -> str:
     """Return `load_envelopes` over the tables of a day that are no longer attached to the hot ones."""
     query = LOAD
-    for kind, source in _SOURCES.items():
-        word, rest = source.split()[1:]
-        own = f"FROM public.{names.day_table(kind, day)} AS {rest if rest != 'WHERE' else word + ' WHERE'}"
-        query = query.replace(source, own)
+    for kind, (source, alias) in _SOURCES.items():
+        query = query.replace(source, f"FROM public.{names.day_table(kind, day)} {alias}")
     return query
 
 

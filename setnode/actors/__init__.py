@@ -1,12 +1,12 @@
 """The actors: one object per envelope in memory, which decides its requests in order of arrival.
 
 `registry` finds or makes the actor of an envelope and bounds memory; `actor` holds the mailbox and the phases;
-`decisions` says what each request is answered and what it writes; `batch` collects what one transaction will write;
-`request` is one waiting request; `access` says who may see or cancel; `unknown_outcome` says what may be answered after
-a lost commit. `context` is what an actor needs of its surroundings.
+`decisions` gives each request its reply and its rows; `batch` collects the rows of one transaction; `request` is one
+waiting request; `access` says who may see or cancel; `unknown_outcome` says what may be replied after a lost commit;
+`context` is what an actor needs of its surroundings.
 
 May import: `setnode.views`, `setnode.limits`, `envelope`, `runtime` (logs, metrics, clock), `errors`. There is no
-connection, no task and no SQL in here, and no `await`: the committer, the loader and arriving requests call.
+connection, no task and no SQL in here, and no `await`: the dispatcher, the committer and the loader call synchronously.
 
 Authority. An actor is a cache of its envelope's rows in Postgres, which alone decides who holds a share (unique
 (envelope, seq) and (envelope, user)). Two servers may hold an actor of the same envelope: the second writer's
@@ -15,12 +15,13 @@ transaction conflicts, its actor reloads the log and decides again.
 State. LOADING (the log is being read), IDLE, READY (requests wait for a transaction), WRITING (a batch is in flight),
 FROZEN (an invariant is broken). The diagram stands in `actor`.
 
-What is trusted. The log in memory, for opens: an outdated log is caught by the unique keys. It is not trusted for a
-detail, a grab or a password if another server may have written since it was read (`generation`); then it is read again.
+What is trusted. The log in memory, for opens: an outdated log is caught by the unique keys. If another
+server may have written since it was read (`generation`), it is not trusted for a detail, a grab or a password that
+finds the actor idle: it is read again first.
 
 How it fails. A conflict or a lost connection reloads the log, and the waiting requests are decided from what it says. A
 request whose claim may have been committed is answered only what the log proves, else `outcome_unknown`. A log that
-violates an invariant freezes the envelope: its requests are refused, nothing is repaired, an operator looks.
+violates an invariant freezes the envelope: its requests are refused, and nothing is repaired automatically.
 
 Why it is safe. A reply is sent after the commit of what it says, in order of arrival; at most one transaction of an
 envelope is in flight. There is no await between "mailbox empty" and "idle", so no wake-up is lost

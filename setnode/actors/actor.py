@@ -1,15 +1,16 @@
 """The actor of one envelope: a mailbox, first in first out, and at most one transaction in flight.
 
 An actor is not a task. An arriving request, the committer that collects its decisions and the loader that brings its
-log move it by synchronous calls; so an idle actor is not larger than its log, and between "mailbox empty" and "idle"
-there is no await and no wake-up can be lost.
+log move it by synchronous calls. So an idle actor needs little more memory than its log, and between "mailbox empty"
+and "idle" there is no await in which a wake-up could be lost.
 
     LOADING ──log──▶ IDLE ──write needed──▶ READY ──collect──▶ WRITING ──settle──▶ IDLE or READY
        ▲                                                          │
        └────────────── conflict or lost connection ───────────────┘
 
-A broken invariant leads to FROZEN from any phase: no request is answered from a log that does not add up. After
-FROZEN_S the next request makes the loader read the log again.
+An IDLE or WRITING actor also goes back to LOADING if the next request needs a log that is up to date and another server
+may have written. A broken invariant leads to FROZEN from any phase: no request is answered from a log that does not add
+up. After FROZEN_S the next request makes the loader read the log again.
 
 If HALVES_FROM or more requests wait, a transaction takes half of them, and the replies of the half that just committed
 are `deferred` until the other half has been sent to Postgres: Python encodes replies while Postgres writes. Deferred
@@ -28,7 +29,7 @@ from setnode.actors.context import FOREIGN, ActorContext
 from setnode.actors.decisions import answer_without_write, decide
 from setnode.actors.phase import Phase
 from setnode.actors.request import Action, Request, StateReply
-from setnode.actors.unknown_outcome import attempt_no, drop_counted_passwords, may_have_written, outcome_unknown
+from setnode.actors.unknown_outcome import attempt_no, drop_counted_passwords, outcome_unknown, writes_claim
 from setnode.limits import CLAIMS_JSON_FROM, FROZEN_S, HALVES_FROM, HOT_AT, MAILBOX
 from setnode.views.claims_json import ClaimsJson
 from setnode.views.envelope_json import as_json, detail_view
@@ -49,7 +50,9 @@ class Actor:
         self.phase: Phase = Phase.LOADING if log is None else Phase.IDLE
         self.mailbox: list[Request] | None = None
         self.decided: list[Request] | None = None
+        """The requests of the batch in flight, in order of arrival."""
         self.deferred: list[Request] | None = None
+        """Requests whose batch is durable and whose replies are held back."""
         self.claims_json: ClaimsJson | None = None
         self.frozen_until = 0.0
         self.referenced = False
@@ -88,7 +91,7 @@ class Actor:
         self.referenced = True
         if self.phase is Phase.IDLE and self._answered_when_idle(request):
             return
-        mailbox = self.mailbox or self._open_mailbox()
+        mailbox = self.mailbox or self._ensure_mailbox()
         before = len(mailbox)
         if before >= MAILBOX:
             request.fail(Unavailable("busy", "too many are opening this envelope at once; try again"))
@@ -108,8 +111,9 @@ class Actor:
         """Decide up to `limit` requests, in order, and add what they write to `batch`. Called only when READY.
 
         From HALVES_FROM waiting requests on, at most half of them are decided; requests with a deferred reply count as
-        waiting. Requests that arrived before `stale` (loop time) cannot win any more. If nothing needs to be written,
-        all replies are sent here and the actor does not join the batch.
+        waiting. Requests that arrived before `stale` (loop time) get an answer that needs no write, else `busy`, unless
+        a lost commit may have written them. If nothing needs to be written, all replies are sent here and the actor
+        does not join the batch.
         """
         log, mailbox = self.log, self.mailbox
         if log is None or not mailbox:
@@ -141,12 +145,11 @@ class Actor:
             batch.actors.append(self)
 
     def settle(self, *, defer: bool = False) -> bool:
-        """Reply to every decided request, in order; their batch is durable now.
+        """Reply to every decided request, in order: their batch is durable, or they write nothing.
 
-        With `defer`, and at least HALVES_FROM requests decided or waiting, replies are held back until the next batch
-        has been sent; the caller must then call `flush_deferred`. Never held back: replies with the envelope's state
-        and those before them, because the next batch changes that state in memory. Returns True if replies were held
-        back.
+        With `defer`, and at least HALVES_FROM requests decided or waiting, replies are held back: True is returned, and
+        the caller calls `flush_deferred` once the next batch has been sent. Never held back are replies with the
+        envelope's state and those before them, because the next batch changes that state in memory.
         """
         decided, self.decided = self.decided or [], None
         self.flush_deferred()
@@ -154,9 +157,10 @@ class Actor:
         if log is not None:
             log.mark_committed()
         if defer and self.mailbox and len(self.mailbox) + len(decided) >= HALVES_FROM:
-            now = _up_to_last_state_reply(decided)
-            decided, self.deferred = decided[:now], decided[now:] or None
+            at_once = _up_to_last_state_reply(decided)
+            decided, self.deferred = decided[:at_once], decided[at_once:] or None
         self._reply_decided(decided)
+        # No unique key would stop a right password after five wrong ones at another server.
         if self.mailbox and not self._up_to_date and log is not None and log.terms.password_mac:
             self._request_log()
         else:
@@ -177,7 +181,7 @@ class Actor:
         decided, self.decided = self.decided or [], None
         alone = self._up_to_date
         for request in decided:
-            request.in_doubt |= in_doubt and may_have_written(request)
+            request.in_doubt |= in_doubt and writes_claim(request)
             if not alone:
                 request.attempt_no = 0
             elif in_doubt:
@@ -191,7 +195,7 @@ class Actor:
         self.log = log
         self.phase = Phase.IDLE
         self.context.set_weight(self, log.terms.count)
-        mailbox, answered = self._open_mailbox(), 0
+        mailbox, answered = self._ensure_mailbox(), 0
         drop_counted_passwords(log, mailbox, alone=self._up_to_date)
         while answered < len(mailbox) and self._answered_at_once(mailbox[answered]):
             answered += 1
@@ -202,7 +206,7 @@ class Actor:
     def freeze(self, broken: InvariantBroken) -> None:
         """Drop the log, which violates an invariant, and refuse all requests until it has been read again."""
         self.context.report_broken(self, broken)
-        waiting = [*(self.decided or ()), *self._empty_mailbox()]
+        waiting = [*(self.decided or ()), *self._take_all()]
         self.decided = self.log = self.claims_json = None
         self.phase = Phase.FROZEN
         self.frozen_until = self.context.loop_time() + FROZEN_S
@@ -212,28 +216,29 @@ class Actor:
     def reject_waiting(self, error: HongbaoError) -> None:
         """Reply to all waiting requests: with their answer if it needs no write, else with `error`.
 
-        A request whose claim may have been committed gets `outcome_unknown` instead of `error`.
+        A request that a lost transaction may have written gets `outcome_unknown` instead of `error`. Only for a READY
+        actor, which becomes IDLE, or a LOADING one, which stays so.
         """
-        for request in self._empty_mailbox():
+        for request in self._take_all():
             answer = self._answer_without_write(request)
             self._reply(request, answer or (outcome_unknown() if request.maybe_written else error))
         if self.log is not None:
             self.phase = Phase.IDLE
 
     def take_waiting(self) -> list[Request]:
-        """Return the waiting requests, in order, without a reply: the caller answers them (the day has gone cold)."""
-        return self._empty_mailbox()
+        """Return the waiting requests, in order, for the caller to answer: the day has gone cold."""
+        return self._take_all()
 
     def reply_not_found(self) -> None:
         """Reply to all waiting requests that there is no such envelope."""
-        for request in self._empty_mailbox():
+        for request in self._take_all():
             if request.action in (Action.OPEN, Action.GRAB):
                 self._reply(request, NOT_FOUND)
             else:
                 request.fail(not_found())
 
     def _request_log(self) -> None:
-        """Drop the log and have it read again."""
+        """Drop the log and ask the loader for it."""
         self.flush_deferred()
         self.log = self.claims_json = None
         self.phase = Phase.LOADING
@@ -245,7 +250,7 @@ class Actor:
         if self.context.loop_time() >= self.frozen_until:
             self._request_log()
             return
-        for request in self._empty_mailbox():
+        for request in self._take_all():
             request.fail(_frozen())
 
     def _next_phase(self) -> None:
@@ -259,13 +264,13 @@ class Actor:
             self.mailbox = None
             self.phase = Phase.IDLE
 
-    def _open_mailbox(self) -> list[Request]:
+    def _ensure_mailbox(self) -> list[Request]:
         if self.mailbox is None:
             self.mailbox = []
         return self.mailbox
 
-    def _empty_mailbox(self) -> list[Request]:
-        """Take all requests out of the mailbox, after the deferred replies, which belong to earlier requests."""
+    def _take_all(self) -> list[Request]:
+        """Take all requests out of the mailbox; sends the deferred replies first, which belong to earlier requests."""
         self.flush_deferred()
         mailbox, self.mailbox = self.mailbox or [], None
         self.context.waiting -= len(mailbox)
@@ -278,8 +283,8 @@ class Actor:
     def _answered_when_idle(self, request: Request) -> bool:
         """Reply to a request that finds no other one waiting; False if it needs a write, or a fresh log first.
 
-        An outdated log does for an open without a password: the unique keys refuse a claim that was decided from it,
-        and it is decided again. No unique key refuses a right password after five wrong ones at another server.
+        For an open without a password an outdated log is enough: the unique keys refuse a claim that was decided from
+        it, and the open is decided again. No unique key stops a right password after five wrong ones at another server.
         """
         is_open = request.action is Action.OPEN
         if not self._up_to_date and (not is_open or request.password_mac is not None):

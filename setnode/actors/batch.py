@@ -14,13 +14,16 @@ Row = tuple[int, int, int, str, str, int]
 
 
 class BatchedActor(Protocol):
-    """An actor whose decisions are in a batch, as the commit queue sees it. Exactly one of the calls follows."""
+    """An actor whose decisions are in a batch, as the commit queue sees it.
+
+    For each batch exactly one of `settle` and `reload` is called, once.
+    """
 
     envelope_id: int
 
     @property
     def foreign(self) -> bool:
-        """Whether another server owns the envelope."""
+        """Whether another server owns the envelope and must be notified of the claims."""
 
     def settle(self, *, defer: bool = False) -> bool:
         """Reply: the batch is durable. Returns whether replies are deferred (see `flush_deferred`)."""
@@ -38,8 +41,9 @@ class BatchedActor(Protocol):
 class ClaimBatch:
     """Claims (opens and closings) and wrong passwords of any number of envelopes, and the actors that decided them.
 
-    `at_ms` is the time of all its claims, in memory and in the database. `receivers` names who is paid for each claim:
-    the user who opened, or the sender for a closing entry. `tries` are (envelope ID, user, count of wrong passwords).
+    `at_ms` is the time of all its claims, in memory and in the database. `receivers` are the users to be paid, one for
+    each of `claims`: who opened, or the sender for a closing entry. `tries` are (envelope ID, user, count of wrong
+    passwords).
     """
 
     __slots__ = ("actors", "at", "at_ms", "claims", "receivers", "tries")
@@ -78,7 +82,7 @@ class ClaimBatch:
         self.tries.append((log.terms.envelope_id, user, log.wrong_tries(user)))
 
     def cut_back(self, mark: tuple[int, int]) -> None:
-        """Drop all rows above `mark` (counts of claims and tries): one actor's log turned out to be broken."""
+        """Drop the rows above `mark` (counts of claims and tries): the log of the actor that added them is broken."""
         claims, tries = mark
         del self.claims[claims:]
         del self.receivers[claims:]

@@ -15,7 +15,7 @@ class ActorContext(Protocol[ActorT_contra]):
     """The surroundings of the actors of one server.
 
     `tally` counts answers by `Outcome.code`; `waiting` counts the requests in all mailboxes. Actors keep both up to
-    date, because a walk over all actors once a second would block the event loop.
+    date, because counting over all actors once a second would block the event loop.
     """
 
     tally: list[int]

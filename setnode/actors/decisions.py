@@ -1,4 +1,4 @@
-"""What a request is answered, and which rows that needs. Synchronous; the log and the batch are its only state."""
+"""Decides requests: the reply, and the rows that it needs. Synchronous; the log and the batch are its only state."""
 
 from envelope.claim_log import ClaimLog
 from envelope.decide import Answer, judge, open_share
@@ -11,9 +11,9 @@ from setnode.actors.unknown_outcome import provable_answer
 
 
 def decide(log: ClaimLog, request: Request, batch: ClaimBatch) -> Decision:
-    """Decide a request and add the rows that it writes to `batch`. The caller replies after the commit.
+    """Decide a request, in the log and in `batch`, which gets its rows. The caller replies after the commit.
 
-    Raises InvariantBroken if the log does not add up; rows of this envelope may be in the batch then.
+    Raises InvariantBroken if the log does not add up; the caller then removes this envelope's rows from the batch.
     """
     action, now_ms = request.action, batch.at_ms
     if action is Action.OPEN:
@@ -48,7 +48,7 @@ def _decide_open(log: ClaimLog, request: Request, batch: ClaimBatch) -> Answer |
 
 
 def _decide_cancel(log: ClaimLog, request: Request, batch: ClaimBatch) -> Decision:
-    """Close the envelope, or reply with its state if it is closed."""
+    """Close the envelope unless it is closed; the reply is its state either way, or why the user may not cancel."""
     refusal = cancel_refusal(log, request)
     if refusal is not None:
         return refusal

@@ -77,7 +77,7 @@ class Registry:
             actor.offer(request)
 
     def adopt(self, log: ClaimLog) -> None:
-        """Take in an envelope that was just created; its log need not be loaded."""
+        """Make the actor of an envelope that was just created, with its log; does nothing if it has an actor."""
         envelope_id = log.terms.envelope_id
         if envelope_id not in self._actors:
             self._add(Actor(envelope_id, self, log), log.terms.count)
@@ -89,7 +89,10 @@ class Registry:
             self.weight -= self._weights.pop(actor.envelope_id)
 
     def retire(self, gone: Callable[[int], bool]) -> bool:
-        """Forget the idle actors of envelopes that are `gone`; returns whether busy ones remain for another call."""
+        """Forget the idle actors of envelopes that are `gone`; returns whether busy ones remain for another call.
+
+        Busy ones are invalidated, so that nothing more is shown from their logs.
+        """
         busy = False
         for actor in [actor for envelope_id, actor in self._actors.items() if gone(envelope_id)]:
             if actor.can_passivate:

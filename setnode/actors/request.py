@@ -29,7 +29,7 @@ class StateReply(Enum):
 
 
 Decision = Answer | HongbaoError | StateReply
-"""What a request is replied once its batch is durable."""
+"""The reply to a request, sent once its batch is durable."""
 
 OUTCOMES: tuple[Outcome, ...] = tuple(Outcome)
 """On the wire an outcome is its index here, which is its `code`."""
@@ -51,12 +51,12 @@ class Request(msgspec.Struct, eq=False, gc=False):
     """A request and what is known of it; exactly one of `answer`, `show` and `fail` is called, once.
 
     `decision` is None until a batch takes the request. `in_doubt` marks a claim that may have been committed by a
-    transaction whose outcome was lost. `attempt_no` is the same for a wrong password: the count at which it was being
-    written, 0 for none.
+    transaction whose outcome was lost. `attempt_no` marks a wrong password in the same way, by the count that the
+    transaction would have written; 0 for none.
 
-    It is a struct because one is made for every open. The garbage collector does not track it, so it must never be part
-    of a cycle: nothing holds it once it is answered, and `decision` is never an error that was raised, whose traceback
-    would hold the frames that hold the request.
+    One is made for every open, so the garbage collector does not track it, and it must never be part of a cycle:
+    nothing holds it once it is answered, and `decision` is never an error that was raised, whose traceback would hold
+    the frames that hold the request.
     """
 
     action: Action
@@ -85,7 +85,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
         self.caller.reply(self.number, answer.outcome.code, answer.amount_fen, answer.seq, answer.last, answer.extra)
 
     def show(self, *state: Any) -> None:
-        """Reply with the envelope's state (for DETAIL and CANCEL as `wire.messages.Op` says)."""
+        """Reply with the envelope's state: as `wire.messages.Op` says, to EXPIRE with {"final": bool}."""
         self.caller.reply(self.number, *state)
 
     def fail(self, error: HongbaoError) -> None:

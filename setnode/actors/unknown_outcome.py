@@ -1,20 +1,22 @@
-"""What may be answered to a request whose commit's outcome was lost: only what the log proves.
+"""What may be replied to a request after its commit's outcome was lost: only what the log proves.
 
-The rule for claims. The log that is read after the loss shows the user's claim, or it does not:
+The rule for claims. The log is read again after the loss.
 
-1. It holds the claim at the seq that this server assigned: the request wrote it. Reply OPENED. At another seq the user
-   won by another request: reply ALREADY_OPENED.
+1. It holds the user's claim at the seq that this server assigned: the request wrote it. Reply OPENED. At another seq
+   the user won by another request: reply ALREADY_OPENED.
 2. It is final without the claim: the claim can never be committed. Reply the refusal.
-3. Otherwise the lost transaction may still commit: reply `outcome_unknown`. EXPIRED by the clock and WRONG_PASSWORD are
-   case 3, because the log is not final by either.
+3. The user can still win: the open is decided again. If the lost transaction commits after all, the unique keys let
+   only one of the two claims in, and a conflict leads back to 1.
+4. Otherwise the open is refused while the lost transaction may still commit: reply `outcome_unknown`. EXPIRED by the
+   clock and WRONG_PASSWORD are such refusals, because the log is not final by either.
 
 The rule for wrong passwords. A count is written as a number, and only if the stored one is the number before
 (`count_wrong_passwords.sql`), all or nothing with the claims of its envelope. So:
 
-- After a conflict nothing of this envelope's part was written: the try is decided again, and counted once.
+- After a conflict nothing of this envelope was written: the try is decided again, and counted once.
 - After a lost commit the request keeps its number (`attempt_no`). If the log that is read then shows a smaller count,
-  the commit has not gone in: the try is decided again; should the lost commit arrive after all, both meet at that
-  number and one of them conflicts. If it shows that number or more, the try is counted: its password is not checked
+  the lost transaction has not committed: the try is decided again; should it commit after all, both write that number
+  and one of them conflicts. If the log shows that number or more, the try is counted: its password is not checked
   again.
 - If another server may have written meanwhile (it has notified us, or we stand in for the owner), the number may be
   that server's. It cannot be known, and the try is decided and counted again. One typing error may then cost two tries,
@@ -33,8 +35,8 @@ from errors import HongbaoError, Unavailable
 from setnode.actors.request import Action, Request, StateReply
 
 
-def may_have_written(request: Request) -> bool:
-    """Say whether the decision for this request was to be written to the claim log."""
+def writes_claim(request: Request) -> bool:
+    """Say whether the decision for this request was to be written to the claim log, as an open or a closing entry."""
     decision = request.decision
     if isinstance(decision, Answer):
         return decision.outcome is Outcome.OPENED
@@ -54,7 +56,7 @@ def attempt_no(request: Request) -> int:
 def drop_counted_passwords(log: ClaimLog, requests: Iterable[Request], *, alone: bool) -> None:
     """Remove the password of each request whose wrong try the log has counted, so that it is not counted again.
 
-    `alone`: no other server may have written. Otherwise every `attempt_no` is reset and the tries are counted again.
+    `alone`: no other server can have written. Otherwise every `attempt_no` is reset and the tries are counted again.
     """
     for request in requests:
         if not alone:
@@ -64,7 +66,7 @@ def drop_counted_passwords(log: ClaimLog, requests: Iterable[Request], *, alone:
 
 
 def provable_answer(log: ClaimLog, request: Request, answer: Answer) -> Answer | HongbaoError:
-    """Return the reply to an open that the ladder answers with `answer`; for one `in_doubt` by the rule for claims."""
+    """Return the reply to a request to which the ladder gives `answer`; for one `in_doubt` by the rule for claims."""
     if not request.in_doubt:
         return answer
     if answer.outcome is Outcome.ALREADY_OPENED:

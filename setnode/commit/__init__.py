@@ -12,15 +12,15 @@ decide between two writers, the fences decide whether a day and a database may b
 authority: without it a local cap holds, and no amount changes.
 
 State. A batch is in a queue, then in one transaction, then durable, conflicting or of unknown outcome. A transaction is
-never cancelled: a cancel request would turn a commit that waits for a standby into a local one. A connection whose
-outcome is unknown is terminated and never reused.
+never cancelled: a cancel request would end a commit's wait for its standby and leave it on one disk alone. A connection
+whose outcome is unknown is terminated and never reused.
 
-What is trusted. The decisions of the actors, as drafts: the plain statement is strict, and a unique violation sends the
-batch to the contended statement, which is all or nothing for each envelope. So a log never gets a gap.
+What is trusted. Nothing of the actors' decisions until Postgres has accepted them: the first statement fails as a whole
+on any conflict, and the one that follows is all or nothing for each envelope. So a log never gets a gap.
 
 How it fails. Conflict: the actors concerned reload, the other envelopes of the batch are durable. Lost connection or no
 reply within COMMIT_DEADLINE_S: all actors of the batch reload and answer only what the log proves (`outcome_unknown`
-else); creates get `database_unavailable` with an unknown outcome. No lease in ADMISSION_WAIT_S: `busy`, nothing was
+else); creates get `database_unavailable` with an unknown outcome. No lease in time: `busy`, nothing was
 written. Fence: only the envelopes of that day or database are refused. Each `on_...` method of a queue is called
 exactly once for each batch, so every request is answered.
 

@@ -12,14 +12,15 @@ a time and may serve several back to back for a `LeaseTerm`.
 What is trusted. The list in memcached, as advice: it may be lost, full, or overwritten by another program.
 
 How it fails. A killed server's leases end after `lease_s`. If memcached is away or returns something unreadable, the
-local cap alone holds and a counter rises. At the cap, `acquire` waits for `wait_s`, then raises Unavailable(`busy`),
-and nothing has been written. Not covered: a transaction longer than `lease_s` outlives its lease, so that for this time
-one more than the cap may be inside; clocks of the servers that differ make leases longer or shorter by the difference.
+local cap alone holds and a counter rises. `acquire` waits up to `wait_s` at the local cap and as long at the SET's,
+then raises Unavailable(`busy`), and nothing has been written. Not covered: a transaction longer than `lease_s` outlives
+its lease, so that for this time one more than the cap may be inside; clocks of the servers that differ make leases
+longer or shorter by the difference.
 
 Hot envelopes. An envelope with HOT_AT waiting requests also needs a lease of its own, so that two servers do not write
-it at the same time. A server that does not get one leaves a mark (`contended`); the holder sees it at its next look,
-ends its term, and does not acquire that envelope for YIELD_S. In ordinary operation the ring sends an envelope to one
-server, and no mark is left.
+it at the same time. A server that does not get one leaves a mark (`contended`); the holder finds it when it next asks
+for more time, ends its term, and does not acquire that envelope for YIELD_S. In ordinary operation the ring sends an
+envelope to one server, and no mark is left.
 
 Why it is safe: tests/integration/setnode/test_admission.py (caps over two servers, killed holders, memcached killed,
 hung, flushed and filled with rubbish); docs/decisions/0006.
@@ -100,7 +101,7 @@ class Admission:
         return Lease(token)
 
     async def acquire_hot(self, envelope_ids: Iterable[int], lease: Lease) -> set[int]:
-        """Acquire each hot envelope for `lease`, without waiting; returns those that another server holds."""
+        """Acquire each hot envelope for `lease`, without waiting; returns those left to another server."""
         now, full = asyncio.get_running_loop().time(), set()
         for envelope_id in envelope_ids:
             key = self._hot_key(envelope_id)
@@ -119,7 +120,7 @@ class Admission:
         return LeaseTerm(lambda: self._has_room(lease), asyncio.get_running_loop().time(), most_s)
 
     def release(self, lease: Lease) -> None:
-        """Release the lease and its hot envelopes; returns at once, memcached is updated in the background."""
+        """Release the lease and its hot envelopes, once; returns at once, memcached is updated in the background."""
         self._local.release()
         for key in (self._key, *map(self._hot_key, lease.hot)):
             self._threads.submit(self._store.remove, key, lease.token)
@@ -141,6 +142,7 @@ class Admission:
             await asyncio.sleep(random.uniform(*ADMISSION_RETRY_S))  # noqa: S311 - jitter, no secret
 
     def _has_room(self, lease: Lease) -> asyncio.Future[bool]:
+        """Ask whether the lease may be kept; False without asking memcached if this process is at its own cap."""
         if self._local.locked():
             full: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
             full.set_result(False)
@@ -148,7 +150,7 @@ class Admission:
         return asyncio.ensure_future(self._look_around(lease))
 
     async def _look_around(self, lease: Lease) -> bool:
-        """Say whether the lease may be kept: the SET is below its cap, and no server contends for its hot envelopes.
+        """Ask memcached whether the lease may be kept: the SET has room, and no server contends for its hot envelopes.
 
         Contended envelopes are left to the other server for YIELD_S after this term.
         """

@@ -106,7 +106,7 @@ class ClaimQueue:
     def on_committed(self, batch: ClaimBatch, result: Written) -> None:
         """Have the actors reply; those of which nothing was written (a second writer was first) reload.
 
-        Replies to great crowds are sent at the loop's next turn, after the committer has sent the next transaction.
+        Deferred replies are sent at the loop's next turn, when the committer has sent the next transaction.
         """
         deferring = []
         for actor in batch.actors:
@@ -128,7 +128,7 @@ class ClaimQueue:
                 actor.reject_waiting(wrong_set())
 
     def on_rejected(self, error: HongbaoError) -> None:
-        """Reject all requests that wait for a lease."""
+        """Reject the requests of all actors in the queue."""
         ready, self._ready = self._ready, deque()
         self._clear_flags()
         for actor in ready:
@@ -147,7 +147,7 @@ class ClaimQueue:
         if loop.time() - actor.oldest_at > STALE_S / 2:
             actor.reject_waiting(Unavailable("busy", "this envelope is very busy; try again in a moment"))
         else:
-            # Until then it is not in the queue, so no lease is acquired for it.
+            # While it is not in the queue no lease must be acquired for it.
             self._hot.pop(actor.envelope_id, None)
             loop.call_later(HOT_RETRY_S, self._enqueue_again, actor)
 

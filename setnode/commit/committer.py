@@ -44,13 +44,13 @@ class CommitQueue(Protocol[Batch]):
         """Write the batch in one transaction; durable when it returns."""
 
     def on_committed(self, batch: Batch, result: Any) -> None:
-        """Reply, now or after the next batch was sent: the batch is durable, `result` is what `write` returned."""
+        """Reply, now or once the next batch is sent: the batch is durable, `result` is what `write` returned."""
 
     def on_failed(self, batch: Batch, error: Exception) -> None:
-        """Find out what is committed, then reply: the batch failed, or its outcome is unknown."""
+        """Reply, now or once it is known what is committed: the batch failed, or its outcome is unknown."""
 
     def on_rejected(self, error: HongbaoError) -> None:
-        """Reply `error` to all that waits: no lease was to be had in time, nothing was written."""
+        """Reply `error` to all that waits: no lease was acquired in time, nothing was written."""
 
 
 class Committer(Generic[Batch]):
@@ -69,11 +69,11 @@ class Committer(Generic[Batch]):
         return not self._writing and not self._queue.nonempty.is_set()
 
     async def run(self) -> None:
-        """Drain until cancelled; transactions in flight are finished first, because a commit is never cancelled.
+        """Drain until cancelled, then finish the transactions in flight, because a commit is never cancelled.
 
-        So the workers are not in a task group, which would cancel them while they write; a task for each transaction,
-        shielded, would be slower. If `run` is cancelled a second time, because the process has no time left, the
-        connections are dropped without a cancel request.
+        A task group would cancel the workers while they write, and a shielded task for each transaction would be
+        slower. If `run` is cancelled a second time, because the process has no time left, the connections are dropped
+        without a cancel request.
         """
         workers: dict[asyncio.Task[None], postgres.Session] = {}
         for session in self._sessions:
@@ -95,7 +95,7 @@ class Committer(Generic[Batch]):
         raise InvariantBroken("committer_drains", "a worker of the committer has ended by itself")
 
     async def _finish(self, workers: dict[asyncio.Task[None], postgres.Session]) -> None:
-        """End the workers: those that write after their transaction, or at once if this is cancelled."""
+        """End idle workers at once and writing ones after their transaction; all at once if this is cancelled."""
         try:
             for worker, session in workers.items():
                 if session not in self._writing:
@@ -107,6 +107,7 @@ class Committer(Generic[Batch]):
             await asyncio.wait(workers)
 
     async def _work(self, session: postgres.Session, signal: asyncio.Event, most_s: float) -> None:
+        """Drain the queue under one lease after the other, of at most `most_s` each, whenever `signal` is set."""
         failures = 0
         while not self._leaving:
             await signal.wait()
@@ -126,8 +127,8 @@ class Committer(Generic[Batch]):
     async def _drain(self, session: postgres.Session, lease: Lease, most_s: float) -> bool:
         """Write one batch after the other under one lease, while there is more and its term is not over.
 
-        The lease covers one transaction at a time, so the cap holds; a term is short against the time that a
-        transaction waits at the cap, so no server starves. Returns whether every batch was committed.
+        The lease covers one transaction at a time, so the cap holds; a term is shorter than the time that a transaction
+        waits at the cap, so no server starves. Returns False after a batch that failed.
         """
         loop, term = asyncio.get_running_loop(), self._admission.term(lease, most_s)
         while True:

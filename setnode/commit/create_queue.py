@@ -20,7 +20,7 @@ _Waiting = tuple[Terms, asyncio.Future[bool]]
 
 
 class Inserted(NamedTuple):
-    """What became of the IDs of a batch: `written` are durable, an ID that is nowhere stood already.
+    """What became of the IDs of a batch: `written` are durable, an ID in none of the sets existed before.
 
     The others were refused: their day has no tables yet, is closed for good, or their database has left this SET.
     """
@@ -41,7 +41,7 @@ class CreateQueue:
         self._new_future = asyncio.get_running_loop().create_future
 
     def insert(self, terms: Terms) -> asyncio.Future[bool]:
-        """Write a header. The result is True if this call wrote it, False if its ID stood already; durable either way.
+        """Enqueue a header. The result is True if this call wrote it, False if its ID existed; durable either way.
 
         Errors: Unavailable `day_tables_missing`, `wrong_set`, `busy`, `database_unavailable` (its `outcome_known` says
         whether the header may be written after all); Refused `day_closed`. It is safe to repeat.
@@ -56,7 +56,7 @@ class CreateQueue:
         return ()
 
     def next_batch(self, skip: set[int]) -> list[_Waiting] | None:
-        """Take what waits, each ID once: a second create of the same ID waits for the next batch."""
+        """Take what waits, but each ID once: a second create of it is for the next batch, which finds it written."""
         del skip
         batch: dict[int, _Waiting] = {}
         twins = []
@@ -115,7 +115,7 @@ class CreateQueue:
 
 
 def _refusal(envelope_id: int, result: Inserted) -> HongbaoError | None:
-    """Return why a header was not written; None if it was, or if its ID stood already."""
+    """Return why a header was refused; None if it was written, or if its ID existed before."""
     if envelope_id in result.without_tables:
         return Unavailable("day_tables_missing", "the tables of this business day are missing; operators know")
     if envelope_id in result.moved:
@@ -124,7 +124,7 @@ def _refusal(envelope_id: int, result: Inserted) -> HongbaoError | None:
 
 
 async def _insert(connection: Any, headers: Sequence[Terms], result: Inserted) -> None:
-    """Insert all headers, or in parts by day or database once a fence has refused all of them."""
+    """Insert the headers in one transaction; if a fence refuses it, in one for each day or database."""
     try:
         result.written.update(await insert_envelopes(connection, headers))
     except Exception as error:

@@ -7,8 +7,8 @@ days cannot write past them.
 State. A day is open, closed, or without tables; a database is here or moved. Both change only by rotation and moving.
 
 How it fails. A fence refuses the whole transaction, so nothing of it is written. `split_by_fence` returns the parts in
-which the rows are written again, so that only the envelopes concerned fail. One part alone means that the fence refused
-exactly these rows: they are not tried again.
+which the rows are written again, so that only the envelopes concerned fail. If there is one part, the fence refused all
+of its rows, and they are not tried again.
 
 Why it is safe. The refusal is part of the transaction, not a check before it: between a check and the write a day could
 close (docs/decisions/0011, 0012; tests/integration/setnode/test_closed_days.py, tests/integration/moving).
@@ -51,7 +51,7 @@ def lacks_tables(error: BaseException) -> bool:
 def split_by_fence(rows: Iterable[T], error: BaseException, id_of: Callable[[T], int]) -> list[list[T]] | None:
     """Return the parts, by database or by day, in which refused rows are written again; None if no fence refused them.
 
-    A single part means that the fence refused exactly these rows.
+    A single part means that the fence refused all of these rows: do not try them again.
     """
     key: Callable[[int], object]
     if moved_database(error) is not None:

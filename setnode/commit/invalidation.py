@@ -18,6 +18,7 @@ CHANNEL = "hongbao_foreign"
 TOPOLOGY = "hongbao_topology"
 """Notified by an operator's command that has written the topology file: it is to be read now."""
 ALL = "*"
+"""In place of IDs: more envelopes than one notification can name."""
 
 _log = logs.get("setnode")
 

@@ -2,7 +2,7 @@
 
 pymemcache is synchronous: `Admission` calls these methods in a small thread pool of its own. Each thread has one
 connection with socket timeouts, and no call is cancelled half way. After a failure memcached is not asked for
-MEMCACHED_AWAY_S; each call that is answered without it counts in `hongbao_admission_memcached_away_total`.
+MEMCACHED_AWAY_S. Failures, and leases given out without asking, count in `hongbao_admission_memcached_away_total`.
 """
 
 import os
@@ -37,7 +37,10 @@ class LeaseStore:
         self._losses = 0
 
     def append(self, key: str, token: str, cap: int, lease_s: float) -> bool:
-        """Append a lease unless the list has `cap`; True if it was appended, or if memcached is away."""
+        """Append a lease unless the list has `cap`; True if it was appended, or if memcached is away.
+
+        False, too, if other servers changed the list at each of CAS_TRIES tries.
+        """
         if self._is_away():
             _away.inc()
             return True
@@ -51,7 +54,7 @@ class LeaseStore:
                 if _write(client, key, leases, cas):
                     _inside.set(len(leases))
                     return True
-        except Exception as error:  # noqa: BLE001 - an unreadable answer counts as none: no commit may fail by it
+        except Exception as error:  # noqa: BLE001 - whatever memcached answers, no commit may fail by it
             self._lost(error)
             return True
         return False
@@ -85,7 +88,7 @@ class LeaseStore:
         except Exception as error:  # noqa: BLE001 - as above
             self._lost(error)
             return False, []
-        # A mark of this process was left by its other connection, or by this one before it got in.
+        # A mark of this process is from another of its workers, or from before it acquired the envelope.
         contended = [marks[one] for one, owner in found.items() if owner != self.me.encode()]
         return len(leases) < cap and token in {one for one, _ in leases}, contended
 

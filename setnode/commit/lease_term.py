@@ -1,4 +1,4 @@
-"""How long a lease may be kept for one transaction after the other."""
+"""Says how long a lease may be kept for transactions that follow each other."""
 
 import asyncio
 from collections.abc import Callable

@@ -30,9 +30,9 @@ _ENVELOPE = itemgetter(0)
 
 
 class Written(NamedTuple):
-    """What was written: the payout batch (None without claims), and the envelopes of which nothing was written.
+    """What was written: the ID of the payout batch (None without claims).
 
-    Those are `refused`: another server wrote them first, or their day is closed.
+    Of `refused` envelopes nothing was written: another server wrote to them first, or their day is closed.
     """
 
     batch_id: int | None
@@ -40,7 +40,7 @@ class Written(NamedTuple):
 
 
 class _Conflict(Exception):
-    """Another server wrote these envelopes first: the transaction rolls back and goes on without them."""
+    """Another server wrote to these envelopes first: the transaction rolls back and is repeated without them."""
 
     def __init__(self, envelope_ids: frozenset[int]) -> None:
         super().__init__(envelope_ids)
@@ -50,9 +50,9 @@ class _Conflict(Exception):
 async def append_claims(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
     """Write a batch of claims and wrong passwords in one transaction; durable when it returns.
 
-    The plain statement is strict: one round trip, and any conflict fails all of it. After a unique violation (a second
-    writer) the contended statement follows, which is all or nothing for each envelope. `foreign` is the notification
-    for the owners of envelopes that this server stands in for (`setnode.commit.invalidation`).
+    The usual statement is strict: any conflict fails all of it. After a unique violation (a second writer) the
+    contended statement follows, which is all or nothing for each envelope. `foreign` is the notification for the owners
+    of envelopes that this server stands in for (`setnode.commit.invalidation`). Other errors of Postgres pass.
     """
     if batch.tries:
         return await _per_envelope(connection, batch, server, foreign)
@@ -67,7 +67,7 @@ async def append_claims(connection: Connection, batch: ClaimBatch, server: str, 
 
 
 async def _per_envelope(connection: Connection, batch: ClaimBatch, server: str, foreign: str) -> Written:
-    """Write passwords and claims, all or nothing for each envelope: without the refused ones, until the rest is in."""
+    """Write wrong passwords and claims, all or nothing for each envelope; repeated without those that were refused."""
     refused: frozenset[int] = frozenset()
     while True:
         try:
@@ -86,6 +86,7 @@ async def _per_envelope(connection: Connection, batch: ClaimBatch, server: str, 
 async def _tries_and_claims(
     connection: Connection, batch: ClaimBatch, refused: frozenset[int], server: str, foreign: str
 ) -> Written:
+    """Write both in the open transaction; raises _Conflict for envelopes with tries that cannot be written whole."""
     tries = [one for one in batch.tries if one[0] not in refused]
     claims = [claim for claim in batch.claims if claim[0] not in refused]
     if tries:
@@ -116,7 +117,7 @@ def _columns(claims: Sequence[Row], batch: ClaimBatch) -> tuple[Any, ...]:
 
 
 def by_leaf(claims: Sequence[Row]) -> list[Row]:
-    """Return the claims leaf by leaf, in each by envelope, those of an envelope in the order in which they came.
+    """Return the claims by leaf (slot) and envelope, those of an envelope in the order given.
 
     Postgres then visits each leaf's table and indexes once, from left to right. Grouping by leaf first is faster in
     Python than sorting all claims by (slot, ID).
@@ -128,10 +129,10 @@ def by_leaf(claims: Sequence[Row]) -> list[Row]:
 
 
 async def insert_envelopes(connection: Connection, batch: Sequence[Terms]) -> set[int]:
-    """Insert headers in one transaction of their own; returns the IDs inserted (the others stood already).
+    """Insert headers in one transaction; returns the IDs inserted (the others existed before); durable then.
 
-    As with claims, the plain statement is strict, and only after a unique violation the contended one follows. So the
-    connection must not be in a transaction.
+    As with claims, the contended statement follows the strict one after a unique violation, so the connection must not
+    be in a transaction.
     """
     columns = _header_columns(batch)
     try:

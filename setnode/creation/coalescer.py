@@ -1,6 +1,6 @@
-"""The creates in flight. Those of one turn of the event loop share a task, which is cheaper than a task for each.
+"""The creates in flight. Those that arrive in one turn of the event loop share a task, which is cheaper than one each.
 
-No create waits longer for that: the wallet and the commit queue both answer in the order of the calls.
+No create waits longer for that, because the wallet and the commit queue answer in the order of the calls.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class CreateCoalescer:
         self._create_task = asyncio.get_running_loop().create_task
 
     def begin(self, caller: ReplyTo, number: int, create: Create) -> None:
-        """Begin a create. Raises Unavailable(`busy`, `peer_down`) if nothing was begun."""
+        """Begin a create and reply to `caller` later. Raises Unavailable(`busy`, `peer_down`) if nothing was begun."""
         if self._in_flight >= CREATES:
             raise Unavailable("busy", "too many envelopes are being created at once; try again")
         pending = PendingCreate(caller, number, create)
@@ -57,7 +57,7 @@ class CreateCoalescer:
             await asyncio.wait(self._tasks)
 
     async def _run_batch(self) -> None:
-        """Enqueue each header once its money is in escrow; a create with any other answer gets a task of its own."""
+        """Enqueue each header once its money is in escrow; a create with another course gets a task of its own."""
         batch, self._batch = self._batch, []
         creator, writing = self._creator, list[tuple[PendingCreate, Terms, asyncio.Future[bool]]]()
         for pending, payment in batch:
@@ -105,6 +105,7 @@ class CreateCoalescer:
         pending.caller.fail(pending.number, error)
 
     def _own(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` as a task of the coalescer, which `drain` waits for."""
         task = self._create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -28,14 +28,14 @@ from wire.messages import FundStatus
 from wire.wallet import WalletClient
 
 CreateResult: TypeAlias = tuple[bool, int, bytes | None]
-"""Whether the envelope existed before, its ID, and the JSON for the sender: None if another SET holds the envelope."""
+"""Whether an earlier attempt chose the ID, the ID, and the JSON for the sender: None if the ID is on another SET."""
 
 
 class Creator:
     """The steps of a create, and `create`, which takes all of them.
 
     The usual course, which `CreateCoalescer` runs for many creates: `pay_in`, `terms`, `enqueue_header`,
-    `await_header`, `finish`. Any other answer of the wallet is for `complete`, and a header that stands already for
+    `await_header`, `finish`. Any other answer of the wallet is for `complete`, and an ID whose header exists for
     `existing`.
 
     `fetch` reads an envelope's log from Postgres or the archive, `adopt` takes a new log into memory, `holds` says
@@ -70,9 +70,9 @@ class Creator:
         nothing is written and there is no JSON: the same create, sent there with that ID alone, completes it.
 
         Refused: `insufficient_funds`, `idempotency_key_reused`, `create_undone`, `day_closed`. Unavailable: wallet or
-        database away, `wrong_set` (the database is leaving), `clocks_differ` (before any money moves),
-        `day_tables_missing` (before any money moves, if it is known by then). It is safe to repeat the call with the
-        same key; that completes what was begun.
+        database away, `no_free_id`, `wrong_set` (the database is leaving), `clocks_differ` (before any money moves),
+        `day_tables_missing` (before any money moves, if it is known by then). InvariantBroken: the envelope exists and
+        its log is broken. It is safe to repeat the call with the same key; that completes what was begun.
         """
         if not self.is_ready(create):
             await self._check_day(create.envelope_ids[0])
@@ -131,7 +131,7 @@ class Creator:
         return self._queue.insert(terms)
 
     async def await_header(self, writing: asyncio.Future[bool]) -> bool:
-        """Return whether this call wrote the header, False if its ID stood already; durable when it returns."""
+        """Say whether this call wrote the header, not another one of its ID; durable either way. Errors as `create`."""
         try:
             return await writing
         except Unavailable as away:
@@ -143,14 +143,14 @@ class Creator:
         return replayed, terms.envelope_id, as_json(created_view(terms))
 
     async def existing(self, envelope_id: int) -> CreateResult:
-        """Return the result for an envelope whose header another call has written; raises Refused(`create_undone`)."""
+        """Return the result for an ID whose header another call, or the sweeper, has written; errors as `create`."""
         log = await self._find_existing(envelope_id)
         if log is None:
             raise Unavailable("outcome_unknown", "repeat the request; it completes what was begun", outcome_known=False)
         return _existing_result(log)
 
     def terms(self, create: Create, envelope_id: int) -> Terms:
-        """Return the terms of the envelope, which begin now; draws the seed of its split."""
+        """Return the terms of the envelope, which begin now. Each call draws another seed: call it once per header."""
         requested, now_ms = create.terms, self._clock.now_ms()
         opens_at_ms = now_ms if requested.opens_at_ms is None else max(now_ms, requested.opens_at_ms)
         password = requested.password

@@ -37,7 +37,11 @@ class RequestedTerms(msgspec.Struct, frozen=True):
 
 
 class Create(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A create; `envelope_ids` are candidates of one slot and day, tried in order."""
+    """A create as `wire.messages.Op.CREATE` has it.
+
+    `create_key` stands for (sender, Idempotency-Key); `fingerprint`, a hash of the terms, tells a repeat from another
+    create under the same key. `envelope_ids` are candidates of one slot and day, tried in order.
+    """
 
     sender: User
     create_key: str

@@ -1,5 +1,5 @@
--- append_contended: the same, all or nothing for each envelope. The first claim of an envelope is inserted unless another
--- server holds its seq; the others follow only if the first was inserted. Returns the envelopes written.
+-- append_contended: as append_claims, but all or nothing for each envelope. The first claim of an envelope is inserted
+-- unless another server holds its seq; the others follow only if the first was inserted. Returns the envelopes written.
 -- $1 to $6 and $9 as in append_claims. Index: claim's two unique keys. Lock: waits for another transaction that holds the same seq.
 WITH input AS (
     SELECT * FROM unnest(

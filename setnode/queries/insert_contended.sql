@@ -1,4 +1,4 @@
--- insert_contended: the same, for a batch in which some IDs stand already (retried creates): those are left as they are.
+-- insert_contended: as insert_envelopes, for a batch in which some IDs exist (retried creates): those are left as they are.
 -- Returns the IDs inserted. ON CONFLICT is slower than the strict statement: it looks before it writes, marks what it
 -- wrote, and finds its index anew on every leaf.
 -- $1 to $17 as in insert_envelopes. Index: envelope's unique key. Lock: waits for another transaction that inserts the same ID.

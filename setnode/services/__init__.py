@@ -6,5 +6,6 @@ query may ask for.
 
 May import: `setnode.commit` (fences), `setnode.actors`, `setnode.limits`, `wire`, `archive`, `schema`, `sharding`,
 `envelope`, `runtime`. Promise: each round may be repeated, by any server and after any crash, and gives the same end
-(tests/integration/setnode/test_payouts.py, test_expiry.py, test_creates.py). Fails by a logged round; the next goes on.
+(tests/integration/setnode/test_payouts.py, test_expiry.py, test_creates.py). A round that fails is logged, and the next
+goes on.
 """

@@ -41,7 +41,10 @@ class ExpiryConfig:
 
 @dataclass(frozen=True)
 class ExpiryResult:
-    """What one round did. `unclosable` are frozen envelopes, or rows without a header: an operator must look."""
+    """What one round did: rows of `due` seen, rows deleted because their envelope was final, envelopes closed.
+
+    `unclosable` are frozen envelopes, or rows without a header: an operator must look.
+    """
 
     seen: int
     forgotten: int
@@ -88,21 +91,21 @@ class Expiry:
     async def _run_once(self) -> ExpiryResult:
         now = self._clock.now()
         rows = await self._fetch(_DUE, now, self.config.page, *self._after)
-        ends = len(rows) < self.config.page
+        is_last = len(rows) < self.config.page
         # Moved before anything can fail: a page that fails must not be taken again and again.
-        self._after = _START if ends else (rows[-1]["expires_at"], rows[-1]["envelope_id"])
+        self._after = _START if is_last else (rows[-1]["expires_at"], rows[-1]["envelope_id"])
         try:
             return await self._close_due(rows, now)
         finally:
-            if ends:
+            if is_last:
                 self._report()
 
     async def _close_due(self, rows: Sequence[Any], now: datetime) -> ExpiryResult:
-        adopted = now - timedelta(seconds=self.config.adopt_after_s)
+        adopt_before = now - timedelta(seconds=self.config.adopt_after_s)
         due = {
             row["envelope_id"]: row["expires_at"]
             for row in rows
-            if (self._owns(row["envelope_id"]) or row["expires_at"] < adopted) and self._serves(row["envelope_id"])
+            if (self._owns(row["envelope_id"]) or row["expires_at"] < adopt_before) and self._serves(row["envelope_id"])
         }
         if not due:
             return ExpiryResult(len(rows), 0, 0)
@@ -127,6 +130,7 @@ class Expiry:
             _log.error("past their time, and cannot be closed", new=len(new), all=len(unclosable), envelope_ids=some)
 
     async def _forget(self, due: dict[int, datetime], envelope_ids: Sequence[int]) -> set[int]:
+        """Delete the rows of those envelopes that are final; returns these."""
         if not envelope_ids:
             return set()
         forgotten: set[int] = set()

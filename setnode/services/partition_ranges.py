@@ -1,8 +1,8 @@
 """Cuts a list of envelopes into parts that one query may ask for: IDs of one day and of a few slots.
 
-A query over claims or headers without such bounds is planned over every leaf of every day, locks all of them, and keeps
-about 15 KB for each in its backend: with tables for weeks ahead and behind, too slow and too large. The bounds must be
-constants at planning time (`plan_cache_mode = force_custom_plan`).
+A query over claims or headers without such bounds is planned over every leaf of every day, locks all of them, and its
+backend keeps memory for each (`RECYCLE_AFTER`). The bounds must be constants at planning time (`plan_cache_mode =
+force_custom_plan`).
 """
 
 from collections.abc import Iterable, Iterator

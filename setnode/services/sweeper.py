@@ -45,6 +45,8 @@ class SweepResult:
 
 
 class _Page(NamedTuple):
+    """What became of a page: creates undone, and the fund ID to which the cursor has moved."""
+
     undone: int
     passed: int
 
@@ -74,7 +76,10 @@ class Sweeper:
         self._round = asyncio.Lock()
 
     async def run_once(self) -> SweepResult:
-        """Compare all funds older than `after_s`, or as many as SWEEP_ROUND_S allows. One round at a time."""
+        """Compare all funds older than `after_s`, or as many as SWEEP_ROUND_S allows; nothing if another server does.
+
+        One round at a time. What is undone is durable, and is paid back like any closed envelope.
+        """
         async with self._round:
             return await self._run_once()
 
@@ -97,7 +102,7 @@ class Sweeper:
                 page = await self._session.run(compare, SERVICE_DEADLINE_S)
                 seen, undone, after = seen + len(funds), undone + page.undone, page.passed
                 if page.passed < funds[-1][0]:
-                    break
+                    break  # a fund must wait, or the cursor was set back: the next round starts at the cursor
                 more = len(funds) == SWEEP_PAGE
             _behind.set(more)
             return SweepResult(seen, undone)
@@ -107,7 +112,7 @@ class Sweeper:
                 await self._session.run(_unlock, SERVICE_DEADLINE_S)
 
     async def _compare(self, connection: Any, after: int, funds: Sequence[Fund]) -> _Page:
-        """Undo the creates of one page and move the cursor behind it; it may be repeated after any failure.
+        """Undo the creates of one page and move the cursor past it; it may be repeated after any failure.
 
         The cursor moves only if it still stands where this round found it: a move of a database may have set it back,
         so that these funds are compared again with the new topology.
@@ -119,12 +124,12 @@ class Sweeper:
         ours = [fund for fund in ours if (day_of(fund[1]), database_for(fund[1])) not in proven]
         undone, refused = await self._undo(connection, [fund for fund in ours if day_of(fund[1]) in days])
         waiting = [*refused, *(fund for fund in ours if day_of(fund[1]) not in days)]
-        passed = _before(waiting) if waiting else funds[-1][0]
+        passed = _cursor_before(waiting) if waiting else funds[-1][0]
         moved = await connection.fetchval(_ADVANCE, passed, after)
         return _Page(undone, passed if moved else after)
 
     async def _undo(self, connection: Any, funds: Sequence[Fund]) -> tuple[int, list[Fund]]:
-        """Write closed headers where there are none; returns how many, and the funds that a fence refused."""
+        """Write closed headers where there are none; returns how many, and the funds that a fence refused; durable."""
         if not funds:
             return 0, []
         try:
@@ -168,8 +173,8 @@ async def _unlock(connection: Any) -> None:
     await connection.fetchval(_UNLOCK)
 
 
-def _before(waiting: Sequence[Fund]) -> int:
-    """Return the fund number before the first fund that cannot be settled yet, so that it is compared again."""
+def _cursor_before(waiting: Sequence[Fund]) -> int:
+    """Log the first fund that cannot be settled yet; returns the cursor from which it is compared again."""
     first = min(waiting)
     _log.error("money is in escrow, but the day has no tables here or a fence refuses it", envelope_id=str(first[1]))
     return first[0] - 1

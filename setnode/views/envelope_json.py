@@ -42,7 +42,7 @@ def created_view(terms: Terms) -> dict[str, Any]:
 
 
 def detail_view(log: ClaimLog, viewer: str, now_ms: int, claims: ClaimsJson) -> dict[str, Any]:
-    """Return the envelope as `viewer` sees it: committed entries only, and the seed only if nothing can change.
+    """Return the envelope as `viewer`, who may see it, is shown it: committed entries, the seed if nothing can change.
 
     `claims` is the log's JSON, caught up; it goes into the object as it is (`msgspec.Raw`).
     """

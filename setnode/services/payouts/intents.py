@@ -28,7 +28,7 @@ class Intents(NamedTuple):
 
 
 class Pick(NamedTuple):
-    """Which intents to pick, as the parameters of `pick_payouts`."""
+    """Which intents to pick, as the parameters of `pick_payouts`: `own` picks those of `server` at any age."""
 
     server: str
     left_before: datetime
@@ -38,7 +38,7 @@ class Pick(NamedTuple):
 
 
 async def read_intents(connection: Any, pick: Pick, again: Sequence[int]) -> Intents:
-    """Pick intents; read their claims and those of the batches in `again`. Intents whose row is gone are missing."""
+    """Pick intents; read their claims and those of the batches in `again`, without batches whose row is gone."""
     stuck = await _claims_of(connection, await connection.fetch(_STUCK))
     picked = await connection.fetch(_PICK, *pick)
     batch_ids = [*(row["batch_id"] for row in picked), *again]
@@ -46,6 +46,7 @@ async def read_intents(connection: Any, pick: Pick, again: Sequence[int]) -> Int
     found: dict[int, Claims] = {}
     for intent, row in await _claims_of(connection, named):
         claims, receivers = found.setdefault(intent["batch_id"], ([], []))
+        # Payouts need neither the count of shares nor the kind of a claim.
         claims.append((row["envelope_id"], row["seq"], 0, "", row["user_id"], row["amount_fen"]))
         receivers.append(row["receiver"])
     return Intents(sum(claim["amount_fen"] for _, claim in stuck), len(picked), found)
@@ -54,7 +55,10 @@ async def read_intents(connection: Any, pick: Pick, again: Sequence[int]) -> Int
 async def finish_intents(
     connection: Any, batches: Sequence[PayoutBatch], stuck: Sequence[tuple[int, int, str, int]], now: datetime
 ) -> None:
-    """Delete the rows of finished batches and write `stuck` (envelope, seq, reason, attempts), in one transaction."""
+    """Delete the rows of finished batches and write `stuck` (envelope, seq, reason, attempts), in one transaction.
+
+    It may be repeated after a lost connection.
+    """
     columns = ([one[number] for one in stuck] for number in range(4))
     await connection.execute(_FINISH, [batch.batch_id for batch in batches], *columns, now)
 

@@ -1,4 +1,4 @@
-"""The payer: workers that send payout orders to the wallet and record their results. The plate is the package's."""
+"""The payer: workers that send payout orders to the wallet and record their results (why it is safe: the package)."""
 
 import asyncio
 import contextlib
@@ -63,7 +63,7 @@ class Payer:
         self._retries = RetryQueue()
         self._held: set[int] = set()
         self.unpaid_fen = 0
-        """Claimed on this server and not credited yet, as far as memory holds it."""
+        """In the batches held in memory, claimed and not credited yet."""
         self.stuck_fen = 0
         """Claimed in this SET and stuck for an operator, at the last `read_back`."""
         self._finished: list[PayoutBatch] = []
@@ -84,7 +84,10 @@ class Payer:
         return PAY_QUEUE - (len(self._held) - len(self._retries))
 
     def committed(self, batch_id: int, batch: ClaimBatch, refused: frozenset[int]) -> None:
-        """Take a batch that has just become durable; `refused` are envelopes of which nothing was written."""
+        """Take a batch that has just become durable; `refused` are envelopes of which nothing was written.
+
+        While memory is full the batch is left to `read_back`.
+        """
         if self._free <= 0:
             self._overflow = True
             return
@@ -166,13 +169,13 @@ class Payer:
                 await self._finish()
             except Exception as error:  # noqa: BLE001 - the rows stay; the next call deletes them
                 _log.warning("finished payouts could not be deleted yet", error=f"{type(error).__name__}: {error}")
-                await postgres.pause(3)
+                await postgres.pause(3)  # as after a third failure
 
     async def _pause(self, failures: int, error: HongbaoError) -> None:
         """Wait before the next call. If the wallet did not answer, any worker's answered call ends the wait.
 
-        Otherwise the workers would wait for up to PAY_AWAY_S beside a backlog. A worker that was answered with an error
-        waits its own time: other workers' success says nothing about its next call.
+        Otherwise the backlog would wait for up to PAY_AWAY_S after the wallet is back. A worker that was answered with
+        an error waits its own time: other workers' success says nothing about its next call.
         """
         pause_s = postgres.backoff_s(failures, most_s=PAY_AWAY_S)
         if error.code not in AWAY:
@@ -209,7 +212,7 @@ class Payer:
     async def _pay_one_by_one(
         self, batches: Sequence[PayoutBatch], refusal: Refused, queue: PayoutQueue
     ) -> HongbaoError | None:
-        """Find the batch for which the wallet refuses the whole call; its orders count as UNKNOWN."""
+        """Send each batch in a call of its own; the orders of one that is still refused as a whole count as UNKNOWN."""
         if len(batches) > 1:
             errors = [await self._pay([batch], queue) for batch in batches]
             return next(filter(None, errors), None)
@@ -272,7 +275,7 @@ class Payer:
         self._new.nonempty.set()
 
     async def _finish(self) -> None:
-        """Delete the rows of all finished batches, and write what is stuck, in one transaction."""
+        """Delete the rows of all finished batches and write what is stuck, in one transaction; repeated if it fails."""
         if not self._finished:
             return
         async with self._finishing:

@@ -62,7 +62,7 @@ class PayoutBatch:
         return list(zip(self.orders, self._seqs, strict=True))
 
     def keep(self, orders_with_seqs: Iterable[tuple[Order, int]]) -> None:
-        """Replace the orders by those of them that are still not final."""
+        """Keep only these of its orders: the ones that are still not final."""
         kept = list(orders_with_seqs)
         self._orders, self._seqs = [order for order, _ in kept], [seq for _, seq in kept]
 

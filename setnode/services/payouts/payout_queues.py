@@ -68,7 +68,7 @@ class PayoutQueue:
 
 
 class RetryQueue(PayoutQueue):
-    """Batches with orders that got no final result. A batch is in the queue once its time of retry has come.
+    """Batches with orders that got no final result; `take` returns those whose time of retry has come.
 
     `orders` counts the orders held in memory, including those in a call to the wallet.
     """
@@ -87,8 +87,8 @@ class RetryQueue(PayoutQueue):
     def keep(self, batch: PayoutBatch) -> bool:
         """Keep a batch in memory until its retry; False if it was spilled and the caller must drop it.
 
-        It is spilled if there is no space, or if a spilled batch has waited past its time: so no batch keeps its place
-        for ever while others are not retried.
+        It is spilled if there is no space, or if the oldest spilled batch is past its time of retry: so no batch keeps
+        its place for ever while others are not retried.
         """
         loop = asyncio.get_running_loop()
         most_s = min(PAY_RETRY_S, PAY_FIRST_RETRY_S * 2 ** min(batch.attempts, _MAX_DOUBLINGS))
@@ -106,7 +106,7 @@ class RetryQueue(PayoutQueue):
         return True
 
     def forget(self, batch: PayoutBatch) -> None:
-        """Free the space of a batch that is final or spilled."""
+        """Free the space of a batch in memory; does nothing if it holds none."""
         self.orders -= self._sizes.pop(batch.batch_id, 0)
         self._publish()
 
@@ -123,7 +123,7 @@ class RetryQueue(PayoutQueue):
         return [batch_id for batch_id, (again_at, _) in self._spilled.items() if again_at <= now][:most]
 
     def restore(self, batch_id: int, batch: PayoutBatch | None) -> None:
-        """Enqueue a spilled batch that was read back; None if its row is gone, because another payer finished it."""
+        """Enqueue a spilled batch that was read back; `batch` is None if its row is gone: another payer finished it."""
         _, attempts = self._spilled.pop(batch_id, (0.0, 1))
         if batch is not None:
             batch.attempts = attempts

@@ -1,4 +1,4 @@
-"""Stuck payouts: what an operator sees of them, and how they are retried (redrive).
+"""Stuck payouts: what an operator sees of them, and how they are given back to the payers (redrive).
 
 A redrive keeps the order numbers: an order that was paid after all is found paid, and nothing is paid twice.
 """
