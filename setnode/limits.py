@@ -40,9 +40,6 @@ CLAIM_CONNECTIONS = 2
 """Commits that overlap: Python decides one batch while Postgres writes another."""
 BACKLOG = 300
 """Envelopes ready to commit from which the second connection joins; below it one larger batch is cheaper."""
-HALVES_FROM = 400
-"""Requests at one envelope from which a transaction takes half of them, so that Python and Postgres work at the same
-time. Below it the second commit costs more than that gains (docs/decisions/0017)."""
 GRACE_S = 0.01
 """How long a lease is kept for requests that may follow at once: the replies to the last commit cause new ones."""
 FAILED_PAUSE_S = 0.5
@@ -224,7 +221,7 @@ check_limit(LIMITS.max_count <= MAILBOX, "a mailbox must hold a request for ever
 check_limit(LIMITS.max_count <= LIVE_SHARES, "memory must hold the largest envelope")
 check_limit(LIMITS.max_count <= COLD_SHARES, "memory must hold the largest cold envelope")
 check_limit(BATCH_PER_ENVELOPE <= BATCH_ROWS, "one envelope cannot have more rows in a batch than the batch")
-check_limit(HOT_AT <= HALVES_FROM <= MAILBOX, "an envelope whose crowd is halved must count as hot, and fit a mailbox")
+check_limit(HOT_AT <= MAILBOX, "an envelope must count as hot before its mailbox is full")
 check_limit(ENVELOPE_CAP <= SET_CAP, "a hot envelope cannot have more leases than its SET")
 check_limit(CLAIM_CONNECTIONS + 1 <= LOCAL_CAP, "creates must find a lease beside all workers of claims")
 check_limit(CLAIM_CONNECTIONS + 1 <= MEMCACHED_THREADS, "no worker may wait for another one's call to memcached")

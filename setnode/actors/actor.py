@@ -11,13 +11,7 @@ and "idle" there is no await in which a wake-up could be lost.
 An IDLE or WRITING actor also goes back to LOADING if the next request needs a log that is up to date and another server
 may have written. A broken invariant leads to FROZEN from any phase: no request is answered from a log that does not add
 up. After FROZEN_S the next request makes the loader read the log again.
-
-If HALVES_FROM or more requests wait, a transaction takes half of them, and the replies of the half that just committed
-are `deferred` until the other half has been sent to Postgres: Python encodes replies while Postgres writes. Deferred
-replies are sent before any other reply of this envelope (docs/decisions/0017).
 """
-
-from collections.abc import Sequence
 
 from envelope.claim_log import ClaimLog
 from envelope.decide import NOT_FOUND, Answer, may_see
@@ -28,9 +22,9 @@ from setnode.actors.batch import ClaimBatch
 from setnode.actors.context import FOREIGN, ActorContext
 from setnode.actors.decisions import answer_without_write, decide
 from setnode.actors.phase import Phase
-from setnode.actors.request import Action, Request, StateReply
+from setnode.actors.request import Action, Request
 from setnode.actors.unknown_outcome import attempt_no, drop_counted_passwords, outcome_unknown, writes_claim
-from setnode.limits import CLAIMS_JSON_FROM, FROZEN_S, HALVES_FROM, HOT_AT, MAILBOX
+from setnode.limits import CLAIMS_JSON_FROM, FROZEN_S, HOT_AT, MAILBOX
 from setnode.views.claims_json import ClaimsJson
 from setnode.views.envelope_json import as_json, detail_view
 
@@ -39,7 +33,7 @@ class Actor:
     """Serialises everything that happens to one envelope on this server."""
 
     __slots__ = (
-        "claims_json", "context", "decided", "deferred", "envelope_id", "frozen_until", "generation", "log", "mailbox",
+        "claims_json", "context", "decided", "envelope_id", "frozen_until", "generation", "log", "mailbox",
         "phase", "referenced",
     )  # fmt: skip
 
@@ -51,8 +45,6 @@ class Actor:
         self.mailbox: list[Request] | None = None
         self.decided: list[Request] | None = None
         """The requests of the batch in flight, in order of arrival."""
-        self.deferred: list[Request] | None = None
-        """Requests whose batch is durable and whose replies are held back."""
         self.claims_json: ClaimsJson | None = None
         self.frozen_until = 0.0
         self.referenced = False
@@ -110,17 +102,13 @@ class Actor:
     def collect(self, batch: ClaimBatch, limit: int, stale: float) -> None:
         """Decide up to `limit` requests, in order, and add what they write to `batch`. Called only when READY.
 
-        From HALVES_FROM waiting requests on, at most half of them are decided; requests with a deferred reply count as
-        waiting. Requests that arrived before `stale` (loop time) get an answer that needs no write, else `busy`, unless
+        Requests that arrived before `stale` (loop time) get an answer that needs no write, else `busy`, unless
         a lost commit may have written them. If nothing needs to be written, all replies are sent here and the actor
         does not join the batch.
         """
         log, mailbox = self.log, self.mailbox
         if log is None or not mailbox:
             return
-        crowd = len(mailbox) if self.deferred is None else len(mailbox) + len(self.deferred)
-        if crowd >= HALVES_FROM:
-            limit = min(limit, (crowd + 1) // 2)
         if len(mailbox) <= limit:
             decided, self.mailbox = mailbox, None
         else:
@@ -144,34 +132,18 @@ class Actor:
         else:
             batch.actors.append(self)
 
-    def settle(self, *, defer: bool = False) -> bool:
-        """Reply to every decided request, in order: their batch is durable, or they write nothing.
-
-        With `defer`, and at least HALVES_FROM requests decided or waiting, replies are held back: True is returned, and
-        the caller calls `flush_deferred` once the next batch has been sent. Never held back are replies with the
-        envelope's state and those before them, because the next batch changes that state in memory.
-        """
+    def settle(self) -> None:
+        """Reply to every decided request, in order: their batch is durable, or they write nothing."""
         decided, self.decided = self.decided or [], None
-        self.flush_deferred()
         log = self.log
         if log is not None:
             log.mark_committed()
-        if defer and self.mailbox and len(self.mailbox) + len(decided) >= HALVES_FROM:
-            at_once = _up_to_last_state_reply(decided)
-            decided, self.deferred = decided[:at_once], decided[at_once:] or None
         self._reply_decided(decided)
         # No unique key would stop a right password after five wrong ones at another server.
         if self.mailbox and not self._up_to_date and log is not None and log.terms.password_mac:
             self._request_log()
         else:
             self._next_phase()
-        return self.deferred is not None
-
-    def flush_deferred(self) -> None:
-        """Send the replies that `settle` held back; their claims are durable."""
-        if self.deferred is not None:
-            deferred, self.deferred = self.deferred, None
-            self._reply_decided(deferred)
 
     def reload(self, *, in_doubt: bool) -> None:
         """Drop the log and read it again: the batch conflicted, or (`in_doubt`) the commit's outcome was lost.
@@ -239,7 +211,6 @@ class Actor:
 
     def _request_log(self) -> None:
         """Drop the log and ask the loader for it."""
-        self.flush_deferred()
         self.log = self.claims_json = None
         self.phase = Phase.LOADING
         self.generation = self.context.generation_of(self.envelope_id)
@@ -270,8 +241,7 @@ class Actor:
         return self.mailbox
 
     def _take_all(self) -> list[Request]:
-        """Take all requests out of the mailbox; sends the deferred replies first, which belong to earlier requests."""
-        self.flush_deferred()
+        """Take all requests out of the mailbox."""
         mailbox, self.mailbox = self.mailbox or [], None
         self.context.waiting -= len(mailbox)
         return mailbox
@@ -355,11 +325,3 @@ def _frozen() -> InvariantBroken:
 
 def _very_busy() -> Unavailable:
     return Unavailable("busy", "this envelope is very busy; try again")
-
-
-def _up_to_last_state_reply(decided: Sequence[Request]) -> int:
-    """Return how many requests there are up to and including the last one whose reply is the envelope's state."""
-    for position in range(len(decided), 0, -1):
-        if isinstance(decided[position - 1].decision, StateReply):
-            return position
-    return 0

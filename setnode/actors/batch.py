@@ -25,17 +25,14 @@ class BatchedActor(Protocol):
     def foreign(self) -> bool:
         """Whether another server owns the envelope and must be notified of the claims."""
 
-    def settle(self, *, defer: bool = False) -> bool:
-        """Reply: the batch is durable. Returns whether replies are deferred (see `flush_deferred`)."""
+    def settle(self) -> None:
+        """Reply: the batch is durable."""
 
     def reload(self, *, in_doubt: bool) -> None:
         """Read the log again: nothing was written, or (`in_doubt`) the outcome is unknown."""
 
     def reject_waiting(self, error: HongbaoError) -> None:
         """Reply to all waiting requests that need a write with `error`."""
-
-    def flush_deferred(self) -> None:
-        """Send the deferred replies."""
 
 
 class ClaimBatch:

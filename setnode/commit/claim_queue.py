@@ -11,7 +11,7 @@ from runtime import metrics
 from runtime.clock import Clock
 from runtime.postgres import is_lost
 from setnode.actors.actor import Actor
-from setnode.actors.batch import BatchedActor, ClaimBatch
+from setnode.actors.batch import ClaimBatch
 from setnode.actors.phase import Phase
 from setnode.commit.fences import moved_database, wrong_set
 from setnode.commit.invalidation import payload
@@ -104,18 +104,12 @@ class ClaimQueue:
         return await append_claims(connection, batch, self._server, foreign)
 
     def on_committed(self, batch: ClaimBatch, result: Written) -> None:
-        """Have the actors reply; those of which nothing was written (a second writer was first) reload.
-
-        Deferred replies are sent at the loop's next turn, when the committer has sent the next transaction.
-        """
-        deferring = []
+        """Have the actors reply; those of which nothing was written (a second writer was first) reload."""
         for actor in batch.actors:
             if actor.envelope_id in result.refused:
                 actor.reload(in_doubt=False)
-            elif actor.settle(defer=True):
-                deferring.append(actor)
-        if deferring:
-            asyncio.get_running_loop().call_soon(_flush, deferring)
+            else:
+                actor.settle()
         if result.batch_id is not None:
             self._committed(result.batch_id, batch, result.refused)
 
@@ -155,8 +149,3 @@ class ClaimQueue:
         self.enqueue(actor)
         if actor.waiting >= HOT_AT:
             self.note_hot(actor)
-
-
-def _flush(actors: Sequence[BatchedActor]) -> None:
-    for actor in actors:
-        actor.flush_deferred()
