@@ -10,8 +10,8 @@ The path of a request, file by file; each step is called by the one before it:
     2  dispatch.py            gives the request its ID, calls its operation; an error becomes a problem (`problems`)
     3  resources.py           the path: its operations (`routes`) and its envelope, remembered by path
     4  handlers/envelopes.py  one method per operation, which calls in turn
-         identity/              tokens.py: the user; share_tokens.py: may they open without being named
-         parsing/               calendar.py, parameters.py, terms.py: the ID, the body, the terms of a create
+         identity/              tokens.py: the user; share_tokens.py: whether they have the envelope's share token
+         parsing/               calendar.py: the day in the ID; parameters.py: bodies; terms.py: what a create asks for
     5  sets/calls.py          the call to the envelope's server (routing.py, servers.py), then `wire.link`
     6  handlers/outcomes.py   the reply as an answer (`http.answer`), written by step 1
 
@@ -20,7 +20,7 @@ The path of a request, file by file; each step is called by the one before it:
 
 Authority: none over money. A gateway decides who a user is and whether a request is well-formed; everything about an
 envelope is decided by its SET. It holds the token, share and slot keys, and the link key, which opens every setnode and
-the wallet: whoever runs code in a gateway has all of them. State: caches, counters and connections; any number of
+the wallet: an intruder in a gateway has all of them. State: caches, counters and connections; any number of
 gateways may run, and each may be killed at any time.
 
 Promise, each with the tests that hold it: a request is answered once, with a documented status (test_http.py,
@@ -28,6 +28,6 @@ test_fuzz.py); an answer that is not 2xx is problem+json with a stable code (tes
 for a bad token, ID or body (test_http.py); a client that hangs up cancels no call that was sent (test_links.py); the
 same create is the same key, slot and fingerprint in every gateway (test_what_a_create_carries). How it fails: a part
 that is away is 503 with Retry-After; an outcome that is unknown is 504 with the advice to repeat, which is safe because
-every call is idempotent. Its bounds count requests, not bytes of answers: clients that open large envelopes and read
-slowly hold memory until TAKE_S ends their connections.
+every call is idempotent. Requests in flight are bounded, bytes of unsent answers are not: clients that ask for
+large envelopes and read slowly hold memory until TAKE_S ends their connections.
 """

@@ -1,9 +1,9 @@
 """Step 1 of a request: one client's connection. Requests are parsed, answered in order, and written as bytes.
 
-aiohttp parses, buffers, paces and times out; its loop over requests is replaced by `Connection.start`, because that
-loop makes a task, a writer and a response of header maps for each request: more work than an open
-(docs/decisions/0008-gateway-request-loop.md). The replacement works on private state of aiohttp; all of it is listed in
-`gateway.http.aiohttp_private`.
+aiohttp parses, buffers, and applies back-pressure and keep-alive timeouts; its loop over requests is replaced by
+`Connection.start`, because that loop makes a task, a writer and a response of header maps for each request: more work
+than an open (docs/decisions/0008-gateway-request-loop.md). The replacement works on private state of aiohttp, all of
+which is listed in `gateway.http.aiohttp_private`.
 """
 
 import asyncio
@@ -80,14 +80,14 @@ class Connection(web.RequestHandler):
                     # client that is still connected is answered, also while the process stops.
                     if self.transport is None:
                         break
-                self._current_request = request = self._take()
+                self._current_request = request = self._next_request()
                 self._request_in_progress = True
                 malformed = request.message is MALFORMED
                 answer = await (dispatcher.malformed(request) if malformed else dispatcher.serve(request))
                 alive = self._write(request, answer)
                 # A client that sends and does not read must not fill our memory: its next request waits until most of
                 # this answer is sent.
-                if self._paused and not await self._taken():
+                if self._paused and not await self._drained():
                     break
                 self._finish()
                 if request.content is not EMPTY_PAYLOAD and not request.content.is_eof():
@@ -105,7 +105,7 @@ class Connection(web.RequestHandler):
             if self.transport is not None:
                 self.transport.close()
 
-    def _take(self) -> Request:
+    def _next_request(self) -> Request:
         """Take the next request off the queue, and let the parser go on if the queue was full."""
         message, payload = self._messages.popleft()
         if self._parser is not None:
@@ -130,8 +130,8 @@ class Connection(web.RequestHandler):
             transport.write(answer.encode(request, keep_alive=alive))
         return alive
 
-    async def _taken(self) -> bool:
-        """Wait until the client has read most of the answer; abort the connection if it has not within TAKE_S."""
+    async def _drained(self) -> bool:
+        """Wait until the client has read most of the answer; if it has not within TAKE_S, abort and return False."""
         try:
             async with asyncio.timeout(TAKE_S):
                 await self._drain_helper()

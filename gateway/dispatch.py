@@ -1,6 +1,7 @@
 """Step 2 of a request: calls the operation that method and path name, and turns every error into its problem.
 
-aiohttp's own router and middlewares (`web.Application`) would cost as much as an open (docs/decisions/0008).
+aiohttp's own router and middlewares (`web.Application`) would cost as much as an open
+(docs/decisions/0008-gateway-request-loop.md).
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from gateway.routes import NO_ROUTE
 from runtime import logs
 
 _CLIENT_GONE: Final = 499
-"""A status that is counted and never sent: the client hung up before its request was whole."""
+"""Counted and never sent: the client hung up before its request was whole, or the handler was cancelled at a stop."""
 _UNEXPECTED: Final = HongbaoError("internal_error", "an unexpected error")
 
 _log = logs.get("gateway")
@@ -37,7 +38,10 @@ class Dispatcher:
         self._numbers = itertools.count(1)
 
     async def serve(self, request: Request) -> Answer:
-        """Answer a request, whatever happens; raises ConnectionError only when the client has gone."""
+        """Answer a request; every other error becomes a problem.
+
+        Raises only ConnectionError (the client has gone) and CancelledError (the process stops).
+        """
         metrics, number = self._metrics, next(self._numbers)
         started = metrics.begin(number)
         operation, status = NO_ROUTE, _CLIENT_GONE

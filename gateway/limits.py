@@ -15,7 +15,8 @@ BODY_S: Final = 10.0
 HEADERS: Final = 64
 """Header lines of a request; a browser behind two proxies sends 30. More, or longer ones, are `malformed_http`."""
 HEADER_BYTES: Final = 4_096
-"""Of one header line. The longest that the gateway uses is a bearer token; each connection keeps its last head."""
+"""Of one header line. The longest that the gateway uses is a bearer token; each connection keeps its last headers in
+memory."""
 KEEP_ALIVE_S: Final = 75.0
 """An idle connection is kept this long: longer than a usual proxy keeps its end, so that the client closes first."""
 TAKE_S: Final = 75.0
@@ -28,19 +29,21 @@ LINGER_S: Final = 1.0
 REQUESTS: Final = 20_000
 """Requests in flight in this process, about 10 KB each. One more is refused with 503 `busy` before it is looked at."""
 REQUESTS_PER_TURN: Final = 24
-"""Requests begun in one turn of the loop, about 1 ms of work: enough for a frame, few enough that SETs begin early."""
+"""Requests begun in one turn of the loop: enough for a frame, few enough that SETs begin early
+(docs/decisions/0013-a-few-requests-a-turn.md)."""
 
 # Identity
 
 TOKEN_CHARS: Final = 2_048
-"""A longer bearer token is refused unread. Ours have about 150 characters."""
+"""A longer bearer token is refused without verifying it. Ours have about 150 characters."""
 TOKEN_CACHE: Final = 65_536
 """Verified tokens that are remembered, about 500 bytes each."""
 AUTH_FAILURES_PER_S: Final = 100
-"""Tokens from one address that may be rejected in a second, unless HONGBAO_REJECTED_TOKENS_PER_S says otherwise: 4 ms
-of CPU. Generous, because behind a proxy all clients have one address and honest ones come with expired tokens."""
+"""Tokens from one address that may be rejected in a second, unless HONGBAO_REJECTED_TOKENS_PER_S says otherwise.
+Generous, because behind a proxy all clients have one address, and some of them send expired tokens in good faith
+(docs/decisions/0009-what-the-door-refuses.md)."""
 MOST_AUTH_FAILURES_PER_S: Final = 1_000_000
-"""The most that the setting may say: no gateway can verify more, so a higher number would be a mistake."""
+"""The largest legal setting: more than any gateway can verify, so a larger one is a mistake."""
 AUTH_FAILURE_ADDRESSES: Final = 8_192
 """Addresses whose rejected tokens are counted, about 150 bytes each."""
 SHARE_CACHE: Final = 16_384
@@ -53,14 +56,15 @@ PATH_CACHE: Final = 65_536
 PATH_CHARS: Final = 40
 """A longer path is not remembered: no envelope has one."""
 PAST_OPENS_S: Final = 600
-"""`opens_at` may be this long ago and then means now: a create repeated after its start must give its first answer."""
+"""`opens_at` may be this long ago and then means now: a create that is repeated after `opens_at` must give its first
+answer."""
 FUTURE_SLACK_S: Final = 60
-"""Clocks of gateways differ by less: an ID of tomorrow is accepted this long before midnight."""
+"""An ID of tomorrow is accepted this long before midnight: clocks of gateways differ by less."""
 CANDIDATE_IDS: Final = 4
-"""IDs proposed for a create. With 100 creates a second in one slot the first is taken with a chance of 1 in 1,000, all
-four with one of 10^-12; then the client must try again."""
+"""IDs proposed for a create. Each has one of 10^5 tails: with 100 creates a second in one slot the first is taken with
+a chance of 10^-3, all four with one of 10^-12; then the client must try again."""
 PAGE: Final = 100
-"""The longest page of a list; the wallet gives no longer ones."""
+"""The longest page of a list, and of the wallet (`wallet.limits.MAX_PAGE`)."""
 DEFAULT_PAGE: Final = 20
 """The page of a client that names no limit: one screen."""
 CURSOR_CHARS: Final = 64
@@ -69,7 +73,7 @@ CURSOR_CHARS: Final = 64
 # SETs: finding a server, and waiting while a database moves
 
 WATCH_S: Final = 0.05
-"""How often links are looked at. A call that finds its link down does not wait for that."""
+"""How often the state of all links is checked. A call that finds its link down excludes the server at once."""
 STEADY_S: Final = 1.0
 """A server that was lost must stay connected this long before it gets its envelopes back: each time they change
 servers, their logs are read again."""
@@ -78,18 +82,18 @@ TOPOLOGY_S: Final = 1.0
 DRAIN_S: Final = DEADLINE_S + 1.0
 """A link whose server left the topology is kept this long for the answers still to come."""
 HOLD_S: Final = 2.0
-"""How long a request waits while its database changes its SET; then it is refused as `busy`."""
+"""How long a request is held (waits) while its database changes its SET; then it is refused as `busy`."""
 HELD: Final = 10_000
-"""Requests that may wait so; one more is refused as `busy` at once."""
+"""Requests held at a time; one more is refused as `busy` at once."""
 HOLD_LOOK_S: Final = 0.02
-"""How often the topology file is read while any request waits so: 0.1 ms of work."""
+"""How often the topology file is read while any request is held."""
 
 # Metrics
 
 SAMPLE_EVERY: Final = 16
-"""One request of this many is timed for the histogram: reading clocks and filling buckets costs 2 µs."""
+"""One request of this many is timed for the histogram: timing every one would cost a noticeable part of an open."""
 COUNTS_S: Final = 1.0
-"""How often counts are handed to Prometheus; its labelled counters are too slow to be raised for each request."""
+"""How often counts are handed to Prometheus; its labelled counters are too slow for one increment per request."""
 
 check_limit(REQUESTS <= MAX_IN_FLIGHT, "a link must hold every request that the gateway may have in flight")
 check_limit(HELD <= REQUESTS, "requests that wait for a move are in flight")

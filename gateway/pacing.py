@@ -1,4 +1,4 @@
-"""Lets a few requests begin in each turn of the event loop, in order of arrival, so that later steps start early.
+"""Bounds the requests that begin in one turn of the event loop, so that the first are sent to their SETs early.
 
 Clients that are answered together send their next requests together. If hundreds of requests began in one turn, all
 would be parsed before the first is sent to its SET; gateway, link, setnode and Postgres would then work one after the
@@ -10,7 +10,7 @@ from collections import deque
 
 
 class Pacer:
-    """Admits `per_turn` requests in each turn of the loop; the others wait for the next turns."""
+    """Admits `per_turn` requests in each turn of the loop, in order of arrival; the others wait for the next turns."""
 
     __slots__ = ("_left", "_loop", "_per_turn", "_waiting")
 
@@ -34,8 +34,7 @@ class Pacer:
         self._left = self._per_turn
         while self._waiting and self._left:
             turn = self._waiting.popleft()
-            # A shutdown that has run out of time cancels the futures that wait; they take no place. A client that
-            # hangs up cancels nothing.
+            # Only a shutdown that has run out of time cancels waiting futures; a client that hangs up does not.
             if not turn.done():
                 turn.set_result(None)
                 self._left -= 1

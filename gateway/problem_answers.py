@@ -11,7 +11,7 @@ from gateway.problems import WITH_RETRY_AFTER, problem_of
 
 _CLOSING_STATUSES: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE})
 _CLOSING_CODES: Final = frozenset({"malformed_http"})
-"""The rest of such a request cannot be read or is not wanted: the connection ends after the answer."""
+"""After these statuses and codes the rest of the request cannot be read or is not wanted: the connection ends."""
 _OUTCOMES: Final = frozenset({"busy", "not_found"})
 """Outcomes that are problems over HTTP; open and grab repeat them in `result`."""
 _OUTCOME_OPERATIONS: Final = frozenset({"openEnvelope", "grabEnvelope"})
@@ -20,7 +20,7 @@ _OUTCOME_OPERATIONS: Final = frozenset({"openEnvelope", "grabEnvelope"})
 def problem_answer(error: HongbaoError, request_id: bytes, operation: str, methods: Sequence[str] = ()) -> Answer:
     """Return problem+json for an error of an operation; `methods` are those of the path, for the header Allow.
 
-    Details of a fault of ours are replaced by the table's general sentence; the caller logs them.
+    Where the row has a `detail`, it replaces the error's own, which the caller logs if the status is 500.
     """
     row = problem_of(error)
     body: dict[str, Any] = {

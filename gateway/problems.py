@@ -1,8 +1,8 @@
-"""The one table: every error code, and every outcome -> HTTP status, title, and whether to try again.
+"""The one table: the HTTP status, title and advice on retries of every error code, and the status of every outcome.
 
 To change the text or status of an error, change its row here; nothing else in the gateway decides them. A code without
-a row falls back on the class of its error (400, 503 or 500); tests/unit/gateway/test_problems.py reads the sources of
-all rooms and fails for it.
+a row gets a general answer by the class of its error (400, 503 or 500); tests/unit/gateway/test_problems.py reads the
+sources of all rooms and fails if a code has no row.
 """
 
 from enum import StrEnum
@@ -135,7 +135,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
         Retry.NEVER,
         "its records do not add up; no money moved, and the fault was logged",
     ),
-    # Another part refused what the gateway sent: their versions do not fit.
+    # Another part refused what the gateway sent: the two are of different versions.
     "malformed_request": _OURS,
     "unknown_operation": _OURS,
     "malformed_seed": _OURS,

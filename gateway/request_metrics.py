@@ -15,11 +15,11 @@ class RequestMetrics:
 
     def __init__(self) -> None:
         self.in_flight = 0
-        # A plain dict: a Counter overrides a part of it in Python, and is slower in all of it.
+        # A plain dict is faster than collections.Counter.
         self._counts: dict[tuple[str, int], int] = {}
 
     def begin(self, number: int) -> float:
-        """Count a request in, by its number in this process; return its start if it is to be timed, else 0."""
+        """Count in the request of this number in this process; return its start (s) if it is to be timed, else 0."""
         self.in_flight += 1
         return 0.0 if number % SAMPLE_EVERY else time.perf_counter()
 
@@ -32,7 +32,7 @@ class RequestMetrics:
             _seconds.observe(time.perf_counter() - started)
 
     async def publish(self) -> None:
-        """Hand the counts over."""
+        """Add the counts since the last call to the Prometheus metrics."""
         counts, self._counts = self._counts, {}
         for (operation, status), number in counts.items():
             _requests.labels(operation, str(status)).inc(number)

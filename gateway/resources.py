@@ -1,4 +1,4 @@
-"""Step 3 of a request: what its path names. Remembered by path, because many requests name the same envelope."""
+"""Step 3 of a request: what its path names. Cached by path, because many requests name the same envelope."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ Handler = Callable[[Request, "Resource"], Awaitable[Answer]]
 class Resource:
     """What one path names: its operations by method, and the envelope whose ID stands in it, if any.
 
-    `target` is filled in by the first handler that has read the ID, after it knew the user: a request without a token
-    is refused for that, whatever its ID. It stays right for ever, but for its link, which `gateway.sets` renews.
+    `target` is None until a handler has found the user and read the ID: the token is checked first, whatever the ID.
+    Then it stays valid for ever, except for its link, which `gateway.sets` renews.
     """
 
     operations: Mapping[str, tuple[str, Handler]]

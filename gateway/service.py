@@ -38,15 +38,19 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Read from HONGBAO_* (`runtime.settings`). All gateways of an installation must have the same keys."""
 
     listen: str
+    """HOST:PORT for clients; port 0 takes a free one (`Gateway.port`)."""
     topology: str
+    """Path of the topology file."""
     wallet_url: str
     link_key: str
+    """Shared secret of all links."""
     token_key: Key
     """Signs bearer tokens (JWT, HS256)."""
     share_key: Key
-    """Makes share tokens; with another key all tokens that were handed out become invalid."""
+    """Makes share tokens and hashes the passwords in fingerprints. With another key all share tokens become invalid,
+    and a repeated create with a password is refused as `idempotency_key_reused`."""
     slot_key: Annotated[str, msgspec.Meta(min_length=SLOT_KEY_BYTES.start, max_length=SLOT_KEY_BYTES.stop - 1)]
-    """Gives a create its slot; must not change as long as any create may be repeated."""
+    """Gives a create its slot; must not change while any create may still be repeated."""
     rejected_tokens_per_s: Annotated[int, msgspec.Meta(ge=1, le=MOST_AUTH_FAILURES_PER_S)] = AUTH_FAILURES_PER_S
     """See `gateway.identity.auth_failures`; raise it where many clients come through one proxy."""
 

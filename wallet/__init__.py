@@ -10,14 +10,14 @@ decided and encoded on arrival), `decide` (the rules of a batch, pure), `ledger`
 May import: `wire`, `runtime`, `errors`; never another room of this floor.
 
 **Authority.** The table `transfer` says what was paid. `account.balance_fen` is the sum of an account's transfers:
-`post` moves it in the statement that inserts them (the wallet's role could also do it apart; the audit would find
-that). The caches (account numbers, IDs of recent creates) hold committed facts only, save a read, and are emptied with
+`post` moves it in the statement that inserts them (the wallet's database role could also UPDATE it alone; the audit
+would find that). The caches (account numbers, IDs of recent creates) hold committed facts only and are emptied with
 every new connection; `post` writes nothing if a cached account is gone.
 
 **Why money is not paid twice.** The caller derives the order number from what is paid for (`wire.orders`) before its
 first try, so a retry carries the same number. UNIQUE (order_no), UNIQUE (create_key) and UNIQUE (envelope_id) of `fund`
 refuse a second row, whichever wallet process writes it. A repeat of the same order is answered with PAID or REPLAYED,
-another order or deposit under the same number with `order_conflict`, another create under the same key with
+a different order or deposit under the same number with `order_conflict`, a different create under the same key with
 KEY_REUSED. A balance of a user or an escrow below zero is refused by CHECK.
 
 **What is durable when.** A reply to a write, also to a replay, is sent after the commit that it rests on

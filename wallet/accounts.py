@@ -12,12 +12,12 @@ _OPEN_ACCOUNTS = sql.read("wallet", "open_accounts")
 
 
 class Accounts:
-    """A bounded cache of account numbers, least recently used out first.
+    """A bounded cache of account numbers; the least recently used go first.
 
     Numbers are kept as the text that goes into an array literal: each is written many times and never computed with.
 
     A number never changes, so an entry is stale only if the database was replaced: the ledger calls `forget` with every
-    new connection, and when fewer accounts moved than were named.
+    new connection, and when `post` finds an account gone.
     """
 
     def __init__(self, most: int = CACHED_ACCOUNTS) -> None:

@@ -3,9 +3,10 @@
 Two queues, each with its own order and bound: creates and deposits, whose callers wait for the reply, and payouts, for
 which no user waits. A transaction takes from both, so a backlog of payouts delays a create by one transaction at most.
 
-Durability: a future is resolved only after the commit. Cancellation: a caller that hangs up gives up its future; the
-transaction is never cancelled. After COMMIT_PATIENCE_S the connection is dropped without a cancel request, the outcome
-counts as unknown, and the same requests are tried again on a new connection until their deadline.
+Durability: a future gets its result only after the commit. Cancellation: a caller that hangs up gives up its future;
+the transaction is never cancelled. If the connection is lost, the same requests are tried again on a new one until
+their deadline. If it stays silent, it is dropped after COMMIT_PATIENCE_S without a cancel request; by then the deadline
+is past, and the requests fail with `outcome_unknown`.
 """
 
 import asyncio
@@ -39,6 +40,7 @@ from wallet.requests import PayRequest, WalletRequest
 from wire.messages import PAID, FundStatus
 
 _REFUTED = (asyncpg.UniqueViolationError, asyncpg.CheckViolationError)
+"""An assumption of the optimistic attempt was wrong (`wallet.decide`): nothing was written."""
 _TRY_AGAIN = ("40001", "40P01", "55P03")
 """Serialization failure, deadlock, lock not available: nothing was written."""
 
@@ -83,7 +85,10 @@ class Batcher:
         self._wake.set()
 
     async def run(self) -> None:
-        """Write batches until stopped and empty; whatever is left at a cancellation fails with its true outcome."""
+        """Write batches until stopped and empty.
+
+        If it is cancelled, the requests that are left fail: `outcome_unknown` if they were sent, else `busy`.
+        """
         batch: list[PendingRequest] = []
         try:
             while True:
@@ -125,7 +130,8 @@ class Batcher:
     async def _process(self, batch: list[PendingRequest]) -> None:
         """Write `batch`, trying again until each of its requests has an answer or is past its deadline.
 
-        Optimistic first; once refuted, with what the database knows; refuted ALONE_AFTER times, one request at a time.
+        The first attempt is optimistic; once refuted, the next are careful; refuted ALONE_AFTER times, or after an
+        error that a retry would not mend, each request gets a transaction of its own.
         """
         started = time.perf_counter()
         refuted = 0
@@ -231,7 +237,7 @@ def _fail(pending: PendingRequest, error: HongbaoError) -> None:
 
 
 def _answer(batch: Sequence[PendingRequest], plan: Plan) -> None:
-    """Resolve the futures of a batch that has committed; count what was done and what was refused."""
+    """Set the results of a batch that has committed; count what was done and what was refused."""
     refused: list[str] = []
     for pending, answer in zip(batch, plan.answers, strict=True):
         if isinstance(answer, list):

@@ -9,7 +9,7 @@ from wire.messages import PayResult
 
 
 class Channel(Protocol):
-    """Pays orders, at most once per order number, however often and by whichever process it is called."""
+    """Pays orders, each order number at most once, however often it is called and in however many processes."""
 
     async def pay(self, orders: Sequence[PayOrder]) -> Sequence[PayResult]:
         """Return one result per order, in order; a PAID one is durable in the ledger.

@@ -1,8 +1,8 @@
-"""The rules of one batch, pure: the answer to each request and the postings it takes, in order of arrival.
+"""The rules of one batch, pure: the answer to each request and the postings it needs, in order of arrival.
 
-They run first with `Known.nothing()`, as if no order had been seen before and every account had the money. That is
-nearly always true; if not, UNIQUE or CHECK refuses the batch, and they run again with what the database knows about
-these orders and accounts, read under the ledger's lock.
+The first, optimistic, attempt runs them with `Known.nothing()`: as if no order had been seen before and every account
+had the money. That is nearly always true; if not, UNIQUE or CHECK refuses the batch, and a careful attempt runs them
+again with what the database knows about these orders and accounts, read under the ledger's lock.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,10 @@ SHORT = PayResult(PayStatus.REFUSED, "escrow_short")
 
 @dataclass(slots=True)
 class Known:
-    """What is known before deciding: earlier orders by number, earlier creates by key, envelope IDs taken, balances.
+    """What is known before deciding; all of it is committed, or accepted earlier in the same batch.
 
-    `balances` are by account name; None: every account is assumed to have enough.
+    `orders`: by order number. `funds`: fingerprint and envelope ID by create key. `taken`: envelope IDs of creates.
+    `balances`: in fen by account name; None: every account is assumed to have enough.
     """
 
     orders: dict[str, Posting] = field(default_factory=dict)
@@ -125,6 +126,7 @@ def _deposit(request: DepositRequest, known: Known, plan: Plan) -> str | Refused
 
 
 def _move(posting: Posting, known: Known, plan: Plan) -> bool:
+    """Add the posting to the plan; return False, without it, if the account to debit lacks the money."""
     balances = known.balances
     if balances is not None:
         before_fen = balances.get(posting.debit, 0)

@@ -1,4 +1,4 @@
-"""Dispatch of requests off the link: writes of one posting go to the batcher at once, the others to a task each."""
+"""Dispatcher of requests from links: writes of one posting go to the batcher at once, the others get a task each."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -26,12 +26,12 @@ class Dispatcher:
         self._group = group
         self._batcher = batcher
         self._channel = channel
-        self._statements = history
-        self._written: dict[int, type[FundRequest | DepositRequest]] = {
+        self._history = history
+        self._single_postings: dict[int, type[FundRequest | DepositRequest]] = {
             Op.FUND: FundRequest,
             Op.DEPOSIT: DepositRequest,
         }
-        self._tasks: dict[int, Callable[[list[Any]], Awaitable[Values]]] = {
+        self._operations: dict[int, Callable[[list[Any]], Awaitable[Values]]] = {
             Op.PAY: self._pay,
             Op.BALANCE: self._balance,
             Op.ENTRIES: self._entries,
@@ -41,15 +41,15 @@ class Dispatcher:
 
     def handle(self, caller: Caller, number: int, op: int, args: list[Any]) -> None:
         """Take one request (see `wire.server.Handler`); a reply to a write is sent after its commit."""
-        written = self._written.get(op)
-        if written is not None:
+        request_type = self._single_postings.get(op)
+        if request_type is not None:
             # A callback is cheaper than a task per request (docs/performance/notebook.md).
-            self._batcher.submit(read(written, args)).add_done_callback(partial(_reply_with, caller, number))
+            self._batcher.submit(read(request_type, args)).add_done_callback(partial(_reply_with, caller, number))
             return
-        answer = self._tasks.get(op)
-        if answer is None:
+        operation = self._operations.get(op)
+        if operation is None:
             raise Refused("malformed_request", f"the wallet does not know operation {op}")
-        self._group.create_task(_reply(caller, number, answer(args)))
+        self._group.create_task(_reply(caller, number, operation(args)))
 
     async def _pay(self, args: list[Any]) -> Values:
         (orders,) = args
@@ -57,16 +57,16 @@ class Dispatcher:
 
     async def _balance(self, args: list[Any]) -> Values:
         (user,) = read(tuple[str], args)
-        return (await self._statements.balance(user),)
+        return (await self._history.balance(user),)
 
     async def _entries(self, args: list[Any]) -> Values:
-        return (await self._statements.entries(*read(tuple[str, int, int], args)),)
+        return (await self._history.entries(*read(tuple[str, int, int], args)),)
 
     async def _envelopes(self, args: list[Any]) -> Values:
-        return (await self._statements.envelopes(*read(tuple[str, str, int, int], args)),)
+        return (await self._history.envelopes(*read(tuple[str, str, int, int], args)),)
 
     async def _funds(self, args: list[Any]) -> Values:
-        return (await self._statements.funds(*read(tuple[int, int, int], args)),)
+        return (await self._history.funds(*read(tuple[int, int, int], args)),)
 
 
 def _reply_with(caller: Caller, number: int, answered: asyncio.Future[Any]) -> None:

@@ -1,7 +1,7 @@
 """Drafts: a PAY is decided and encoded when it arrives, while Postgres writes an earlier batch.
 
-So the transaction of a batch only joins texts. A draft assumes that its orders are new and that the money is there. If
-that is wrong, UNIQUE or CHECK refuses the batch, or `merge` sees it, and the batch is decided again as a whole.
+So to write a batch, only the encoded texts are joined. A draft assumes that its orders are new and that the money is
+there. If that is wrong, UNIQUE or CHECK refuses the batch, or `merge` sees it, and all of it is decided again.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,7 +17,7 @@ from wallet.requests import PayRequest, WalletRequest
 
 
 class Columns(NamedTuple):
-    """Postings by column: array literals, and accounts by name (their numbers are looked up in the transaction)."""
+    """Postings by column: array literals, and accounts by name (the ledger looks their numbers up)."""
 
     order_nos: str
     kinds: str
@@ -29,7 +29,7 @@ class Columns(NamedTuple):
 
     @property
     def touched(self) -> set[str]:
-        """The accounts whose balances move."""
+        """The accounts whose balances move; `post` counts them."""
         return {*self.debits, *self.credits}
 
     @property
@@ -68,7 +68,7 @@ class Columns(NamedTuple):
 
 
 class Draft:
-    """One request; if it is a PAY, also its optimistic plan, with the postings encoded."""
+    """One request; if it is a PAY, also its optimistic plan (see `wallet.decide`), with the postings encoded."""
 
     __slots__ = ("columns", "plan", "request")
 
@@ -83,7 +83,7 @@ def merge(drafts: Sequence[Draft], taken: Collection[int] = ()) -> tuple[Plan, C
     """Return the optimistic plan of a batch and its postings (None without any): PAYs as drafted.
 
     If an order number stands twice in the batch, all requests are decided again in order of arrival instead. `taken`
-    are envelope IDs of other creates, committed before.
+    are envelope IDs that other creates have taken and committed.
 
     PAYs are posted before creates and deposits, so that a user's history shows a credit before the money is spent. No
     other order matters: an escrow pays only after its create was answered.

@@ -1,4 +1,4 @@
-"""Reads of the ledger: balances, a user's entries and envelopes, and (for the sweepers) the creates paid in."""
+"""Reads of the ledger: balances, a user's entries and envelopes, and, for the SETs' sweepers, the creates paid in."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ _ROLES = {"sent": TransferKind.FUND, "received": TransferKind.CLAIM}
 
 
 class History:
-    """Reads committed rows. Pages come newest first; the cursor is the last row's ID, 0 starts at the newest.
+    """Reads committed rows. Pages for users come newest first; `before` is the first value of the last row, or 0.
 
     Every call may raise Unavailable (`busy`, `database_unavailable`).
     """
@@ -59,12 +59,15 @@ class History:
         return [[cursor, envelope_id, amount_fen, to_ms(at)] for cursor, envelope_id, amount_fen, at in rows]
 
     async def funds(self, after: int, until_ms: int, limit: int) -> list[list[Any]]:
-        """Return `[fund_id, envelope_id, user, total_fen]` rows in order, up to the first not before `until_ms`."""
+        """Return `[fund_id, envelope_id, user, total_fen]` rows above `after`, in order of fund_id.
+
+        The page ends before the first row that was created at `until_ms` or later.
+        """
         found: list[list[Any]] = []
         for fund_id, envelope_id, name, total_fen, at in await self._readers.fetch(
             _FUNDS, after, _page(limit, MAX_FUNDS_PAGE)
         ):
-            # Stop, do not skip: a row that is skipped would lie below the caller's next cursor for ever.
+            # Stop, do not skip: a skipped row would stay below the caller's next cursor and never be read.
             if to_ms(at) >= until_ms:
                 break
             found.append([fund_id, envelope_id, name.removeprefix("user:"), total_fen])

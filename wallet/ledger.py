@@ -1,4 +1,4 @@
-"""The one transaction that writes money: optimistic with what is remembered, careful with what the database knows."""
+"""The one transaction that writes money: optimistic first, then careful, by what the database knows."""
 
 from collections.abc import Sequence
 
@@ -27,10 +27,10 @@ _POST = sql.read("wallet", "post")
 
 
 class Ledger:
-    """Writes a batch of drafts in one transaction on the connection it is given.
+    """Writes a batch of drafts in one transaction on the connection it is given; one batch at a time.
 
-    Raises what Postgres raises, and InvariantBroken(`accounts_moved`) if an account that was numbered is gone. After an
-    error the caller rolls back or drops the connection (`wallet.batcher`).
+    Raises what Postgres raises, and InvariantBroken(`accounts_moved`) if an account whose number was cached is gone.
+    After an error the caller rolls back or drops the connection (`wallet.batcher`).
     """
 
     def __init__(self, accounts: Accounts) -> None:
@@ -45,7 +45,7 @@ class Ledger:
         attempt, which reads first, finds out which requests are at fault.
         """
         if connection is not self._connection:
-            # A restored database may give the numbers it lost to other accounts; no connection survives a restore.
+            # A restored database may give known account numbers to other accounts; no connection survives a restore.
             self._accounts.forget()
             self._recent.forget()
             self._connection = connection
@@ -70,9 +70,9 @@ class Ledger:
     ) -> None:
         """Write a batch that needs no read and no new account: payouts alone as one statement, its own transaction.
 
-        Such a statement can commit after this process has given it up. For a payout that is harmless: a retry finds it
-        paid. A retried create, however, may meanwhile have been refused with INSUFFICIENT, which is final; so a batch
-        with creates commits by a COMMIT of its own, which is not sent once the batch was given up.
+        Such a statement can commit after this process has dropped the connection. For a payout that is harmless: a
+        retry finds it paid. But a retry of a create may meanwhile have been refused with INSUFFICIENT, which is final.
+        So a batch with creates ends with a separate COMMIT, which is never sent on a connection that was dropped.
         """
         if not plan.funds:
             await self._post(connection, columns, plan.funds, numbered)
@@ -102,6 +102,7 @@ class Ledger:
     async def _post(
         self, connection: Connection, columns: Columns, funds: Sequence[FundRow], numbered: dict[str, str]
     ) -> None:
+        """Call the SQL function `post`; `numbered` has the number of every account named in `columns` and `funds`."""
         number = numbered.__getitem__
         debits, credits_ = array(map(number, columns.debits)), array(map(number, columns.credits))
         users = credits_ if columns.users == columns.credits else array(map(number, columns.users))

@@ -17,64 +17,65 @@ MAX_AMOUNT_FEN: Final = 10**13
 MAX_ORDERS_PER_PAY: Final = 4_000
 """One PAY is decided and answered as a whole, so it must fit into one batch; about 300 KB on the wire."""
 MAX_BATCH_ORDERS: Final = 4_000
-"""Orders in one transaction, about 0.1 s of Postgres at full load: in larger batches an order is hardly cheaper and its
-caller waits longer."""
+"""Orders in one transaction: in larger batches an order is hardly cheaper and its caller waits longer."""
 MAX_BATCH_CREATES: Final = 1_000
 """Creates and deposits in one transaction, beside its payouts: the user behind each of them waits for the reply."""
 MAX_QUEUED_ORDERS: Final = 60_000
-"""Payouts waiting for a transaction, about 1.5 s of work. Above it callers receive `busy` at once: an order that waits
-longer than its deadline is written for nothing."""
+"""Payouts waiting for a transaction: as many as can be written well within their deadline. Above it callers receive
+`busy` at once."""
 MAX_QUEUED_CREATES: Final = 10_000
-"""The same for creates and deposits, at some thousands a second; they do not queue behind payouts."""
+"""The same for creates and deposits, which do not queue behind payouts
+(docs/decisions/0018-creates-do-not-queue-behind-payouts.md)."""
 BUSY_RETRY_S: Final = 0.5
 
 REQUEST_DEADLINE_S: Final = 4.0
-"""From then on a request is not tried again but answered with an error; below the link's deadline, so that the caller
-receives the reason."""
+"""From then on a request is not tried again but answered with an error, once the attempt that is running ends; below
+the link's deadline, so that the caller usually receives the reason."""
 COMMIT_PATIENCE_S: Final = 15.0
 """A transaction that has not ended after this long has lost its server: the connection is dropped, never cancelled."""
 LOCK_WAIT_MS: Final = 2_000
-"""For the ledger's lock, which each wallet process holds for one batch at a time; then the batch is tried again."""
+"""How long a batch waits for the ledger's lock, which another wallet process may hold; then it is tried again."""
 IDLE_IN_TRANSACTION_MS: Final = 5_000
-"""Postgres ends a transaction whose wallet process has vanished, so that others get the ledger's lock."""
+"""Postgres ends a transaction whose wallet process has vanished, so that another process gets the ledger's lock."""
 ROLLBACK_S: Final = 1.0
 """A rollback takes milliseconds; a connection that cannot roll back by then is dropped."""
 ALONE_AFTER: Final = 3
-"""Attempts refused by UNIQUE or CHECK, the later ones careful; then each request gets a transaction of its own."""
+"""After this many attempts refused by UNIQUE or CHECK each request of a batch gets a transaction of its own."""
 IDLE_CHECK_S: Final = 1.0
 """How often an idle writer checks its connection and remakes it, for `/readyz`."""
 DRAIN_S: Final = 1.2
-"""For emptying the queues at a stop; leaves time to close the listener within the process's STOP_S."""
+"""How long a stop waits for the queues to empty; leaves time to close the listener within the process's STOP_S."""
 
 CACHED_ACCOUNTS: Final = 500_000
 """Account numbers kept in memory, about 150 bytes each."""
 RECENT_CREATES: Final = 30_000
-"""Creates whose envelope ID is kept in memory, about 220 bytes each: the last two seconds at full load."""
+"""Creates whose envelope ID is kept in memory, about 220 bytes each: the last seconds at full load."""
 
 READERS: Final = 3
 """Connections for reads; the writer has its own."""
 MAX_WAITING_READS: Final = 1_000
 """Callers waiting for one of them; above it they receive `busy` at once."""
 READ_WAIT_S: Final = 1.0
-"""For one of them to become free, then `busy`."""
+"""How long a caller waits for one of them; then it receives `busy`."""
 READ_TIMEOUT_MS: Final = 2_000
 """Postgres cancels a read that takes longer. A page of entries is an index range of at most MAX_PAGE rows; a page of
 envelopes filters the same index by kind, so a user with very many entries of the other kind may reach this bound."""
 MAX_PAGE: Final = 100
 MAX_FUNDS_PAGE: Final = 1_000
-"""For the SETs' sweepers."""
+"""The longest page of creates, for the SETs' sweepers."""
 ESCROW_SAMPLE_S: Final = 15.0
 
 PROVIDER_AT_ONCE: Final = 64
-"""Payments in progress at the outside provider: what it takes without slowing down, and as many may be in doubt after a
-provider dies."""
+"""Payments in progress at the outside provider: what it takes without slowing down, and how many may be in doubt
+after it dies."""
 PROVIDER_CALL_S: Final = 1.0
 """One HTTP call."""
 PROVIDER_TRIES: Final = 3
 PROVIDER_PATIENCE_S: Final = 2.5
-"""All attempts at one payment; then UNKNOWN, and the SET repeats later under the same number."""
+"""All attempts at one payment; then the result is UNKNOWN, and the SET repeats it later under the same number."""
 PROVIDER_WAIT_S: Final = 1.0
-"""For one of the PROVIDER_AT_ONCE places; then UNKNOWN. So a PAY of any length is answered before its link gives up."""
+"""How long an order waits for one of the PROVIDER_AT_ONCE places; then its result is UNKNOWN. So a PAY of any length is
+answered before its link gives up."""
 PROVIDER_BODY_BYTES: Final = 4_096
 
 check_limit(MAX_ORDERS_PER_PAY <= MAX_BATCH_ORDERS, "a PAY must fit into a batch")

@@ -20,7 +20,7 @@ provider_calls = metrics.counter("hongbao_wallet_provider_calls_total", "Calls t
 
 
 def count(plan: Plan, refused: Sequence[str]) -> None:
-    """Count the postings of a committed plan, its replays, and `refused`, the reasons among its answers."""
+    """Count the postings of a committed plan, its replays, and `refused`: the reasons of refusals in its answers."""
     for kind, number in Counter(posting.kind for posting in plan.postings).items():
         transfers.labels(TransferKind(kind).name.lower(), "done").inc(number)
     if plan.replays:

@@ -1,13 +1,13 @@
-"""One movement of money, and the names of the accounts it touches."""
+"""Postings (one movement of money each), the record of a create, and how accounts are named."""
 
 from enum import IntEnum, StrEnum
 
 import msgspec
 
 OUTSIDE = "outside"
-"""Where deposits come from; the only account that may be negative."""
+"""The account that deposits come from; the only one that may be negative."""
 PROVIDER = "channel:provider"
-"""Credited with what was paid out through the external provider."""
+"""The account credited with what the outside provider has paid to users."""
 
 
 class TransferKind(IntEnum):
@@ -39,7 +39,10 @@ class AccountKind(IntEnum):
 
 
 class Posting(msgspec.Struct, frozen=True, order=True, gc=False):
-    """Moves `amount_fen` from `debit` to `credit` under `order_no`; accounts by name, `user`'s history shows it."""
+    """Moves `amount_fen` from `debit` to `credit` under `order_no`.
+
+    `debit`, `credit` and `user` are names of accounts; the history of `user` shows the posting. `kind`: TransferKind.
+    """
 
     order_no: str
     kind: int
@@ -60,7 +63,7 @@ class Posting(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class FundRow(msgspec.Struct, frozen=True, gc=False):
-    """The record that makes a create idempotent."""
+    """The record that makes a create idempotent; `user` is the name of the sender's account."""
 
     create_key: str
     fingerprint: str
@@ -70,7 +73,7 @@ class FundRow(msgspec.Struct, frozen=True, gc=False):
 
 
 def user_account(user: str) -> str:
-    """Name the account of `user`."""
+    """Return the name of the account of `user`."""
     return "user:" + user
 
 

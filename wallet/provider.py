@@ -1,8 +1,8 @@
 """Client of the outside payment provider, over HTTP.
 
-Contract: `POST /payments {order_no, user, amount_fen}` and `GET /payments/{order_no}`, both answer `{"order_no",
-"status": "paid" | "refused" | "pending", "reason"?}`; GET of an unknown number is 404. The provider pays an order
-number at most once.
+The provider's contract: `POST /payments {order_no, user, amount_fen}` and `GET /payments/{order_no}`, both answer
+`{"order_no", "status": "paid" | "refused" | "pending", "reason"?}`; GET of an unknown number is 404. The provider
+pays an order number at most once.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _decode = msgspec.json.Decoder(Payment).decode
 
 
 class Provider:
-    """Pays single orders; `session` is owned by the caller."""
+    """Pays single orders; the caller owns `session` and closes it."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session = session
@@ -48,8 +48,8 @@ class Provider:
     async def pay(self, order: PayOrder) -> PayResult:
         """Pay `order` outside and return PAID, REFUSED with the provider's reason, or UNKNOWN.
 
-        Every attempt looks the payment up before it orders it: a payment whose answer was lost, by this process or by
-        one that died, is found and not ordered again.
+        May be called again for the same order: every attempt first looks the payment up, so one whose answer was lost,
+        by this process or by one that died, is found and not ordered again.
         """
         try:
             async with asyncio.timeout(PROVIDER_PATIENCE_S):

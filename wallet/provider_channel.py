@@ -2,7 +2,7 @@
 
 The steps, and why a crash between any two of them is safe:
 1. Look the order up in the ledger: posted already, or in conflict? A repeat ends here.
-2. The escrow must hold the money, else nothing is ordered outside. (It is read, not locked: see step 4.)
+2. The escrow must hold the money, else nothing is ordered outside. (Its balance is read, not locked: see step 4.)
 3. The provider: look up, then order (`wallet.provider`). After a crash the repeat finds the payment by looking it up.
 4. Post it in the ledger under the same number; UNIQUE lets only one posting in, whichever process repeats. If the
    ledger refuses a payment that was made outside, the result is UNKNOWN `paid_outside_not_booked`, counted and logged.
@@ -55,7 +55,7 @@ class ProviderChannel:
         if not claims:
             return []
         decided = await self._decided(claims)
-        # Of a number that is twice in the list, or in two lists at once, only one is ordered.
+        # If an order number is in this list twice, or in another PAY at the same time, only one is paid outside.
         mine = [order for order in claims if order.order_no not in decided and self._take(order.order_no)]
         try:
             settled = await asyncio.gather(*(self._pay_outside(order) for order in mine))
@@ -114,7 +114,7 @@ class ProviderChannel:
         ):
             if status == PayStatus.PAID:
                 continue
-            # Not REFUSED: it was paid outside.
+            # Not REFUSED, which is final and means that the user has no money: the provider has paid it.
             metrics.broken.labels("paid_outside_not_booked").inc()
             _log.error("paid outside, cannot be posted", order_no=order.order_no, reason=reason)
             results[order.order_no] = PayResult(PayStatus.UNKNOWN, "paid_outside_not_booked")

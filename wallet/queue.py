@@ -8,7 +8,7 @@ from wallet.draft import Draft
 
 
 class PendingRequest:
-    """A request that has been accepted and not yet answered; `future` carries its reply."""
+    """A request that has been accepted and not yet answered; `future` carries its reply, `deadline` is loop time."""
 
     __slots__ = ("deadline", "draft", "future", "lost", "sent")
 
@@ -17,13 +17,13 @@ class PendingRequest:
         self.deadline = deadline
         self.future = future
         self.sent = False
-        """A transaction with it was begun: past its deadline its outcome is unknown."""
+        """A transaction with it has begun: if its deadline passes, its outcome is unknown."""
         self.lost = False
-        """An attempt lost its connection: that one may have committed, however later attempts ended."""
+        """An attempt with it lost its connection: it may have committed, however later attempts end."""
 
 
 class RequestQueue:
-    """A queue of at most `queued` orders, of which one batch takes at most `batched`."""
+    """Holds at most `queued` orders, of which a batch takes at most `batched`. A create or deposit is one order."""
 
     def __init__(self, queued: int, batched: int) -> None:
         self.waiting: deque[PendingRequest] = deque()

@@ -1,7 +1,7 @@
 """Connections for reads: a few sessions shared by all callers, with bounds on waiting callers and on their wait.
 
-While Postgres answers a read ends within READ_TIMEOUT_MS (a server-side statement timeout). A server that goes silent
-without closing its connections is not bounded here: such a read ends with its TCP connection.
+As long as Postgres answers, a read ends within READ_TIMEOUT_MS (a server-side statement timeout). If Postgres goes
+silent without closing its connections, a read ends only with its TCP connection.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from wallet.limits import BUSY_RETRY_S, MAX_WAITING_READS, READ_TIMEOUT_MS, READ
 _SETTINGS = {
     "statement_timeout": str(READ_TIMEOUT_MS),
     "default_transaction_read_only": "on",
-    # Pages are index ranges whatever their parameters; planning each anew costs more than it can find.
+    # A page is an index range whatever its parameters are: planning it again costs more than it can save.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "jit": "off",

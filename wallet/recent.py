@@ -1,4 +1,4 @@
-"""Envelope IDs of the last creates: one that is taken is answered ID_TAKEN before it fails a whole batch by UNIQUE."""
+"""Envelope IDs of the last creates: a taken one is answered with ID_TAKEN before it fails a whole batch by UNIQUE."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ from wallet.requests import FundRequest, WalletRequest
 
 
 class RecentCreates:
-    """Keeps the envelope IDs of the last committed creates: at least `least`, fewer than twice as many.
+    """Keeps the envelope IDs of the last committed creates: at least `least`, at most about twice as many.
 
     IDs hold the second of their create, so two creates that propose the same ID arrive within moments. An ID that is
     not kept (older, or of another wallet process) is refused by UNIQUE, and the batch is decided again.

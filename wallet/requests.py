@@ -1,4 +1,4 @@
-"""Requests off the wire, validated: from here on every value fits its column and every amount is within bounds."""
+"""Requests from links, validated: from here on every value fits its column and every amount is within bounds."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias, TypeVar
@@ -41,7 +41,7 @@ class PayOrder(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fiel
 
 
 class PayRequest(msgspec.Struct, frozen=True):
-    """Post `orders`; `through` is the account credited instead of the user's own if a provider has paid the user."""
+    """Post `orders`; if a provider has paid the users, `through` is the account that is credited instead of theirs."""
 
     orders: Sequence[PayOrder]
     through: str | None = None
@@ -72,7 +72,7 @@ _Orders: TypeAlias = Annotated[list[PayOrder], msgspec.Meta(max_length=MAX_ORDER
 
 
 def read(kind: type[T], args: Any) -> T:
-    """Convert positional arguments off the wire to `kind`; raises Refused(`malformed_request`)."""
+    """Convert positional arguments of a request to `kind`; raises Refused(`malformed_request`)."""
     try:
         request = msgspec.convert(args, kind)
     except msgspec.ValidationError as error:

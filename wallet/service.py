@@ -33,17 +33,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a wallet process, from HONGBAO_* variables."""
 
     listen: str
+    """HOST:PORT for links and probes."""
     postgres_dsn: str
     link_key: str
+    """Shared secret of all links."""
     payout_channel: Literal["ledger", "provider"] = "ledger"
+    """Who pays claims: the ledger, or the provider at `provider_url` (`wallet.channels`)."""
     provider_url: str = ""
 
 
 def writer_session(dsn: str) -> Session:
     """Return the session that batches are written on.
 
-    Plans are fixed: arrays of any length are looked up by index, in order. Left free, Postgres plans a new
-    table's statements for an empty table and scans it for every row of the batch.
+    Its settings fix the plans: arrays of any length are looked up by index, in order. Otherwise Postgres would plan the
+    statements of a new table for an empty one and scan it for every row of the batch.
     """
     return Session(
         dsn,

@@ -44,24 +44,29 @@ class EnvelopeHandlers:
         self._share_key = share_key
 
     async def create(self, request: Request, resource: Resource) -> Answer:
-        """Make an envelope, once per (sender, Idempotency-Key), however often the request is repeated."""
+        """Make an envelope, once per (sender, Idempotency-Key), however often the request is repeated.
+
+        201 is sent once its money is in escrow and its header is committed.
+        """
         del resource
         user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
         key, body = idempotency_key_of(request), await read_body(request)
         now_ms = self._clock.now_ms()
         terms = read_terms(body, now_ms)
         candidates = self._candidates(user, key, now_ms)
-        marks = (user, create_key(user, key), fingerprint(terms, self._share_key))
-        replayed, first, view = await self._sets.call(Target(candidates[0]), Op.CREATE, *marks, candidates, terms)
+        identity = (user, create_key(user, key), fingerprint(terms, self._share_key))
+        target = Target(candidates[0])
+        replayed, made_id, view = await self._sets.call(target, Op.CREATE, *identity, candidates, terms)
         if view is None:
-            # The first attempt was made before the database moved: its envelope is on the SET that its ID names.
-            replayed, first, view = await self._sets.call(Target(first), Op.CREATE, *marks, [first], terms)
+            # An earlier attempt, before the database moved, has taken this ID: the create goes to the SET that has it.
+            target = Target(made_id)
+            replayed, made_id, view = await self._sets.call(target, Op.CREATE, *identity, [made_id], terms)
         if view is None:
-            raise Unavailable("wrong_set", "two SETs think that the other has it; repeat", outcome_known=False)
-        return Answer(201, self._with_share_token(view, first), headers=_REPLAYED if replayed else b"")
+            raise Unavailable("wrong_set", "two SETs disagree which has the envelope; repeat", outcome_known=False)
+        return Answer(201, self._with_share_token(view, made_id), headers=_REPLAYED if replayed else b"")
 
     async def open(self, request: Request, resource: Resource) -> Answer:
-        """Claim a share."""
+        """Claim a share; a win is answered after its commit."""
         user, target, token_ok, password = await self._opener(request, resource)
         return outcome_answer(await self._sets.call(target, Op.OPEN, target.envelope_id, user, token_ok, password))
 
@@ -79,7 +84,7 @@ class EnvelopeHandlers:
         return Answer(200, self._with_share_token(view, target.envelope_id) if own else view)
 
     async def cancel(self, request: Request, resource: Resource) -> Answer:
-        """Close the sender's own envelope now; the rest is refunded."""
+        """Close the sender's own envelope now; what is left is refunded."""
         user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
         target = resource.target or self._target(resource)
         view, own = await self._sets.call(target, Op.CANCEL, target.envelope_id, user)
@@ -99,16 +104,16 @@ class EnvelopeHandlers:
         topology = self._sets.topology
         envelope_id = parse_id(resource.id_text, topology.layout)
         self._calendar.check(envelope_id, topology.zone)
-        # Kept for ever: a day that has come stays so, and the number of slots never changes.
+        # Valid for ever: a day that has begun stays begun, and the number of slots never changes.
         target = resource.target = Target(envelope_id)
         return target
 
     def _candidates(self, user: str, key: str, now_ms: int) -> list[int]:
-        """Return the IDs that a create may get, in order: all of this second, and of the slot of (user, key)."""
+        """Return the IDs that a create may get, best first: all of this second and of the slot of the key."""
         topology = self._sets.topology
         slot, tail = place_for(user, key, self._slot_key, topology.layout)
         return candidate_ids(self._calendar.first_id(topology.zone, now_ms), slot, tail, CANDIDATE_IDS)
 
     def _with_share_token(self, view: bytes, envelope_id: int) -> bytes:
-        """Append the share token to the SET's JSON: the sender, and only the sender, may hand it out."""
+        """Add the share token to the SET's JSON object; only for the sender, who alone may hand it out."""
         return b'%b,"share_token":"%b"}' % (view[:-1], self._share_tokens.token_of(envelope_id).encode())

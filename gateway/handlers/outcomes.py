@@ -15,6 +15,7 @@ _BARE: Final = tuple(b'{"result":"%b"}' % outcome.value.encode() for outcome in 
 _HELD: Final = tuple(
     b'{"result":"%b","amount_fen":%%d,"seq":%%d,"last":%%b}' % outcome.value.encode() for outcome in _OUTCOMES
 )
+"""Bodies by outcome index: without a share, and with one (a template)."""
 _PROBLEMS: Final = frozenset(index for index, outcome in enumerate(_OUTCOMES) if STATUS_OF[outcome] != HTTPStatus.OK)
 
 

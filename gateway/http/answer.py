@@ -1,7 +1,7 @@
 """Step 6 of a request: its answer as bytes, in one write and without header objects.
 
-Most answers of one second have the same headers, so each kind of head is made once a second; aiohttp's responses of
-header maps cost several times as much (docs/decisions/0008-gateway-request-loop.md).
+Answers of one status and content type have the same first lines within a second, so those are made once a second;
+aiohttp's responses of header maps cost several times as much (docs/decisions/0008-gateway-request-loop.md).
 """
 
 from email.utils import formatdate
@@ -20,7 +20,10 @@ encode_json: Final = msgspec.json.Encoder().encode
 
 
 class Answer(msgspec.Struct, eq=False):
-    """What the client receives. `headers` are complete lines with CRLF; `close` ends the connection after it."""
+    """What the client receives. `headers` are complete lines with CRLF; with `close` the connection ends after it.
+
+    `gateway.dispatch` fills in `request_id`.
+    """
 
     status: int
     body: bytes
@@ -39,7 +42,7 @@ class Answer(msgspec.Struct, eq=False):
         heads = _heads if monotonic() < _heads.end else _heads.begin()
         return b"%b%bX-Request-Id: %b\r\nContent-Length: %d\r\n\r\n%b" % (
             heads.made.get((self.status, self.content_type)) or heads.make(self.status, self.content_type),
-            self.headers if keep_alive and not request.old else self._connection(keep_alive=keep_alive),
+            self.headers if keep_alive and not request.http_1_0 else self._connection(keep_alive=keep_alive),
             self.request_id,
             len(body),
             body if request.method != "HEAD" else b"",

@@ -1,7 +1,7 @@
 """Request bodies: read with a bound and a deadline, decoded into typed structs, refused with a code and a sentence.
 
-The code of a refused field is read from msgspec's sentence, its only form, so pyproject.toml pins msgspec to the
-minor version whose sentences these are (docs/decisions/0002-libraries.md); `test_terms` holds all of them.
+msgspec reports a refused field only as a sentence, from which the code is read. So pyproject.toml pins msgspec to the
+minor version with these sentences (docs/decisions/0002-libraries.md); `test_terms` checks all of them.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ _NO_JSON: Final = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 async def read_body(request: Request) -> bytes:
-    """Return the whole body, empty if there is none.
+    """Return the whole body, empty if there is none; call it once per request.
 
     Raises Refused `body_too_large` (by Content-Length, without reading it), `unsupported_media_type`, `malformed_http`;
-    Unavailable `body_timeout`.
+    Unavailable `body_timeout`; ConnectionError when the client has gone.
     """
     body = request.whole_body()
     if body is None:
-        body = await _arriving(request)
+        body = await _read_rest(request)
     elif body:
         _check_type(request)
     if len(body) > BODY_BYTES:
@@ -52,11 +52,12 @@ async def read_body(request: Request) -> bytes:
     return body
 
 
-async def _arriving(request: Request) -> bytes:
+async def _read_rest(request: Request) -> bytes:
+    """Wait for the rest of the body and return all of it, or a little more than BODY_BYTES of a longer one."""
     if request.content_length > BODY_BYTES:
         raise _too_large()
     _check_type(request)
-    expects = not request.old and request.headers.get(hdrs.EXPECT, "").lower() == "100-continue"
+    expects = not request.http_1_0 and request.headers.get(hdrs.EXPECT, "").lower() == "100-continue"
     if request.transport is not None and expects:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     body = bytearray()
@@ -86,7 +87,7 @@ def _check_type(request: Request) -> None:
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", body: bytes, *, needed: int = 1) -> T:
-    """Decode a body into a flat struct. `needed` is the number of its required fields, or 1 if it has none.
+    """Decode a body into a struct without nested objects. `needed`: how many fields are required, 1 if none is.
 
     Raises Refused: `malformed_json`, `duplicate_field`, `unknown_field`, `missing_field`, `wrong_type`,
     `malformed_amount`, `malformed_count`.
@@ -95,7 +96,8 @@ def decode(decoder: "msgspec.json.Decoder[T]", body: bytes, *, needed: int = 1) 
         raise Refused("malformed_json", "the body is empty; send a JSON object")
     try:
         decoded = decoder.decode(body)
-        # Each name is followed by a colon, so with `needed` colons each of these names is there once, and no other.
+        # A colon follows each name, and the required names are all there: with only `needed` colons no name is there
+        # twice.
         if body.count(b":") > needed:
             _check_names(body)
     except msgspec.ValidationError as error:
@@ -127,7 +129,7 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _check_json(body: bytes) -> None:
-    """Refuse as `malformed_json` a body that has a wrong field and is no JSON after it: msgspec stops at the first."""
+    """Refuse as `malformed_json` a body that is no JSON behind its first wrong field, at which msgspec stops."""
     try:
         msgspec.json.decode(body, type=msgspec.Raw)
     except _NO_JSON:

@@ -40,12 +40,12 @@ class Request(msgspec.Struct, eq=False):
 
     @property
     def url(self) -> "URL":
-        """The target of the request; it has a host only in the absolute form."""
+        """The request target, parsed; it has a host only in the absolute form (`GET http://host/path`)."""
         url: URL = self.message.url
         return url
 
     @property
-    def old(self) -> bool:
+    def http_1_0(self) -> bool:
         """Whether this is HTTP/1.0, where a connection ends unless both sides ask to keep it."""
         return not self.message.version.minor
 
@@ -56,16 +56,16 @@ class Request(msgspec.Struct, eq=False):
         return MISSING_LENGTH if length is None else int(length)
 
     def _cancel(self, exc: BaseException) -> None:
-        """Fail the handler that waits for the rest of the body. aiohttp calls it: the client has gone, or we stop."""
+        """Fail the read of the rest of the body. aiohttp calls it when the client has gone or the process stops."""
         known = isinstance(exc, ConnectionError | asyncio.CancelledError)
-        # Any other error of the system means, too, that the client has gone.
+        # Whatever else aiohttp reports, the client has gone: a handler expects ConnectionError for that.
         self.content.set_exception(exc if known else ConnectionResetError(str(exc)))
 
     def whole_body(self) -> bytes | None:
         """Return the body if all of it has arrived, empty if there is none; None while more must come.
 
-        Read from aiohttp's buffer, without taking it out: `readany` would wake the parser each time, at a noticeable
-        part of a request's cost (docs/performance/notebook.md).
+        The body is read from aiohttp's buffer and stays there, so this may be called again. `readany` would wake the
+        parser each time, at a noticeable part of a request's cost (docs/performance/notebook.md).
         """
         content = self.content
         if content is EMPTY_PAYLOAD:

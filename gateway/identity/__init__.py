@@ -4,10 +4,12 @@ What lives here: `tokens` (bearer tokens; the only module that knows PyJWT), `sh
 IDs), `auth_failures` (how many rejected tokens one address may send). May import: `envelope.limits`, `errors`,
 `runtime`, `gateway.limits`.
 
-Authority: the token key makes users, the share key opens envelopes to strangers; both belong to the whole installation
-and to whoever reads them. The gateway trusts the addresses of its connections and no header such as X-Forwarded-For.
+Authority: whoever has the token key can be any user; whoever has the share key can see any envelope and open those that
+name no receivers. All gateways of an installation share both. The gateway trusts the addresses of its connections, not
+headers such as X-Forwarded-For.
+
 Promise: only a token signed with HS256 under our key, with `sub` and `exp`, names a user; a share token is compared in
-constant time; a token that is remembered is accepted until it expires, whatever else comes from its address
+constant time; a cached token is accepted until it expires, however many others from its address are rejected
 (tests/unit/gateway/test_tokens.py, test_share_tokens.py). There is no revocation: a token is good until `exp`. State:
 caches and counters only. How it fails: `Refused` with a 401 code; Unavailable `too_many_rejected_tokens`, 429.
 """

@@ -1,8 +1,8 @@
-"""Limits how many rejected tokens one address may send, because each costs an HMAC and two JSON documents.
+"""Limits how many rejected tokens one address may send, because verifying one costs CPU (an HMAC, two parses).
 
-Each address has a bucket of rejections that fills again by itself; while it is empty, a token from there that is not
-remembered is answered 429 unread. A remembered token is accepted before this limit is asked, so a logged-in user
-behind the same proxy as a forger notices nothing (docs/decisions/0009-what-the-door-refuses.md).
+Each address has a token bucket of rejections. While it is empty, a bearer token from there that is not in the cache of
+verified ones is answered 429 without verifying it. A cached token is accepted before this limit is checked, so a
+logged-in user behind the same proxy as a forger notices nothing (docs/decisions/0009-what-the-door-refuses.md).
 
 AUTH_FAILURE_ADDRESSES addresses are kept; the one whose last rejection is oldest is dropped first.
 """
@@ -22,13 +22,13 @@ CLIENT_ADDRESS: Final[ContextVar[str]] = ContextVar("peer", default="")
 
 _NS: Final = 1_000_000_000
 _NETWORK_BITS: Final = 64
-"""A client that has one IPv6 address has all that share its first half."""
+"""An IPv6 client can use any address of its /64 network, so the network is counted."""
 
 
 class AuthFailureLimiter:
     """A bucket for each address: it holds `per_s` rejections and fills again in a second.
 
-    A bucket is one number, the instant at which it is full again (GCRA, the cell rate algorithm of ATM), in whole
+    A bucket is one number, the instant at which it is full again (GCRA, the generic cell rate algorithm), in whole
     nanoseconds, so that no rounding adds or loses a rejection.
     """
 
@@ -60,12 +60,12 @@ class AuthFailureLimiter:
 
     def count(self) -> None:
         """Take one rejection out of this client's bucket."""
-        place, now_ns = _key(CLIENT_ADDRESS.get()), self._now_ns()
+        key, now_ns = _key(CLIENT_ADDRESS.get()), self._now_ns()
         # Taken out and put in again, so that the first of the dict is the one whose last rejection is oldest.
-        full_at = max(self._full_at.pop(place, 0), now_ns)
+        full_at = max(self._full_at.pop(key, 0), now_ns)
         if len(self._full_at) >= self._addresses:
             self._full_at.popitem(last=False)
-        self._full_at[place] = full_at + self._interval_ns
+        self._full_at[key] = full_at + self._interval_ns
 
 
 def _key(address: str) -> str:

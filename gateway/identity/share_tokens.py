@@ -1,4 +1,4 @@
-"""Share tokens: whoever has one may see and open an envelope whose terms do not name them.
+"""Share tokens: a user who has one may see its envelope, and open it unless its terms name the receivers (`to`).
 
 A token is HMAC-SHA256 of the ID's 19 digits under the share key, cut to 16 bytes, in base64url: 22 characters that fit
 a link in a chat. The gateway only says whether a token is right; the SET decides what a user without one may do.
@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from gateway.limits import SHARE_CACHE
 
-TOKEN_BYTES = 16
-TOKEN_CHARS = 22
+_MAC_BYTES = 16
+SHARE_TOKEN_CHARS = 22
 
 
 class ShareTokens:
@@ -23,7 +23,7 @@ class ShareTokens:
         @lru_cache(maxsize=SHARE_CACHE)
         def token_of(envelope_id: int) -> str:
             mac = hmac.digest(secret, b"%019d" % envelope_id, "sha256")
-            return urlsafe_b64encode(mac[:TOKEN_BYTES])[:TOKEN_CHARS].decode()
+            return urlsafe_b64encode(mac[:_MAC_BYTES])[:SHARE_TOKEN_CHARS].decode()
 
         self.token_of = token_of
 

@@ -1,7 +1,7 @@
-"""Bearer tokens: JWT, HS256, `sub` the user and `exp` required. Owns PyJWT.
+"""Bearer tokens: JWT, HS256, `sub` the user and `exp` required. Only this module uses PyJWT.
 
-A verified token is remembered, so that a busy user costs a look-up and not an HMAC and two JSON documents. Only
-verified tokens are remembered: without the key the cache cannot be filled.
+A verified token is cached, so that its next request costs a look-up instead of an HMAC and two JSON documents. Only
+verified tokens are cached: a client without the key cannot fill the cache.
 """
 
 import math
@@ -37,7 +37,7 @@ def sign(key: str, user: str, issued_at: int, expires_at: int) -> str:
 
 
 class Tokens:
-    """Finds the user of an `Authorization` header. The `cache` tokens used last are remembered."""
+    """Finds the user of an `Authorization` header. The `cache` verified tokens used last are kept in memory."""
 
     def __init__(
         self, key: str, clock: Clock, *, cache: int = TOKEN_CACHE, failures: AuthFailureLimiter | None = None
@@ -52,8 +52,8 @@ class Tokens:
     def user_of(self, authorization: str | None) -> str:
         """Return the user; raises Refused `token_missing`, `token_expired` or `token_invalid`.
 
-        While too many tokens from the client's address are rejected, a token that is not remembered raises Unavailable
-        `too_many_rejected_tokens`.
+        While too many tokens from the client's address are rejected, a token that is not cached raises Unavailable
+        `too_many_rejected_tokens`. An expired or invalid token that is verified counts as a rejection.
         """
         if not authorization:
             raise _missing()
@@ -94,7 +94,7 @@ class Tokens:
 
 
 def _ms(seconds: object) -> int:
-    """Read a JWT's NumericDate."""
+    """Return a JWT's NumericDate (seconds since the epoch, maybe a fraction) in milliseconds."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
         raise _invalid()
     return int(seconds * 1000)

@@ -6,7 +6,7 @@
 
 Promise: the document says what the gateway does. Tests hold it against the routes and the table of problems
 (tests/unit/gateway/test_openapi.py) and against a running gateway (tests/integration/gateway/test_fuzz.py, and every
-client of the HTTP tests). How it fails: not at all once it is made, at start.
+client of the HTTP tests). How it fails: only at start, where it is made.
 """
 
 from gateway.openapi.document import document

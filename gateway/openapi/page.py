@@ -19,7 +19,7 @@ td,th,h2{border-color:#333}tr:target{background:#4a3a20}}
 
 
 def render_docs(spec: dict[str, Any]) -> str:
-    """Return the page."""
+    """Return the OpenAPI document `spec` as a page of HTML; all its texts are escaped."""
     info = spec["info"]
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -35,7 +35,7 @@ def render_docs(spec: dict[str, Any]) -> str:
 
 
 def _operation(spec: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> str:
-    parameters = [_followed(spec, one) for one in operation.get("parameters", ())]
+    parameters = [_resolved(spec, one) for one in operation.get("parameters", ())]
     rows = "".join(
         f"<tr><td><code>{escape(one['name'])}</code></td><td>{one['in']}</td><td>{escape(one['description'])}</td></tr>"
         for one in parameters
@@ -86,7 +86,7 @@ def _paragraphs(text: str) -> str:
     return "".join(f"<p>{escape(part)}</p>" for part in text.split("\n\n"))
 
 
-def _followed(spec: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
+def _resolved(spec: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
     if "$ref" not in one:
         return one
     found: Any = spec

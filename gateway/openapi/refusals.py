@@ -28,7 +28,7 @@ TERMS: Final[Codes] = (
 )
 PAGE: Final[Codes] = ("unknown_parameter", "repeated_parameter", "malformed_limit", "malformed_cursor")
 LINK: Final[Codes] = ("peer_down", "stopping", "outcome_unknown", "database_unavailable", "malformed_request")
-"""What the link to another part raises, and what every part may."""
+"""What the link to another part raises, and what any part may answer."""
 SET: Final[Codes] = (
     *LINK, "no_server", "wrong_set", "being_moved", "topology_outdated", "invariant_broken", "unknown_operation",
     "unknown_split_version", "malformed_seed", "archive_unavailable", "set_paused",
@@ -67,8 +67,8 @@ REFUSALS: Final[dict[str, Codes]] = {
 }
 """By the names of `gateway.routes`."""
 
-NO_ROUTES: Final = frozenset({"route_not_found", "method_not_allowed"})
-"""Answers to requests that no route fits."""
+NO_ROUTE_CODES: Final = frozenset({"route_not_found", "method_not_allowed"})
+"""Codes of the answers to requests that fit no route."""
 
 _HALF_WAY: Final = frozenset({"createEnvelope"})
 """Operations with two commits: a part may go away between them, and then a 503 becomes 504 under the same code."""
@@ -76,7 +76,7 @@ _AWAY, _IN_DOUBT = 503, 504
 
 
 def by_status(name: str) -> dict[int, Codes]:
-    """Return the codes of a route by status."""
+    """Return the codes that an operation can answer, by HTTP status in rising order."""
     found: dict[int, list[str]] = {}
     for code in REFUSALS[name]:
         found.setdefault(PROBLEMS[code].status, []).append(code)

@@ -7,7 +7,7 @@ from envelope.limits import LIMITS
 from envelope.outcomes import Outcome, State
 from envelope.split import Split
 from envelope.terms import Kind
-from gateway.identity.share_tokens import TOKEN_CHARS
+from gateway.identity.share_tokens import SHARE_TOKEN_CHARS
 from gateway.identity.users import USER_PATTERN
 from gateway.parsing.texts import TEXT_PATTERN
 from gateway.problems import ADVICE, PROBLEMS, STATUS_OF, Retry
@@ -28,7 +28,7 @@ SIGNED_FEN: Final[Schema] = {"type": "integer", "description": "Whole fen; negat
 SEQ: Final[Schema] = {"type": "integer", "minimum": 0, "description": "Place in the order of opening, from 0."}
 BOOL: Final[Schema] = {"type": "boolean"}
 HASH: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-SHARE_TOKEN: Final[Schema] = {"type": "string", "minLength": TOKEN_CHARS, "maxLength": TOKEN_CHARS}
+SHARE_TOKEN: Final[Schema] = {"type": "string", "minLength": SHARE_TOKEN_CHARS, "maxLength": SHARE_TOKEN_CHARS}
 PASSWORD: Final[Schema] = {
     "type": ["string", "null"], "minLength": 1, "maxLength": LIMITS.password_chars, "pattern": TEXT_PATTERN,
 }  # fmt: skip

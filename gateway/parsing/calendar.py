@@ -1,4 +1,4 @@
-"""The business day and the second that IDs hold, remembered until they end."""
+"""The business day and the second that IDs hold, cached until they end."""
 
 from datetime import timedelta
 from zoneinfo import ZoneInfo
@@ -11,7 +11,7 @@ from sharding.ids import business_date, check_not_future, end_id, first_id_at
 class Calendar:
     """Gives the first ID of this second to creates, and refuses IDs of days to come.
 
-    Remembers both for as long as they hold, so that most requests cost one comparison.
+    Caches both for as long as they are valid, so that most requests cost one comparison.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -20,7 +20,7 @@ class Calendar:
         self._second: tuple[ZoneInfo | None, int, int] = (None, 0, 0)
 
     def first_id(self, zone: ZoneInfo, now_ms: int) -> int:
-        """Return the least ID of the second of an instant. Remembered for one instant: give it the present one."""
+        """Return the least ID of a second. Only the last second is cached, so give it the present instant."""
         known, second, first = self._second
         now_s = now_ms // 1_000
         if known is zone and now_s == second:

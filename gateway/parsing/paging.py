@@ -17,14 +17,17 @@ _MOST: Final = 2**63 - 1
 
 
 class Page(NamedTuple):
-    """The part of a list that a client asks for: at most `limit` rows below row `before` (0: from the top)."""
+    """The part of a list that a client asks for: at most `limit` rows numbered below `before` (0: the newest)."""
 
     listing: str
     before: int
     limit: int
 
     def body(self, rows: Sequence[Any], item: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        """Return the page as JSON values. Rows begin with their number; after a full last page comes an empty one."""
+        """Return the page as JSON values. The first value of a row is its number in the list.
+
+        A full page has a `next_cursor` even if it is the last one; the page after it is empty.
+        """
         more = len(rows) >= self.limit
         return {
             "items": [item(row) for row in rows],
@@ -35,15 +38,15 @@ class Page(NamedTuple):
 def read_page(listing: str, query: MultiMapping[str]) -> Page:
     """Read `limit` and `cursor` of a query; raises Refused `malformed_limit`, `malformed_cursor`.
 
-    `listing` names the list, so that a cursor of one list is refused by another. Other parameters are not looked at;
-    the caller uses `check_names`.
+    `listing` names the list, so that a cursor of one list is refused by another. Other parameters are ignored: call
+    `check_names` for them.
     """
     limit, cursor = one(query, "limit"), one(query, "cursor")
     return Page(listing, 0 if cursor is None else read_cursor(listing, cursor), _limit(limit))
 
 
 def check_names(query: MultiMapping[str], *more: str) -> None:
-    """Raise Refused `unknown_parameter` for a name that this list does not have: a typo must not give another page."""
+    """Raise Refused `unknown_parameter` for a name that this list does not have: a typo must not be ignored."""
     known = (*PARAMETERS, *more)
     for name in query:
         if name not in known:

@@ -18,7 +18,7 @@ IDEMPOTENCY_KEY: Final = istr("Idempotency-Key")
 KEY_PATTERN: Final = rf"^[!-~]{{1,{LIMITS.idempotency_key_chars}}}$"
 """Visible ASCII characters."""
 ROLES: Final = ("sent", "received")
-"""Values of the query parameter `role`: whose envelopes `GET /v1/me/envelopes` lists."""
+"""Values of the query parameter `role`: which envelopes of the user `GET /v1/me/envelopes` lists."""
 _is_key = re.compile(rf"{KEY_PATTERN[:-1]}\Z").match
 
 

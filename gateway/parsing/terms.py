@@ -42,7 +42,7 @@ class RawCreateTerms(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class CreateTerms(msgspec.Struct, frozen=True):
     """The checked terms, defaults filled in, as CREATE carries them (`wire.messages.Op`).
 
-    The fields stand in alphabetical order, and so in the JSON of which `fingerprint` is made: it must never change.
+    `fingerprint` hashes them as JSON in this, alphabetical, order: neither order nor fields may ever change.
     """
 
     count: int
@@ -65,7 +65,7 @@ _NEEDED: Final = sum(field.required for field in msgspec.structs.fields(RawCreat
 """How many fields every create must have."""
 _canonical: Final = msgspec.json.Encoder().encode
 """An encoder of its own: an option set for answers must not change a fingerprint."""
-_FIRST_SPLITS: Final = {kind.value: splits[0].value for kind, splits in SPLITS.items()}
+_DEFAULT_SPLITS: Final = {kind.value: splits[0].value for kind, splits in SPLITS.items()}
 _MOST_FEN: Final = LIMITS.max_total_fen
 
 
@@ -73,8 +73,8 @@ def read_terms(body: bytes, now_ms: int) -> CreateTerms:
     """Return the terms that the body asks for; raises Refused with the code of the field that is wrong."""
     raw = decode(_decoder, body, needed=_NEEDED)
     kind = raw.kind
-    first = _FIRST_SPLITS.get(kind)
-    if first is None:
+    default_split = _DEFAULT_SPLITS.get(kind)
+    if default_split is None:
         raise Refused("unknown_kind", f"kind must be one of {', '.join(Kind)}")
     total_fen, to, password, greeting = raw.total_fen, raw.to, raw.password, raw.greeting
     if not 1 <= total_fen <= _MOST_FEN:
@@ -83,7 +83,7 @@ def read_terms(body: bytes, now_ms: int) -> CreateTerms:
         to = _to(to)
     if password is not None:
         check_text(password, name="password", least=1, most=LIMITS.password_chars, code="password_length")
-    split = first if raw.split is None else _split(kind, raw.split)
+    split = default_split if raw.split is None else _split(kind, raw.split)
     count = _count(raw.count, total_fen, to)
     if greeting:
         check_text(greeting, name="greeting", most=LIMITS.greeting_chars, code="greeting_too_long")

@@ -1,14 +1,14 @@
-"""Calls to the SETs: which server has an envelope, the call on its link, and what a refused call does next.
+"""Calls to the SETs: which server has an envelope, the call on its link, and what happens to a call that is refused.
 
 What lives here: `calls` (the call, its one retry, and waiting while a database moves), `routing` (topology file and
 ring), `servers` (a link to every setnode server, and which are fit to be called), `target` (an envelope, with the link
-found last). May import: `wire`, `sharding.topology`, `runtime`, `errors`, `gateway.limits`.
+to its server). May import: `wire`, `sharding.topology`, `runtime`, `errors`, `gateway.limits`.
 
 Authority: none. The topology file says which SET holds an envelope, and each server checks it again: a link sends the
-epochs of its topology before any call, and a server that goes by another topology refuses. Where both go by an old one,
-the fences in the old SET's tables refuse what would be written (docs/decisions/0012-moving-a-database.md). Within a SET
-any server answers right, because Postgres refuses the second writer; the ring only prefers the server that has the
-envelope's actor in memory.
+epochs of its topology before any call, and a server that uses another topology refuses. Where both use an outdated one,
+the fences in the old SET's tables refuse the write (docs/decisions/0012-moving-a-database.md). Within a
+SET any server gives the right answer, because Postgres refuses the second writer; the ring only prefers the server that
+has the envelope's actor in memory.
 
 Why a call may be sent twice: it was refused before it was begun (`peer_down`, `stopping`), or refused because of
 another topology, and every call is idempotent. A call whose outcome is unknown for another reason is never repeated

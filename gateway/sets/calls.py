@@ -13,17 +13,17 @@ from sharding.topology import Topology
 from wire.link import Link
 
 _NOT_TAKEN: Final = frozenset({"peer_down", "stopping"})
-"""Refusals of a call that the server has not begun: the next server of the ring may have it."""
+"""Refusals of a call that the server has not begun: it may be sent to the next server of the ring."""
 _ELSEWHERE: Final = frozenset({"wrong_set", "being_moved", "topology_outdated"})
-"""Refusals of a server that goes by another topology, or whose database is moving to another SET. Such a call is sent
-again by the gateway, also where its outcome is unknown: all calls are idempotent, a create by its key."""
+"""Refusals of a server that uses another topology, or whose database is moving to another SET. The gateway holds such a
+call and sends it again, even if its outcome is unknown: all calls are idempotent, a create by its key."""
 
 _holding = metrics.gauge("hongbao_requests_held", "Requests that wait because their database changes its SET")
 _held_for = metrics.seconds("hongbao_held_seconds", "How long requests waited because their database changed its SET")
 
 
 class Sets:
-    """Calls the SETs. Owns the links to their servers, by way of `routing`."""
+    """Calls the SETs. Owns the links to their servers, by way of `routing`; run `services` and `close` at the end."""
 
     def __init__(self, topology: Path, key: str, tasks: asyncio.TaskGroup) -> None:
         self.routing = Routing(topology, key, tasks)
@@ -40,9 +40,9 @@ class Sets:
     async def call(self, target: Target, op: int, *args: Any) -> list[Any]:
         """Return the reply values of `op`. Raises what `Link.send`, the SET and `Routing.find` raise.
 
-        A call that the server has not begun is sent once more, to the next server of the ring. One whose outcome is
-        unknown is not: the client must repeat it and then receives the outcome. While a database changes its SET its
-        calls wait for the new topology, HOLD_S at most; then they are refused as `busy`.
+        A call that the server has not begun is sent once more, to the next server of the ring. A call whose outcome is
+        unknown is not: the client must repeat it and then receives the outcome. While a database changes its SET, its
+        calls are held until there is a new topology, HOLD_S at most; then they are refused as `busy`.
         """
         routing = self.routing
         link: Link | None = None
@@ -54,7 +54,7 @@ class Sets:
             first = error
         if first.code in _ELSEWHERE:
             return await self._hold(first, target, op, args)
-        if not self._may_try_next(first, link):
+        if not self._exclude_refusing(first, link):
             raise first
         return await routing.find(target).send([0, op, *args])
 
@@ -63,20 +63,20 @@ class Sets:
         return self.routing.ready()
 
     def close(self) -> None:
-        """Let go of all links."""
+        """Close all links."""
         if self._rereading is not None:
             self._rereading.cancel()
         self.routing.servers.close()
 
-    def _may_try_next(self, error: Unavailable, link: Link | None) -> bool:
-        """Exclude a server that did not take a call; return whether the next server of the ring may have the call."""
+    def _exclude_refusing(self, error: Unavailable, link: Link | None) -> bool:
+        """Exclude the server if it has not begun the call; return whether the call may go to the next server."""
         if link is None or error.code not in _NOT_TAKEN or not error.outcome_known:
             return False
         self.routing.exclude(link)
         return True
 
     async def _hold(self, error: Unavailable, target: Target, op: int, args: tuple[Any, ...]) -> list[Any]:
-        """Send a call again as soon as the topology has changed, or has had time to reach the server that refused."""
+        """Send a call again when the gateway has a newer topology, and after pauses, in which the server may get it."""
         if self._held >= HELD:
             raise _busy(outcome_known=error.outcome_known)
         loop = asyncio.get_running_loop()
@@ -90,15 +90,15 @@ class Sets:
                     link = self.routing.find(target)
                     return await link.send([0, op, *args])
                 except Unavailable as again:
-                    if again.code not in _ELSEWHERE and not self._may_try_next(again, link):
+                    if again.code not in _ELSEWHERE and not self._exclude_refusing(again, link):
                         raise
                     # Once unknown, the outcome stays unknown: a later refusal says nothing about the first attempt.
                     outcome_known = outcome_known and again.outcome_known
                 left_s = began + HOLD_S - loop.time()
                 if left_s <= 0:
                     raise _busy(outcome_known=outcome_known)
-                # Our own file holds the database: only a newer file can help. A server refused: it may read the newer
-                # file before we do, so the call is tried again after a pause, too.
+                # No link: our topology says that the database is between two SETs, so only a newer one can help.
+                # Otherwise the server refused: it may read the newer file before we do, so try again after a pause.
                 await self.routing.wait_for_newer(left_s if link is None else min(pause_s, left_s))
                 pause_s *= 2
         finally:
@@ -112,7 +112,7 @@ class Sets:
             self._rereading = self._tasks.create_task(self._reread_while_held())
 
     async def _reread_while_held(self) -> None:
-        """Read the topology file often, as long as any call is held: one reader for all of them."""
+        """Read the topology file every HOLD_LOOK_S while any call is held: one reader for all of them."""
         while self._held:
             self.routing.read_again()
             await asyncio.sleep(HOLD_LOOK_S)

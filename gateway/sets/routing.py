@@ -17,9 +17,9 @@ _log = logs.get("gateway")
 
 
 class Routing:
-    """Finds the link of a target. Any server of an envelope's SET answers right; the ring names the one with its actor.
+    """Finds the link of a target. Any server of its SET gives the right answer; the ring names the one with the actor.
 
-    A link stays in its target until `generation` rises: with a new topology, or a server that comes or goes.
+    A link that was found is valid until `generation` rises: with a new topology, or when a server comes or goes.
     """
 
     def __init__(self, topology: Path, key: str, tasks: asyncio.TaskGroup) -> None:
@@ -56,7 +56,7 @@ class Routing:
         return link
 
     def exclude(self, link: Link) -> None:
-        """Call the server of `link` no more until it is connected again: it refused a call, or is not connected."""
+        """Send no calls to the server of `link` until `Servers.watch` finds it fit again: it did not take a call."""
         self.servers.mark_lost(link.name)
         self.generation += 1
 

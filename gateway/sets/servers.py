@@ -30,7 +30,10 @@ class Server:
 
 
 class Servers:
-    """Opens and closes links as the topology says. `alive` holds names; it is replaced, never changed in place."""
+    """Opens and closes links as the topology says.
+
+    `alive` holds the names of the servers that may be called; it is replaced, never changed in place.
+    """
 
     def __init__(self, key: str, tasks: asyncio.TaskGroup) -> None:
         self._key = key
@@ -65,9 +68,9 @@ class Servers:
         self.watch(topology)
 
     def watch(self, topology: Topology) -> bool:
-        """Look at all links and renew `alive`; return whether it changed.
+        """Check all links and renew `alive`; return whether it changed.
 
-        If no server of a SET is steady, those that are connected count as alive.
+        If no server of a SET is steady, those that are connected are alive.
         """
         now = asyncio.get_running_loop().time()
         for server in self._servers.values():
@@ -95,7 +98,7 @@ class Servers:
         self.alive -= {name}
 
     def close(self) -> None:
-        """Let go of all links."""
+        """Close all links, also those kept for DRAIN_S."""
         for task in [*self._leaving, *(server.task for server in self._servers.values())]:
             task.cancel()
 

@@ -15,7 +15,7 @@ from envelope.outcomes import Outcome
 from gateway.openapi import document
 from gateway.openapi.operations import OPERATIONS
 from gateway.openapi.page import render_docs
-from gateway.openapi.refusals import NO_ROUTES, REFUSALS, by_status
+from gateway.openapi.refusals import NO_ROUTE_CODES, REFUSALS, by_status
 from gateway.openapi.schemas import CREATE, SCHEMAS
 from gateway.parsing.parameters import OpenBody
 from gateway.parsing.terms import RawCreateTerms, read_terms
@@ -78,8 +78,8 @@ WITH_BODY = {name for name, one in OPERATIONS.items() if one.body}
 ASKS = {"openEnvelope", "grabEnvelope"}
 LISTS = {"listWalletEntries", "listMyEnvelopes"}
 BY_SOURCE = {
-    "gateway/dispatch.py": (ALL, NO_ROUTES),
-    "gateway/resources.py": (ALL, NO_ROUTES),
+    "gateway/dispatch.py": (ALL, NO_ROUTE_CODES),
+    "gateway/resources.py": (ALL, NO_ROUTE_CODES),
     "gateway/identity/tokens.py": (V1, {"malformed_user"}),  # making one is no request
     "gateway/identity/auth_failures.py": (V1, set()),
     "gateway/http/body.py": (WITH_BODY, {"missing_field"}),  # an open needs no field
@@ -125,7 +125,7 @@ def test_what_a_module_raises_is_listed_for_those_who_come_by(source):
 def test_every_problem_is_somebodys():
     """Each code of the table belongs to a route (or to what is no route), no code is listed twice or unknown."""
     assert set(REFUSALS) == ALL
-    assert {code for codes in REFUSALS.values() for code in codes} | NO_ROUTES == set(PROBLEMS)
+    assert {code for codes in REFUSALS.values() for code in codes} | NO_ROUTE_CODES == set(PROBLEMS)
     assert all(len(set(codes)) == len(codes) for codes in REFUSALS.values())
     assert set(SCHEMAS["Problem"]["properties"]["code"]["enum"]) == set(PROBLEMS)
 

@@ -5,7 +5,7 @@ import hmac
 
 import pytest
 
-from gateway.identity.share_tokens import TOKEN_CHARS, ShareTokens
+from gateway.identity.share_tokens import SHARE_TOKEN_CHARS, ShareTokens
 
 ONE, OTHER = 2611211234567890007, 2611211234567890008
 shares = ShareTokens("s" * 32)
@@ -14,7 +14,7 @@ shares = ShareTokens("s" * 32)
 def test_a_token_opens_its_envelope_only():
     """The token of one envelope is good for it, under its key, and for no other."""
     token = shares.token_of(ONE)
-    assert len(token) == TOKEN_CHARS
+    assert len(token) == SHARE_TOKEN_CHARS
     assert shares.is_valid(ONE, token)
     assert not shares.is_valid(OTHER, token)
     assert not ShareTokens("t" * 32).is_valid(ONE, token)
