@@ -90,10 +90,11 @@ class Sets:
                     link = self.routing.find(target)
                     return await link.send([0, op, *args])
                 except Unavailable as again:
-                    if again.code not in _ELSEWHERE and not self._exclude_refusing(again, link):
-                        raise
+                    may_repeat = again.code in _ELSEWHERE or self._exclude_refusing(again, link)
                     # Once unknown, the outcome stays unknown: a later refusal says nothing about the first attempt.
-                    outcome_known = outcome_known and again.outcome_known
+                    again.outcome_known = outcome_known = outcome_known and again.outcome_known
+                    if not may_repeat:
+                        raise
                 left_s = began + HOLD_S - loop.time()
                 if left_s <= 0:
                     raise _busy(outcome_known=outcome_known)

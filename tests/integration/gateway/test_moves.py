@@ -139,15 +139,18 @@ async def test_a_create_begun_before_the_move_is_completed_where_it_began(two: D
     assert args[:3] == two.servers["b"].asked[-1][1][:3]
 
 
-async def test_an_unknown_outcome_stays_unknown_while_held(two: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A create that paid in before its database left is never told that nothing was done."""
+@pytest.mark.parametrize("then", ["wrong_set", "busy"])
+async def test_an_unknown_outcome_stays_unknown_while_held(
+    two: Door, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    """A create that paid in before its database left never hears that nothing was done, whatever refuses it then."""
     monkeypatch.setattr(sets_module, "HOLD_S", 0.1)
     asked = 0
 
     def paid_in(peer: Caller, number: int, op: int, args: list) -> None:
         nonlocal asked
         asked += 1
-        raise Unavailable("wrong_set", "it has paid in", outcome_known=asked > 1)
+        raise Unavailable(then if asked > 1 else "wrong_set", "it has paid in", outcome_known=asked > 1)
 
     for peer in two.servers.values():
         peer.answer = paid_in
