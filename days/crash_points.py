@@ -1,7 +1,7 @@
 """Crash points: named places where a test ends the process, to prove that the next run of the tool finishes the work.
 
-In production no hook is armed and `reach` does nothing. Rotation names its points in `rotation.points`; a move reaches
-`STEP?` when a step is done and the journal does not say so yet, and `STEP` once it does.
+In production no hook is armed and `reach` does nothing. Rotation names its points in `rotation.points`. A move has two
+points for each step of its journal: `STEP?` just before the journal notes the step as done, `STEP` just after.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ _hooks: list[Callable[[str], None]] = []
 
 
 def reach(point: str) -> None:
-    """Pass a point: calls every armed hook with its name, and raises what a hook raises."""
+    """Call every armed hook with the point's name; raises what a hook raises."""
     for hook in _hooks:
         hook(point)
 

@@ -1,8 +1,10 @@
 """What keeps a business day from being over, by name: an envelope, a payout, an escrow account, each with its fen.
 
-A day of some databases is over when every envelope's claim log has ended and adds up to its total, nothing of it waits
-in `due`, `payout_batch` or `payout_stuck`, and each of its escrow accounts (day, slot) holds exactly zero. Then no
-process has a reason to write one of its rows or to move one of its fen. Expects a hot day; reads only, in no snapshot.
+A day of some databases is over when every envelope's claim log has ended and adds up to its total, no row of the day is
+in `due` (envelopes that expiry has still to look at), `payout_batch` or `payout_stuck`, and each of its escrow accounts
+(day, slot) holds exactly zero. Then no process has a reason to write one of its rows or to move one of its fen.
+
+Works for hot days only. Reads only; each query has a snapshot of its own unless the caller opened a transaction.
 """
 
 from collections.abc import Collection
@@ -40,7 +42,8 @@ def slots_of_all(databases: Collection[int]) -> list[int]:
 async def obstacles(connection: Connection, wallet: Connection, day: date, slots: Collection[int]) -> list[Obstacle]:
     """Return what keeps the hot `day` of `slots` from being over, at most SHOWN of each kind; nothing if it is over.
 
-    `connection` is to the SET, `wallet` to the wallet's database, each in a transaction or not.
+    `connection` is to the SET, `wallet` to the wallet's database, each in a transaction or not. An open envelope is
+    named once: its row in `due` is left out.
     """
     still_open = await open_envelopes(connection, day, slots)
     known = {one.subject for one in still_open}
@@ -67,7 +70,7 @@ async def open_envelopes(connection: Connection, day: date, slots: Collection[in
 async def remaining_work(connection: Connection, day: date, slots: Collection[int]) -> list[Obstacle]:
     """Return the envelopes that expiry still has to look at, and the payouts that are unpaid or stuck.
 
-    Other slots' are left out: a payout that stayed behind when its database moved away is no business of this SET.
+    Only of `slots`: a payout that stayed behind when its database moved away no longer concerns this SET.
     """
     return [_remaining(row) for row in await connection.fetch(_WAITING, first_id(day), end_id(day), slots, SHOWN)]
 

@@ -7,13 +7,13 @@ LOCK_TIMEOUT_MS = 200
 DAY_LOCK_S = 2.0
 """How long the day lock is waited for: the last statement of a killed process may still run in Postgres and hold it."""
 DAY_LOCK_POLL_S = 0.1
-"""Between two tries at the day lock."""
+"""Pause between two tries at the day lock."""
 SHOWN = 100
-"""Obstacles of a kind that are read and named one by one."""
+"""Most obstacles of one kind that are read and named one by one."""
 HOLDERS_SHOWN = 5
-"""Processes that hold a table, as named in an error."""
+"""Most processes that an error names as holding a table."""
 TABLES_SHOWN = 2
-"""Tables that could not be locked, as named in an error; a day of a move has 21."""
+"""Most tables that an error names as not locked; a day of one database has 21."""
 
 check_limit(
     LOCK_TIMEOUT_MS / 1000 < DAY_LOCK_S, "a killed process' DDL ends by its lock timeout before the lock is given up"

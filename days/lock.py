@@ -14,7 +14,7 @@ _TRY = "SELECT pg_try_advisory_lock(hashtext('hongbao_rotation'))"
 async def lock_days(connection: Connection, patience_s: float = DAY_LOCK_S) -> bool:
     """Take the lock until `connection` closes; returns False if another session still holds it after `patience_s`.
 
-    A session that holds the lock already may take it again.
+    A session that holds the lock already gets it again; nothing releases it but the end of the connection.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + patience_s

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class LockRetry:
-    """How long a tool repeats an attempt, how long it pauses between two at most, and the code by which it gives up."""
+    """How long a tool repeats an attempt, its longest pause between two, and the error code when it gives up."""
 
     code: str
     patience_s: float

@@ -1,4 +1,4 @@
-"""The two steps into the archive: export, with the sums that the register holds, and verify, by reading it back."""
+"""The two steps into the archive: export, checked against the register's sums, and verify, by reading it back."""
 
 import json
 
@@ -15,26 +15,26 @@ from runtime import logs
 from sharding.slots import database_name
 
 _SPOILT = ("archive_missing", "archive_corrupt", "archive_forged")
-"""What a new export cures while the tables stand. Not `archive_differs`, which an operator must look at."""
+"""Faults that a new export repairs while the tables exist. Not `archive_differs`: an operator must look at that."""
 
 _log = logs.get("rotation")
 
 
-async def export(of: Sessions, archive: ArchivePort, entry: Entry, by: Operator) -> str:
+async def export(connections: Sessions, archive: ArchivePort, entry: Entry, by: Operator) -> str:
     """Write one database's day and enter it into the register; returns the manifest's digest. Idempotent.
 
     Raises what the archive refuses, and InvariantBroken if the archive's sums are not those that the day was closed
     with.
     """
-    proof = await register.proof_of(of.work, entry.day, entry.xx)
+    proof = await register.proof_of(connections.work, entry.day, entry.xx)
     written = await archive.export(
-        await of.archive(), xx=entry.xx, day=entry.day, proof=None if proof is None else json.loads(proof)
+        await connections.archive(), xx=entry.xx, day=entry.day, proof=None if proof is None else json.loads(proof)
     )
     _check_sums(entry, written)
     crash_points.reach(Point.EXPORT_WRITTEN)
-    async with register.step(of.work):
-        await register.advance(of.work, entry.day, entry.xx, State.EXPORTED, written.digest)
-        await register.note(of.work, by, "exported", entry.day, entry.xx, {"manifest": written.digest})
+    async with register.step(connections.work):
+        await register.advance(connections.work, entry.day, entry.xx, State.EXPORTED, written.digest)
+        await register.note(connections.work, by, "exported", entry.day, entry.xx, {"manifest": written.digest})
     return written.digest
 
 
@@ -45,31 +45,31 @@ def _check_sums(entry: Entry, written: ArchivedDay) -> None:
         raise InvariantBroken("archive_holds_the_day", f"{where} was exported with {sums} and closed with {entry.sums}")
 
 
-async def verify(of: Sessions, archive: ArchivePort, entry: Entry, by: Operator) -> None:
+async def verify(connections: Sessions, archive: ArchivePort, entry: Entry, by: Operator) -> None:
     """Read one database's archive back, export it anew if it was spoilt, and enter `verified` into the register.
 
-    A day that is `verified` already gets a new entry only if its archive had to be exported anew.
+    Idempotent: of a day that is `verified` already, the register changes only if it had to be exported anew.
     """
     digest, anew = entry.manifest_sha256, False
     try:
-        await check(of, archive, entry, digest)
+        await check(connections, archive, entry, digest)
     except Refused as refusal:
         if refusal.code not in _SPOILT:
             raise
         _log.warning("archive spoilt, exported anew", day=str(entry.day), xx=entry.xx, reason=refusal.detail)
-        digest, anew = await export(of, archive, entry, by), True
-        await check(of, archive, entry, digest)
+        digest, anew = await export(connections, archive, entry, by), True
+        await check(connections, archive, entry, digest)
     crash_points.reach(Point.VERIFY_READ)
     if entry.state is State.VERIFIED and not anew:
         return
-    async with register.step(of.work):
-        await register.advance(of.work, entry.day, entry.xx, State.VERIFIED)
-        await register.note(of.work, by, "verified", entry.day, entry.xx, {"manifest": digest})
+    async with register.step(connections.work):
+        await register.advance(connections.work, entry.day, entry.xx, State.VERIFIED)
+        await register.note(connections.work, by, "verified", entry.day, entry.xx, {"manifest": digest})
 
 
-async def check(of: Sessions, archive: ArchivePort, entry: Entry, digest: str | None) -> None:
+async def check(connections: Sessions, archive: ArchivePort, entry: Entry, digest: str | None) -> None:
     """Read an archive back; raises Refused unless it equals the tables and its manifest has this digest."""
-    verified = await archive.verify(await of.archive(), xx=entry.xx, day=entry.day)
+    verified = await archive.verify(await connections.archive(), xx=entry.xx, day=entry.day)
     if verified.digest != digest:
         where = f"{database_name(entry.xx)} of {entry.day}"
         text = f"the manifest of {where} is not the one in the register; nothing was changed"

@@ -1,7 +1,8 @@
 """Rotation beside a stack of one machine: ordinary days leave the hot tables without an operator's command.
 
-Without it a stack that runs for three weeks meets last month's names. Rounds come every HONGBAO_ROTATE_EVERY_S. A
-failure is printed when it begins, not at every round; `./run rotate plan` says what stands in the way now.
+Without it a stack that runs for three weeks needs table names that last month's days still have. There is a round every
+HONGBAO_ROTATE_EVERY_S seconds. A failure is printed when it begins, not at every round; `./run rotate plan` says what
+stands in the way now.
 """
 
 import asyncio
@@ -25,11 +26,11 @@ class BackgroundRotation:
         self._failing: frozenset[str] = frozenset()
 
     def start(self, *, at_once: bool) -> None:
-        """Begin; `at_once` if today's tables wait for names that an old day has."""
+        """Begin; call it once. `at_once`: today's tables cannot be made before an old day has given up their names."""
         self._task = asyncio.create_task(self._run(at_once=at_once))
 
     async def stop(self) -> None:
-        """Stop; Postgres rolls back a step in flight, and the next start goes on from there."""
+        """Stop and wait for the end; Postgres rolls back a step in flight, and the next start goes on from there."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})

@@ -1,7 +1,7 @@
 """The daemon: makes tables ahead, takes ordinary days as far as `verified`, and reports days that it could not prove.
 
-It drops nothing unless its settings say so. It keeps no state: a round that fails is made good by the next one, from
-the register and the catalog.
+It drops nothing unless its settings say so. It keeps no state: the next round finds in register and catalog what a
+failed one has left undone, and does it.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class DaemonSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rules(self) -> Rules:
-        """The ages as the plan takes them."""
+        """The two ages, as the plan takes them."""
         return Rules(self.rotate_grace_days, self.rotate_retention_days)
 
 
@@ -71,10 +71,10 @@ class Daemon:
     settings: DaemonSettings
 
     async def run_once(self) -> Round:
-        """Rotate ordinary days and make tables ahead, SET by SET; an error ends one part and is noted in the result.
+        """Rotate ordinary days and make tables ahead, SET by SET; an error ends one part and is noted in `failed`.
 
         Tables are made after the days have left, because that frees their names, and also if a day could not leave.
-        Bounded by ORDINARY_S and AHEAD_S for each SET.
+        Each SET takes ORDINARY_S and twice AHEAD_S at most.
         """
         done = Round()
         for rotation in self.rotations():
@@ -128,7 +128,7 @@ class Daemon:
     async def _part(
         done: Round, name: str, day: date | None, work: Coroutine[Any, Any, object], limit_s: float | None = None
     ) -> HongbaoError | None:
-        """Await one part of the round; note what it raises, and return it."""
+        """Await one part of the round, for `limit_s` at most; return its error, which is noted and counted, or None."""
         try:
             async with asyncio.timeout(limit_s):
                 await work

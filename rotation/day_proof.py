@@ -1,7 +1,6 @@
 """The proof that a day may be closed: it is over (`days.finality`), and the audit of the day finds nothing.
 
-Beyond what makes a day over for a move, every envelope is replayed from its seed, and funds, claims, refunds and the
-wallet's transfers are matched one by one.
+The audit replays every envelope from its seed and matches funds, claims, refunds and the wallet's transfers one by one.
 """
 
 import json
@@ -34,7 +33,8 @@ Progress = Callable[[int], None]
 class Proof:
     """What was found about one SET's day. It holds if nothing stands in the way; `at` is when it was begun.
 
-    `obstacles` are the first SHOWN of `count`; `databases` holds the sums of each database's rows.
+    `obstacles` are the first SHOWN of `count`; `databases` holds the sums of each database's rows; `credited_fen` is
+    what the wallet has paid out, `escrows` the number of escrow accounts that must be zero.
     """
 
     day: date
@@ -68,7 +68,7 @@ class Proof:
 
 
 def as_text(proof: dict[str, Any]) -> str:
-    """Return a proof as it goes into the operation log."""
+    """Return a proof as the operation log holds it: compact JSON of a few hundred characters."""
     return json.dumps(proof, separators=(",", ":"))[:PROOF_CHARS]
 
 

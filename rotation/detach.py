@@ -1,8 +1,8 @@
-"""Detaching: a day's three tables leave the hot ones, then their leaves the names that come round next month.
+"""Detaching: a day's three tables leave the hot tables, then their leaves leave the names that next month needs.
 
 `DETACH … CONCURRENTLY` has two phases. After the first, new statements do not see the day. The second waits for the
-statements that may still see it, without a lock that an open would wait for. If they take longer than the lock timeout,
-the detach stays pending, and a later try or the next run finalizes it.
+statements that may still see it, without a lock that an open would wait for. If these take longer than the lock
+timeout, the detach stays pending, and the next try or the next run finalizes it.
 """
 
 from datetime import date, datetime
@@ -40,7 +40,7 @@ async def detach(connection: Connection, day: date) -> None:
 
 
 async def _detach_one(connection: Connection, kind: TableKind, day: date) -> None:
-    """Make one try at one table, from wherever the last one left it."""
+    """Make one try at one table: finalize what an earlier try left pending, then detach it if it is still attached."""
     parent, table = f"public.{kind.value}", names.day_table(kind, day)
     rows = await connection.fetch(_PENDING, parent, table)
     for row in rows:
@@ -84,13 +84,13 @@ async def drop_foreign(connection: Connection, xx: int, day: date) -> int:
 
 
 async def drop_empty(connection: Connection, day: date) -> int:
-    """Drop those of a day's three tables that have no leaf, inside the caller's transaction; returns how many."""
+    """Drop those of a day's three tables that have no leaf left, inside the caller's transaction; returns how many."""
     gone = 0
     for kind in TableKind:
         table = f"public.{names.day_table(kind, day)}"
         if await connection.fetchval("SELECT to_regclass($1) IS NULL", table):
             continue
-        # Locked first, so that leaves that another process is making under it are counted.
+        # Locked before the count: a leaf that another process is attaching just now is then counted, too.
         await connection.execute(f"LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE")
         if await connection.fetchval(_LEAVES, table) == 0:
             await connection.execute(f"DROP TABLE {table}")

@@ -1,4 +1,4 @@
-"""Drivers' errors (asyncpg, DuckDB) translated into errors of ours, so that one SET's fault ends its own part alone."""
+"""Translates drivers' errors (asyncpg, DuckDB) into HongbaoErrors: a round notes them and goes on with the next SET."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ def translated(name: str) -> Iterator[None]:
     """Raise Unavailable `database_unavailable` for a Postgres of SET `name` that is lost, full or out of memory.
 
     Any other error of a driver is a fault of ours and becomes InvariantBroken: `rotation_statement` for Postgres,
-    `archive_engine` for DuckDB. What was in a transaction is rolled back then; the same call may be repeated.
+    `archive_engine` for DuckDB. A transaction that was open is rolled back; the same call may be repeated.
     """
     try:
         yield

@@ -25,13 +25,14 @@ async def drop_day(rotation: Rotation, day: date, today: date, by: Operator, *, 
     """Drop the cold tables of every database of the day; each in one transaction with its entry and its log line.
 
     Each database's archive is read back and compared with the tables just before they are dropped. Idempotent: a call
-    that failed half way is repeated, and drops the rest. Refused: `clock_wrong`, `day_unknown`, `day_not_verified`,
-    `retention_not_over`, `rotation_busy`, `no_archive`, and what the archive refuses. Unavailable: `rotation_waits`,
-    `database_unavailable`.
+    that failed half way is repeated, and drops the rest. `retention_days` count from the business date.
+
+    Refused: `clock_wrong`, `day_unknown`, `day_not_verified`, `retention_not_over`, `rotation_busy`, `no_archive`,
+    `step_refused`, and what the archive refuses. Unavailable: `rotation_waits`, `database_unavailable`.
     """
     may = first_day_to_drop(day, retention_days)
-    async with sessions(rotation.set_access) as of:
-        connection = of.work
+    async with sessions(rotation.set_access) as connections:
+        connection = connections.work
         await check_clock(connection, today)
         entries = await register.entries(connection, day)
         if not entries:
@@ -46,7 +47,7 @@ async def drop_day(rotation: Rotation, day: date, today: date, by: Operator, *, 
             raise Refused("retention_not_over", f"{day} is kept until {may - timedelta(days=1)}; nothing was dropped")
         waiting = [one for one in entries if one.state is State.VERIFIED]
         for number, entry in enumerate(waiting, 1):
-            await archiving.check(of, rotation.its_archive, entry, entry.manifest_sha256)
+            await archiving.check(connections, rotation.its_archive, entry, entry.manifest_sha256)
             crash_points.reach(Point.DROP_CHECKED)
             claims = f"public.{names.day_table(TableKind.CLAIM, day)}"
             await LOCK_RETRY.run(connection, partial(_drop, connection, entry, by), tables=[claims])

@@ -20,9 +20,10 @@ _DAY_TABLES = sql.read("rotation", "day_tables")
 class DayFacts:
     """One day. `states` are those of the databases that are this SET's on that day, or have an entry in its register.
 
-    `foreign_databases` have tables here and no state: they are another SET's, and the tables were made before they
-    moved. `bytes` includes indexes; `rows` is Postgres' estimate of the claims. `pending` are detaches that were
-    interrupted.
+    `tables` are those of its three day tables that exist, `attached` those that belong to their hot table, `pending`
+    those whose detach was interrupted; `fenced` says that all that exist have their fence. `hot_leaves` counts the
+    leaves in each database's hot schema. `foreign_databases` have such leaves and no state: they are another SET's, and
+    the leaves were made before they moved. `bytes` includes indexes; `rows` is Postgres' estimate of the claims.
     """
 
     day: date

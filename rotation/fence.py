@@ -2,8 +2,7 @@
 
 A leaf's grants are not checked when a row comes through the partitioned parent, so no REVOKE keeps writers of one date
 out. CREATE TRIGGER takes SHARE ROW EXCLUSIVE on that day's table: it waits for running writers of that day, and new
-ones wait for it. The same transaction grants SELECT on the day's own tables, by which they are read once they are
-detached.
+ones wait for it. The same transaction grants SELECT on the day's own table: once detached, it is read by that name.
 """
 
 from datetime import date
@@ -32,7 +31,10 @@ async def is_fenced(connection: Connection, day: date, *, least: int = len(Table
 
 
 async def fence(connection: Connection, day: date) -> None:
-    """Refuse all writes to the day from now on; when it returns, no write to it is in flight. Durable, idempotent."""
+    """Refuse all writes to the day from now on; on return no write to it is in flight. Durable, idempotent.
+
+    One transaction a table: after a kill, or Unavailable `rotation_waits`, some may have their fence and others not.
+    """
     for number, kind in enumerate(TableKind):
         table = names.day_table(kind, day)
         await LOCK_RETRY.run(connection, partial(_fence_one, connection, table, day), tables=[f"public.{table}"])
@@ -51,7 +53,7 @@ async def _fence_one(connection: Connection, table: str, day: date) -> None:
 
 
 async def unfence(connection: Connection, day: date) -> None:
-    """Allow writes again, after the day could not be proven behind its fence. Idempotent."""
+    """Allow writes again, after the day could not be proven behind its fence. Idempotent; raises as `fence`."""
     for kind in TableKind:
         table = names.day_table(kind, day)
         statement = f"DROP TRIGGER IF EXISTS {TRIGGER} ON public.{table}"

@@ -6,29 +6,30 @@ from errors import check_limit
 from schema.day_tables import AHEAD_DAYS
 
 LOCK_RETRY = LockRetry("rotation_waits", patience_s=120.0)
-"""How long a step asks for its table locks; then the processes that hold them are named. Long: nothing waits for it."""
+"""How long a step tries for its table locks; the error then names who holds them. Long: no client waits for it."""
 MIN_AGE_DAYS = 2
-"""A younger day is never closed, not even by name: round midnight creates of yesterday may still be on their way."""
+"""A younger day is never closed, even if an operator names it: after midnight its creates may still be in flight."""
 GRACE_DAYS = 8
-"""Age in business days from which a day is ordinary to rotate: envelopes live six days at most, payouts hours more."""
+"""Age in business days from which a day is rotated without being named: envelopes live six days, payouts hours more."""
 RETENTION_DAYS = 30
 """Days after its business date for which a verified day is kept in the database before it may be dropped."""
 ORDINARY_S = 3 * 3600.0
-"""What the daemon gives one SET's ordinary days in a round (10^6 claims take minutes); then the next SET follows."""
+"""Most that one SET's ordinary days take of a daemon's round (10^6 claims take minutes); then the next SET follows."""
 AHEAD_S = 600.0
-"""And for making tables ahead: 1,000 slots of eleven days take half of it, after another process has made some."""
+"""Most that making one SET's tables ahead takes of a round: half of it for 1,000 slots and eleven days, the other half
+for another process that is making tables and must be waited for."""
 START_S = 120.0
-"""Between the start of a stack and its first round: the tables of coming days are made first."""
+"""Pause between the start of a stack and its first round: the tables of coming days are made first."""
 URGENT_S = 15.0
-"""Between two rounds while today's tables wait for names that an old day still has."""
+"""Pause between two rounds while today's tables cannot be made, because an old day still has their names."""
 TICK = 500
 """Envelopes between two reports of the proof's progress."""
 WHO_CHARS = 64
-"""Of an operator's name in the operation log: its column."""
+"""Length of an operator's name in the operation log: that of its column."""
 REASON_CHARS = 200
-"""Of a reason in the operation log: its column."""
+"""Length of a reason in the operation log: that of its column."""
 PROOF_CHARS = 4_000
-"""Of a proof in the operation log: its column."""
+"""Length of a proof in the operation log: that of its column. A proof has a few hundred characters."""
 
 _LIVES_S = LIMITS.max_opens_in_s + LIMITS.max_expires_in_s
 check_limit(

@@ -1,4 +1,4 @@
-"""One rotation a SET at a time, and no move of a database takes days over meanwhile (`days.lock`)."""
+"""The rotation lock: a SET has one rotation at a time, and no move takes its days over meanwhile (`days.lock`)."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,9 @@ from runtime.postgres import Connection, connected
 
 @asynccontextmanager
 async def rotation_lock(dsn: str) -> AsyncIterator[Connection]:
-    """Give the one connection that may rotate this SET, as its owner; each statement waits LOCK_TIMEOUT_MS for a lock.
+    """Give the one connection that may rotate this SET, as its owner; it waits LOCK_TIMEOUT_MS for a table lock.
+
+    The lock ends with the connection, at the end of the block or of the process.
 
     Raises Refused `rotation_busy` if another rotation, or a move, is at work; nothing was changed then.
     """

@@ -1,4 +1,4 @@
-"""What is found in a day's way without the audit: what keeps it from being over, and rows that are misplaced."""
+"""The obstacles of a day that a few queries find, without the audit: it is not over, or rows of it are misplaced."""
 
 from collections.abc import Collection
 from datetime import date
@@ -18,7 +18,7 @@ _MOVING = sql.read("rotation", "moving")
 async def known_obstacles(
     connection: Connection, wallet: Connection, day: date, slots: Collection[int], foreign: Collection[int]
 ) -> list[Obstacle]:
-    """Return what keeps a hot day here, without matching it with the wallet: quicker than the proof, and weaker."""
+    """Return what keeps a hot day from being closed, as far as a few queries find it; the proof finds more."""
     return [*await misplaced(connection, day, foreign), *await finality.obstacles(connection, wallet, day, slots)]
 
 

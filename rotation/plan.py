@@ -69,7 +69,7 @@ class AheadPlan:
 
 
 def comes_round(day: date) -> date:
-    """Return the next date with the same day of the month: after 28 to 62 days."""
+    """Return the next date with the same day of the month: after 28 to 61 days."""
     year, month = day.year, day.month
     while True:
         year, month = (year + 1, 1) if month == 12 else (year, month + 1)  # noqa: PLR2004 - December
@@ -80,7 +80,7 @@ def comes_round(day: date) -> date:
 
 
 def due_by(day: date) -> date:
-    """Return the last business day on which `day` may still have its names: from the next one on they are needed."""
+    """Return the last business day on which `day` may still have its names: a day later tables are made under them."""
     return comes_round(day) - timedelta(days=AHEAD_DAYS + 1)
 
 
@@ -134,17 +134,17 @@ def plan_ahead(days: Iterable[DayFacts], today: date, ahead: int = AHEAD_DAYS) -
 
 
 def alarm(days: Iterable[DayFacts], today: date) -> tuple[int, Alarm]:
-    """Return how many days after today have tables (-1: not even today has), and how urgent that is."""
+    """Return how many days in a row after today have tables (-1: not even today has), and how urgent that is."""
     return judge(days_ahead({one.day for one in days if one.attached}, today))
 
 
 def judge(ahead: int) -> tuple[int, Alarm]:
-    """Return `ahead` with how urgent it is."""
+    """Return `ahead` unchanged, with how urgent that number of days is."""
     return ahead, Alarm.PAGE if ahead < PAGE_DAYS else Alarm.ALARM if ahead < ALARM_DAYS else Alarm.OK
 
 
 def ready(plans: Collection[DayPlan], *, archives: bool = True) -> list[date]:
-    """Return the days that a run without a date takes, oldest first; without an archive, none that is detached."""
+    """Return the days that a run without a date takes, oldest first; without an archive, no day that is detached."""
     return sorted(
         one.facts.day
         for one in plans

@@ -1,6 +1,6 @@
-"""The crash points of a rotation, in order: every place where a kill leaves something else behind than at the others.
+"""The crash points of a rotation, in order: a kill at each of them leaves a state that a kill at no other one leaves.
 
-A test kills the process at each of them; a point that no run reaches is found by that test, too.
+A test kills the process at each point, and fails if a run never reaches one (tests/faults/test_rotation_killed.py).
 """
 
 from enum import StrEnum

@@ -1,6 +1,7 @@
 """The register of days and the operation log: read by every room, advanced only here, one state at a time.
 
-A guard in SQL proves each step again in the step's own transaction; if it refuses, the transaction is rolled back.
+`close`, `advance` and `note` belong in one block of `step`: a transaction with the row's new state and its line of the
+operation log. A guard in SQL proves the step again there; if it refuses, all of it is rolled back.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -75,7 +76,10 @@ async def entries(connection: Connection, day: date | None = None) -> list[Entry
 
 
 async def close(connection: Connection, day: date, databases: Mapping[int, DaySums]) -> None:
-    """Enter the day as `closed` for all these databases at once. Raises Refused `step_refused` through `step`."""
+    """Enter the day as `closed` for all these databases. Not idempotent: none of them may have an entry of the day yet.
+
+    Call it within `step`, which raises Refused `step_refused` if the guard refuses the close.
+    """
     rows = [
         (xx, one.envelopes, one.claims, one.paid_in_fen, one.claimed_fen, one.refunded_fen)
         for xx, one in sorted(databases.items())
@@ -84,7 +88,7 @@ async def close(connection: Connection, day: date, databases: Mapping[int, DaySu
 
 
 async def advance(connection: Connection, day: date, xx: int, state: State, digest: str | None = None) -> None:
-    """Advance one database of the day to `state`. Raises Refused `step_refused` through `step`."""
+    """Advance one database's entry to `state`; `digest` is a new manifest's SHA-256. Call it within `step`."""
     await connection.execute(_ADVANCE, day, xx, state.value, digest)
 
 

@@ -1,4 +1,4 @@
-"""The connections of one run: one that holds the lock and changes tables; others, opened when asked for, that read."""
+"""The connections of one run: one that holds the lock and changes the day; two more, opened when they are needed."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,7 +10,7 @@ from runtime.postgres import Connection, connected
 
 
 class Sessions:
-    """`work` is the owner's connection, with a short `lock_timeout`; it alone changes tables and register."""
+    """`work` is the owner's connection, with a short `lock_timeout`; it alone changes day tables and register."""
 
     def __init__(self, set_access: SetAccess, work: Connection, stack: AsyncExitStack) -> None:
         self.work = work
@@ -19,7 +19,7 @@ class Sessions:
         self._open: dict[str, Connection] = {}
 
     async def archive(self) -> Connection:
-        """Return an owner's connection without `lock_timeout`, on which the archive exports and verifies."""
+        """Return an owner's connection without `lock_timeout`, on which the archive exports and reads back."""
         return await self._one("archive", self._set_access.dsn)
 
     async def wallet(self) -> Connection:

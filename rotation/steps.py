@@ -1,4 +1,4 @@
-"""One run over one day of one SET: close, detach, export, verify. Each run goes on where the last one ended."""
+"""One run over one day of one SET: close, detach, export, verify. It continues where the last run ended."""
 
 import time
 from collections.abc import Callable, Collection
@@ -28,7 +28,7 @@ from schema import names
 from schema.day_tables import check_clock
 
 Progress = Callable[[str, int, int], None]
-"""Receives (what is being done, how much of it so far, of how much; 0: unknown)."""
+"""Receives what is being done, how much of it so far, and of how much (0: unknown)."""
 
 _log = logs.get("rotation")
 
@@ -70,28 +70,28 @@ class Rotation:
 
         Refused: `rotation_busy`, `clock_wrong`, `day_too_young`, `day_unknown`, `day_unproven` (a DayUnproven),
         `step_refused`, and what the archive refuses. Unavailable: `rotation_waits`, `database_unavailable`; the same
-        call goes on later.
+        call continues later.
         """
-        async with sessions(self.set_access) as of:
-            await check_clock(of.work, today)
-            found = await facts.of_day(of.work, day, self.set_access.databases)
+        async with sessions(self.set_access) as connections:
+            await check_clock(connections.work, today)
+            found = await facts.of_day(connections.work, day, self.set_access.databases)
             _check(self.set_access.name, found, today)
             result = Result(day)
             if found.empty:
-                await self._clear(of.work, day, by)
+                await self._clear(connections.work, day, by)
                 return result
             for state, name, work in (
-                (State.CLOSED, "close", partial(self._close, of, found, by)),
-                (State.DETACHED, "detach", partial(self._detach, of.work, day, by)),
-                (State.EXPORTED, "export", partial(self._export, of, day, by)),
-                (State.VERIFIED, "verify", partial(self._verify, of, day, by)),
+                (State.CLOSED, "close", partial(self._close, connections, found, by)),
+                (State.DETACHED, "detach", partial(self._detach, connections.work, day, by)),
+                (State.EXPORTED, "export", partial(self._export, connections, day, by)),
+                (State.VERIFIED, "verify", partial(self._verify, connections, day, by)),
             ):
                 if state.rank > until.rank:
                     break
                 started = time.perf_counter()
                 await work()
                 result.seconds[name] = round(time.perf_counter() - started, 3)
-            result.states = {one.xx: one.state for one in await register.entries(of.work, day)}
+            result.states = {one.xx: one.state for one in await register.entries(connections.work, day)}
             return result
 
     async def _clear(self, connection: Connection, day: date, by: Operator) -> None:
@@ -99,45 +99,45 @@ class Rotation:
         await detach(connection, day)
         await LOCK_RETRY.run(connection, partial(_drop_empty, connection, day, by), tables=[_claims(day)])
 
-    async def _close(self, of: Sessions, found: facts.DayFacts, by: Operator) -> None:
+    async def _close(self, connections: Sessions, found: facts.DayFacts, by: Operator) -> None:
         """Prove, fence, prove again behind the fence, and enter the day as closed; or leave it as it was."""
         day, ours = found.day, sorted(xx for xx, state in found.states.items() if state is State.HOT)
         if not ours:
             return
-        if not await is_fenced(of.work, day):
-            await self._must_hold(of, found, ours, cheap_first=True)
+        if not await is_fenced(connections.work, day):
+            await self._prove_or_unfence(connections, found, ours, cheap_first=True)
             crash_points.reach(Point.PROVEN)
-            await fence(of.work, day)
+            await fence(connections.work, day)
         crash_points.reach(Point.FENCED)
-        proof = await self._must_hold(of, found, ours)
+        proof = await self._prove_or_unfence(connections, found, ours)
         crash_points.reach(Point.PROVEN_AGAIN)
-        async with register.step(of.work):
-            await register.close(of.work, day, proof.databases)
+        async with register.step(connections.work):
+            await register.close(connections.work, day, proof.databases)
             for xx in ours:
-                await register.note(of.work, by, "closed", day, xx, proof.of(xx))
+                await register.note(connections.work, by, "closed", day, xx, proof.of(xx))
             crash_points.reach(Point.CLOSING)
         crash_points.reach(Point.CLOSED)
 
-    async def _must_hold(
-        self, of: Sessions, found: facts.DayFacts, ours: Collection[int], *, cheap_first: bool = False
+    async def _prove_or_unfence(
+        self, connections: Sessions, found: facts.DayFacts, ours: Collection[int], *, cheap_first: bool = False
     ) -> Proof:
-        """Prove the day. If that fails, lift its fence, also one that an interrupted run left; raises DayUnproven.
+        """Prove the day. If that fails, lift its fence, also one that an interrupted run left, and raise DayUnproven.
 
-        `cheap_first`: look for obstacles that a few queries find before the proof, which replays every envelope.
+        `cheap_first`: begin with the obstacles that a few queries find; the proof itself replays every envelope.
         """
-        day, wallet, now = found.day, await of.wallet(), self.clock.now()
+        day, foreign, work = found.day, found.foreign_databases, connections.work
+        wallet, now = await connections.wallet(), self.clock.now()
         proof = Proof(day, now, {})
         if cheap_first:
-            for obstacle in await known_obstacles(of.work, wallet, day, slots_of_all(ours), found.foreign_databases):
+            for obstacle in await known_obstacles(work, wallet, day, slots_of_all(ours), foreign):
                 proof.add(obstacle)
         if proof.holds:
-            proof = await prove(
-                of.work, wallet, day, ours, found.foreign_databases, now, lambda seen: self.progress("proving", seen, 0)
-            )
+            proof = await prove(work, wallet, day, ours, foreign, now, lambda seen: self.progress("proving", seen, 0))
         if proof.holds:
             return proof
-        if set(found.states.values()) <= {State.HOT, State.DROPPED} and await is_fenced(of.work, day, least=1):
-            await unfence(of.work, day)
+        # The fence is that of all databases of the day: it stays if one of them is closed already.
+        if set(found.states.values()) <= {State.HOT, State.DROPPED} and await is_fenced(work, day, least=1):
+            await unfence(work, day)
         _log.warning("day unproven", set=self.set_access.name, day=str(day), in_the_way=proof.count)
         raise DayUnproven(self.set_access.name, proof)
 
@@ -155,24 +155,27 @@ class Rotation:
             self.progress("detaching", number, len(closed))
 
     async def _drop_all_foreign(self, connection: Connection, day: date, by: Operator) -> None:
-        """Drop the empty leaves of other SETs' databases, before the last of the SET's own is advanced."""
+        """Drop the empty leaves of other SETs' databases.
+
+        Before the SET's own are advanced: once all of these are detached, no later run comes here.
+        """
         for xx in (await facts.of_day(connection, day, self.set_access.databases)).foreign_databases:
             await LOCK_RETRY.run(connection, partial(_drop_foreign, connection, xx, day, by), tables=[_claims(day)])
 
-    async def _export(self, of: Sessions, day: date, by: Operator) -> None:
-        waiting = await _in_state(of.work, day, State.DETACHED) if self.archive else []
+    async def _export(self, connections: Sessions, day: date, by: Operator) -> None:
+        waiting = await _in_state(connections.work, day, State.DETACHED) if self.archive else []
         for number, entry in enumerate(waiting, 1):
-            await archiving.export(of, self.its_archive, entry, by)
+            await archiving.export(connections, self.its_archive, entry, by)
             crash_points.reach(Point.EXPORTED_ONE)
             self.progress("exporting", number, len(waiting))
 
-    async def _verify(self, of: Sessions, day: date, by: Operator) -> None:
-        """Read back what is exported; if all is verified already, read all of it back once more."""
-        waiting = await _in_state(of.work, day, State.EXPORTED) if self.archive else []
+    async def _verify(self, connections: Sessions, day: date, by: Operator) -> None:
+        """Read back what is exported; if nothing is waiting for that, read what is verified back once more."""
+        waiting = await _in_state(connections.work, day, State.EXPORTED) if self.archive else []
         if self.archive and not waiting:
-            waiting = await _in_state(of.work, day, State.VERIFIED)
+            waiting = await _in_state(connections.work, day, State.VERIFIED)
         for number, entry in enumerate(waiting, 1):
-            await archiving.verify(of, self.its_archive, entry, by)
+            await archiving.verify(connections, self.its_archive, entry, by)
             crash_points.reach(Point.VERIFIED_ONE)
             self.progress("verifying", number, len(waiting))
 

@@ -27,9 +27,7 @@ class Survey:
 async def survey(set_access: SetAccess, today: date, rules: Rules, *, with_obstacles: bool = True) -> Survey:
     """Read the catalog and the register; `with_obstacles`, also what stands in the way of days that are to go.
 
-    Changes nothing.
-
-    Raises Unavailable `database_unavailable`.
+    Changes nothing and takes no lock, so a run may be at work meanwhile. Raises Unavailable `database_unavailable`.
     """
     with driver_errors.translated(set_access.name):
         return await _survey(set_access, today, rules, with_obstacles=with_obstacles)

@@ -11,7 +11,7 @@ from runtime.clock import SystemClock
 from schema import roles
 
 Progress = Callable[[str, str, int, int], None]
-"""Receives (SET, what is being done, how much of it so far, of how much)."""
+"""Receives the SET, what is being done, how much of it so far, and of how much (0: unknown)."""
 
 
 def rotations(access: Access, only: Sequence[str] = (), progress: Progress = lambda *_: None) -> list[Rotation]:
