@@ -5,35 +5,35 @@ over. Live (`live`): all hot days at once by logical replication (`replication`)
 two seconds in which its requests wait at the gateways. `moves` is what commands call. A move never forwards requests.
 
 Authority. The topology file says which SET has which database from which date, with an epoch per database that rises
-with every change of owner. A server or gateway that goes by an older epoch refuses or reads the file again. Only one
-write of that file switches, and whatever happened before it can be undone.
+with every change of owner. A server or gateway that goes by an older epoch refuses or reads the file again. One write
+of that file is the switch; everything before it can be undone.
 
 State. The journal, a row of the table `move` in the SET that gives the database away, says which step is done
 (`journal`); the catalog says which leaves stand, are attached or fenced (`leaves`). A step that was begun and not noted
-is done again; each is safe to repeat. After a kill the same command goes on; each kill point is tried in
+is done again; each is safe to repeat. After a kill the same command continues the move; each crash point is tried in
 tests/integration/moving.
 
-What is trusted. No process: one may sleep through anything, so the fences are in Postgres. By time the old SET has no
-tables from the date on; otherwise a row trigger on its leaves refuses writes (HB002), made in one transaction under
-locks that wait for running writers. Not the copy: behind the fence both sides are compared both ways (`compare`), and
-nothing is dropped that was not compared, and that the topology does not give to the other SET at that moment
-(`must_hold`). Not the register that an earlier try has seen: rotation may have been at work between two tries. Trusted
-are Postgres' catalog, and that all processes read the same topology file.
+What is trusted. No process: one may be stopped for any time, so the fences are in Postgres. In a move by time the old
+SET has no tables from the date on; for all other days a row trigger on its leaves refuses writes (HB002), made in one
+transaction under locks that wait for running writers. Not the copy: behind the fence the rows of both sides are
+counted, summed and hashed (`compare`). The old copy is dropped only after that, and any copy only while the topology
+gives its days to the other SET (`must_hold`). Not the register that an earlier try has read: rotation may have been at
+work since. Trusted are Postgres' catalog, and that all processes read the same topology file.
 
-Why it is safe. Two tools cannot move one database at once (`journal.move_lock`), and no rotation is at work on either
-SET while days are taken over (`days.lock`). Rows that both SETs may act on, payout intents, carry order numbers: the
-wallet pays each once. If the cutover takes too long, or the copies differ, the source serves on
+Why it is safe. Two processes cannot move one database at once (`journal.move_lock`), and no rotation is at work on
+either SET while days are taken over (`days.lock`). Payout intents, on which both SETs may act, lead to the same order
+numbers: the wallet pays each once. If the cutover takes too long, or the copies differ, the source serves on
 (`cutover.release_traffic`), which needs the source and the file alone.
 
 How it fails. Refused, with nothing changed (`date_past`, `already_there`, `other_move`, `days_not_final` …);
-Unavailable, where the same command goes on later (`rotation_busy`, `servers_lag`, `tables_locked`, `stall_too_long` …);
-InvariantBroken `copies_are_equal`: by time the copies are thrown away, live the move is undone. A tool that is killed
-in the cutover leaves its database held, so `busy`, until it is run again or aborted: no timeout may end that, because
-no other process knows whether the fence stands.
+Unavailable: the same command continues later (`rotation_busy`, `servers_lag`, `tables_locked`, `stall_too_long` …);
+InvariantBroken `copies_are_equal`: a move by time drops the copies, a live move is undone. A process that is killed in
+the cutover leaves its database held (requests get `busy`) until the move is run again or aborted: no timeout may end
+that, because no other process knows whether the fence stands.
 
 Not promised: a target that loses its postmaster within milliseconds of the switch may lose rows that it had compared,
-because the replication writes them without waiting for its disk; and a move by time that goes on days later drops the
-old copies by the comparison that it made then.
+because the replication writes them without waiting for its disk. A move by time that was interrupted after its
+comparison and is continued days later drops the old copies without comparing again.
 
 May import: `days`, `installation`, `wire`, `schema`, `sharding`, `runtime`, `envelope`, and of `gateway` how long it
 holds a request. Reasons: docs/decisions/0012-moving-a-database.md. Operators: docs/operations/moving.md.

@@ -1,8 +1,8 @@
 """Auxiliary rows: what a database has outside its leaves (`due`, payout intents, stuck payouts, the sweeper's cursor).
 
-They are copied behind the fence, not replicated. An intent may name claims of many databases, and its number is its own
-SET's, so the part that concerns this database becomes a new intent of the target. If both SETs pay it, the wallet pays
-once: the order numbers are the same.
+They are copied behind the fence, not replicated. A payout intent may name claims of many databases, and its batch_id is
+given by its own SET, so the part that concerns this database becomes a new intent of the target. If both SETs send it,
+the wallet pays once: the order numbers are the same.
 """
 
 from collections.abc import Sequence
@@ -55,22 +55,22 @@ async def copy_auxiliary(source: Connection, target: Connection, slots: Sequence
 
 
 async def delete_copies(target: Connection, slots: Sequence[int]) -> None:
-    """Delete at the target what `copy_auxiliary` has copied. Idempotent."""
+    """Delete at the target what `copy_auxiliary` has copied; never after the switch. Idempotent."""
     for query in (*_DELETE, _DELETE_COPIES):
         await target.execute(query, slots)
 
 
 async def delete_moved(source: Connection, slots: Sequence[int]) -> None:
-    """Delete at the source what the target has now; intents keep the claims of other databases. Idempotent."""
+    """After the switch, delete at the source what the target has; intents keep other databases' claims. Idempotent."""
     async with source.transaction():
         for query in (*_DELETE, _CUT_INTENTS):
             await source.execute(query, slots)
 
 
 async def sweeper_cursor(source: Connection) -> int:
-    """Return the fund up to which the source's sweeper has settled every fund; call it behind the fence.
+    """Return the number of the fund up to which the source's sweeper has settled all; call it behind the fence.
 
-    Once the topology gives the database to the target, the source's sweeper skips its funds.
+    From there the target's sweeper must look: after the switch the source's sweeper skips this database's funds.
     """
     return int(await source.fetchval("SELECT after FROM fund_cursor"))
 

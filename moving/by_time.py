@@ -4,7 +4,8 @@
             → fenced → copied → compared → attached → switched → dropped → done       finished: old days are there, too
 
 No row is copied while a process may write it: the new SET's days begin after the announcement, and old days are copied
-behind a fence once they are over. Each step finds what an earlier try has left and goes on from there.
+behind a fence once they are over. Each step finds what an earlier try has left and continues from there. "Given up" are
+the source's tables from the date on.
 """
 
 import asyncio
@@ -61,7 +62,7 @@ class ByTime:
         return STEPS.index(self.journal.entry.step) >= STEPS.index(step)
 
     async def begin(self) -> None:
-        """Make the target's tables, announce the date, give up the source's tables. Durable on return, idempotent."""
+        """Make the target's tables, announce the date, drop the source's from it on. Durable on return, idempotent."""
         if not self._reached("tables"):
             ahead = self.context.today() + timedelta(days=AHEAD_DAYS) - self._from
             await DayTables(self.context.owners[self._route.target], [self._route.xx]).ensure(
@@ -74,10 +75,12 @@ class ByTime:
             await self.journal.done("announced")
         if not self._reached("given_up"):
             await all_follow(self.context.topology(), self._route.source, self._route.target)
-            await self._give_up()
+            await self._drop_given_up()
             await self.journal.done("given_up")
 
     async def _announce(self) -> None:
+        """Write the move into the topology file; if that is refused, because its date is too near, abort the move."""
+
         def move(old: Topology) -> Topology:
             if old.set_for_database(self._route.xx).name == self._route.target:
                 return old
@@ -87,7 +90,7 @@ class ByTime:
         try:
             change(self.context.topology_path, move)
         except Refused:
-            # Killed before the announcement, and run again when its date has come: the move is given up.
+            # Killed before the announcement, and run again when its date has come.
             async with self.context.connect(self._route.target) as target:
                 ahead = [day for day in await leaves.hot_days(target, self._route.xx) if day >= self._from]
                 self.context.must_hold(self._route.source, self._route.xx, ahead)
@@ -95,8 +98,11 @@ class ByTime:
             await self.journal.done(ABORTED)
             raise
 
-    async def _give_up(self) -> None:
-        """Drop the source's tables from the date on: a server that does not know of the move cannot write them then."""
+    async def _drop_given_up(self) -> None:
+        """Drop the source's tables from the date on: a server that does not know of the move then cannot write to them.
+
+        Raises InvariantBroken `moved_days_are_empty` if one has a row; none is dropped then.
+        """
         hot = await leaves.hot_days(self.connection, self._route.xx)
         given = leaves_of(self._route.xx, [day for day in hot if day >= self._from])
 
@@ -113,18 +119,19 @@ class ByTime:
     async def finish(self) -> list[date]:
         """Copy the old days, compare them, let reads switch, drop the old copies; returns days that stay for now.
 
-        Those are days that rotation has begun with on either SET, and all days before them: they stay until rotation
-        has dropped them, because all SETs read the archive. No rotation is at work on either SET from the fence to the
-        end of this call; a later call finds what rotation has done between the two.
+        Days that rotation has begun with on either SET stay, and so do all days before them, until rotation has dropped
+        them: all SETs read the archive. From the fence to the end of this call no rotation is at work on either SET.
+        Each step is durable; after a kill or an error the same call continues, and finds what rotation has done since.
 
-        Raises Refused `days_not_final`, `days_not_past`, `days_being_rotated`, Unavailable `rotation_busy`.
+        Raises Refused `days_not_final`, `days_not_past`, `days_being_rotated`; Unavailable `rotation_busy`,
+        `servers_lag`, `tables_locked`; InvariantBroken `copies_are_equal`, `days_stay_hot`, `owner_keeps_rows`.
         """
         async with self.context.connect(self._route.target) as target:
             if not self._reached("switched"):
                 if not self._has_switched():
                     await keep_rotation_away(self._route, self.connection, target)
-                    await self._take_over(target, await self._fenced(target))
-                    await self._check_hot(self._noted("days"))
+                    await self._take_over(target, await self._fence_days(target))
+                    await self._check_still_hot(self._noted("days"))
                 self._switch(self._noted("left"))
                 await self.context.announce(self._route.source, self._route.target)
                 await self.journal.done("switched")
@@ -147,13 +154,13 @@ class ByTime:
         return self.journal.entry.days(name)
 
     def _has_switched(self) -> bool:
-        """Say whether a try that was killed before it noted the switch has switched: the target then has no copies."""
+        """Say whether a try was killed between the switch and its note: the target's rows are then no copies."""
         route, days = self._route, self._noted("days")
         return self._reached("attached") and days != [] and self.context.holds(route.target, route.xx, days[0])
 
-    async def _fenced(self, target: Connection) -> list[date]:
-        """Fence the days to take over, prove behind the fence that they are over, and return them."""
-        days, left = await self._split(target)
+    async def _fence_days(self, target: Connection) -> list[date]:
+        """Fence the days to take over, prove behind the fence that they are over, note and return them."""
+        days, left = await self._choose_days(target)
         if self._reached("fenced"):
             await self.journal.remember(left=texts(left))
             return days
@@ -163,32 +170,32 @@ class ByTime:
         try:
             await prove_final(self.context, self.connection, self._route, days)
         except Refused:
-            await self._give_back(target)
+            await self._undo_try(target)
             raise
         await self.journal.done("fenced", fund_cursor=await sweeper_cursor(self.connection))
         return days
 
-    async def _split(self, target: Connection) -> tuple[list[date], list[date]]:
+    async def _choose_days(self, target: Connection) -> tuple[list[date], list[date]]:
         """Return the days that can be taken over now, and those that stay.
 
-        If an earlier try has taken other days, because rotation has begun with some since, it is given back first.
+        An earlier try that has fenced other days, because rotation has begun with some since, is undone first.
         """
         try:
             days, left = await days_to_take(self.context, self.connection, self._route, self._from)
         except Refused:
-            await self._give_back(target)
+            await self._undo_try(target)
             raise
         if not self._reached("fenced") or days != self._noted("days"):
-            await self._give_back(target)
+            await self._undo_try(target)
         return days, left
 
-    async def _give_back(self, target: Connection) -> None:
-        """Drop the copies that a try has made, and lift its fence. Idempotent, so a call that was killed is repeated.
+    async def _undo_try(self, target: Connection) -> None:
+        """Undo a try: lift its fence at the source, and drop its copies at the target. Idempotent.
 
         Days that the topology gives to the target are no copies, whatever the journal says: they are left alone.
         """
         if self._reached("fenced"):
-            # First: with a journal that still says "copied", the next try would look for tables that are gone.
+            # The journal first: if it still said "copied", the next try would look for copies that are gone.
             await self.journal.done("given_up")
         route = self._route
         taken = leaves_of(
@@ -199,6 +206,7 @@ class ByTime:
         await self.journal.remember(days=[], left=[])
 
     async def _take_over(self, target: Connection, days: Sequence[date]) -> None:
+        """Copy, compare and attach the fenced days at the target, and copy the register's rows of archived days."""
         taken = leaves_of(self._route.xx, days)
         self.context.must_hold(self._route.source, self._route.xx, days)
         if not self._reached("copied"):
@@ -218,17 +226,17 @@ class ByTime:
             await self.journal.done("attached")
 
     async def _compare(self, target: Connection, taken: Sequence[leaves.Leaf]) -> None:
-        """Compare both copies; if they differ, drop those at the target, and the move stands as before the fence."""
+        """Compare both copies; if they differ, undo the try and raise InvariantBroken `copies_are_equal`."""
         self.context.progress(f"comparing {self._route.name}", 0, 1)
         try:
             found = await compare(self.connection, target, taken)
         except InvariantBroken:
-            await self._give_back(target)
+            await self._undo_try(target)
             raise
         self.figures.update(total(found))
 
-    async def _check_hot(self, days: Sequence[date]) -> None:
-        """Raise InvariantBroken if a day has left the hot tables meanwhile: it would be in both SETs, or in none.
+    async def _check_still_hot(self, days: Sequence[date]) -> None:
+        """Raise InvariantBroken `days_stay_hot` if a day has left the hot tables: it would be in both SETs, or in none.
 
         The day lock keeps rotation out, so this finds only a process that did not take it.
         """
@@ -238,6 +246,8 @@ class ByTime:
             raise InvariantBroken("days_stay_hot", text)
 
     def _switch(self, left: Sequence[date]) -> None:
+        """Give the target all days after the last of `left`, in one write of the topology file. Idempotent."""
+
         def switch(old: Topology) -> Topology:
             moves = old.moves.get(self._route.name, ())
             since = max(left) + timedelta(days=1) if left else None

@@ -1,11 +1,11 @@
 """Compares two copies of leaves: the number of rows, their fen and a hash of all rows, each side in one snapshot.
 
-The hash is the sum of 64 bits of every row's MD5. It does not depend on the order, so no index is read, and a row that
-is missing, extra or different on either side changes it.
+The hash is the sum, over all rows, of 64 bits of the row's MD5. It does not depend on the order, so no index is read,
+and a row that is missing, extra or different on either side changes it.
 
 A live move compares in two parts, because requests wait for the second one. Rows of envelopes and claims are only ever
-added, so those older than SETTLED_S are compared before the cutover. Within it, the old rows are counted on both sides,
-and only the young ones are hashed; a leaf whose old rows changed in number is hashed whole.
+added, so those older than SETTLED_S are compared before the cutover (`settle_old`). Within it the old rows are only
+counted on both sides, and the young ones hashed; a leaf whose number of old rows has changed is hashed whole.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _YOUNGEST = """SELECT greatest((SELECT max(claimed_at) FROM claim WHERE slot = A
 
 
 class Sum(NamedTuple):
-    """What one leaf holds. `fen` sums totals, amounts or, for guests, wrong tries; `old` rows are not in the hash."""
+    """What one leaf holds. `fen` sums totals, amounts or, for guests, wrong tries; `old` rows are not hashed."""
 
     rows: int
     fen: int
@@ -65,7 +65,7 @@ async def compare(
 
 
 async def settle_old(source: Connection, target: Connection, leaves: Sequence[Leaf], slots: Sequence[int]) -> Settled:
-    """Compare all rows but the youngest ones, while more are being written; raises as `compare`."""
+    """Compare rows SETTLED_S older than the youngest one, while more are being written; raises as `compare`."""
     youngest = await source.fetchval(_YOUNGEST, slots)
     until = (youngest or datetime(1970, 1, 2, tzinfo=UTC)) - timedelta(seconds=SETTLED_S)
     lasting = [leaf for leaf in leaves if leaf.kind in _TIME]
@@ -80,7 +80,7 @@ async def settle_old(source: Connection, target: Connection, leaves: Sequence[Le
 async def sums(
     connection: Connection, leaves: Sequence[Leaf], *, until: datetime | None = None, after: datetime | None = None
 ) -> dict[Leaf, Sum]:
-    """Return what each leaf holds, in one snapshot: rows up to `until`, or all rows with a hash of those `after`."""
+    """Return what each leaf holds, in one snapshot: rows up to `until`, or all rows, with a hash of those `after`."""
     if not leaves:
         return {}
     query = " UNION ALL ".join(
@@ -108,7 +108,7 @@ def _sum(number: int, leaf: Leaf, *, until: bool, after: bool) -> str:
     instant = _TIME.get(leaf.kind)
     young = f"{instant} > $1" if after and instant else "true"
     where = f"WHERE {instant} <= $1" if until else ""
-    # Postgres cannot tell the type of a parameter that the query does not use, as if it read guests alone.
+    # If all leaves are of guests, no other part of the query names $1, and Postgres could not tell its type.
     where = where or ("WHERE $1::timestamptz IS NOT NULL" if after else "")
     hashed = f"sum(('x' || left(md5(l::text), 16))::bit(64)::bigint::numeric) FILTER (WHERE {young})"
     return (

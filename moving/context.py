@@ -51,7 +51,7 @@ class MoveContext:
         return self.topology().set_for_database(xx, day).name == set_name
 
     def must_hold(self, set_name: str, xx: int, days: Iterable[date]) -> None:
-        """Raise InvariantBroken `owner_keeps_rows` unless this SET has all these days: other copies may be dropped."""
+        """Call it before a drop elsewhere: raises InvariantBroken `owner_keeps_rows` unless this SET has all days."""
         for day in days:
             if not self.holds(set_name, xx, day):
                 text = f"{database_name(xx)} of {day} is not on {set_name}, and the other copy was to be dropped"
@@ -75,14 +75,14 @@ class MoveContext:
             await postgres.close(connection)
 
     async def announce(self, *set_names: str) -> None:
-        """Let the servers of these SETs read the topology file now."""
+        """Tell the servers of these SETs to read the topology file now, not at their next look."""
         for name in set_names:
             async with self.connect(name) as connection:
                 await notify_servers(connection)
 
 
 async def notify_servers(connection: Connection) -> None:
-    """Let the servers of this connection's SET read the topology file now."""
+    """Tell the servers of this connection's SET to read the topology file now."""
     await connection.execute("SELECT pg_notify($1, '')", _TOPOLOGY_CHANNEL)
 
 

@@ -11,9 +11,10 @@ _END = b""
 
 
 async def copy(source: Connection, target: Connection, leaf: Leaf) -> None:
-    """Replace the target's rows of `leaf` by the source's, in one transaction; there the leaf must not be attached yet.
+    """Replace the target's rows of `leaf` by the source's, in one transaction. Idempotent.
 
-    The rows go into the leaf itself, so no trigger of the hot table fires and no payout intent is written twice.
+    The leaf must not be attached yet at the target, and must not be written to at the source. The rows go into the leaf
+    itself, so no trigger of the hot table fires and no payout intent is written twice.
     """
     pipe: asyncio.Queue[bytes] = asyncio.Queue(CHUNKS)
     schema, table = leaf.name.split(".")
@@ -25,7 +26,7 @@ async def copy(source: Connection, target: Connection, leaf: Leaf) -> None:
     try:
         async with target.transaction(), asyncio.TaskGroup() as tasks:
             await target.execute(f"TRUNCATE {leaf.name}")
-            # If one fails, the other is cancelled and the transaction is rolled back.
+            # If one of the two fails, the other is cancelled and the transaction is rolled back.
             tasks.create_task(take())
             tasks.create_task(target.copy_to_table(table, schema_name=schema, source=_chunks(pipe), format="binary"))
     except BaseExceptionGroup as errors:

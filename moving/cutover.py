@@ -22,7 +22,7 @@ from sharding.topology.changes import release
 
 STEPS = ("held", "fenced", "equal")
 BEFORE = "attached"
-"""The step at which a move stands once its cutover was undone."""
+"""The step to which a move goes back when its cutover is undone."""
 
 _log = logs.get("moving")
 
@@ -47,7 +47,7 @@ async def release_traffic(context: MoveContext, journal: Journal) -> None:
 
 
 async def delete_copies_at_target(context: MoveContext, route: Route) -> None:
-    """Delete the auxiliary rows that a cutover has copied, if the target answers; else the next try or abort does."""
+    """Delete the auxiliary rows that a cutover has copied; if the target is away, the next try or an abort does it."""
     try:
         async with asyncio.timeout(DELETE_COPIES_S), context.connect(route.target) as target:
             await delete_copies(target, route.slots)
@@ -58,10 +58,10 @@ async def delete_copies_at_target(context: MoveContext, route: Route) -> None:
 
 
 async def run_within(work: Coroutine[Any, Any, None], limit_s: float, connections: Sequence[Connection]) -> None:
-    """Await `work` for `limit_s`; raises TimeoutError if it has not ended by then, and ends it within LEAVE_S each.
+    """Await `work` for `limit_s` seconds; then end it and raise TimeoutError, unless it succeeded or failed meanwhile.
 
-    A server that hangs would not even answer a rollback, so `work` is cancelled first, and if that does not end it, its
-    `connections` are terminated one after the other.
+    It is cancelled first. A server that hangs does not even answer the rollback; so if `work` has not ended after
+    LEAVE_S, its `connections` are terminated one after the other, with LEAVE_S for each.
     """
     task = asyncio.ensure_future(work)
     try:

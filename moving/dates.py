@@ -1,4 +1,4 @@
-"""The date of a move by time: no envelope of it exists yet, and every server will know of the move when it begins."""
+"""The date of a move by time: no envelope of it or a later date exists, and every server has read of it by then."""
 
 from datetime import date, datetime, time, timedelta
 
@@ -18,7 +18,7 @@ _LATER = (
 async def first_date(context: MoveContext, connection: Connection, route: Route, wanted: date | None) -> date:
     """Return the move's date: `wanted`, or the first possible one.
 
-    Raises Refused `date_past`, `date_too_soon` or `date_written`, for a wanted date alone.
+    A wanted date may be refused: `date_past`, `date_too_soon`, `date_written`.
     """
     today = context.today()
     if wanted is not None and wanted <= today:

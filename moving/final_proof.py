@@ -14,7 +14,7 @@ from runtime.postgres import Connection, connected
 async def prove_final(context: MoveContext, connection: Connection, route: Route, days: Sequence[date]) -> None:
     """Raise Refused `days_not_final`, naming what stands in the way, unless each of these days is over.
 
-    Over is what `days.finality` says. The audit of the day, which rotation adds, is left out: what is moved stays hot,
+    `days.finality` says what that means. The audit of the day, which rotation adds, is left out: these days stay hot,
     and both copies are compared.
     """
     if not days:

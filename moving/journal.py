@@ -57,7 +57,7 @@ class Journal:
         return cls(context, connection, Entry(move_id, kind, route, valid_from, "planned", {}))
 
     async def done(self, step: str, **note: Any) -> None:
-        """Note that `step` is done; durable on return."""
+        """Note that `step` is done, and add `note` to what is noted; durable on return."""
         crash_points.reach(f"{step}?")
         entry = replace(self.entry, step=step, note={**self.entry.note, **note})
         async with self._connection.transaction():
@@ -71,14 +71,17 @@ class Journal:
         crash_points.reach(step)
 
     async def remember(self, **note: Any) -> None:
-        """Note what later steps must know, within the present step; durable on return."""
+        """Add `note` to what is noted, without a new step; durable on return."""
         self.entry = replace(self.entry, note={**self.entry.note, **note})
         await self._connection.execute(
             "UPDATE move SET note = $2 WHERE move_id = $1", self.entry.move_id, json.dumps(self.entry.note)
         )
 
     async def becomes_by_time(self, valid_from: date) -> None:
-        """Turn a live move into a move by time that has begun: days before `valid_from` are still at the source."""
+        """Turn a live move that has switched into a move by time that has begun; durable on return.
+
+        Days before `valid_from` are still at the source, and `by_time` takes them over later.
+        """
         crash_points.reach("by_time?")
         # The days noted so far have moved; they must not be taken for copies that a try by time has made.
         note = {**self.entry.note, "days": [], "left": []}
@@ -100,7 +103,7 @@ def texts(days: Iterable[date]) -> list[str]:
 async def move_lock(context: MoveContext, route: Route) -> AsyncIterator[Connection]:
     """Give a connection to the source that holds this database's move lock for the block.
 
-    It is an advisory lock, so it ends with the connection. Raises Refused `move_running` if another process holds it.
+    It is an advisory lock, which ends with the connection. Raises Refused `move_running` if another process holds it.
     """
     async with context.connect(route.source) as connection:
         if not await connection.fetchval(_LOCK, route.xx):

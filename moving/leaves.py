@@ -40,7 +40,7 @@ class Leaf(NamedTuple):
 
     @property
     def bound(self) -> str:
-        """The slots of its rows, as a partition's bound."""
+        """The slots of its rows, as the bound that ATTACH PARTITION takes."""
         slots = slots_of(database_of(self.slot)) if self.kind is TableKind.GUEST else [self.slot]
         return f"FOR VALUES IN ({', '.join(map(str, slots))})"
 
@@ -78,7 +78,7 @@ async def in_catalog(connection: Connection, xx: int) -> dict[str, LeafState]:
 
 
 async def hot_days(connection: Connection, xx: int) -> list[date]:
-    """Return the days on which a database has leaves in the hot tables, in order."""
+    """Return the days of which a database has leaves in the hot tables, oldest first, days to come included."""
     found = await in_catalog(connection, xx)
     return sorted({one.day for one in found.values() if one.hot and one.day is not None})
 
@@ -115,9 +115,9 @@ async def attach(connection: Connection, leaves: Sequence[Leaf]) -> None:
 
 
 async def fence(connection: Connection, leaves: Sequence[Leaf]) -> None:
-    """Refuse every write to these leaves from now on (SQLSTATE HB002); waits for running writers.
+    """Refuse every write to these leaves, all of one database, from now on (SQLSTATE HB002); waits for running writers.
 
-    All in one transaction: once it returns, no row of them changes any more. Durable, idempotent.
+    All in one transaction: on return no row of them changes any more. Durable, idempotent. Raises as `with_locks`.
     """
     found = await in_catalog(connection, database_of(leaves[0].slot)) if leaves else {}
     open_ = [leaf for leaf in leaves if leaf.name in found and not found[leaf.name].fenced]
@@ -132,7 +132,7 @@ async def fence(connection: Connection, leaves: Sequence[Leaf]) -> None:
 
 
 async def unfence(connection: Connection, leaves: Sequence[Leaf]) -> None:
-    """Lift the fence. Idempotent."""
+    """Lift the fence of these leaves, all of one database. Durable, idempotent. Raises as `with_locks`."""
     found = await in_catalog(connection, database_of(leaves[0].slot)) if leaves else {}
     fenced = [leaf for leaf in leaves if leaf.name in found and found[leaf.name].fenced]
     if fenced:
@@ -141,7 +141,10 @@ async def unfence(connection: Connection, leaves: Sequence[Leaf]) -> None:
 
 
 async def drop(connection: Connection, leaves: Sequence[Leaf]) -> None:
-    """Drop these leaves, a day at a time; skips those that are gone, or whose names belong to another date."""
+    """Drop these leaves with their rows, a day at a time; skips those that are gone or belong to another date.
+
+    The caller has made sure that the other SET has these days (`MoveContext.must_hold`).
+    """
     for day, of_day in _by_day(leaves).items():
         found = await in_catalog(connection, database_of(of_day[0].slot))
         standing = [leaf for leaf in of_day if leaf.name in found and found[leaf.name].day in (None, day)]
@@ -151,7 +154,7 @@ async def drop(connection: Connection, leaves: Sequence[Leaf]) -> None:
 
 
 async def run_ddl(connection: Connection, statements: Sequence[str], tables: Sequence[str]) -> None:
-    """Run statements in one transaction of `with_locks`."""
+    """Run statements in one transaction, as `with_locks` does."""
 
     async def work() -> None:
         await connection.execute(";".join(statements))

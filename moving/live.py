@@ -5,7 +5,7 @@
             → settled → cleared → done                               the old copies are dropped
 
 Until `switched` everything can be undone. If the copies differ, the move is undone; if the cutover takes too long, the
-source serves on. A tool that is killed in the cutover leaves the database held; the next run releases it first.
+source serves on. A process that is killed in the cutover leaves the database held; the next run releases it first.
 """
 
 import asyncio
@@ -76,15 +76,15 @@ class Live:
         """
         if not self._reached("switched"):
             if not cutover.switched(self.context, self._route):
-                await self._come_over()
-            # Again if it is written: a try that ended just then may have left a file that is not durable.
+                await self._copy_and_cut_over()
+            # Also if the switch is written already: the try that wrote it may have ended before the file was durable.
             self._switch()
             await self.context.announce(self._route.source, self._route.target)
             await self.journal.done("switched", **self.figures)
         return await self._clear()
 
-    async def _come_over(self) -> None:
-        """Follow and cut over; again if a day came or went in between, as in the minute after a SET's first start."""
+    async def _copy_and_cut_over(self) -> None:
+        """Copy, follow, cut over; again if a day came or went in between, as just after a SET's first start."""
         tries = DAY_TRIES
         while True:
             await delete_copies(self.target, self._route.slots)
@@ -100,25 +100,25 @@ class Live:
                 return
 
     async def _follow(self) -> None:
-        """Copy and follow until the copy is close behind; takes in leaves that are made meanwhile."""
+        """Copy and follow until the copy is attached and lags by CLOSE_S at most; start anew if days change."""
         name = self._route.name
         while True:
             days, left = await all_days(self.context, self.source, self._route)
             if not days:
                 raise Refused("nothing_hot", f"{name} has no days that could be moved live")
             taken = leaves_of(self._route.xx, days)
-            # Days that an earlier try or round has taken, and that rotation has begun with since.
+            # Days that an earlier try or round has copied, and that rotation has begun with since.
             gone = sorted({*self._days("days"), *self._days("gone")} - {*days})
             await self.journal.remember(days=texts(days), left=texts(left), gone=texts(gone))
             await leaves.make(self.target, taken)
-            await self._once("made")
+            await self._note_once("made")
             await self._replication.publish(taken)
-            await self._once("published")
+            await self._note_once("published")
             await self._replication.subscribe()
-            await self._once("subscribed")
+            await self._note_once("subscribed")
             await self._replication.synced(lambda done, of: self.context.progress(f"copying {name}", done, of))
             await self._catch_up()
-            await self._once("synced")
+            await self._note_once("synced")
             await self._forget_days(gone)
             await keep_rotation_away(self._route, self.source, self.target)
             if await all_days(self.context, self.source, self._route) != (days, left):
@@ -129,7 +129,7 @@ class Live:
             await take_register(self.source, self.target, self._route)
             await self._catch_up()
             if await all_days(self.context, self.source, self._route) == (days, left):
-                await self._once("attached")
+                await self._note_once("attached")
                 return
 
     async def _forget_days(self, gone: Sequence[date]) -> None:
@@ -138,12 +138,13 @@ class Live:
         await leaves.drop(self.target, leaves_of(self._route.xx, gone))
         await self.journal.remember(gone=[])
 
-    async def _once(self, step: str) -> None:
+    async def _note_once(self, step: str) -> None:
         """Note a step, unless an earlier round or try has noted it."""
         if not self._reached(step):
             await self.journal.done(step)
 
     async def _catch_up(self) -> None:
+        """Wait until the copy lags by CLOSE_S at most; raises Unavailable `replication_lags`."""
         for _ in range(CATCH_UP_ROUNDS):
             lag_s = await self._replication.wait_for_watermark()
             self.context.progress(f"{self._route.name} is {lag_s:.2f} s behind", 0, 1)
@@ -170,7 +171,7 @@ class Live:
             began = loop.time()
             await cutover.run_within(self._hold_to_switch(taken, settled), CUTOVER_S, (self.target, self.source))
         except BaseException as error:
-            # If the switch was written, it holds, however the try ended: the next run goes on from there.
+            # A switch that was written counts, however the try ended: the next run continues from there.
             if not cutover.switched(self.context, self._route):
                 await self._back_out(differ=isinstance(error, InvariantBroken))
             if isinstance(error, TimeoutError):
@@ -180,6 +181,7 @@ class Live:
         self.figures["stall_s"] = round(loop.time() - began, 4)
 
     async def _hold_to_switch(self, taken: Sequence[Leaf], settled: Settled) -> None:
+        """Do all that requests wait for: hold, fence, last rows, comparison, switch."""
         change(self.context.topology_path, lambda old: hold(old, self._route.xx))
         await self._notify_servers()
         await self.journal.done("held")
@@ -193,6 +195,7 @@ class Live:
         self._switch()
 
     async def _check_days(self) -> None:
+        """Raise Unavailable `leaves_changed` if the days to take are not those that are followed."""
         if await all_days(self.context, self.source, self._route) != (self._days("days"), self._days("left")):
             raise Unavailable("leaves_changed", f"days of {self._route.name} came or went just now; run it again")
 
@@ -209,6 +212,7 @@ class Live:
             await notify_servers(connection)
 
     def _switch(self) -> None:
+        """Give the target all days after the last that stays, in one write of the topology file. Idempotent."""
         left, route = self._days("left"), self._route
         since = max(left) + timedelta(days=1) if left else None
 
@@ -241,9 +245,9 @@ class Live:
         return left
 
     async def undo(self) -> None:
-        """Remove all that a move has made at the target; call it neither after the switch nor within the cutover.
+        """Remove all that the move has made at the target, and end the replication: the move is aborted. Idempotent.
 
-        Idempotent.
+        Call it neither after the switch nor within the cutover.
         """
         route = self._route
         await delete_copies(self.target, route.slots)

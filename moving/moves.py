@@ -16,7 +16,7 @@ from sharding.topology import Topology
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a move stands after the command; `complete` if it is over, else `left` are days that stay for now."""
+    """How a move stands after the command: `complete` if it is over; `left` days stay at the source for now."""
 
     database: str
     kind: str
@@ -46,11 +46,13 @@ class Outcome:
 async def move_by_time(
     context: MoveContext, database: str, to: str | None, valid_from: date | None = None, *, finish: bool = False
 ) -> Outcome:
-    """Begin a move by time, or go on with the one that is open.
+    """Begin a move by time, or continue the one that is open.
 
-    The call that begins it ends there. Later calls, and one with `finish`, also take the old days over. Refused, with
-    nothing changed: `unknown_database`, `unknown_set`, `already_there`, `other_move` (another move of this database is
-    open), `no_move` (there is nothing to finish), and what `by_time` refuses.
+    The first call makes the beginning only. Once that is done, a call also takes old days over; `finish` does both in
+    one call, and needs an open move.
+
+    Refused, with nothing changed: `unknown_database`, `unknown_set`, `already_there`, `other_move` (another move of it
+    is open), `no_move` (there is nothing to finish), and what `by_time` refuses.
     """
     topology = context.topology()
     xx = known_database(database, topology)
@@ -74,10 +76,10 @@ async def move_by_time(
 
 
 async def move_live(context: MoveContext, database: str, to: str | None) -> Outcome:
-    """Move a database with all its hot days now, or go on with the live move that is open.
+    """Move a database with all its hot days now, or continue the live move that is open.
 
     Refused, with nothing changed: as `move_by_time`. Unavailable (`stall_too_long`, `replication_lags`, `servers_lag`,
-    `tables_locked`): the database is served where it was, and the same call goes on later. InvariantBroken
+    `tables_locked`): the database is served where it was, and the same call continues later. InvariantBroken
     `copies_are_equal`: the move is undone.
     """
     topology = context.topology()
@@ -129,7 +131,7 @@ async def _open_live(context: MoveContext, xx: int) -> Entry:
 
 
 async def _release(context: MoveContext, journal: Journal) -> Entry:
-    """Undo the cutover that a killed try has left, before the target is needed; returns how the move stands."""
+    """Release the traffic that a killed try has left held; needs the source alone. Returns the move's new entry."""
     route = journal.entry.route
     held = journal.entry.step in cutover.STEPS or route.name in context.topology().held
     if held and not cutover.switched(context, route):

@@ -1,4 +1,4 @@
-"""Both SETs' registers: which hot days can be taken over now, and which must stay until they are in the archive."""
+"""What both SETs' registers say: which hot days can be moved now, and which must stay until they are archived."""
 
 from datetime import date, timedelta
 
@@ -29,8 +29,11 @@ async def keep_rotation_away(route: Route, source: Connection, target: Connectio
 
 
 async def all_days(context: MoveContext, connection: Connection, route: Route) -> tuple[list[date], list[date]]:
-    """Return all hot days that can be taken over now, days to come included, and those that must stay for now."""
-    hot, stay = await _split(context, connection, route, date.max)
+    """Return the hot days that a live move can take now, days to come included, and the days that must stay for now.
+
+    As in `days_to_take`, no day before one that rotation has begun with can be taken.
+    """
+    hot, stay = await _hot_and_rotated(context, connection, route, date.max)
     last = max(stay, default=date.min)
     return sorted(day for day in hot if day > last), sorted({*stay, *(day for day in hot if day <= last)})
 
@@ -40,15 +43,16 @@ async def days_to_take(
 ) -> tuple[list[date], list[date]]:
     """Return the hot days before `valid_from` that can be taken over now, and those that must stay for now.
 
-    The days to take are the youngest ones: from `valid_from` backwards up to a day that rotation has begun with, on
-    either SET, and has not dropped yet. Raises Refused `days_not_past`, `days_being_rotated`.
+    The days to take are those after the last one that rotation has begun with, on either SET, and has not dropped yet:
+    the topology can only give away all days from a date on. Raises Refused `days_not_past`, `days_being_rotated`.
     """
     today = context.today()
     if today < valid_from:
         raise Refused(
-            "days_not_past", f"{route.name} is born on {route.target} from {valid_from} on; its old days end then"
+            "days_not_past",
+            f"old days of {route.name} can be moved from {valid_from} on, when new envelopes are on {route.target}",
         )
-    hot, stay = await _split(context, connection, route, valid_from)
+    hot, stay = await _hot_and_rotated(context, connection, route, valid_from)
     last = max(stay, default=None)
     if last is None:
         return sorted(hot), []
@@ -60,7 +64,7 @@ async def days_to_take(
     return sorted(day for day in hot if day > last), sorted({*stay, *(day for day in hot if day <= last)})
 
 
-async def _split(
+async def _hot_and_rotated(
     context: MoveContext, connection: Connection, route: Route, before: date
 ) -> tuple[set[date], set[date]]:
     """Return the hot days of the source, and the days that rotation has begun with on either SET.

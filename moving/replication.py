@@ -1,8 +1,8 @@
 """Logical replication of one database's leaves: publication and slot at the source, subscription at the target.
 
 Their names hold the number of the database and the OID of the source's Postgres database, so two moves never share one.
-Rows go from leaf to leaf; the target's apply worker writes them as a replica, so no trigger of the hot tables fires
-twice.
+Rows go from leaf to leaf. The target's apply worker writes them as a replica, so ordinary triggers, which have fired at
+the source, do not fire again. A watermark is a number in `move_beat` that is replicated behind all rows before it.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ WHERE pubname = $1 AND tablename <> 'move_beat'"""
 
 
 class Replication:
-    """One stream of changes; `dsn` is how the target's Postgres reaches the source, as its owner."""
+    """The replication of database `xx`; `dsn` is how the target's Postgres reaches the source, as its owner."""
 
     def __init__(self, xx: int, source: Connection, target: Connection, dsn: str) -> None:
         self._xx = xx
@@ -76,7 +76,7 @@ class Replication:
             raise
 
     async def synced(self, progress: Callable[[int, int], None]) -> None:
-        """Wait until the first copy of every leaf is complete and follows; raises Unavailable `sync_too_slow`."""
+        """Wait until each leaf's first copy is complete and takes in changes; raises Unavailable `sync_too_slow`."""
         oid = await self._target.fetchval(_SUBSCRIPTION, await self._name())
         try:
             async with asyncio.timeout(SYNC_S):
@@ -93,8 +93,8 @@ class Replication:
     async def wait_for_watermark(self) -> float:
         """Write a watermark at the source and wait until it is at the target; returns the lag in seconds.
 
-        By then the target has every row that was committed at the source before this call.
-        Raises Unavailable `replication_lags`.
+        On return the target has every row that was committed at the source before this call. Raises Unavailable
+        `replication_lags`.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()

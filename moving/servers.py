@@ -16,8 +16,8 @@ _VERSION = re.compile(rf"^{VERSION_METRIC} (\S+)$", re.MULTILINE)
 async def all_follow(topology: Topology, *set_names: str, patience_s: float = RELOAD_S) -> None:
     """Wait until every server of these SETs goes by `topology` or a later version.
 
-    A server that refuses connections counts as stopped, and is passed over: it reads the file when it starts. Raises
-    Unavailable `servers_lag`, naming the servers, after `patience_s`.
+    A server to which no connection can be made counts as stopped and is not waited for: it reads the file when it
+    starts. Raises Unavailable `servers_lag`, naming the servers, after `patience_s`.
     """
     servers = [server for one in topology.sets if one.name in set_names for server in one.servers]
     loop = asyncio.get_running_loop()
