@@ -141,7 +141,7 @@ async def test_while_one_is_rotated_the_other_waits(land: Land, monkeypatch: pyt
         except HongbaoError as error:
             heard.append(error.code)
 
-    monkeypatch.setattr(by_time.ByTime, "_check_hot", rotate)
+    monkeypatch.setattr(by_time.ByTime, "_check_still_hot", rotate)
     assert (await until_final(land, name)).complete
     assert heard == ["rotation_busy"]
     monkeypatch.undo()
