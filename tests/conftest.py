@@ -7,8 +7,8 @@ builds the template `set` once a session and business date by `await migrate_set
 DSNs are those of the superuser; `databases.dsn_as(dsn, role)` gives another role's, `databases.roles` names those that
 exist.
 
-`./test` runs several workers (pytest-xdist), each with servers of its own; `tests.once` is what they share. Tests that
-are long by nature have the marker `long` and run with `./test --all`; others ask `tests.sizes` for theirs.
+`./test` runs several workers (pytest-xdist), each with servers of its own; `tests.once` is what they share. Tests
+that are long by nature ask `tests.sizes` for their size, which is full with `./test --all`.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--all", action="store_true", help="also what is long by nature, and all at full size")
+    parser.addoption("--all", action="store_true", help="everything at full size")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -74,12 +74,8 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is long, begin with what takes longest, and keep modules whose tests share servers together."""
-    if not config.getoption("--all"):
-        long = [item for item in items if item.get_closest_marker("long")]
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests that share servers together, in one worker."""
     for item in items:
         if group := _shares(item):
             item.add_marker(pytest.mark.xdist_group(group))

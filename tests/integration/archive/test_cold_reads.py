@@ -257,7 +257,7 @@ async def test_archives_not_yet_believed_keep_nobody_else_waiting(past: Past, mo
 
 
 async def test_the_archives_asked_for_last_stay_believed(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With room for two, who is asked for again and again is not read through again when others come."""
+    """With room for two, the archive asked for again and again is not verified again when others are asked for."""
     async with past.owner as connection:
         await detach(connection, past.day, XXS)
     await past.archive()
