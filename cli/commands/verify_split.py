@@ -51,7 +51,7 @@ def _read(name: str) -> dict[str, Any]:
 
 async def _fetch(data: Path | None, envelope_id: str, user: str | None) -> dict[str, Any]:
     if user is None:
-        raise Refused("no_user", "add --as USER: the sender, a winner or a named receiver of the envelope, whose view is fetched")
+        raise Refused("no_user", "add --as USER: the sender, a winner or a named receiver of the envelope")
     access = find(data)
     headers = {"Authorization": f"Bearer {access.token(user)}"}
     async with (
