@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive import engine, manifest, place
 from archive.limits import DETAIL_MEMORY_MB, REMEMBERED, THREADS_IN_ORDER
-from archive.tables import FILES
+from archive.tables import FILES, TABLES, parquet_rows
 from errors import Refused
 from schema.names import TableKind
 from sharding.ids import database_for, day_of
@@ -29,9 +29,10 @@ def in_ms(column: str) -> str:
 
 _HEADER = f"""
 SELECT envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, seed, create_key, named,
-    password_mac, {in_ms("created_at")} AS created_at_ms, {in_ms("opens_at")} AS opens_at_ms,
+    password_mac,
+    min_fen, max_fen, header_seal, {in_ms("created_at")} AS created_at_ms, {in_ms("opens_at")} AS opens_at_ms,
     {in_ms("expires_at")} AS expires_at_ms
-FROM read_parquet(?) WHERE envelope_id = ?
+FROM {parquet_rows(TABLES[0], "?")} WHERE envelope_id = ?
 """  # noqa: S608 - our own column names
 _CLAIMS = f"""
 SELECT seq, kind, user_id, amount_fen, {in_ms("claimed_at")} FROM read_parquet(?) WHERE envelope_id = ? ORDER BY seq

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from archive.limits import KEY_BYTES
+from archive.tables import FORMAT
 from errors import Refused
 from sharding.slots import database_name
 
 NAME = "manifest.json"
-FORMAT = 1
 
 
 class File(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from archive import engine
 from archive.details import in_ms
 from archive.limits import ROWS_PER_FETCH
-from archive.tables import FILES
+from archive.tables import FILES, TABLES, parquet_rows
 from archive.threads import run_blocking
 from schema.names import TableKind
 
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 _HEADERS = f"""
 SELECT envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, seed, create_key, password_mac,
+    min_fen, max_fen, header_seal, named, slot,
     {in_ms("created_at")} AS created_at_ms, {in_ms("opens_at")} AS opens_at_ms,
     {in_ms("expires_at")} AS expires_at_ms, false AS due
-FROM read_parquet(?)
+FROM {parquet_rows(TABLES[0], "?")}
 """  # noqa: S608 - our own column names
 _CLAIMS = f"""
-SELECT envelope_id, seq, kind, user_id, amount_fen, shares, {in_ms("claimed_at")} AS at_ms FROM read_parquet(?)
+SELECT envelope_id, seq, kind, user_id, amount_fen, shares, slot, {in_ms("claimed_at")} AS at_ms FROM read_parquet(?)
 """  # noqa: S608 - our own column names
 
 

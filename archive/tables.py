@@ -59,6 +59,7 @@ TABLES = (
             "expires_at": _INSTANT, "shares": _INT, "slot": _SHORT, "split_version": _SHORT,
             "kind": _TEXT, "split": _TEXT, "named": _TRUTH, "sender": _TEXT, "seed": _TEXT,
             "create_key": _TEXT, "password_mac": _TEXT, "greeting": _TEXT,
+            "min_fen": _LONG, "max_fen": _LONG, "header_seal": _TEXT,
         },
         ("envelope_id",),
         HEADERS_ROW_GROUP,
@@ -83,6 +84,30 @@ TABLES = (
 
 
 FILES = {table.kind: table.file for table in TABLES}
+FORMAT = 2
+"""The form of archives that are written now: TABLES."""
+_SINCE_2 = ("min_fen", "max_fen", "header_seal")
+"""Columns of `envelope` that archives of format 1 do not have; they are NULL there."""
+
+
+def tables_of(form: int) -> tuple[Table, ...]:
+    """Return the tables of an archive of this format; raises Refused `archive_format_unknown`."""
+    if form == FORMAT:
+        return TABLES
+    if form != 1:
+        raise Refused("archive_format_unknown", f"the archive has format {form}; this version reads 1 and {FORMAT}")
+    headers, *others = TABLES
+    columns = {name: kind for name, kind in headers.columns.items() if name not in _SINCE_2}
+    return headers._replace(columns=columns), *others
+
+
+def parquet_rows(table: Table, files: str) -> str:
+    """Return the DuckDB source of the rows of files of any format: columns that a file lacks are NULL.
+
+    `files` are the arguments of `read_parquet`.
+    """
+    columns = ", ".join(f"NULL::{form.value} AS {name}" for name, form in table.columns.items())
+    return f"(SELECT {columns} WHERE false UNION ALL BY NAME SELECT * FROM read_parquet({files}))"  # noqa: S608 - ours
 
 
 def of_database(xx: int) -> str:

@@ -16,7 +16,7 @@ from archive import engine, pipes, place
 from archive.export import Progress, archive_lock
 from archive.limits import THREADS_IN_ORDER, WORK_MEM
 from archive.manifest import Manifest
-from archive.tables import TABLES, Table, check_day, of_database
+from archive.tables import TABLES, Table, check_day, of_database, tables_of
 from archive.threads import run_blocking
 from errors import Refused
 from runtime.postgres import Connection
@@ -81,7 +81,7 @@ async def reread(
     found = await verified_manifest(folder, key, xx=xx, day=day, digest=digest)
     duck = await run_blocking(engine.connect, threads=THREADS_IN_ORDER)
     try:
-        for table in TABLES:
+        for table in tables_of(found.format):
             path = place.folder_of(folder, xx=xx, day=day) / table.file
             rows_sha256 = await pipes.digest_of(path, table, duck, partial(progress, table.kind.value))
             _same_rows(path, table, found, rows_sha256)
@@ -105,7 +105,7 @@ async def load(
     """
     duck = await run_blocking(engine.connect, threads=THREADS_IN_ORDER)
     try:
-        for table in TABLES:
+        for table in tables_of(found.format):
             name = table.kind.value
             await connection.execute(f"CREATE {how} TABLE {schema}.{name} (LIKE public.{name})")
             rows_sha256 = await pipes.from_parquet(

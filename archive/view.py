@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from archive import engine, manifest, place
 from archive.limits import QUERY_MEMORY_MB
 from archive.place import Archive
-from archive.tables import TABLES, Table
+from archive.tables import TABLES, Table, parquet_rows
 from errors import Refused
 from sharding.slots import database_name
 
@@ -87,9 +87,10 @@ def _view(table: Table, files: list[Path]) -> str:
         columns = ", ".join(f"NULL::{form.value} AS {name}" for name, form in table.columns.items())
         return f"SELECT {columns}, NULL::DATE AS day, NULL::INTEGER AS xx WHERE false"
     listed = ", ".join(engine.quoted(path.absolute()) for path in files)
+    rows = parquet_rows(table, f"[{listed}], filename = true, union_by_name = true")
     return (
         f"SELECT {', '.join(table.columns)}, regexp_extract(filename, {_DAY})::DATE AS day, "  # noqa: S608 - our names
-        f"regexp_extract(filename, {_XX})::INTEGER AS xx FROM read_parquet([{listed}], filename = true)"
+        f"regexp_extract(filename, {_XX})::INTEGER AS xx FROM {rows}"
     )
 
 

@@ -50,7 +50,7 @@ async def prove_day(
         log = replay(header, own_claims, report)
         seen(log)
         if log is not None:
-            match_fund(log, own_funds, report, in_flight)
+            match_fund(log, own_funds, sum(row["amount_fen"] for row in own_credits), report, in_flight)
             match_credits(log, own_credits, own_pending, report, in_flight)
     _orphans(await claims.rest(), await payouts.rest(), await funds.rest(), report)
 

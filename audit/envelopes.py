@@ -6,11 +6,21 @@ from typing import Any
 
 from audit.report import Report
 from envelope.claim_log import ClaimLog
+from envelope.outcomes import Entry
+from envelope.terms import Terms
 from errors import HongbaoError, InvariantBroken
 from schema.headers import read_terms
+from sharding.ids import slot_of
 
 SKEW_MS = 60_000
 """Clocks are set back, and those of two servers differ; a smaller difference between two claims is no violation."""
+
+
+def _within(terms: Terms, kind: str, at_ms: int) -> bool:
+    """Say whether an entry may carry this instant; SKEW_MS as between two entries."""
+    if kind == Entry.OPEN:
+        return terms.opens_at_ms - SKEW_MS <= at_ms <= terms.expires_at_ms + SKEW_MS
+    return at_ms >= (terms.expires_at_ms if kind == Entry.EXPIRED else terms.created_at_ms) - SKEW_MS
 
 
 def replay(header: Any, claims: Sequence[Any], report: Report) -> ClaimLog | None:
@@ -21,7 +31,7 @@ def replay(header: Any, claims: Sequence[Any], report: Report) -> ClaimLog | Non
     """
     envelope_id = header["envelope_id"]
     try:
-        log = ClaimLog(read_terms(header))
+        log = ClaimLog(read_terms(header, frozenset() if header["named"] else None))
         log.restore((row["seq"], row["kind"], row["user_id"], row["amount_fen"], row["at_ms"]) for row in claims)
     except InvariantBroken as broken:
         claimed = sum(row["amount_fen"] for row in claims)
@@ -33,6 +43,16 @@ def replay(header: Any, claims: Sequence[Any], report: Report) -> ClaimLog | Non
     for row in claims:
         if row["shares"] != header["shares"]:
             report.add("claim_knows_shares", envelope_id, f"claim {row['seq']} says {row['shares']} shares")
+        if (row["kind"] == Entry.OPEN) != bool(row["user_id"]):
+            report.add(
+                "claim_knows_user",
+                envelope_id,
+                f"claim {row['seq']} of kind {row['kind']} names no one, or one too many",
+            )
+    if any(row["slot"] != slot_of(envelope_id) for row in (header, *claims)):
+        report.add("rows_are_in_their_slot", envelope_id, "a row of it is in the table of another slot")
+    if any(not _within(log.terms, row["kind"], row["at_ms"]) for row in claims):
+        report.add("claim_within_times", envelope_id, "a claim is from before it opened, or from after it expired")
     if any(later < earlier - SKEW_MS for earlier, later in pairwise(log.times)):
         report.add("log_in_order_of_time", envelope_id, "a later claim carries an earlier instant")
     if not log.final and not header["due"]:

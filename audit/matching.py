@@ -1,56 +1,105 @@
 """The checks between a SET and the wallet: every fund has its envelope, every claim its one credit, and no others."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from audit.report import Report
 from envelope.claim_log import ClaimLog
+from envelope.header_hash import header_hash
+from envelope.outcomes import Entry
 from wire.orders import escrow_account, payout_order
 
 PENDING_S = 180.0
 """For this long a fund without a header counts as a create in flight; then the sweeper should have undone it."""
 _USER = "user:"
+PROVIDER = "channel:provider"
+"""The one account beside the winner's own that a claim may be paid to: the provider has paid them outside."""
+FUND, CLAIM, REFUND = 1, 2, 3
+"""Kinds of transfers (`transfer.kind` in schema/wallet.sql)."""
+
+
+class Due(NamedTuple):
+    """What the wallet must have paid for one entry of a log: to which user, how much, under which kind."""
+
+    receiver: str
+    fen: int
+    kind: int
 
 
 @dataclass
 class InFlight:
     """What the first snapshot of the wallet cannot decide; the last one does."""
 
-    credits: dict[str, tuple[int, str, int]] = field(default_factory=dict)
-    """Order number → (envelope, receiver, fen): claimed, its payout no longer pending, not seen paid."""
-    funds: dict[int, tuple[str, int]] = field(default_factory=dict)
-    """Envelope → (sender, fen): it exists, but its fund was not seen."""
+    credits: dict[str, tuple[int, Due]] = field(default_factory=dict)
+    """Order number → (envelope, what is due): claimed, its payout no longer pending, not seen paid."""
+    funds: dict[int, ClaimLog] = field(default_factory=dict)
+    """Envelope → its log: it exists, but its fund was not seen."""
 
 
-def match_fund(log: ClaimLog, funds: Sequence[Any], report: Report, in_flight: InFlight) -> None:
-    """Compare an envelope with what was paid in for it."""
+def match_fund(log: ClaimLog, funds: Sequence[Any], paid_fen: int, report: Report, in_flight: InFlight) -> None:
+    """Compare an envelope with what was paid in for it; `paid_fen` is what the same snapshot shows as paid out."""
     terms = log.terms
     if not funds:
-        in_flight.funds[terms.envelope_id] = (terms.sender, terms.total_fen)
+        in_flight.funds[terms.envelope_id] = log
         return
-    check_fund(terms.envelope_id, terms.sender, terms.total_fen, funds[0], report)
+    fund = funds[0]
+    check_fund(log, fund, report)
+    left_fen = fund["total_fen"] - paid_fen
+    if fund["left_fen"] != left_fen:
+        sentence = (
+            f"its fund says that {fund['left_fen']} fen are left, of {fund['total_fen']} {paid_fen} were paid out"
+        )
+        report.add("fund_left_is_what_was_not_paid", terms.envelope_id, sentence, fund["left_fen"] - left_fen)
 
 
-def check_fund(envelope_id: int, sender: str, total_fen: int, fund: Any, report: Report) -> None:
-    """Compare one fund with the header that it paid for."""
+def check_fund(log: ClaimLog, fund: Any, report: Report) -> None:
+    """Compare one fund, and the transfer that paid it, with the header that it paid for."""
+    terms = log.terms
+    envelope_id, total_fen, sender = terms.envelope_id, terms.total_fen, _USER + terms.sender
+
+    def differs(sentence: str, fen: int = total_fen) -> None:
+        report.add("fund_matches_envelope", envelope_id, sentence, fen)
+
     paid_in = fund["amount_fen"] or 0
     if paid_in != total_fen or fund["total_fen"] != total_fen:
-        report.add(
-            "fund_matches_envelope", envelope_id, f"{paid_in} fen were paid in for {total_fen}", paid_in - total_fen
-        )
-    if fund["sender"] != _USER + sender:
-        report.add("fund_matches_envelope", envelope_id, f"paid in by {fund['sender']}, sent by {sender}", total_fen)
-    if fund["credit"] is not None and fund["credit"] != escrow_account(envelope_id):
-        report.add("fund_matches_envelope", envelope_id, f"paid into {fund['credit']}", total_fen)
+        differs(f"{paid_in} fen were paid in for {total_fen}", paid_in - total_fen)
+    if fund["sender"] != sender:
+        differs(f"paid in by {fund['sender']}, sent by {terms.sender}")
+    if fund["amount_fen"] is not None:
+        for sentence in _wrong_transfer(log, fund, sender):
+            differs(sentence)
+    if log.closing is not None and log.closing.entry is Entry.UNDONE:
+        return  # the sweeper's header, not the one that was paid for
+    if fund["create_key"] != terms.create_key:
+        differs("its fund belongs to another create", 0)
+    if fund["header_hash"] and fund["header_hash"] != header_hash(terms):
+        report.add("header_is_what_was_paid_for", envelope_id, "its header is not the one its fund paid for", total_fen)
+
+
+def _wrong_transfer(log: ClaimLog, fund: Any, sender: str) -> Iterator[str]:
+    """Yield what is wrong with the transfer that paid a fund, beside its amount."""
+    envelope_id = log.terms.envelope_id
+    if fund["debit"] != sender or fund["shown_to"] != sender:
+        yield f"paid from {fund['debit']} and shown to {fund['shown_to']}, sent by {log.terms.sender}"
+    if fund["credit"] != escrow_account(envelope_id):
+        yield f"paid into {fund['credit']}"
+    if fund["kind"] != FUND or fund["paid_for"] != envelope_id:
+        yield f"paid in by a transfer of kind {fund['kind']} for envelope {fund['paid_for']}"
 
 
 def unaccounted(row: Any, report: Report) -> None:
     """Report money in the wallet that no SET's tables account for (queries/unaccounted.sql)."""
     if row["what"] == "fund" and row["age_s"] <= PENDING_S:
         return  # a create in flight, on a day whose tables are still being made
-    check = {"fund": "fund_has_envelope", "transfer": "transfer_has_fund", "credit": "credit_has_claim"}[row["what"]]
     sentence = f"order {row['order_no']} moved {row['amount_fen']} fen, which no SET can account for"
+    if row["what"] == "deposit":
+        sentence = (
+            f"order {row['order_no']} moved {row['amount_fen']} fen, and not from outside to the user that it names"
+        )
+        report.add("deposit_is_from_outside", row["order_no"], sentence, row["amount_fen"])
+        return
+    check = {"fund": "fund_has_envelope", "transfer": "transfer_has_fund", "credit": "credit_has_claim"}[row["what"]]
     report.add(check, row["envelope_id"], sentence, row["amount_fen"])
 
 
@@ -74,17 +123,17 @@ def match_credits(
     """Compare an envelope's log with its credits; `pending` are the seqs whose payout is not final."""
     envelope_id = log.terms.envelope_id
     paid = {row["order_no"]: row for row in credits_}
-    for seq, receiver, fen in _expected_credits(log):
+    for seq, due in _expected_credits(log):
         order_no = payout_order(envelope_id, seq)
         row = paid.pop(order_no, None)
         if row is not None:
-            check_credit(envelope_id, order_no, receiver, fen, row, report)
-            report.sums.credited_fen += fen
+            check_credit(envelope_id, order_no, due, row, report)
+            report.sums.credited_fen += due.fen
             continue
         report.sums.in_flight += 1
-        report.sums.in_flight_fen += fen
+        report.sums.in_flight_fen += due.fen
         if seq not in pending:
-            in_flight.credits[order_no] = (envelope_id, receiver, fen)
+            in_flight.credits[order_no] = (envelope_id, due)
     entries = len(log.winners) + (log.closing is not None)
     for seq in sorted(pending - set(range(entries))):
         report.add("intent_has_claim", envelope_id, f"a payout of claim {seq} is pending, and there is no such claim")
@@ -95,22 +144,28 @@ def match_credits(
         )  # fmt: skip
 
 
-def check_credit(envelope_id: int, order_no: str, receiver: str, fen: int, row: Any, report: Report) -> None:
-    """Compare one credit with the claim that it pays."""
-    if row["amount_fen"] != fen:
-        report.add(
-            "credit_matches_claim", envelope_id, f"order {order_no} paid {row['amount_fen']} fen for a claim of {fen}",
-            row["amount_fen"] - fen,
-        )  # fmt: skip
-    if row["receiver"] != _USER + receiver:
-        report.add("credit_matches_claim", envelope_id, f"order {order_no} paid {row['receiver']}, not {receiver}", fen)
+def check_credit(envelope_id: int, order_no: str, due: Due, row: Any, report: Report) -> None:
+    """Compare one credit with the claim that it pays: both accounts, user, kind and amount."""
+
+    def differs(sentence: str, fen: int = due.fen) -> None:
+        report.add("credit_matches_claim", envelope_id, f"order {order_no} {sentence}", fen)
+
+    receiver = _USER + due.receiver
+    if row["amount_fen"] != due.fen:
+        differs(f"paid {row['amount_fen']} fen for a claim of {due.fen}", row["amount_fen"] - due.fen)
+    if row["receiver"] != receiver:
+        differs(f"is shown to {row['receiver']}, not to {due.receiver}")
+    if row["credit"] != receiver and not (due.kind == CLAIM and row["credit"] == PROVIDER):
+        differs(f"paid {row['credit']}, not {due.receiver}")
     if row["debit"] != escrow_account(envelope_id):
-        report.add("credit_matches_claim", envelope_id, f"order {order_no} was paid out of {row['debit']}", fen)
+        differs(f"was paid out of {row['debit']}")
+    if row["kind"] != due.kind or row["envelope_id"] != envelope_id:
+        differs(f"is of kind {row['kind']} for envelope {row['envelope_id']}, not of kind {due.kind}")
 
 
-def _expected_credits(log: ClaimLog) -> list[tuple[int, str, int]]:
-    """Return (seq, receiver, fen) for each entry of the log: the winner, or the sender for the closing one."""
-    expected = [(seq, user, log.amounts[seq]) for user, seq in log.winners.items()]
+def _expected_credits(log: ClaimLog) -> list[tuple[int, Due]]:
+    """Return what is due for each entry of the log, by seq: to the winner, or to the sender for the closing one."""
+    expected = [(seq, Due(user, log.amounts[seq], CLAIM)) for user, seq in log.winners.items()]
     if log.closing is not None:
-        expected.append((log.closing.seq, log.terms.sender, log.closing.amount_fen))
+        expected.append((log.closing.seq, Due(log.terms.sender, log.closing.amount_fen, REFUND)))
     return expected

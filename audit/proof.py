@@ -25,8 +25,11 @@ _FUNDS = sql.read("audit", "funds")
 _PENDING_PAYOUTS = sql.read("audit", "pending_payouts")
 _ORDERS = sql.read("audit", "orders")
 _ACCOUNTS = sql.read("audit", "accounts")
+_ESCROWS = sql.read("audit", "escrows")
 _UNACCOUNTED = sql.read("audit", "unaccounted")
 _LAST_CHUNK = 5_000
+LATE_S = 900.0
+"""Payouts take less than a second, and after an outage of the wallet some minutes: a later one is a violation."""
 TICK = 1_000
 """Envelopes between two reports of progress."""
 
@@ -89,6 +92,9 @@ async def _prove_accounts(wallet: Connection, report: Report) -> None:
             "balance_is_sum_of_transfers", row["name"], f"{sentence}; its transfers say {row['sum_fen']}",
             row["balance_fen"] - row["sum_fen"],
         )  # fmt: skip
+    for row in await wallet.fetch(_ESCROWS):
+        sentence = f"holds {row['balance_fen']} fen; the funds of its day and slot have {row['left_fen']} left"
+        report.add("escrow_is_what_is_left", row["name"], sentence, row["balance_fen"] - row["left_fen"])
 
 
 async def _prove_set(
@@ -135,8 +141,15 @@ async def _pending_payouts(connection: Connection, target: AuditTarget, report: 
     async for row in connection.cursor(_PENDING_PAYOUTS, prefetch=2_000):
         if elsewhere(yymmdd_of(row["envelope_id"]), slot_of(row["envelope_id"])):
             continue  # the SET that has it now has this intent, too; both pay under the same order number
-        pending[row["envelope_id"]].add(row["seq"])
-        report.sums.stuck += row["stuck"]
+        envelope_id, seq = row["envelope_id"], row["seq"]
+        pending[envelope_id].add(seq)
+        if row["stuck"]:
+            report.sums.stuck += 1
+            sentence = f"the payout of claim {seq} is stuck: {row['reason']}; `hongbao payout` shows and redrives it"
+            report.add("payout_is_not_stuck", envelope_id, sentence)
+        elif row["age_s"] > LATE_S:
+            sentence = f"the payout of claim {seq} is pending for {row['age_s']:.0f} s"
+            report.add("payout_is_in_time", envelope_id, sentence)
     return pending
 
 
@@ -170,15 +183,16 @@ async def _check_in_flight(wallet_dsn: str, in_flight: InFlight, report: Report)
             chunk = orders[start : start + _LAST_CHUNK]
             found = {row["order_no"]: row for row in await wallet.fetch(_ORDERS, chunk)}
             for order_no in chunk:
-                envelope_id, receiver, fen = in_flight.credits[order_no]
+                envelope_id, due = in_flight.credits[order_no]
                 if order_no in found:
-                    check_credit(envelope_id, order_no, receiver, fen, found[order_no], report)
+                    check_credit(envelope_id, order_no, due, found[order_no], report)
                 else:
-                    sentence = f"order {order_no} of {fen} fen is neither paid, nor pending, nor stuck"
-                    report.add("claim_is_paid_or_waiting", envelope_id, sentence, fen)
-        for envelope_id, (sender, fen) in in_flight.funds.items():
+                    sentence = f"order {order_no} of {due.fen} fen is neither paid, nor pending, nor stuck"
+                    report.add("claim_is_paid_or_waiting", envelope_id, sentence, due.fen)
+        for envelope_id, log in in_flight.funds.items():
             row = await wallet.fetchrow(_FUNDS, envelope_id, envelope_id + 1, [slot_of(envelope_id)])
             if row is None:
+                fen = log.terms.total_fen
                 report.add("envelope_has_fund", envelope_id, f"its {fen} fen were not paid in", fen)
             else:
-                check_fund(envelope_id, sender, fen, row, report)
+                check_fund(log, row, report)

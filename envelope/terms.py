@@ -19,7 +19,8 @@ class Terms(msgspec.Struct, frozen=True, gc=False):
 
     Instants are milliseconds since the epoch (UTC). `seed` has 32 bytes and stays secret until the envelope is
     closed. `invited` None means everybody who holds the share token. `password_mac` is the hex HMAC of the
-    password, never the password.
+    password, never the password. `min_fen` and `max_fen` bound each share (None: as the split has it). `seal` is the
+    setnode's MAC over all of this (None: older than seals).
     """
 
     envelope_id: int
@@ -37,3 +38,6 @@ class Terms(msgspec.Struct, frozen=True, gc=False):
     create_key: str
     invited: frozenset[str] | None = None
     password_mac: str | None = None
+    min_fen: int | None = None
+    max_fen: int | None = None
+    seal: str | None = None

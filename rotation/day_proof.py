@@ -131,9 +131,11 @@ def _judge(proof: Proof, report: Report, later: InFlight) -> None:
     for one in report.violations:
         proof.add(Obstacle(one.check, one.subject, one.detail, one.fen))
     proof.count += report.count - len(report.violations)
-    for order_no, (_, _, fen) in later.credits.items():
-        proof.add(Obstacle("claim_unpaid", order_no, f"payout {order_no} of {fen} fen has not reached the wallet", fen))
-    for envelope_id, (_, fen) in later.funds.items():
+    for order_no, (_, due) in later.credits.items():
+        sentence = f"payout {order_no} of {due.fen} fen has not reached the wallet"
+        proof.add(Obstacle("claim_unpaid", order_no, sentence, due.fen))
+    for envelope_id, log in later.funds.items():
+        fen = log.terms.total_fen
         sentence = f"envelope {envelope_id} exists, and its {fen} fen were not paid in"
         proof.add(Obstacle("envelope_has_fund", str(envelope_id), sentence, fen))
     funds_young = report.sums.in_flight - len(later.credits)

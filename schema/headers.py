@@ -27,4 +27,7 @@ def read_terms(row: Any, invited: frozenset[str] | None = None) -> Terms:
         create_key=row["create_key"],
         invited=invited,
         password_mac=row["password_mac"],
+        min_fen=row["min_fen"],
+        max_fen=row["max_fen"],
+        seal=row["header_seal"],
     )

@@ -29,8 +29,11 @@ CREATE TABLE envelope (
     sender        varchar(40),
     seed          varchar(64),  -- 32 bytes in hex; secret until closed
     create_key    varchar(32),  -- stands for (sender, idempotency key); the wallet holds it unique
-    password_mac  varchar(64),  -- hex HMAC-SHA-256; the only column that may be NULL
-    greeting      varchar(64)
+    password_mac  varchar(64),  -- hex HMAC-SHA-256, or NULL
+    greeting      varchar(64),
+    min_fen       bigint,       -- bounds of a share, or NULL
+    max_fen       bigint,
+    header_seal   varchar(32)   -- hex MAC over all of this under the setnodes' key, or NULL: undone, or older than seals
 ) PARTITION BY RANGE (envelope_id);
 CREATE UNIQUE INDEX envelope_key ON envelope (envelope_id, slot);
 
@@ -47,6 +50,8 @@ BEGIN
         WHEN kind NOT IN ('lucky', 'equal') THEN 'envelope_kind'
         WHEN sender = '' THEN 'envelope_sender'
         WHEN length(seed) <> 64 THEN 'envelope_seed'
+        WHEN min_fen < 1 OR max_fen < min_fen OR min_fen * shares > total_fen OR max_fen * shares < total_fen
+            THEN 'envelope_bounds'
         WHEN opens_at >= expires_at OR created_at >= expires_at THEN 'envelope_times'
     END AS rule FROM written) AS checked WHERE rule IS NOT NULL LIMIT 1;
     IF FOUND THEN

@@ -2,8 +2,7 @@
 -- compares them.
 
 -- Accounts. A balance is kept beside the transfers so that "is there enough money?" reads one row instead of a sum.
--- Code moves it only in `post`, together with the transfers, so it is their sum; the role could also UPDATE it apart,
--- and the audit checks it.
+-- It is moved by `post` alone, together with the transfers, so it is their sum; the audit compares them.
 CREATE TABLE account (
     account_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name        varchar(64) COLLATE "C" NOT NULL,
@@ -56,7 +55,22 @@ CREATE TABLE transfer (
 -- and no statement looks up by it alone.
 CREATE INDEX transfer_statement ON transfer (user_account, transfer_id);
 
--- Creates whose money was taken: one row per (sender, Idempotency-Key), written with its transfer.
+-- Deposits come from `outside` and go to a user. A row trigger only for them: the other kinds pay nothing for it.
+CREATE FUNCTION deposit_rules() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
+BEGIN
+    -- An account that is missing is found by whoever counts the accounts: `post`, and the audit.
+    IF (SELECT kind FROM account WHERE account_id = NEW.debit_account) <> 2
+        OR (SELECT kind FROM account WHERE account_id = NEW.credit_account) <> 0 THEN
+        RAISE EXCEPTION 'deposit % does not go from outside to a user', NEW.order_no
+            USING ERRCODE = 'check_violation', TABLE = 'transfer', CONSTRAINT = 'transfer_deposit';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER transfer_deposit BEFORE INSERT OR UPDATE ON transfer
+    FOR EACH ROW WHEN (NEW.kind = 0) EXECUTE FUNCTION deposit_rules();
+
+-- Creates whose money was taken: one row per (sender, Idempotency-Key), written with its transfer. Only left_fen
+-- changes afterwards.
 CREATE TABLE fund (
     fund_id      bigint GENERATED ALWAYS AS IDENTITY,
     envelope_id  bigint NOT NULL,
@@ -65,42 +79,74 @@ CREATE TABLE fund (
     created_at   timestamptz NOT NULL DEFAULT now(),
     create_key   varchar(32) COLLATE "C" NOT NULL,
     fingerprint  varchar(64) COLLATE "C" NOT NULL,   -- of the request body: the same key with another body is refused
+    left_fen     bigint NOT NULL,                    -- of the total, what was not yet paid to winners or back to the sender
+    header_hash  bytea NOT NULL,                     -- SHA-256 of the header that it pays for (envelope/header_hash.py)
+    draft        bytea NOT NULL,                     -- what a repeat of the create needs to make the same header
     CONSTRAINT fund_create_key PRIMARY KEY (create_key),
     CONSTRAINT fund_order UNIQUE (fund_id),          -- the sweepers' cursor
     CONSTRAINT fund_envelope UNIQUE (envelope_id),   -- one payment per envelope
-    CONSTRAINT fund_amount CHECK (total_fen > 0)
-);
+    CONSTRAINT fund_amount CHECK (total_fen > 0),
+    -- Escrows are pooled by day and slot; this keeps an envelope from being paid out of the money of another.
+    CONSTRAINT fund_left CHECK (left_fen >= 0 AND left_fen <= total_fen),
+    -- In a database that is older than header_hash: OR fund_id <= the last one without.
+    CONSTRAINT fund_header CHECK (octet_length(header_hash) = 32 OR fund_id <= 0)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+-- fillfactor: left_fen changes in place (HOT), once per batch that pays for the envelope.
 
--- Write a batch: take the ledger's lock, insert the transfers, move the balances by them, record the creates.
+-- The ledger's lock: a table without rows that only its owner may lock against others, so through `post` and
+-- `hold_ledger` alone. An advisory lock could be taken, and held, by every role that can log in.
+CREATE TABLE ledger_lock ();
+
+-- Take the ledger's lock for a transaction that reads or creates accounts before it posts.
+CREATE FUNCTION hold_ledger() RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+    LOCK TABLE ledger_lock IN EXCLUSIVE MODE;
+END $$;
+
+-- Write a batch: take the ledger's lock, record the creates, insert the transfers, move the balances and what is left of
+-- each fund by them. It is the only way to write money: the wallet's role has no right to the tables but to open an
+-- account, whose balance is 0.
 -- Arguments: array literals (runtime.pg_arrays); `named` is the number of accounts among debits and credits.
+-- Returns NULL once it is written, or the name of the constraint that refused it: then nothing was written.
 --
 -- Lock: one batch writes at a time, however many wallet processes there are. So rows become visible in the order of
 -- transfer_id and fund_id, and two batches cannot deadlock over account rows. Without this lock the money would still
 -- be right (UNIQUE, CHECK, row locks); the order of fund_id, which the sweepers' cursor needs, would not. Then the
--- accounts' rows, in order of account_id.
+-- accounts' rows and the funds' rows, in order of account_id and envelope_id.
 --
--- Refusals: a known order number fails the whole statement by UNIQUE, a balance below zero by CHECK; the batch is then
--- decided again, with what the database knows. (ON CONFLICT DO NOTHING would make the usual case slower.) If fewer
--- accounts moved than were named, one is missing: nothing is written.
+-- Refusals: a known order number is refused by UNIQUE, a balance below zero, or payouts of an envelope above what was
+-- paid in for it, by CHECK; the batch is then decided again, with what the database knows. They are caught here, so that
+-- a user without money is no ERROR in the server's log. (ON CONFLICT DO NOTHING would make the usual case slower.) If
+-- fewer accounts moved than were named, one is missing: that is an error, nothing is written.
 --
 -- It is a function so that a batch of payouts is one round trip, commit included; each statement in it sees what was
 -- committed before the lock was granted. `unnest` in the SELECT list goes row by row; in FROM, Postgres would first
 -- write each array to a table of its own, which is slower.
 --
--- Index: transfer_order, transfer_statement, fund_create_key, fund_envelope, fund_order (written), account_pkey (read).
+-- Index: transfer_order, transfer_statement, fund_create_key, fund_order (written), fund_envelope (read and written),
+-- account_pkey (read).
 CREATE FUNCTION post(
     order_nos text, kinds text, debits text, credits text, users text, amounts text, envelopes text, named integer,
-    fund_keys text, fund_prints text, fund_users text, fund_totals text, fund_envelopes text
-) RETURNS void LANGUAGE plpgsql AS $$
+    fund_keys text, fund_prints text, fund_users text, fund_totals text, fund_envelopes text, fund_headers text,
+    fund_drafts text
+) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
     moved_accounts integer;
+    missing_funds integer;
+    refused_by text;
 BEGIN
-    PERFORM pg_advisory_xact_lock(7110001);
+    LOCK TABLE ledger_lock IN EXCLUSIVE MODE;
+    IF fund_keys <> '{}' THEN
+        INSERT INTO fund (create_key, fingerprint, user_account, total_fen, left_fen, envelope_id, header_hash, draft)
+        SELECT unnest(fund_keys::varchar[]), unnest(fund_prints::varchar[]), unnest(fund_users::bigint[]),
+            unnest(fund_totals::bigint[]), unnest(fund_totals::bigint[]), unnest(fund_envelopes::bigint[]),
+            decode(unnest(fund_headers::text[]), 'hex'), decode(unnest(fund_drafts::text[]), 'hex');
+    END IF;
     WITH posted AS (
         INSERT INTO transfer (order_no, kind, debit_account, credit_account, user_account, amount_fen, envelope_id)
         SELECT unnest(order_nos::varchar[]), unnest(kinds::smallint[]), unnest(debits::bigint[]),
             unnest(credits::bigint[]), unnest(users::bigint[]), unnest(amounts::bigint[]), unnest(envelopes::bigint[])
-        RETURNING debit_account, credit_account, amount_fen
+        RETURNING kind, debit_account, credit_account, amount_fen, envelope_id
     ), delta AS (
         SELECT side.account_id, sum(side.change_fen)::bigint AS change_fen
         FROM (
@@ -114,22 +160,34 @@ BEGIN
         UPDATE account SET balance_fen = account.balance_fen + delta.change_fen
         FROM delta WHERE account.account_id = delta.account_id
         RETURNING 1
+    ), paid AS (
+        SELECT envelope_id, sum(amount_fen)::bigint AS fen FROM posted WHERE kind IN (2, 3)
+        GROUP BY envelope_id ORDER BY envelope_id
+    ), taken AS (
+        UPDATE fund SET left_fen = fund.left_fen - paid.fen
+        FROM paid WHERE fund.envelope_id = paid.envelope_id
+        RETURNING 1
     )
-    SELECT count(*) INTO moved_accounts FROM moved;
+    SELECT (SELECT count(*) FROM moved), (SELECT count(*) FROM paid) - (SELECT count(*) FROM taken)
+    INTO moved_accounts, missing_funds;
     IF moved_accounts <> named THEN
         RAISE EXCEPTION '% accounts were named, % moved', named, moved_accounts;
     END IF;
-    IF fund_keys <> '{}' THEN
-        INSERT INTO fund (create_key, fingerprint, user_account, total_fen, envelope_id)
-        SELECT unnest(fund_keys::varchar[]), unnest(fund_prints::varchar[]), unnest(fund_users::bigint[]),
-            unnest(fund_totals::bigint[]), unnest(fund_envelopes::bigint[]);
+    IF missing_funds > 0 THEN
+        RAISE EXCEPTION 'nothing was paid in for % of the envelopes', missing_funds
+            USING ERRCODE = 'check_violation', TABLE = 'fund', CONSTRAINT = 'fund_missing';
     END IF;
+    RETURN NULL;
+EXCEPTION WHEN check_violation OR unique_violation THEN
+    GET STACKED DIAGNOSTICS refused_by = CONSTRAINT_NAME;
+    RETURN refused_by;
 END $$;
 
--- Roles: the wallet inserts and moves balances, the audit reads; only the owner can change or delete what was written.
+-- Roles: the wallet reads, opens accounts and calls the two functions; the audit reads; only the owner can change or
+-- delete what was written.
 GRANT USAGE ON SCHEMA public TO hongbao_wallet, hongbao_audit;
-GRANT SELECT, INSERT ON transfer, fund TO hongbao_wallet;
-GRANT SELECT, INSERT, UPDATE (balance_fen) ON account TO hongbao_wallet;
+GRANT SELECT ON account, transfer, fund TO hongbao_wallet;
+GRANT INSERT (name, kind) ON account TO hongbao_wallet;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO hongbao_audit;
-REVOKE EXECUTE ON FUNCTION post FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION post TO hongbao_wallet;
+REVOKE EXECUTE ON FUNCTION post, hold_ledger, deposit_rules FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION post, hold_ledger TO hongbao_wallet;

@@ -33,6 +33,7 @@ from setnode.creation.coalescer import CreateCoalescer
 from setnode.creation.creator import Creator
 from setnode.days import BusinessDays
 from setnode.dispatch import Dispatcher
+from setnode.header_seal import HeaderSeal
 from setnode.limits import (
     CLAIM_CONNECTIONS,
     DAYS_EVERY_S,
@@ -103,6 +104,7 @@ class Setnode:
             TopologyFile(Path(settings.topology)), settings.set, self._on_topology, server=settings.server
         )
         self.holds, self.owns = self.ownership.holds, self.ownership.owns
+        self._header_seal = HeaderSeal(settings.password_key.encode())
         self.wallet_link = Link("wallet", settings.wallet_url, key=settings.link_key)
         wallet = WalletClient(self.wallet_link)
         self._sessions = {name: _session(settings, name, **extra) for name, extra in _SESSIONS.items()}
@@ -127,7 +129,7 @@ class Setnode:
             live_shares=settings.live_shares,
         )
         self.cold = ColdEnvelopes(self._sessions["cold"], _details(settings), self.registry)
-        self.loader = Loader(self._sessions["load"], self.cold)
+        self.loader = Loader(self._sessions["load"], self.cold, self._header_seal)
         self.admission = Admission(
             settings.set,
             settings.memcached,
@@ -147,6 +149,7 @@ class Setnode:
             self.clock,
             self.days,
             password_key=key,
+            seal=self._header_seal,
             fetch=self._fetch,
             adopt=self.registry.adopt,
             holds=self.holds,
@@ -238,7 +241,7 @@ class Setnode:
     async def _fetch(self, envelope_id: int) -> ClaimLog | InvariantBroken | None:
         """Read one log without an actor: from the hot tables, else from a cold day. Raises Unavailable."""
         day = day_of(envelope_id)
-        found = await self._shared.run(lambda connection: fetch_logs(connection, day, [envelope_id]))
+        found = await self._shared.run(lambda connection: fetch_logs(connection, day, [envelope_id], self._header_seal))
         return found[envelope_id] if envelope_id in found else await self.cold.find(envelope_id)
 
     async def _forget_cold(self) -> None:

@@ -22,7 +22,7 @@ from runtime.postgres import Connection, Session, is_lost, pause
 from wallet import metrics
 from wallet.decide import Plan
 from wallet.draft import Draft
-from wallet.ledger import Ledger
+from wallet.ledger import BatchRefused, Ledger
 from wallet.limits import (
     ALONE_AFTER,
     BUSY_RETRY_S,
@@ -39,7 +39,7 @@ from wallet.queue import PendingRequest, RequestQueue
 from wallet.requests import PayRequest, WalletRequest
 from wire.messages import PAID, FundStatus
 
-_REFUTED = (asyncpg.UniqueViolationError, asyncpg.CheckViolationError)
+_REFUTED = (BatchRefused, asyncpg.UniqueViolationError, asyncpg.CheckViolationError)
 """An assumption of the optimistic attempt was wrong (`wallet.decide`): nothing was written."""
 _TRY_AGAIN = ("40001", "40P01", "55P03")
 """Serialization failure, deadlock, lock not available: nothing was written."""
@@ -248,13 +248,16 @@ def _answer(batch: Sequence[PendingRequest], plan: Plan) -> None:
             _fail(pending, answer)
         elif not pending.future.done():
             pending.future.set_result(answer)
-    _report_short_escrows(refused)
+    _report_broken(refused)
     metrics.count(plan, refused)
 
 
-def _report_short_escrows(refused: Sequence[str]) -> None:
-    """Count and log escrows that cannot pay their claims: a broken invariant."""
-    short = refused.count("escrow_short")
-    if short:
-        metrics.broken.labels("escrow_short").inc(short)
-        _log.error("escrow cannot pay its claims", orders=short)
+def _report_broken(refused: Sequence[str]) -> None:
+    """Count and log payouts for which there is no money: a broken invariant, whoever asked for them."""
+    for reason, sentence in (
+        ("escrow_short", "escrow cannot pay its claims"),
+        ("fund_exceeded", "more was ordered for an envelope than was paid in for it"),
+    ):
+        if count := refused.count(reason):
+            metrics.broken.labels(reason).inc(count)
+            _log.error(sentence, orders=count)

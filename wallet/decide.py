@@ -17,20 +17,22 @@ from wire.orders import escrow_account, fund_order
 
 CONFLICT = PayResult(PayStatus.REFUSED, "order_conflict")
 SHORT = PayResult(PayStatus.REFUSED, "escrow_short")
+OVERPAID = PayResult(PayStatus.REFUSED, "fund_exceeded")
 
 
 @dataclass(slots=True)
 class Known:
     """What is known before deciding; all of it is committed, or accepted earlier in the same batch.
 
-    `orders`: by order number. `funds`: fingerprint and envelope ID by create key. `taken`: envelope IDs of creates.
-    `balances`: in fen by account name; None: every account is assumed to have enough.
+    `orders`: by order number. `funds`: fingerprint, envelope ID and draft by create key. `taken`: envelope IDs of
+    creates. `balances`: fen by account name; `left`: fen left of the fund by envelope ID. None: all have enough.
     """
 
     orders: dict[str, Posting] = field(default_factory=dict)
-    funds: dict[str, tuple[str, int]] = field(default_factory=dict)
+    funds: dict[str, tuple[str, int, bytes]] = field(default_factory=dict)
     taken: set[int] = field(default_factory=set)
     balances: dict[str, int] | None = None
+    left: dict[int, int] | None = None
 
     @classmethod
     def nothing(cls) -> "Known":
@@ -42,8 +44,9 @@ class Known:
 class Plan:
     """The answer to each request, in order, and the rows to write.
 
-    Answers: of a PAY a list of PayResult; of a FUND (FundStatus, envelope ID of the first attempt); of a DEPOSIT the
-    account's name until the ledger replaces it by the balance in fen. A `Refused` is the error of that caller alone.
+    Answers: of a PAY a list of PayResult; of a FUND (FundStatus, envelope ID and draft of the first attempt); of a
+    DEPOSIT the account's name until the ledger replaces it by the balance in fen. A `Refused` is the error of that
+    caller alone.
     """
 
     answers: list[Any] = field(default_factory=list)
@@ -85,18 +88,26 @@ def _pay(order: PayOrder, through: str | None, known: Known, plan: Plan) -> PayR
     if first is not None:
         plan.replays += 1
         return PAID if first.same_order(posting) else CONFLICT
-    return PAID if _move(posting, known, plan) else SHORT
+    left = known.left
+    if left is not None and left.get(order.envelope_id, 0) < order.amount_fen:
+        return OVERPAID
+    if not _move(posting, known, plan):
+        return SHORT
+    if left is not None:
+        left[order.envelope_id] -= order.amount_fen
+    return PAID
 
 
-def _fund(request: FundRequest, known: Known, plan: Plan) -> tuple[int, int] | Refused:
+def _fund(request: FundRequest, known: Known, plan: Plan) -> tuple[int, int, bytes] | Refused:
     first = known.funds.get(request.create_key)
     if first is not None:
         plan.replays += 1
-        fingerprint, envelope_id = first
-        same = fingerprint == request.fingerprint
-        return (FundStatus.REPLAYED if same else FundStatus.KEY_REUSED), envelope_id
+        fingerprint, envelope_id, draft = first
+        if fingerprint == request.fingerprint:
+            return FundStatus.REPLAYED, envelope_id, draft
+        return FundStatus.KEY_REUSED, envelope_id, b""
     if request.envelope_id in known.taken:
-        return FundStatus.ID_TAKEN, request.envelope_id
+        return FundStatus.ID_TAKEN, request.envelope_id, b""
     user = user_account(request.user)
     escrow = escrow_account(request.envelope_id)
     order_no = fund_order(request.create_key)
@@ -104,12 +115,23 @@ def _fund(request: FundRequest, known: Known, plan: Plan) -> tuple[int, int] | R
         return Refused("order_conflict", f"order {order_no} is not a create's; nothing was moved")
     posting = Posting(order_no, TransferKind.FUND, user, escrow, user, request.total_fen, request.envelope_id)
     if not _move(posting, known, plan):
-        return FundStatus.INSUFFICIENT, request.envelope_id
-    row = FundRow(request.create_key, request.fingerprint, user, request.total_fen, request.envelope_id)
-    plan.funds.append(row)
-    known.funds[request.create_key] = (request.fingerprint, request.envelope_id)
+        return FundStatus.INSUFFICIENT, request.envelope_id, b""
+    plan.funds.append(
+        FundRow(
+            request.create_key,
+            request.fingerprint,
+            user,
+            request.total_fen,
+            request.envelope_id,
+            request.header_hash,
+            request.draft,
+        )
+    )
+    known.funds[request.create_key] = (request.fingerprint, request.envelope_id, request.draft)
     known.taken.add(request.envelope_id)
-    return FundStatus.DONE, request.envelope_id
+    if known.left is not None:
+        known.left[request.envelope_id] = request.total_fen
+    return FundStatus.DONE, request.envelope_id, b""
 
 
 def _deposit(request: DepositRequest, known: Known, plan: Plan) -> str | Refused:

@@ -1,6 +1,7 @@
 """The one transaction that writes money: optimistic first, then careful, by what the database knows."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import asyncpg
 from msgspec.structs import astuple
@@ -21,9 +22,12 @@ _BALANCES = sql.read("wallet", "balances")
 _BEGIN_EXCLUSIVE = sql.read("wallet", "begin_exclusive")
 _KNOWN_FUNDS = sql.read("wallet", "known_funds")
 _KNOWN_ORDERS = sql.read("wallet", "known_orders")
-_LOCK_BALANCES = sql.read("wallet", "lock_balances")
 _EMIT_WAL = sql.read("wallet", "emit_wal")
 _POST = sql.read("wallet", "post")
+
+
+class BatchRefused(Exception):
+    """A constraint refused the batch, which rests on an assumption that is not so; nothing was written."""
 
 
 class Ledger:
@@ -41,8 +45,8 @@ class Ledger:
     async def write(self, connection: Connection, drafts: Sequence[Draft], *, careful: bool) -> Plan:
         """Decide and commit the requests of `drafts`; when it returns, every answer of the plan is durable.
 
-        Without `careful` it may raise UniqueViolationError or CheckViolationError: nothing was written, and a careful
-        attempt, which reads first, finds out which requests are at fault.
+        It may raise BatchRefused: nothing was written. After an optimistic attempt a careful one, which reads first,
+        finds out which requests are at fault.
         """
         if connection is not self._connection:
             # A restored database may give known account numbers to other accounts; no connection survives a restore.
@@ -106,9 +110,9 @@ class Ledger:
         number = numbered.__getitem__
         debits, credits_ = array(map(number, columns.debits)), array(map(number, columns.credits))
         users = credits_ if columns.users == columns.credits else array(map(number, columns.users))
-        keys, prints, payers, totals, envelopes = zip(*map(astuple, funds), strict=True) if funds else ((),) * 5
+        keys, prints, payers, totals, envelopes, hashes, drafts = _columns(funds)
         try:
-            await connection.execute(
+            refused_by = await connection.fetchval(
                 _POST,
                 columns.order_nos,
                 columns.kinds,
@@ -123,10 +127,20 @@ class Ledger:
                 array(map(number, payers)),
                 numbers(totals),
                 numbers(envelopes),
+                texts([one.hex() for one in hashes]),
+                texts([one.hex() for one in drafts]),
             )
         except asyncpg.RaiseError as missing:
             self._accounts.forget()
             raise InvariantBroken("accounts_moved", str(missing)) from missing
+        if refused_by is not None:
+            raise BatchRefused(refused_by)
+
+
+def _columns(funds: Sequence[FundRow]) -> tuple[tuple[Any, ...], ...]:
+    if not funds:
+        return ((),) * len(FundRow.__struct_fields__)
+    return tuple(zip(*map(astuple, funds), strict=True))
 
 
 async def _fill_in_balances(connection: Connection, plan: Plan) -> None:
@@ -141,12 +155,14 @@ async def _read(connection: Connection, requests: Sequence[WalletRequest]) -> Kn
     orders: set[str] = set()
     names: set[str] = set()
     creates: list[FundRequest] = []
+    envelopes: set[int] = set()
     for request in requests:
         if isinstance(request, PayRequest):
             orders.update(order.order_no for order in request.orders)
             # Users are only credited, but a later FUND of the same batch may spend the credit.
             names.update(user_account(order.user) for order in request.orders)
             names.update(escrow_account(order.envelope_id) for order in request.orders)
+            envelopes.update(order.envelope_id for order in request.orders)
         elif isinstance(request, DepositRequest):
             orders.add(request.order_no)
             names.add(user_account(request.user))
@@ -154,13 +170,17 @@ async def _read(connection: Connection, requests: Sequence[WalletRequest]) -> Kn
             creates.append(request)
             orders.add(fund_order(request.create_key))
             names.update((user_account(request.user), escrow_account(request.envelope_id)))
-    known = Known(balances=dict(await connection.fetch(_LOCK_BALANCES, list(names))))
+    left: dict[int, int] = {}
+    known = Known(balances=dict(await connection.fetch(_BALANCES, list(names))), left=left)
     for order_no, kind, user, amount_fen, envelope_id in await connection.fetch(_KNOWN_ORDERS, list(orders)):
         known.orders[order_no] = Posting(order_no, kind, "", "", user, amount_fen, envelope_id)
-    if creates:
+    envelopes.update(request.envelope_id for request in creates)
+    if envelopes:
         keys = [request.create_key for request in creates]
-        envelopes = [request.envelope_id for request in creates]
-        for create_key, fingerprint, envelope_id in await connection.fetch(_KNOWN_FUNDS, keys, envelopes):
-            known.funds[create_key] = (fingerprint, envelope_id)
+        for create_key, fingerprint, envelope_id, left_fen, draft in await connection.fetch(
+            _KNOWN_FUNDS, keys, list(envelopes)
+        ):
+            known.funds[create_key] = (fingerprint, envelope_id, draft)
             known.taken.add(envelope_id)
+            left[envelope_id] = left_fen
     return known

@@ -11,6 +11,10 @@ NAME_CHARS: Final = 64
 USER_CHARS: Final = NAME_CHARS - len("user:")
 """A user's name must fit into the name of their account (the rules allow 40)."""
 ORDER_CHARS: Final = 64
+HASH_BYTES: Final = 32
+"""A header's hash (SHA-256)."""
+DRAFT_BYTES: Final = 64
+"""What a create may keep with its fund for a repeat; setnodes use 26."""
 MAX_AMOUNT_FEN: Final = 10**13
 """A hundred billion yuan in one order is a bug; 900,000 such orders still fit into a bigint balance."""
 

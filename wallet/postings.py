@@ -63,13 +63,18 @@ class Posting(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class FundRow(msgspec.Struct, frozen=True, gc=False):
-    """The record that makes a create idempotent; `user` is the name of the sender's account."""
+    """The record that makes a create idempotent; `user` is the name of the sender's account.
+
+    `header_hash` is the hash of the envelope's header, `draft` what a repeat needs to make the same header (opaque).
+    """
 
     create_key: str
     fingerprint: str
     user: str
     total_fen: int
     envelope_id: int
+    header_hash: bytes
+    draft: bytes
 
 
 def user_account(user: str) -> str:

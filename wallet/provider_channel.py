@@ -2,7 +2,8 @@
 
 The steps, and why a crash between any two of them is safe:
 1. Look the order up in the ledger: posted already, or in conflict? A repeat ends here.
-2. The escrow must hold the money, else nothing is ordered outside. (Its balance is read, not locked: see step 4.)
+2. The escrow, and what is left of the envelope's fund, must hold the money, else nothing is ordered outside. (Both are
+   read, not locked: see step 4.)
 3. The provider: look up, then order (`wallet.provider`). After a crash the repeat finds the payment by looking it up.
 4. Post it in the ledger under the same number; UNIQUE lets only one posting in, whichever process repeats. If the
    ledger refuses a payment that was made outside, the result is UNKNOWN `paid_outside_not_booked`, counted and logged.
@@ -15,6 +16,7 @@ from runtime import logs, sql
 from wallet import metrics
 from wallet.batcher import Batcher
 from wallet.channels import LedgerChannel
+from wallet.decide import CONFLICT, OVERPAID, SHORT
 from wallet.limits import PROVIDER_AT_ONCE, PROVIDER_WAIT_S
 from wallet.postings import PROVIDER
 from wallet.provider import Provider
@@ -24,11 +26,10 @@ from wire.messages import PayKind, PayResult, PayStatus
 from wire.orders import escrow_account
 
 _BALANCES = sql.read("wallet", "balances")
+_FUNDS_LEFT = sql.read("wallet", "funds_left")
 _KNOWN_ORDERS = sql.read("wallet", "known_orders")
 
 _log = logs.get("wallet")
-_CONFLICT = PayResult(PayStatus.REFUSED, "order_conflict")
-_SHORT = PayResult(PayStatus.REFUSED, "escrow_short")
 _IN_PROGRESS = PayResult(PayStatus.UNKNOWN, "in_hand")
 
 
@@ -78,6 +79,8 @@ class ProviderChannel:
         booked = {row["order_no"]: row for row in rows}
         escrows = {escrow_account(order.envelope_id) for order in claims}
         left: dict[str, int] = dict(await self._readers.fetch(_BALANCES, list(escrows)))
+        envelopes = {order.envelope_id for order in claims}
+        funds: dict[int, int] = dict(await self._readers.fetch(_FUNDS_LEFT, list(envelopes)))
         decided: dict[str, PayResult] = {}
         again = [order for order in claims if order.order_no in booked]
         if again:
@@ -89,10 +92,15 @@ class ProviderChannel:
                 continue
             escrow = escrow_account(order.envelope_id)
             left[escrow] = left.get(escrow, 0) - order.amount_fen
-            if left[escrow] < 0:
+            funds[order.envelope_id] = funds.get(order.envelope_id, 0) - order.amount_fen
+            if funds[order.envelope_id] < 0:
+                metrics.broken.labels("fund_exceeded").inc()
+                _log.error("more was ordered for an envelope than was paid in for it", order_no=order.order_no)
+                decided[order.order_no] = OVERPAID
+            elif left[escrow] < 0:
                 metrics.broken.labels("escrow_short").inc()
                 _log.error("escrow cannot pay a claim", order_no=order.order_no, escrow=escrow)
-                decided[order.order_no] = _SHORT
+                decided[order.order_no] = SHORT
         return decided
 
     async def _pay_outside(self, order: PayOrder) -> PayResult:
@@ -124,4 +132,4 @@ def _result(order: PayOrder, asked: dict[str, PayOrder], results: dict[str, PayR
     first = asked.get(order.order_no)
     if first is None:
         return _IN_PROGRESS
-    return results[order.order_no] if first == order else _CONFLICT
+    return results[order.order_no] if first == order else CONFLICT

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 import msgspec
 
 from errors import Refused
-from wallet.limits import MAX_AMOUNT_FEN, MAX_ORDERS_PER_PAY, ORDER_CHARS, USER_CHARS
+from wallet.limits import DRAFT_BYTES, HASH_BYTES, MAX_AMOUNT_FEN, MAX_ORDERS_PER_PAY, ORDER_CHARS, USER_CHARS
 from wire.messages import PayKind
 
 Amount: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=MAX_AMOUNT_FEN)]
@@ -16,13 +16,19 @@ OrderNo: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=ORDER_
 
 
 class FundRequest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """Move the money of a create from its sender into escrow, once per `create_key`."""
+    """Move the money of a create from its sender into escrow, once per `create_key`.
+
+    `header_hash` (of the header, `envelope.header_hash`) and `draft` are stored with it; a repeat gets the first
+    attempt's draft back.
+    """
 
     create_key: Annotated[str, msgspec.Meta(min_length=1, max_length=32)]
     fingerprint: Annotated[str, msgspec.Meta(max_length=64)]
     user: User
     total_fen: Amount
     envelope_id: EnvelopeId
+    header_hash: Annotated[bytes, msgspec.Meta(min_length=HASH_BYTES, max_length=HASH_BYTES)]
+    draft: Annotated[bytes, msgspec.Meta(max_length=DRAFT_BYTES)]
 
     @property
     def size(self) -> int:

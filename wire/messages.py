@@ -37,7 +37,9 @@ class Op(IntEnum):
     """Notice, no reply: [epoch of each database] in the caller's topology"""
 
     FUND = 20
-    """create_key, fingerprint, user, total_fen, envelope_id → fund status, envelope_id of the first attempt"""
+    """create_key, fingerprint, user, total_fen, envelope_id, header hash, draft → fund status, envelope_id, draft
+
+    Both of the first attempt under this key; the draft is empty but for a repeat."""
     PAY = 21
     """[[order_no, kind, user, amount_fen, envelope_id], …] → [[pay status, reason|None], …] in the same order"""
     BALANCE = 22

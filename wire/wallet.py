@@ -39,14 +39,23 @@ class WalletClient:
         return self._link.up
 
     def fund(
-        self, create_key: str, fingerprint: str, user: str, total_fen: int, envelope_id: int
-    ) -> asyncio.Future[list[int]]:
+        self,
+        create_key: str,
+        fingerprint: str,
+        user: str,
+        total_fen: int,
+        envelope_id: int,
+        header_hash: bytes,
+        draft: bytes,
+    ) -> asyncio.Future[tuple[int, int, bytes]]:
         """Move `total_fen` from the user to the escrow of `envelope_id`, once per `create_key`.
 
-        The future gives a `FundStatus` and, for DONE, REPLAYED and KEY_REUSED, the envelope ID of the first attempt
-        under this key; both are durable. Raises Unavailable at once if the call cannot be sent.
+        `header_hash` (32 bytes) binds the envelope's header to the money; `draft` (at most 64 bytes) is kept for a
+        repeat. The future gives a `FundStatus`; for DONE, REPLAYED and KEY_REUSED the envelope ID of the first attempt
+        under this key; and for REPLAYED its draft, else b"". All are durable. Raises Unavailable at once if the call
+        cannot be sent.
         """
-        return self._link.call(Op.FUND, create_key, fingerprint, user, total_fen, envelope_id)
+        return self._link.call(Op.FUND, create_key, fingerprint, user, total_fen, envelope_id, header_hash, draft)  # type: ignore[return-value]
 
     async def pay(self, orders: Sequence[Order]) -> list[PayResult]:
         """Pay `orders`, at most 4,000; one result each, in order. PAID is durable when returned."""

@@ -1,6 +1,7 @@
 -- envelopes: the headers of one business day and some slots, in order of ID. `due`: expiry will close it.
 -- Index: the unique keys (merge append). Lock: none.
 SELECT envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, seed, create_key, password_mac,
+    min_fen, max_fen, header_seal, named, slot,
     (extract(epoch FROM created_at) * 1000)::bigint AS created_at_ms,
     (extract(epoch FROM opens_at) * 1000)::bigint AS opens_at_ms,
     (extract(epoch FROM expires_at) * 1000)::bigint AS expires_at_ms,

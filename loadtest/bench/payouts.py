@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from envelope.claim_log import ClaimLog
+from envelope.header_hash import header_hash
 from errors import InvariantBroken, Unavailable
 from loadtest.bench import fill, pictures
 from loadtest.bench.cputime import used_s
@@ -127,7 +128,10 @@ async def _funded(one: OneSet, size: Size) -> list[int]:
         wallet = WalletClient(link)
         await wallet.deposit(f"D{secrets.token_hex(8)}", "sender", total_fen * len(headers))
         await asyncio.gather(
-            *(wallet.fund(terms.create_key, "bench", "sender", total_fen, terms.envelope_id) for terms in headers)
+            *(
+                wallet.fund(terms.create_key, "bench", "sender", total_fen, terms.envelope_id, header_hash(terms), b"")
+                for terms in headers
+            )
         )
     finally:
         keeping.cancel()

@@ -19,6 +19,7 @@ from setnode.activation.cold import ColdEnvelopes
 from setnode.activation.log_rows import LOAD, restore
 from setnode.actors.actor import Actor
 from setnode.actors.phase import Phase
+from setnode.header_seal import HeaderSeal
 from setnode.limits import LOAD_BATCH, LOAD_DEADLINE_S, LOAD_PAUSE_S, LOAD_READS, LOAD_SLOTS, STALE_S
 from sharding.ids import day_of, end_id, first_id, slot_of
 
@@ -35,9 +36,10 @@ Read = tuple[date, list[Actor]]
 class Loader:
     """One task that serves the actors waiting for their log. An ID has one actor, so no log is read twice at once."""
 
-    def __init__(self, session: postgres.Session, cold: ColdEnvelopes) -> None:
+    def __init__(self, session: postgres.Session, cold: ColdEnvelopes, seal: HeaderSeal) -> None:
         self._session = session
         self._cold = cold
+        self._header_seal = seal
         self._waiting: dict[date | None, dict[int, deque[Actor]]] = {}
         """By day, then by slot; None for IDs whose day does not exist."""
         self._nonempty = asyncio.Event()
@@ -119,7 +121,9 @@ class Loader:
         """Run all reads, seal them with one commit, then give the actors their logs."""
         if not reads:
             return
-        found = await self._session.run(lambda connection: _read_sealed(connection, reads), LOAD_DEADLINE_S)
+        found = await self._session.run(
+            lambda connection: _read_sealed(connection, reads, self._header_seal), LOAD_DEADLINE_S
+        )
         missing = {day for day, actors in reads if any(actor.envelope_id not in found for actor in actors)}
         if missing:
             # After the read: a day that the register does not call cold by now was hot during the read.
@@ -158,25 +162,31 @@ class Loader:
                 actor.context.forget(actor)
 
 
-async def fetch_logs(connection: Any, day: date, envelope_ids: Sequence[int]) -> dict[int, ClaimLog | InvariantBroken]:
+async def fetch_logs(
+    connection: Any, day: date, envelope_ids: Sequence[int], seal: HeaderSeal
+) -> dict[int, ClaimLog | InvariantBroken]:
     """Read the logs of envelopes of one day, sealed by a commit; a broken log is returned as its error."""
-    found = await _read(connection, day, envelope_ids)
+    found = await _read(connection, day, envelope_ids, seal)
     await connection.execute(_SEAL)
     return found
 
 
-async def _read_sealed(connection: Any, reads: Sequence[Read]) -> dict[int, ClaimLog | InvariantBroken]:
+async def _read_sealed(
+    connection: Any, reads: Sequence[Read], seal: HeaderSeal
+) -> dict[int, ClaimLog | InvariantBroken]:
     found: dict[int, ClaimLog | InvariantBroken] = {}
     for day, actors in reads:
-        found.update(await _read(connection, day, [actor.envelope_id for actor in actors]))
+        found.update(await _read(connection, day, [actor.envelope_id for actor in actors], seal))
     await connection.execute(_SEAL)
     return found
 
 
-async def _read(connection: Any, day: date, envelope_ids: Sequence[int]) -> dict[int, ClaimLog | InvariantBroken]:
+async def _read(
+    connection: Any, day: date, envelope_ids: Sequence[int], seal: HeaderSeal
+) -> dict[int, ClaimLog | InvariantBroken]:
     slots = sorted({slot_of(envelope_id) for envelope_id in envelope_ids})
     rows = await connection.fetch(LOAD, envelope_ids, slots, first_id(day), end_id(day))
-    return {row["envelope_id"]: restore(row) for row in rows}
+    return {row["envelope_id"]: restore(row, seal) for row in rows}
 
 
 def _take(slots: dict[int, deque[Actor]]) -> list[Actor]:

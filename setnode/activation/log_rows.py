@@ -10,6 +10,7 @@ from runtime import sql
 from schema import names
 from schema.headers import read_terms
 from schema.names import TableKind
+from setnode.header_seal import HeaderSeal
 from setnode.limits import COLD_QUERIES
 
 LOAD = sql.read("setnode", "load_envelopes")
@@ -30,10 +31,15 @@ def query_of(day: date) -> str:
     return query
 
 
-def restore(row: Any) -> ClaimLog | InvariantBroken:
-    """Return the log of a row, replayed by the rules that wrote it; a broken log is returned as its error."""
+def restore(row: Any, seal: HeaderSeal | None = None) -> ClaimLog | InvariantBroken:
+    """Return the log of a row, replayed by the rules that wrote it; a broken log, or header, is returned as its error.
+
+    Without `seal` the header's seal is not checked: rows of a closed day are proven by the register.
+    """
     try:
         log = ClaimLog(read_terms(row, _invited(row)))
+        if seal is not None:
+            seal.check(log.terms)
         columns = [row[name] or () for name in ("seqs", "kinds", "users", "amounts", "times")]
         log.restore(zip(*columns, strict=True))
     except InvariantBroken as broken:

@@ -146,7 +146,7 @@ def _header_columns(batch: Sequence[Terms]) -> tuple[str, ...]:
     # The fields of Terms are in the order of the statement's parameters.
     (
         ids, senders, kinds, splits, versions, totals, counts, greetings, created, opens, expires, seeds, keys, invited,
-        passwords,
+        passwords, least, most, seals,
     ) = zip(*map(astuple, batch), strict=True)  # fmt: skip
     guests = [
         (envelope_id, user) for envelope_id, users in zip(ids, invited, strict=True) for user in sorted(users or ())
@@ -169,4 +169,7 @@ def _header_columns(batch: Sequence[Terms]) -> tuple[str, ...]:
         texts_or_null(passwords),
         numbers([envelope_id for envelope_id, _ in guests]),
         texts([user for _, user in guests]),
+        numbers(least),
+        numbers(most),
+        texts_or_null(seals),
     )

@@ -5,17 +5,15 @@ No create waits longer for that, because the wallet and the commit queue answer 
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from envelope.terms import Terms
 from errors import Unavailable
 from setnode.actors.request import ReplyTo
-from setnode.creation.creator import CreateResult, Creator
+from setnode.creation.creator import CreateResult, Creator, Payment
 from setnode.creation.request import Create
 from setnode.limits import CREATES
 from wire.messages import FundStatus
-
-Payment: TypeAlias = asyncio.Future[list[int]]
 
 
 class PendingCreate(NamedTuple):
@@ -31,8 +29,8 @@ class CreateCoalescer:
 
     def __init__(self, creator: Creator) -> None:
         self._creator = creator
-        self._batch: list[tuple[PendingCreate, Payment]] = []
-        """The creates of this turn of the loop, with their payments under way."""
+        self._batch: list[tuple[PendingCreate, Terms, Payment]] = []
+        """The creates of this turn of the loop, with their headers, and payments under way."""
         self._in_flight = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._create_task = asyncio.get_running_loop().create_task
@@ -43,10 +41,10 @@ class CreateCoalescer:
             raise Unavailable("busy", "too many envelopes are being created at once; try again")
         pending = PendingCreate(caller, number, create)
         if self._creator.is_ready(create):
-            payment = self._creator.pay_in(create)
+            terms, payment = self._creator.pay_in(create)
             if not self._batch:
                 self._own(self._run_batch())
-            self._batch.append((pending, payment))
+            self._batch.append((pending, terms, payment))
         else:
             self._own(self._run_one(pending, self._creator.create(create)))
         self._in_flight += 1
@@ -60,18 +58,18 @@ class CreateCoalescer:
         """Enqueue each header once its money is in escrow; a create with another course gets a task of its own."""
         batch, self._batch = self._batch, []
         creator, writing = self._creator, list[tuple[PendingCreate, Terms, asyncio.Future[bool]]]()
-        for pending, payment in batch:
+        for pending, terms, payment in batch:
             if writing and not payment.done():
                 # The creates before this one are replied to without waiting for its payment.
                 self._own(self._reply_written(writing))
                 writing = []
             try:
-                status, envelope_id = await payment
+                status, envelope_id, draft = await payment
                 if status == FundStatus.DONE and creator.holds(envelope_id):
-                    terms = creator.terms(pending.create, envelope_id)
                     writing.append((pending, terms, creator.enqueue_header(terms)))
                 else:
-                    self._own(self._run_one(pending, creator.complete(pending.create, status, envelope_id)))
+                    completing = creator.complete(pending.create, terms, status, envelope_id, draft)
+                    self._own(self._run_one(pending, completing))
             except Exception as error:  # noqa: BLE001 - it goes to the caller, and is logged there
                 self._fail(pending, error)
         await self._reply_written(writing)

@@ -1,27 +1,30 @@
 """Creates one envelope: the money first, then the header. A retry completes a create, or the sweeper undoes it.
 
-1. The wallet moves the total from the sender into escrow, once per (sender, idempotency key), and remembers the
-   envelope ID of the first attempt.
-2. The header is inserted under that ID. The first insert decides: the create's header opens the envelope, the sweeper's
+1. The header is made, for the first candidate ID. Nothing is written yet.
+2. The wallet moves the total from the sender into escrow, once per (sender, idempotency key). It remembers the envelope
+   ID of the first attempt, the header's hash, and the draft from which a repeat makes the same header.
+3. The header is inserted under that ID. The first insert decides: the create's header opens the envelope, the sweeper's
    header is closed with everything refunded. The ID is a unique key, so it is never both.
 
-A crash between 1 and 2 leaves money in escrow without a header, which a retry or the sweeper finds.
+A crash between 2 and 3 leaves money in escrow without a header, which a retry or the sweeper finds.
 """
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+import msgspec
+
 from envelope.claim_log import ClaimLog
+from envelope.header_hash import header_hash
 from envelope.outcomes import Entry
-from envelope.split import SPLIT_VERSION
 from envelope.terms import Terms
 from errors import InvariantBroken, Refused, Unavailable
 from runtime.clock import Clock
 from setnode.commit.create_queue import CreateQueue
 from setnode.creation.request import Create
 from setnode.days import BusinessDays
+from setnode.header_seal import Draft, HeaderSeal
 from setnode.passwords import mac
 from setnode.views.envelope_json import as_json, created_view
 from wire.messages import FundStatus
@@ -29,14 +32,15 @@ from wire.wallet import WalletClient
 
 CreateResult: TypeAlias = tuple[bool, int, bytes | None]
 """Whether an earlier attempt chose the ID, the ID, and the JSON for the sender: None if the ID is on another SET."""
+Payment: TypeAlias = asyncio.Future[tuple[int, int, bytes]]
+"""The wallet's answer to FUND: a FundStatus, an envelope ID, and the draft of an earlier attempt."""
 
 
 class Creator:
     """The steps of a create, and `create`, which takes all of them.
 
-    The usual course, which `CreateCoalescer` runs for many creates: `pay_in`, `terms`, `enqueue_header`,
-    `await_header`, `finish`. Any other answer of the wallet is for `complete`, and an ID whose header exists for
-    `existing`.
+    The usual course, which `CreateCoalescer` runs for many creates: `pay_in`, `enqueue_header`, `await_header`,
+    `finish`. Any other answer of the wallet is for `complete`, and an ID whose header exists for `existing`.
 
     `fetch` reads an envelope's log from Postgres or the archive, `adopt` takes a new log into memory, `holds` says
     whether an ID is on this SET.
@@ -50,6 +54,7 @@ class Creator:
         days: BusinessDays,
         *,
         password_key: bytes,
+        seal: HeaderSeal,
         fetch: Callable[[int], Awaitable[ClaimLog | InvariantBroken | None]],
         adopt: Callable[[ClaimLog], None],
         holds: Callable[[int], bool],
@@ -59,6 +64,7 @@ class Creator:
         self._clock = clock
         self._days = days
         self._password_key = password_key
+        self._seal = seal
         self._fetch = fetch
         self._adopt = adopt
         self._holds = holds
@@ -76,24 +82,33 @@ class Creator:
         """
         if not self.is_ready(create):
             await self._check_day(create.envelope_ids[0])
-        return await self.complete(create, *await self.pay_in(create))
+        terms, payment = self.pay_in(create)
+        return await self.complete(create, terms, *await payment)
 
     def is_ready(self, create: Create) -> bool:
         """Say whether the first candidate's day is known to have tables, to be open and near."""
         return self._days.is_ready(create.envelope_ids[0])
 
-    def pay_in(self, create: Create, candidate: int = 0) -> asyncio.Future[list[int]]:
-        """Have the wallet move the money into escrow; see `WalletClient.fund`."""
-        return self._wallet.fund(
+    def pay_in(self, create: Create, candidate: int = 0) -> tuple[Terms, Payment]:
+        """Make the header under a candidate ID, and have its money moved into escrow (`WalletClient.fund`)."""
+        draft = Draft.new(self._clock.now_ms())
+        terms, hashed = self._terms(create, create.envelope_ids[candidate], draft)
+        payment = self._wallet.fund(
             create.create_key,
             create.fingerprint,
             create.sender,
             create.terms.total_fen,
-            create.envelope_ids[candidate],
+            terms.envelope_id,
+            hashed,
+            draft.pack(),
         )
+        return terms, payment
 
-    async def complete(self, create: Create, status: int, envelope_id: int) -> CreateResult:
-        """Complete a create after the wallet's answer on its first candidate; errors as `create`."""
+    async def complete(self, create: Create, terms: Terms, status: int, envelope_id: int, draft: bytes) -> CreateResult:
+        """Complete a create after the wallet's answer on its first candidate, whose header is `terms`.
+
+        Errors as `create`.
+        """
         candidate = 0
         while status == FundStatus.ID_TAKEN:
             candidate += 1
@@ -103,7 +118,8 @@ class Creator:
                 raise Unavailable(
                     "no_free_id", "no free ID was found; try again with the same key", outcome_known=False
                 )
-            status, envelope_id = await self.pay_in(create, candidate)
+            terms, payment = self.pay_in(create, candidate)
+            status, envelope_id, draft = await payment
         if status == FundStatus.INSUFFICIENT:
             raise Refused("insufficient_funds", "the wallet does not hold that much; nothing was taken")
         if status == FundStatus.KEY_REUSED:
@@ -113,7 +129,8 @@ class Creator:
         replayed = status == FundStatus.REPLAYED
         if replayed and (log := await self._find_existing(envelope_id)) is not None:
             return _existing_result(log)
-        terms = self.terms(create, envelope_id)
+        if replayed:
+            terms = self._repeated_terms(create, envelope_id, draft)
         if await self.await_header(self.enqueue_header(terms)):
             return self.finish(terms, replayed=replayed)
         return await self.existing(envelope_id)
@@ -149,29 +166,40 @@ class Creator:
             raise Unavailable("outcome_unknown", "repeat the request; it completes what was begun", outcome_known=False)
         return _existing_result(log)
 
-    def terms(self, create: Create, envelope_id: int) -> Terms:
-        """Return the terms of the envelope, which begin now. Each call draws another seed: call it once per header."""
-        requested, now_ms = create.terms, self._clock.now_ms()
-        opens_at_ms = now_ms if requested.opens_at_ms is None else max(now_ms, requested.opens_at_ms)
+    def _repeated_terms(self, create: Create, envelope_id: int, packed: bytes) -> Terms:
+        """Make the header of an earlier attempt, whose money is in escrow, once more from its draft."""
+        draft = Draft.read(packed)
+        if draft is None:
+            # A fund of before headers were bound to it: the sweeper undoes it.
+            raise Unavailable("outcome_unknown", "this create is being undone; use a new key", outcome_known=False)
+        return self._terms(create, envelope_id, draft)[0]
+
+    def _terms(self, create: Create, envelope_id: int, draft: Draft) -> tuple[Terms, bytes]:
+        """Return the header that a draft gives, sealed, and its hash. The same draft gives the same header."""
+        requested, begun_ms = create.terms, draft.created_at_ms
+        opens_at_ms = begun_ms if requested.opens_at_ms is None else max(begun_ms, requested.opens_at_ms)
         password = requested.password
-        password_mac = None if password is None else mac(self._password_key, envelope_id, password)
-        return Terms(
+        terms = Terms(
             envelope_id,
             create.sender,
             requested.kind,
             requested.split,
-            SPLIT_VERSION,
+            draft.split_version,
             requested.total_fen,
             requested.count,
             requested.greeting,
-            now_ms,
+            begun_ms,
             opens_at_ms,
             opens_at_ms + requested.expires_in_s * 1000,
-            secrets.token_bytes(32),
+            self._seal.seed(envelope_id, draft.nonce),
             create.create_key,
             requested.to,
-            password_mac,
+            None if password is None else mac(self._password_key, envelope_id, password),
+            requested.min_fen,
+            requested.max_fen,
         )
+        hashed = header_hash(terms)
+        return msgspec.structs.replace(terms, seal=self._seal.of(hashed)), hashed
 
     async def _check_day(self, envelope_id: int) -> None:
         """Refuse a create whose day cannot be written, before any money moves."""

@@ -13,6 +13,7 @@ from errors import Refused
 User = Annotated[str, msgspec.Meta(min_length=1, max_length=LIMITS.user_id_chars)]
 EnvelopeId = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Instant = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Fen = Annotated[int, msgspec.Meta(ge=1, le=MAX_TOTAL_FEN)]
 
 
 class RequestedTerms(msgspec.Struct, frozen=True):
@@ -30,6 +31,8 @@ class RequestedTerms(msgspec.Struct, frozen=True):
     to: frozenset[User] | None = None
     password: str | None = None
     opens_at_ms: Instant | None = None
+    min_fen: Fen | None = None
+    max_fen: Fen | None = None
 
     def __repr__(self) -> str:
         """Leave out what only the invited may know."""

@@ -1,18 +1,20 @@
 -- insert_contended: as insert_envelopes, for a batch in which some IDs exist (retried creates): those are left as they are.
 -- Returns the IDs inserted. ON CONFLICT is slower than the strict statement: it looks before it writes, marks what it
 -- wrote, and finds its index anew on every leaf.
--- $1 to $17 as in insert_envelopes. Index: envelope's unique key. Lock: waits for another transaction that inserts the same ID.
+-- $1 to $20 as in insert_envelopes. Index: envelope's unique key. Lock: waits for another transaction that inserts the same ID.
 WITH written AS (
     INSERT INTO envelope (envelope_id, slot, sender, kind, split, split_version, total_fen, shares, greeting,
-        created_at, opens_at, expires_at, seed, create_key, named, password_mac)
+        created_at, opens_at, expires_at, seed, create_key, named, password_mac, min_fen, max_fen, header_seal)
     SELECT envelope_id, (envelope_id % 1000)::smallint, sender, kind, split, split_version, total_fen, shares, greeting,
         timestamptz 'epoch' + created_ms * interval '1 millisecond', timestamptz 'epoch' + opens_ms * interval '1 millisecond',
-        timestamptz 'epoch' + expires_ms * interval '1 millisecond', seed, create_key, named, password_mac
+        timestamptz 'epoch' + expires_ms * interval '1 millisecond', seed, create_key, named, password_mac, min_fen, max_fen,
+        header_seal
     FROM unnest($1::text::bigint[], $2::text::text[], $3::text::text[], $4::text::text[], $5::text::smallint[],
         $6::text::bigint[], $7::text::integer[], $8::text::text[], $9::text::bigint[], $10::text::bigint[],
-        $11::text::bigint[], $12::text::text[], $13::text::text[], $14::text::boolean[], $15::text::text[])
+        $11::text::bigint[], $12::text::text[], $13::text::text[], $14::text::boolean[], $15::text::text[],
+        $18::text::bigint[], $19::text::bigint[], $20::text::text[])
         AS input (envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, created_ms, opens_ms,
-            expires_ms, seed, create_key, named, password_mac)
+            expires_ms, seed, create_key, named, password_mac, min_fen, max_fen, header_seal)
     ON CONFLICT (envelope_id, slot) DO NOTHING
     RETURNING envelope_id, expires_at
 ), scheduled AS (

@@ -1,6 +1,6 @@
 -- insert_envelopes: the headers of one batch of creates, each with its due entry and its named guests.
 -- Strict: an ID that stands already fails the whole batch, which is then written by insert_contended.
--- $1 to $17 are array literals (runtime.pg_arrays); instants are milliseconds since the epoch.
+-- $1 to $20 are array literals (runtime.pg_arrays); instants are milliseconds since the epoch.
 -- Index: envelope's unique key. Lock: waits for another transaction that inserts the same ID.
 WITH input AS (
     SELECT unnest($1::text::bigint[]) AS envelope_id, unnest($2::text::text[]) AS sender, unnest($3::text::text[]) AS kind,
@@ -11,12 +11,14 @@ WITH input AS (
         timestamptz 'epoch' + unnest($10::text::bigint[]) * interval '1 millisecond' AS opens_at,
         timestamptz 'epoch' + unnest($11::text::bigint[]) * interval '1 millisecond' AS expires_at,
         unnest($12::text::text[]) AS seed, unnest($13::text::text[]) AS create_key,
-        unnest($14::text::boolean[]) AS named, unnest($15::text::text[]) AS password_mac
+        unnest($14::text::boolean[]) AS named, unnest($15::text::text[]) AS password_mac,
+        unnest($18::text::bigint[]) AS min_fen, unnest($19::text::bigint[]) AS max_fen,
+        unnest($20::text::text[]) AS header_seal
 ), written AS (
     INSERT INTO envelope (envelope_id, slot, sender, kind, split, split_version, total_fen, shares, greeting,
-        created_at, opens_at, expires_at, seed, create_key, named, password_mac)
+        created_at, opens_at, expires_at, seed, create_key, named, password_mac, min_fen, max_fen, header_seal)
     SELECT envelope_id, (envelope_id % 1000)::smallint, sender, kind, split, split_version, total_fen, shares, greeting,
-        created_at, opens_at, expires_at, seed, create_key, named, password_mac
+        created_at, opens_at, expires_at, seed, create_key, named, password_mac, min_fen, max_fen, header_seal
     FROM input
 ), invited AS (
     INSERT INTO guest (envelope_id, slot, user_id, invited)

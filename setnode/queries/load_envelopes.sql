@@ -3,7 +3,7 @@
 -- leaves are pruned; of them `slot = e.slot` leaves one to each envelope's claims and guests.
 -- Index: the unique keys. Lock: none.
 SELECT e.envelope_id, e.sender, e.kind, e.split, e.split_version, e.total_fen, e.shares, e.greeting, e.seed,
-    e.create_key, e.named, e.password_mac,
+    e.create_key, e.named, e.password_mac, e.min_fen, e.max_fen, e.header_seal,
     (extract(epoch FROM e.created_at) * 1000)::bigint AS created_at_ms,
     (extract(epoch FROM e.opens_at) * 1000)::bigint AS opens_at_ms,
     (extract(epoch FROM e.expires_at) * 1000)::bigint AS expires_at_ms,

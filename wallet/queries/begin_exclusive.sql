@@ -1,5 +1,5 @@
 -- Begin a transaction that holds the ledger's lock from its start: for a batch that reads or creates accounts first.
 -- Meaning: one batch writes at a time; `post` in schema/wallet.sql, which takes the same lock, says why.
--- Index: none. Lock: advisory, released by Postgres once the commit is visible; waits up to lock_timeout.
+-- Index: none. Lock: the ledger's, released by Postgres once the commit is visible; waits up to lock_timeout.
 BEGIN;
-SELECT pg_advisory_xact_lock(7110001);
+SELECT hold_ledger();

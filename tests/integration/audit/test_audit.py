@@ -191,7 +191,7 @@ WALLET_EDITS = [
       "UPDATE account SET balance_fen = balance_fen - 1 WHERE name = 'user:o2'"]),
     ("an account deleted", "balance_is_sum_of_transfers", None, ["DELETE FROM account WHERE name = 'user:o1'"]),
     ("a fund deleted", "envelope_has_fund", "{open_id}", ["DELETE FROM fund WHERE envelope_id = {open_id}"]),
-    ("a fund's amount", "fund_matches_envelope", "{open_id}", ["UPDATE fund SET total_fen = 1 WHERE envelope_id = {open_id}"]),
+    ("a fund's amount", "fund_matches_envelope", "{open_id}", ["UPDATE fund SET total_fen = 2000 WHERE envelope_id = {open_id}"]),
     ("a credit for a share nobody opened", "credit_has_claim", "{open_id}", [STRAY.replace("{envelope}", "{open_id}").replace("{order}", "{open_id}.4")]),
     ("a credit under a made-up number", "credit_has_claim", "{open_id}", [STRAY.replace("{envelope}", "{open_id}").replace("{order}", "X1")]),
     ("a credit of a day without tables", "credit_has_claim", str(UNKNOWN_DAY),
@@ -221,6 +221,64 @@ async def test_every_edit_in_the_wallet_is_found_and_named(edited: Edited, what,
     assert not report.holds
 
 
+# Edits that keep all balances the sums of their transfers: only what a transfer is for can tell that they are wrong.
+def _moved(amount: str, since: str, to: str) -> list[str]:
+    return [
+        f"UPDATE account SET balance_fen = balance_fen {sign} {amount} WHERE {where}"
+        for sign, where in (("-", since), ("+", to))
+    ]
+
+
+ACCOUNT = "(SELECT account_id FROM account WHERE name = '{name}')"
+CREDIT_FEN = "(SELECT amount_fen FROM transfer WHERE order_no = '{open_id}.1')"
+FUND_ORDER = "'F' || (SELECT create_key FROM fund WHERE envelope_id = {open_id})"
+QUIET_EDITS = [
+    ("a payout credited to another user", "credit_matches_claim", "{open_id}",
+     ["UPDATE transfer SET credit_account = " + ACCOUNT.format(name="user:o2") + " " + ORDER,
+      *_moved(CREDIT_FEN, "name = 'user:o1'", "name = 'user:o2'")]),
+    ("a payout credited to a made-up channel", "credit_matches_claim", "{open_id}",
+     ["INSERT INTO account (name, kind) VALUES ('channel:evil', 3)",
+      "UPDATE transfer SET credit_account = " + ACCOUNT.format(name="channel:evil") + " " + ORDER,
+      *_moved(CREDIT_FEN, "name = 'user:o1'", "name = 'channel:evil'")]),
+    ("a fund paid by another user", "fund_matches_envelope", "{open_id}",
+     ["UPDATE transfer SET debit_account = " + ACCOUNT.format(name="user:bob") + ", user_account = "
+      + ACCOUNT.format(name="user:bob") + " WHERE order_no = " + FUND_ORDER,
+      "INSERT INTO transfer (debit_account, credit_account, user_account, amount_fen, kind, order_no) SELECT " + ACCOUNT.format(name="outside")
+      + ", " + ACCOUNT.format(name="user:bob") + ", " + ACCOUNT.format(name="user:bob") + ", 1000, 0, 'Dquiet'",
+      *_moved("1000", "name = 'outside'", "name = 'user:ann'")]),
+    ("a deposit out of a user", "deposit_is_from_outside", "Dquiet",
+     ["INSERT INTO transfer (debit_account, credit_account, user_account, amount_fen, kind, order_no) SELECT " + ACCOUNT.format(name="user:o1")
+      + ", " + ACCOUNT.format(name="user:o2") + ", " + ACCOUNT.format(name="user:o2") + ", 1, 0, 'Dquiet'",
+      *_moved("1", "name = 'user:o1'", "name = 'user:o2'")]),
+    ("a deposit out of an escrow", "escrow_is_what_is_left", "{escrow}",
+     ["INSERT INTO transfer (debit_account, credit_account, user_account, amount_fen, kind, order_no) SELECT " + ACCOUNT.format(name="{escrow}")
+      + ", " + ACCOUNT.format(name="user:o2") + ", " + ACCOUNT.format(name="user:o2") + ", 1, 0, 'Dquiet'",
+      *_moved("1", "name = '{escrow}'", "name = 'user:o2'")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "check", "subject", "edits"), QUIET_EDITS, ids=[edit[0] for edit in QUIET_EDITS])
+async def test_money_in_a_wrong_account_is_found_though_all_sums_agree(
+    edited: Edited, what, check, subject, edits
+) -> None:
+    """Transfer and both balances are edited together; the audit still names what the transfer is not for."""
+    words = {"open_id": edited.open_id, "escrow": escrow_account(edited.open_id)}
+    off = ["SET LOCAL session_replication_role = replica"]  # the trigger refuses such deposits
+    report = await edited.audit_with(off + [edit.format(**words) for edit in edits], wallet=True)
+    found = {(one.check, one.subject) for one in report.violations}
+    assert (check, subject.format(**words)) in found
+    assert not {"balance_is_sum_of_transfers", "postings_sum_to_zero"} & {one for one, _ in found}
+
+
+async def test_the_seed_of_an_envelope_that_nobody_opened_is_bound_to_its_money(edited: Edited) -> None:
+    """Replaced before it determined an amount, it is not the one that was paid for."""
+    envelope_id = await edited.town.create(700, 3, sender="eve")
+    report = await edited.audit_with([f"UPDATE envelope SET seed = repeat('ab', 32) WHERE envelope_id = {envelope_id}"])
+    assert [(one.check, one.subject) for one in report.violations] == [
+        ("header_is_what_was_paid_for", str(envelope_id))
+    ]
+
+
 async def test_an_intent_deleted_before_it_was_paid_is_found(town: Town) -> None:
     """The claim is neither paid, nor waiting, nor stuck: the order is named. With the row back, all is well."""
 
@@ -241,6 +299,20 @@ async def test_an_intent_deleted_before_it_was_paid_is_found(town: Town) -> None
             )
     assert [(one.check, one.subject) for one in report.violations] == [("claim_is_paid_or_waiting", str(envelope_id))]
     assert f"{envelope_id}.0" in report.violations[0].detail
+
+
+async def test_a_payout_that_is_late_or_stuck_is_a_violation(edited: Edited) -> None:
+    """Everything adds up only if what is won is paid: the envelope whose payout waits too long, or for good, is named."""
+    late = (
+        "INSERT INTO payout_batch (created_at, server, envelope_ids, seqs) "
+        f"VALUES (now() - interval '1 hour', 'x', '{{{edited.open_id}}}', '{{1}}')"
+    )
+    stuck = f"INSERT INTO payout_stuck VALUES ({edited.sold_id}, 1, 1, now(), 'by hand')"
+    report = await edited.audit_with([late, stuck])
+    assert {(one.check, one.subject) for one in report.violations} == {
+        ("payout_is_in_time", str(edited.open_id)),
+        ("payout_is_not_stuck", str(edited.sold_id)),
+    }
 
 
 async def test_a_young_fund_without_an_envelope_is_in_flight(edited: Edited, monkeypatch) -> None:

@@ -8,12 +8,13 @@ import pytest
 from errors import Unavailable
 from runtime import sql
 from runtime.postgres import Session
+from tests.funds import fund_request
 from tests.integration.hanging_proxy import hanging_proxy
 from tests.integration.wallet.fixtures import ENVELOPE, claim, ledger_rows, running, wallet, wallet_database
 from wallet import batcher as batcher_module
 from wallet.accounts import Accounts
 from wallet.ledger import Ledger
-from wallet.requests import DepositRequest, FundRequest, PayRequest
+from wallet.requests import DepositRequest, PayRequest
 from wallet.service import writer_session
 from wire.messages import FundStatus, PayStatus
 
@@ -23,7 +24,7 @@ PAID = (PayStatus.PAID, None)
 
 async def _fund(wallet, total_fen):
     await wallet.give("ann", total_fen)
-    await wallet.batcher.submit(FundRequest("k", "f", "ann", total_fen, ENVELOPE))
+    await wallet.batcher.submit(fund_request("k", "f", "ann", total_fen, ENVELOPE))
 
 
 async def test_backends_killed_in_the_middle_of_batches_pay_every_order_once(wallet_database, ledger_rows):
@@ -113,9 +114,9 @@ async def test_a_lost_answer_among_creates_in_a_row_is_found_again(wallet, ledge
 
     monkeypatch.setattr(Session, "use", once)
     monkeypatch.setattr(wallet.batcher._creates, "_batched", 1)
-    creates = [FundRequest(f"row{n}", "f", "ann", 100, ENVELOPE + 1000 * (n + 1)) for n in range(5)]
+    creates = [fund_request(f"row{n}", "f", "ann", 100, ENVELOPE + 1000 * (n + 1)) for n in range(5)]
     answers = await asyncio.gather(*map(wallet.batcher.submit, creates))
-    assert [status for status, _ in answers] == [FundStatus.REPLAYED] + [FundStatus.DONE] * 4
+    assert [status for status, *_ in answers] == [FundStatus.REPLAYED] + [FundStatus.DONE] * 4
     assert lost
     assert await wallet.history.balance("ann") == 0
 
@@ -124,7 +125,7 @@ async def test_no_transaction_outlives_its_batch(wallet, ledger_rows, monkeypatc
     """No transaction stays open between batches; creates, replays and deposits in batches of one move money once."""
     await _fund(wallet, 100)
     await wallet.give("ann", 500)
-    creates = [FundRequest(f"row{n}", "f", "ann", 100, ENVELOPE + 1000 * (n + 1)) for n in range(4)]
+    creates = [fund_request(f"row{n}", "f", "ann", 100, ENVELOPE + 1000 * (n + 1)) for n in range(4)]
     assert (await wallet.batcher.submit(creates[0]))[0] is FundStatus.DONE
     open_ones = """SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND state LIKE 'idle in transaction%'"""
@@ -136,8 +137,8 @@ async def test_no_transaction_outlives_its_batch(wallet, ledger_rows, monkeypatc
         wallet.batcher.submit(one) for one in (creates[2], creates[0], DepositRequest("yet more", "new", 7), creates[3])
     ]
     assert await asyncio.gather(*waiting) == [
-        (FundStatus.DONE, creates[2].envelope_id), (FundStatus.REPLAYED, creates[0].envelope_id), 14,
-        (FundStatus.DONE, creates[3].envelope_id),
+        (FundStatus.DONE, creates[2].envelope_id, b""), (FundStatus.REPLAYED, creates[0].envelope_id, b""), 14,
+        (FundStatus.DONE, creates[3].envelope_id, b""),
     ]  # fmt: skip
     assert await wallet.history.balance("ann") == 100
 
@@ -159,7 +160,7 @@ async def test_a_silent_database_is_left_and_the_outcome_called_unknown(
     monkeypatch.setattr(batcher_module, "REQUEST_DEADLINE_S", 0.3)
     monkeypatch.setattr(batcher_module, "COMMIT_PATIENCE_S", 0.2)
     other = await asyncpg.connect(wallet_database)
-    await other.execute("BEGIN; SELECT pg_advisory_xact_lock(7110001)")
+    await other.execute("BEGIN; SELECT hold_ledger()")
     with pytest.raises(Unavailable) as refused:
         await wallet.channel.pay([claim(0, "bob", 10)])
     assert (refused.value.code, refused.value.outcome_known) == ("outcome_unknown", False)
@@ -172,7 +173,7 @@ async def test_a_silent_database_is_left_and_the_outcome_called_unknown(
 
 async def test_a_create_that_was_refused_for_good_takes_no_money_later(wallet_database, ledger_rows, monkeypatch):
     """A create stuck on its way to Postgres, asked again and refused for want of money, does not arrive afterwards."""
-    create = FundRequest("late", "f", "ann", 100, ENVELOPE + 1000)
+    create = fund_request("late", "f", "ann", 100, ENVELOPE + 1000)
     async with hanging_proxy(wallet_database) as proxy, running(proxy.through(wallet_database)) as one:
         await _fund(one, 100)  # every account of the create is known from now on
         monkeypatch.setattr(batcher_module, "REQUEST_DEADLINE_S", 0.3)
@@ -182,12 +183,12 @@ async def test_a_create_that_was_refused_for_good_takes_no_money_later(wallet_da
             await one.batcher.submit(create)
         assert not stuck.value.outcome_known
         async with running(wallet_database) as two:
-            assert await two.batcher.submit(create) == (FundStatus.INSUFFICIENT, ENVELOPE + 1000)
+            assert await two.batcher.submit(create) == (FundStatus.INSUFFICIENT, ENVELOPE + 1000, b"")
             await two.give("ann", 100)
             proxy.wake()
             await asyncio.sleep(0.3)
             assert await two.history.balance("ann") == 100
-            assert await two.batcher.submit(create) == (FundStatus.DONE, ENVELOPE + 1000)
+            assert await two.batcher.submit(create) == (FundStatus.DONE, ENVELOPE + 1000, b"")
 
 
 async def test_payouts_to_accounts_that_are_gone_are_not_paid(wallet, ledger_rows):
@@ -196,7 +197,7 @@ async def test_payouts_to_accounts_that_are_gone_are_not_paid(wallet, ledger_row
     await _fund(wallet, 100)
     assert await wallet.channel.pay([claim(0, "bob", 10)]) == [PAID]
     await ledger_rows.execute("TRUNCATE account, transfer, fund")
-    assert await wallet.channel.pay([claim(1, "bob", 10)]) == [(PayStatus.REFUSED, "escrow_short")]
+    assert await wallet.channel.pay([claim(1, "bob", 10)]) == [(PayStatus.REFUSED, "fund_exceeded")]
     assert await ledger_rows.fetchval("SELECT count(*) FROM transfer") == 0
 
 
@@ -234,9 +235,9 @@ async def test_a_stop_with_a_batch_in_flight_lets_everybody_go(wallet_database, 
     other = await asyncpg.connect(wallet_database)
     batcher = batcher_module.Batcher(writer_session(wallet_database), Ledger(Accounts()))
     writing = asyncio.ensure_future(batcher.run())
-    await other.execute("BEGIN; SELECT pg_advisory_xact_lock(7110001)")
+    await other.execute("BEGIN; SELECT hold_ledger()")
     sent = batcher.submit(PayRequest([claim(0, "bob", 10)]))
-    waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND NOT granted"
     while not await ledger_rows.fetchval(waits):
         await asyncio.sleep(0)
     queued = batcher.submit(PayRequest([claim(1, "bob", 10)]))

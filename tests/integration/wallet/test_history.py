@@ -3,8 +3,8 @@
 import asyncpg
 
 from runtime import sql
+from tests.funds import fund_request
 from tests.integration.wallet.fixtures import ENVELOPE, claim, ledger_rows, refund, wallet, wallet_database
-from wallet.requests import FundRequest
 
 __all__ = ["ledger_rows", "wallet", "wallet_database"]
 NEVER_MS = 2**52
@@ -13,7 +13,7 @@ NEVER_MS = 2**52
 async def _story(wallet):
     await wallet.give("ann", 1000)
     for n in range(5):
-        await wallet.batcher.submit(FundRequest(f"k{n}", "f", "ann", 100, ENVELOPE + 1000 * n))
+        await wallet.batcher.submit(fund_request(f"k{n}", "f", "ann", 100, ENVELOPE + 1000 * n))
         await wallet.channel.pay([claim(0, "bob", 30 + n, ENVELOPE + 1000 * n)])
     await wallet.channel.pay([refund(1, "ann", 70)])
 
@@ -60,8 +60,8 @@ async def test_a_fund_waits_for_the_one_before_it(wallet, ledger_rows, wallet_da
     other = await asyncpg.connect(wallet_database)
     await other.execute(sql.read("wallet", "begin_exclusive"))
     number = await ledger_rows.fetchval("SELECT nextval('fund_fund_id_seq')")
-    waiting = wallet.batcher.submit(FundRequest("k", "f", "ann", 100, ENVELOPE))
-    held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    waiting = wallet.batcher.submit(fund_request("k", "f", "ann", 100, ENVELOPE))
+    held = "SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND NOT granted"
     while not await ledger_rows.fetchval(held):
         pass
     assert not waiting.done()

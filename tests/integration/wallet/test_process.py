@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from errors import Refused, Unavailable
+from tests.funds import HEADER
 from tests.integration.wallet.fixtures import ENVELOPE, ledger_rows, wallet_database
 from wire.link import Link
 from wire.messages import FundStatus, PayKind, PayStatus
@@ -77,8 +78,12 @@ def claims(count, per=1):
 async def test_every_operation_over_the_link(process, client, ledger_rows):
     """Deposit, fund, pay, and all reads answer as the client promises."""
     assert await client.deposit("d", "ann", 500) == 500
-    assert await client.fund("k", "f", "ann", 100, ENVELOPE) == [FundStatus.DONE, ENVELOPE]
-    assert await client.fund("k", "f", "ann", 100, ENVELOPE + 1000) == [FundStatus.REPLAYED, ENVELOPE]
+    assert await client.fund("k", "f", "ann", 100, ENVELOPE, HEADER, b"draft") == [FundStatus.DONE, ENVELOPE, b""]
+    assert await client.fund("k", "f", "ann", 100, ENVELOPE + 1000, HEADER, b"") == [
+        FundStatus.REPLAYED,
+        ENVELOPE,
+        b"draft",
+    ]
     assert await client.pay(claims(3)) == [PAID] * 3
     assert await client.pay([]) == []
     assert await client.balance("ann") == 400
@@ -126,7 +131,7 @@ async def test_a_process_that_ends_under_load_pays_every_order_once(process, cli
     """Ended in the middle of 10,000 payouts and started again: callers repeat, 10,000 credits, none twice."""
     orders = claims(10_000)
     await client.deposit("d", "ann", len(orders))
-    await client.fund("k", "f", "ann", len(orders), ENVELOPE)
+    await client.fund("k", "f", "ann", len(orders), ENVELOPE, HEADER, b"")
     paying = [asyncio.ensure_future(_pay_until_done(client, orders[i : i + 250])) for i in range(0, 10_000, 250)]
     await _until(lambda: any(each.done() for each in paying))
     assert await process.end(number) == (0 if number == signal.SIGTERM else -signal.SIGKILL)

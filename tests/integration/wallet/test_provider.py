@@ -7,11 +7,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from tests.funds import fund_request
 from tests.integration.wallet.fixtures import ENVELOPE, claim, ledger_rows, refund, running, wallet, wallet_database
 from wallet.limits import MAX_AMOUNT_FEN
 from wallet.provider import Provider
 from wallet.provider_channel import ProviderChannel
-from wallet.requests import FundRequest
 from wire.messages import PayStatus
 
 __all__ = ["ledger_rows", "wallet", "wallet_database"]
@@ -46,7 +46,7 @@ def channel_of(wallet, http, provider):
 
 async def fund(wallet, total_fen=1000):
     await wallet.give("ann", total_fen)
-    await wallet.batcher.submit(FundRequest("k", "f", "ann", total_fen, ENVELOPE))
+    await wallet.batcher.submit(fund_request("k", "f", "ann", total_fen, ENVELOPE))
 
 
 async def settle(channel, orders):
@@ -91,7 +91,7 @@ async def test_nothing_is_ordered_outside_that_cannot_be_booked(wallet, ledger_r
     await fund(wallet, 10)
     channel = channel_of(wallet, http, provider)
     orders = [claim(0, "bob", 10), claim(1, "cid", MAX_AMOUNT_FEN)]
-    assert await channel.pay(orders) == [PAID, (PayStatus.REFUSED, "escrow_short")]
+    assert await channel.pay(orders) == [PAID, (PayStatus.REFUSED, "fund_exceeded")]
     assert await channel.pay([claim(0, "cid", 10)]) == [(PayStatus.REFUSED, "order_conflict")]
     assert await payments(http, provider) == {orders[0].order_no: 1}
 

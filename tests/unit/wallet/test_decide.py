@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errors import Refused
-from wallet.decide import CONFLICT, SHORT, Known, decide
+from tests.funds import fund_request
+from wallet.decide import CONFLICT, OVERPAID, SHORT, Known, decide
 from wallet.postings import OUTSIDE, Posting, TransferKind, user_account
-from wallet.requests import DepositRequest, FundRequest, PayOrder, PayRequest, read, read_orders
+from wallet.requests import DepositRequest, PayOrder, PayRequest, read, read_orders
 from wire.messages import PAID, FundStatus, PayKind, PayStatus
 from wire.orders import escrow_account, payout_order
 
@@ -45,28 +46,44 @@ def test_what_a_batch_brings_in_may_be_spent_later_in_it():
     """A deposit pays for a fund behind it, and the fund's escrow for a payout behind that."""
     requests = [
         DepositRequest("d", "ann", 7),
-        FundRequest("k", "f", "ann", 7, ENVELOPE),
+        fund_request("k", "f", "ann", 7, ENVELOPE),
         PayRequest([order(0, "bob", 7)]),
-        FundRequest("l", "f", "bob", 8, ENVELOPE + 1000),
+        fund_request("l", "f", "bob", 8, ENVELOPE + 1000),
     ]
-    plan = decide(requests, Known(balances={}))
-    assert plan.answers == ["user:ann", (FundStatus.DONE, ENVELOPE), [PAID], (FundStatus.INSUFFICIENT, ENVELOPE + 1000)]
+    plan = decide(requests, Known(balances={}, left={}))
+    assert plan.answers == [
+        "user:ann",
+        (FundStatus.DONE, ENVELOPE, b""),
+        [PAID],
+        (FundStatus.INSUFFICIENT, ENVELOPE + 1000, b""),
+    ]
 
 
 def test_a_create_is_known_by_its_key_before_anything_else():
     """Replay, reused key and taken ID are told apart, and a replay needs no money."""
-    known = Known(funds={"k": ("f", ENVELOPE)}, taken={ENVELOPE}, balances={})
+    known = Known(funds={"k": ("f", ENVELOPE, b"draft")}, taken={ENVELOPE}, balances={})
     requests = [
-        FundRequest("k", "f", "ann", 7, ENVELOPE + 5),
-        FundRequest("k", "g", "ann", 7, ENVELOPE),
-        FundRequest("l", "f", "ann", 7, ENVELOPE),
+        fund_request("k", "f", "ann", 7, ENVELOPE + 5),
+        fund_request("k", "g", "ann", 7, ENVELOPE),
+        fund_request("l", "f", "ann", 7, ENVELOPE),
     ]
     answers = decide(requests, known).answers
     assert answers == [
-        (FundStatus.REPLAYED, ENVELOPE),
-        (FundStatus.KEY_REUSED, ENVELOPE),
-        (FundStatus.ID_TAKEN, ENVELOPE),
+        (FundStatus.REPLAYED, ENVELOPE, b"draft"),
+        (FundStatus.KEY_REUSED, ENVELOPE, b""),
+        (FundStatus.ID_TAKEN, ENVELOPE, b""),
     ]
+
+
+def test_an_envelope_is_paid_from_its_own_fund_alone():
+    """The escrow of its day and slot holds more, and still no payout exceeds what was paid in for the envelope."""
+    escrow = escrow_account(ENVELOPE)
+    known = Known(balances={escrow: 1_000}, left={ENVELOPE: 10})
+    plan = decide([PayRequest([order(0, "bob", 7), order(1, "cid", 4), order(2, "dan", 3)])], known)
+    assert plan.answers == [[PAID, OVERPAID, PAID]]
+    unfunded = PayOrder(payout_order(ENVELOPE + 1_000, 0), PayKind.CLAIM, "bob", 1, ENVELOPE + 1_000)
+    assert decide([PayRequest([unfunded])], known).answers == [[OVERPAID]]
+    assert known.balances[escrow] == 990
 
 
 def test_a_deposit_number_of_something_else_is_refused_alone():
@@ -81,7 +98,7 @@ _users = st.sampled_from(["ann", "bob", "cid"])
 _amounts = st.integers(1, 9)
 _requests = st.one_of(
     st.builds(DepositRequest, st.sampled_from("defg"), _users, _amounts),
-    st.builds(FundRequest, st.sampled_from("kl"), st.sampled_from("xy"), _users, _amounts, st.just(ENVELOPE)),
+    st.builds(fund_request, st.sampled_from("kl"), st.sampled_from("xy"), _users, _amounts, st.just(ENVELOPE)),
     st.builds(PayRequest, st.lists(st.builds(order, st.integers(0, 4), _users, _amounts), max_size=4)),
 )
 
@@ -89,9 +106,10 @@ _requests = st.one_of(
 @given(st.lists(_requests, max_size=12))
 def test_no_sequence_makes_money_or_spends_what_is_not_there(requests):
     """Whatever is asked, balances sum to zero, only the outside owes, and no order number is posted twice."""
-    known = Known(balances={})
+    known = Known(balances={}, left={})
     plan = decide(requests, known)
     assert sum(known.balances.values()) == 0
+    assert all(fen >= 0 for fen in known.left.values())
     assert all(fen >= 0 for name, fen in known.balances.items() if name != OUTSIDE)
     assert len({posting.order_no for posting in plan.postings}) == len(plan.postings)
 

@@ -4,10 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime import pg_arrays
+from tests.funds import fund_request
 from wallet.decide import CONFLICT, Known, decide
 from wallet.draft import Columns, Draft, merge
 from wallet.postings import PROVIDER
-from wallet.requests import DepositRequest, FundRequest, PayOrder, PayRequest, WalletRequest
+from wallet.requests import DepositRequest, PayOrder, PayRequest, WalletRequest
 from wire.messages import PAID, FundStatus, PayKind
 from wire.orders import payout_order
 
@@ -23,7 +24,7 @@ def request(number: int, kind: str, size: int) -> WalletRequest:
         orders = [order(100 * number + seq, f'u"{seq}\\', 1 + seq) for seq in range(size)]
         return PayRequest(orders, through=PROVIDER if kind == "pay_out" else None)
     if kind == "fund":
-        return FundRequest(f"k{number}", "f", "ann", 7, ENVELOPE + 1000 * number)
+        return fund_request(f"k{number}", "f", "ann", 7, ENVELOPE + 1000 * number)
     return DepositRequest(f"d{number}", "bob", 1 + size)
 
 
@@ -49,16 +50,16 @@ def test_what_repeats_another_draft_of_the_batch_is_paid_once():
     """An order, a create or a deposit that is in a batch twice moves money once; another one is refused."""
     requests = [
         PayRequest([order(0, "ann", 5), order(1, "bob", 6)]),
-        FundRequest("k", "f", "ann", 7, ENVELOPE),
+        fund_request("k", "f", "ann", 7, ENVELOPE),
         PayRequest([order(1, "bob", 6), order(0, "ann", 6)]),
-        FundRequest("k", "f", "ann", 7, ENVELOPE + 1000),
+        fund_request("k", "f", "ann", 7, ENVELOPE + 1000),
     ]
     plan, columns = merge([Draft(one) for one in requests])
     assert plan.answers == [
         [PAID, PAID],
-        (FundStatus.DONE, ENVELOPE),
+        (FundStatus.DONE, ENVELOPE, b""),
         [PAID, CONFLICT],
-        (FundStatus.REPLAYED, ENVELOPE),
+        (FundStatus.REPLAYED, ENVELOPE, b""),
     ]
     assert columns is not None
     assert len(plan.postings) == len(columns.debits) == 3

@@ -1,5 +1,6 @@
 """The creates of a moment ago: whose ID is taken, and how many are kept."""
 
+from tests.funds import DRAFT, HEADER, fund_request
 from wallet.draft import Draft, merge
 from wallet.postings import FundRow
 from wallet.recent import RecentCreates
@@ -10,11 +11,11 @@ ENVELOPE = 2611210000000001007
 
 
 def made(number: int) -> FundRow:
-    return FundRow(f"k{number}", "f", "user:ann", 7, ENVELOPE + 1000 * number)
+    return FundRow(f"k{number}", "f", "user:ann", 7, ENVELOPE + 1000 * number, HEADER, DRAFT)
 
 
 def wish(key: str, number: int) -> FundRequest:
-    return FundRequest(key, "f", "ann", 7, ENVELOPE + 1000 * number)
+    return fund_request(key, "f", "ann", 7, ENVELOPE + 1000 * number)
 
 
 def test_an_id_is_taken_by_another_create_only():
@@ -41,6 +42,6 @@ def test_a_taken_id_is_told_and_posts_nothing():
     drafts = [Draft(wish("a", 0)), Draft(wish("b", 1))]
     for _ in range(2):
         plan, columns = merge(drafts, {ENVELOPE})
-        assert plan.answers == [(FundStatus.ID_TAKEN, ENVELOPE), (FundStatus.DONE, ENVELOPE + 1000)]
+        assert plan.answers == [(FundStatus.ID_TAKEN, ENVELOPE, b""), (FundStatus.DONE, ENVELOPE + 1000, b"")]
         assert columns is not None
         assert (len(plan.postings), len(plan.funds), len(columns.debits)) == (1, 1, 1)
