@@ -37,7 +37,15 @@ class ClaimLog:
         """The share of every `seq`, in fen; computed from the seed on first use."""
         if self._amounts is None:
             terms = self.terms
-            shares = amounts(terms.split, terms.total_fen, terms.count, terms.seed, terms.split_version)
+            shares = amounts(
+                terms.split,
+                terms.total_fen,
+                terms.count,
+                terms.seed,
+                terms.split_version,
+                min_fen=terms.min_fen,
+                max_fen=terms.max_fen,
+            )
             self._amounts = array("q", shares)
         return self._amounts
 

@@ -12,6 +12,7 @@ from envelope.split import Split, amounts, commitment
 from errors import Refused
 
 _WRITABLE_FEN = 10**20
+_BOUNDS = ("min_fen", "max_fen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +34,16 @@ def verify(document: Mapping[str, object]) -> Verification:
     """Recompute the envelope that a JSON detail describes, and report every difference.
 
     Reads envelope_id, split, split_version, total_fen, count, split_seed and split_commitment (hex), claims
-    (a list of {seq, amount_fen}) and, if present, refund_fen; other fields are ignored. Each difference
-    becomes a sentence in `mismatches`. A document that cannot be read raises Refused `malformed_document` (a
-    field is missing or mistyped; no seed because the envelope is not closed yet), or the code with which
-    `amounts` refuses such a total, count or version.
+    (a list of {seq, amount_fen}) and, if present, min_fen, max_fen and refund_fen; other fields are ignored.
+    Each difference becomes a sentence in `mismatches`. A document that cannot be read raises Refused
+    `malformed_document` (a field is missing or mistyped; no seed because the envelope is not closed yet), or
+    the code with which `amounts` refuses such a total, count or version.
     """
     split = _split(document)
     seed = _seed(document)
     total_fen, count = _integer(document, "total_fen"), _integer(document, "count")
-    shares = amounts(split, total_fen, count, seed, _integer(document, "split_version"))
+    least, most = (_integer(document, name) if document.get(name) is not None else None for name in _BOUNDS)
+    shares = amounts(split, total_fen, count, seed, _integer(document, "split_version"), min_fen=least, max_fen=most)
     claims = [(_integer(claim, "seq"), _integer(claim, "amount_fen")) for claim in _claims(document)]
     found = [
         *_check_commitment(seed, _text(document, "split_commitment")),

@@ -85,6 +85,8 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "unknown_kind": Problem(422, "The kind is not known"),
     "unknown_split": Problem(422, "The split is not known"),
     "split_not_for_kind": Problem(422, "The split does not fit the kind"),
+    "bounds_not_for_kind": Problem(422, "Bounds of a share do not fit the kind"),
+    "bounds_not_possible": Problem(422, "No shares within these bounds make the total"),
     "malformed_amount": Problem(422, "Not an amount of whole fen"),
     "amount_out_of_range": Problem(422, "The amount is out of range"),
     "malformed_count": Problem(422, "Not a number of shares"),

@@ -5,6 +5,6 @@ stream of words (`envelope.split.stream`) and use integer arithmetic only, so th
 envelope from its seed after the close. The seed's `commitment` is published when the envelope is created.
 """
 
-from envelope.split.ways import SPLIT_VERSION, Split, amounts, commitment
+from envelope.split.ways import SPLIT_VERSION, Split, amounts, check_bounds, commitment
 
-__all__ = ["SPLIT_VERSION", "Split", "amounts", "commitment"]
+__all__ = ["SPLIT_VERSION", "Split", "amounts", "check_bounds", "commitment"]

@@ -1,12 +1,13 @@
 """The derivation of random numbers from a seed, simple enough to repeat in any language.
 
-    bytes  = SHAKE-256( ASCII("hongbao.split/{version}/{split}/{total_fen}/{count}/") + seed )     (FIPS 202)
+    bytes  = SHAKE-256( ASCII("hongbao.split/{version}/{split}/{total_fen}/{count}/{min_fen}/{max_fen}/") + seed )
+             (FIPS 202; a bound that was not given is empty, and version 1 has no bounds: it ends with "{count}/")
     words  = bytes cut into 8-byte big-endian unsigned integers, used one after the other, none twice
     below(bound): take the next word w; if w < 2^64 - (2^64 mod bound) the answer is w mod bound,
                   else discard w and take the next (so every answer is equally likely)
 
 Numbers in the prefix are decimal without leading zeros. The prefix keeps two envelopes with the same seed but
-another split, total or count from sharing a stream.
+another split, total, count or bound from sharing a stream.
 """
 
 import hashlib
@@ -20,12 +21,15 @@ _SPARE_WORDS = 4
 
 
 class Stream:
-    """Uniform integers from one seed. `expect` is how many draws to prepare for; more draws squeeze again."""
+    """Uniform integers from one seed for one `purpose` (the prefix's own part, without slashes around it).
+
+    `expect` is how many draws to prepare for; more draws squeeze again.
+    """
 
     __slots__ = ("_shake", "_squeezed", "_words")
 
-    def __init__(self, seed: bytes, *, version: int, split: str, total_fen: int, count: int, expect: int) -> None:
-        prefix = f"hongbao.split/{version}/{split}/{total_fen}/{count}/"
+    def __init__(self, seed: bytes, purpose: str, *, expect: int) -> None:
+        prefix = f"hongbao.split/{purpose}/"
         self._shake = hashlib.shake_256(prefix.encode("ascii") + seed)
         self._squeezed = 0
         self._words = iter(self._squeeze(expect + _SPARE_WORDS))

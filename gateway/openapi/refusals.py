@@ -24,6 +24,7 @@ TERMS: Final[Codes] = (
     *("missing_field", "unknown_kind", "unknown_split", "split_not_for_kind", "malformed_amount"),
     *("amount_out_of_range", "malformed_count", "count_out_of_range", "count_exceeds_total", "count_exceeds_invited"),
     *("greeting_too_long", "too_few_users", "too_many_users", "malformed_user", "duplicate_user"),
+    *("bounds_not_for_kind", "bounds_not_possible"),
     *("malformed_opens_at", "opens_at_out_of_range", "expires_in_out_of_range"),
 )
 PAGE: Final[Codes] = ("unknown_parameter", "repeated_parameter", "malformed_limit", "malformed_cursor")

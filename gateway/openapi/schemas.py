@@ -72,8 +72,16 @@ CREATE: Final = _object(
             "type": ["string", "null"], "enum": [*Split, None],
             "description": "How shares are cut; `equal` is for kind equal, all others for kind lucky.",
         },
+        "min_fen": {
+            "type": ["integer", "null"], "minimum": 1,
+            "description": "Least share of a lucky envelope; `min_fen` x `count` fits into the total.",
+        },
+        "max_fen": {
+            "type": ["integer", "null"], "minimum": 1,
+            "description": "Largest share of a lucky envelope; `max_fen` x `count` covers the total.",
+        },
     },
-    optional=("greeting", "to", "password", "opens_at", "expires_in_s", "split"),
+    optional=("greeting", "to", "password", "opens_at", "expires_in_s", "split", "min_fen", "max_fen"),
 )  # fmt: skip
 
 ASK: Final = _object(
@@ -99,10 +107,12 @@ _ENVELOPE: Final[Schema] = {
     "created_at": INSTANT,
     "opens_at": INSTANT,
     "expires_at": INSTANT,
+    "min_fen": {**FEN, "description": "Least share, if the sender gave one."},
+    "max_fen": {**FEN, "description": "Largest share, if the sender gave one."},
     "to": {"type": "array", "items": USER, "description": "Shown to the sender."},
     "share_token": {**SHARE_TOKEN, "description": "Shown to the sender: whoever has it may see and open."},
 }
-ENVELOPE: Final = _object(_ENVELOPE, optional=("to",))
+ENVELOPE: Final = _object(_ENVELOPE, optional=("to", "min_fen", "max_fen"))
 CLAIM: Final = _object({"seq": SEQ, "user": USER, "amount_fen": FEN, "claimed_at": INSTANT})
 DETAIL: Final = _object(
     {
@@ -116,7 +126,17 @@ DETAIL: Final = _object(
         "split_seed": {**HASH, "description": "Once nothing can change: recompute every amount from it."},
         "archived": {"const": True, "description": "Its day is closed for good; open and grab answer expired."},
     },
-    optional=("to", "share_token", "best_luck", "refund_fen", "closed_at", "split_seed", "archived"),
+    optional=(
+        "to",
+        "min_fen",
+        "max_fen",
+        "share_token",
+        "best_luck",
+        "refund_fen",
+        "closed_at",
+        "split_seed",
+        "archived",
+    ),
 )
 
 RESULT: Final = _object(

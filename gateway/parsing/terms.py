@@ -8,7 +8,7 @@ import msgspec
 
 from envelope.limits import LIMITS
 from envelope.money import brief, check_fen
-from envelope.split import Split
+from envelope.split import Split, check_bounds
 from envelope.terms import Kind
 from errors import Refused
 from gateway.http.body import decode
@@ -37,12 +37,15 @@ class RawCreateTerms(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     opens_at: str | None = None
     expires_in_s: int | None = None
     split: str | None = None
+    min_fen: int | None = None
+    max_fen: int | None = None
 
 
-class CreateTerms(msgspec.Struct, frozen=True):
+class CreateTerms(msgspec.Struct, frozen=True, omit_defaults=True):
     """The checked terms, defaults filled in, as CREATE carries them (`wire.messages.Op`).
 
-    `fingerprint` hashes them as JSON in this, alphabetical, order: neither order nor fields may ever change.
+    `fingerprint` hashes them as JSON in this order, without the last ones where they are None: neither order nor fields
+    may ever change, a new field comes last and has a default.
     """
 
     count: int
@@ -54,6 +57,8 @@ class CreateTerms(msgspec.Struct, frozen=True):
     split: str
     to: list[str] | None
     total_fen: int
+    min_fen: int | None = None
+    max_fen: int | None = None
 
     def __repr__(self) -> str:
         """Leave out what only invited users may know: terms are logged."""
@@ -85,11 +90,18 @@ def read_terms(body: bytes, now_ms: int) -> CreateTerms:
         check_text(password, name="password", least=1, most=LIMITS.password_chars, code="password_length")
     split = default_split if raw.split is None else _split(kind, raw.split)
     count = _count(raw.count, total_fen, to)
+    min_fen, max_fen = raw.min_fen, raw.max_fen
+    if min_fen is not None or max_fen is not None:
+        if split == Split.EQUAL:
+            raise Refused("bounds_not_for_kind", "min_fen and max_fen are for shares that are drawn: kind lucky")
+        check_bounds(total_fen, count, min_fen, max_fen)
     if greeting:
         check_text(greeting, name="greeting", most=LIMITS.greeting_chars, code="greeting_too_long")
     opens_at_ms = None if raw.opens_at is None else _opens_at(raw.opens_at, now_ms)
     seconds = LIMITS.default_expires_in_s if raw.expires_in_s is None else _expires_in(raw.expires_in_s)
-    return CreateTerms(count, seconds, greeting or "", kind, opens_at_ms, password, split, to, total_fen)
+    return CreateTerms(
+        count, seconds, greeting or "", kind, opens_at_ms, password, split, to, total_fen, min_fen, max_fen
+    )
 
 
 def fingerprint(terms: CreateTerms, key: str) -> str:

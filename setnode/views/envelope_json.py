@@ -36,6 +36,10 @@ def created_view(terms: Terms) -> dict[str, Any]:
         "opens_at": rfc3339(terms.opens_at_ms) if scheduled else created_at,
         "expires_at": rfc3339(terms.expires_at_ms),
     }
+    if terms.min_fen is not None:
+        view["min_fen"] = terms.min_fen
+    if terms.max_fen is not None:
+        view["max_fen"] = terms.max_fen
     if terms.invited is not None:
         view["to"] = sorted(terms.invited)
     return view

@@ -27,7 +27,7 @@ def test_seqs_are_dense_and_amounts_follow_from_them():
     """The n-th open gets the n-th share of the seed."""
     log = ClaimLog(terms())
     assert [log.append(user, OPENS) for user in "abc"] == [0, 1, 2]
-    assert list(log.amounts) == amounts(Split.DOUBLE_MEAN, 100, 3, bytes(32))
+    assert list(log.amounts) == amounts(Split.DOUBLE_MEAN, 100, 3, bytes(32), 1)
     assert (log.left_fen, log.sold_out, log.final) == (0, True, True)
 
 

@@ -81,6 +81,63 @@ def test_double_mean_stays_within_its_bound(envelope, seed):
         left_fen -= share
 
 
+@st.composite
+def bounded(draw):
+    """Draw a legal (total_fen, count, min_fen, max_fen), often with little room at one of the bounds."""
+    count = draw(st.integers(1, 60))
+    least = draw(st.integers(1, 500))
+    room = draw(st.one_of(st.integers(0, 3), st.integers(0, 5_000)))
+    spare = draw(st.one_of(st.integers(0, count * room), st.just(0), st.just(count * room)))
+    return count * least + spare, count, least, least + room
+
+
+@given(st.sampled_from(DRAWN), bounded(), seeds)
+def test_shares_keep_within_their_bounds(split, envelope, seed):
+    """Every drawn way gives shares from the least to the largest whose sum is the total, down to no room at all."""
+    total_fen, count, least, most = envelope
+    shares = amounts(split, total_fen, count, seed, min_fen=least, max_fen=most)
+    assert (len(shares), sum(shares)) == (count, total_fen)
+    assert least <= min(shares)
+    assert max(shares) <= most
+    assert min(amounts(split, total_fen, count, seed, min_fen=least)) >= least
+    assert max(amounts(split, total_fen, count, seed, max_fen=most)) <= most
+
+
+@pytest.mark.parametrize(
+    ("bounds", "code", "words"),
+    [
+        ({"min_fen": 11}, "bounds_not_possible", "need 110, and there are 100"),
+        ({"max_fen": 9}, "bounds_not_possible", "make 90, and there are 100"),
+        ({"min_fen": 8, "max_fen": 7}, "bounds_not_possible", "from 8 to 7 fen does not exist"),
+        ({"min_fen": 0}, "bounds_not_possible", "from 0 to 100 fen does not exist"),
+        ({"min_fen": 5, "version": 1}, "bounds_not_for_kind", "from split version 2 on"),
+    ],
+)
+@pytest.mark.parametrize("split", DRAWN)
+def test_impossible_bounds_are_refused_with_a_sentence(split, bounds, code, words):
+    """Bounds within which no shares make the total, and bounds of a version that had none, are refused."""
+    with pytest.raises(Refused) as caught:
+        amounts(split, 100, 10, GOLDEN_SEED, **bounds)
+    assert caught.value.code == code
+    assert words in caught.value.detail
+
+
+def test_equal_shares_have_no_bounds():
+    """They are not drawn: a bound could only be what they are anyway, or impossible."""
+    with pytest.raises(Refused, match="bounds_not_for_kind"):
+        amounts(Split.EQUAL, 100, 10, GOLDEN_SEED, max_fen=50)
+
+
+@given(envelopes(), seeds)
+def test_narrow_shares_are_a_part_and_a_piece(envelope, seed):
+    """N + 1 parts: everybody has a whole part, and all pieces together are the last part and what the division left."""
+    total_fen, count = envelope
+    part = max(1, total_fen // (count + 1))
+    pieces = [share - part for share in amounts(Split.DOUBLE_MEAN_NARROW, total_fen, count, seed)]
+    assert min(pieces) >= 0
+    assert sum(pieces) == total_fen - count * part
+
+
 @pytest.mark.parametrize("split", DRAWN)
 def test_another_seed_total_or_split_gives_other_shares(split):
     """Seed, total and split all enter the derivation: two envelopes never share their luck."""
@@ -107,7 +164,33 @@ def test_another_seed_total_or_split_gives_other_shares(split):
 )
 def test_golden_shares(split, total_fen, count, shares):
     """Version 1 gives the same shares for ever."""
-    assert amounts(Split(split), total_fen, count, GOLDEN_SEED) == shares
+    assert amounts(Split(split), total_fen, count, GOLDEN_SEED, 1) == shares
+
+
+@pytest.mark.parametrize(
+    ("split", "bounds", "shares"),
+    [
+        ("double_mean", {}, [21, 14, 44, 703, 468, 264, 129, 357]),
+        ("double_mean", {"min_fen": 200}, [201, 216, 232, 295, 229, 297, 235, 295]),
+        ("double_mean", {"max_fen": 300}, [214, 274, 272, 284, 208, 247, 264, 237]),
+        ("double_mean", {"min_fen": 150, "max_fen": 280}, [245, 250, 240, 234, 249, 259, 252, 271]),
+        ("double_mean_narrow", {}, [240, 245, 247, 227, 240, 276, 225, 300]),
+        ("double_mean_narrow", {"min_fen": 200}, [261, 240, 241, 256, 241, 225, 296, 240]),
+        ("double_mean_narrow", {"max_fen": 300}, [275, 264, 236, 232, 233, 273, 249, 238]),
+        ("double_mean_narrow", {"min_fen": 150, "max_fen": 280}, [245, 239, 227, 244, 262, 250, 277, 256]),
+        ("line_segments", {}, [47, 275, 59, 169, 525, 654, 54, 217]),
+        ("line_segments", {"min_fen": 200}, [290, 225, 241, 222, 312, 207, 297, 206]),
+        ("line_segments", {"max_fen": 300}, [300, 233, 300, 300, 114, 300, 153, 300]),
+        ("line_segments", {"min_fen": 150, "max_fen": 280}, [248, 163, 276, 280, 280, 279, 280, 194]),
+        ("bell", {}, [244, 235, 162, 255, 203, 232, 329, 340]),
+        ("bell", {"min_fen": 200}, [243, 270, 264, 254, 222, 266, 238, 243]),
+        ("bell", {"max_fen": 300}, [251, 231, 242, 271, 254, 230, 267, 254]),
+        ("bell", {"min_fen": 150, "max_fen": 280}, [250, 258, 250, 252, 250, 243, 263, 234]),
+    ],
+)
+def test_golden_shares_of_version_2(split, bounds, shares):
+    """Version 2 gives the same shares for ever, with bounds and without."""
+    assert amounts(Split(split), 2_000, 8, GOLDEN_SEED, 2, **bounds) == shares
 
 
 @pytest.mark.parametrize(
@@ -122,13 +205,13 @@ def test_golden_shares(split, total_fen, count, shares):
 )
 def test_golden_shares_of_a_large_envelope(split, digest):
     """Ten thousand shares are the same for ever, too."""
-    shares = amounts(Split(split), 12_345_678, 10_000, GOLDEN_SEED)
+    shares = amounts(Split(split), 12_345_678, 10_000, GOLDEN_SEED, 1)
     assert hashlib.sha256(repr(shares).encode()).hexdigest() == digest
 
 
 def documented_words(split, total_fen, count):
     """Words as the docstring of `envelope.split.stream` tells a stranger to make them."""
-    text = f"hongbao.split/1/{split}/{total_fen}/{count}/".encode() + GOLDEN_SEED
+    text = f"hongbao.split/2/{split}/{total_fen}/{count}///".encode() + GOLDEN_SEED
     data = hashlib.shake_256(text).digest(80_000)
     return (int.from_bytes(data[at : at + 8], "big") for at in range(0, len(data), 8))
 
@@ -178,14 +261,14 @@ def test_bell_follows_its_documentation():
 
 def test_stream_continues_over_a_second_squeeze():
     """Drawing more words than expected gives what a stream that expected them gives."""
-    few, many = (Stream(GOLDEN_SEED, version=1, split="x", total_fen=1, count=1, expect=expect) for expect in (0, 100))
+    few, many = (Stream(GOLDEN_SEED, "x", expect=expect) for expect in (0, 100))
     assert [few.below(10**9) for _ in range(100)] == [many.below(10**9) for _ in range(100)]
 
 
 def test_stream_throws_biased_words_away():
     """A word in the incomplete last block is not used: below 2^63 + 1 about half are thrown away."""
-    stream, bound = Stream(GOLDEN_SEED, version=1, split="x", total_fen=1, count=1, expect=100), 2**63 + 1
-    words = Stream(GOLDEN_SEED, version=1, split="x", total_fen=1, count=1, expect=100)
+    stream, bound = Stream(GOLDEN_SEED, "x", expect=100), 2**63 + 1
+    words = Stream(GOLDEN_SEED, "x", expect=100)
     kept = [word for word in (words.below(2**64) for _ in range(100)) if word < bound]
     assert [stream.below(bound) for _ in kept] == kept
     assert 30 < len(kept) < 70
@@ -194,7 +277,7 @@ def test_stream_throws_biased_words_away():
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        ({"version": 2}, "unknown_split_version"),
+        ({"version": 3}, "unknown_split_version"),
         ({"total_fen": 0}, "amount_out_of_range"),
         ({"total_fen": MAX_TOTAL_FEN + 1}, "amount_out_of_range"),
         ({"total_fen": 10.0}, "malformed_amount"),

@@ -18,8 +18,10 @@ MEAN_FEN = TOTAL_FEN / COUNT
 class Sample:
     """Envelopes of one way: `rows` by envelope, `means` and `deviations` by position, all `shares`."""
 
-    def __init__(self, split, total_fen=TOTAL_FEN, count=COUNT, envelopes=ENVELOPES):
-        self.rows = [amounts(split, total_fen, count, i.to_bytes(32, "big")) for i in range(envelopes)]
+    def __init__(self, split, total_fen=TOTAL_FEN, count=COUNT, envelopes=ENVELOPES, *, bounds=None):
+        self.rows = [
+            amounts(split, total_fen, count, i.to_bytes(32, "big"), **(bounds or {})) for i in range(envelopes)
+        ]
         positions = list(zip(*self.rows, strict=True))
         self.means = [sum(position) / envelopes for position in positions]
         self.deviations = [
@@ -91,17 +93,52 @@ def test_double_mean_first_share_is_uniform(double_mean):
     assert sum((count - expected) ** 2 / expected for count in seen) < 265
 
 
-def test_narrow_gives_the_last_one_two_parts(narrow):
-    """N + 1 parts: all get one part of what is above a fen, the last one two."""
-    part = (TOTAL_FEN - COUNT) / (COUNT + 1)
-    assert all(abs(mean - 1 - part) < 2 for mean in narrow.means[:-1])
-    assert abs(narrow.means[-1] - 1 - 2 * part) < 4
+def test_narrow_is_fair_at_every_position(narrow):
+    """N + 1 parts: the same mean whenever one comes, the last included."""
+    assert all(abs(mean - MEAN_FEN) < 0.2 for mean in narrow.means)
 
 
-def test_narrow_is_narrower_than_double_mean(narrow, double_mean):
-    """Everybody but the last plays for less than with the double mean."""
-    pairs = zip(narrow.deviations[:-1], double_mean.deviations[:-1], strict=True)
-    assert all(less < more for less, more in pairs)
+def test_narrow_spreads_as_a_total_one_part_in_size(narrow, double_mean):
+    """Its deviation at each position is that of the double mean of the last part alone, some N + 1 times smaller."""
+    last_part = Sample(Split.DOUBLE_MEAN_NARROW, TOTAL_FEN * 100, COUNT)
+    for less, more in zip(last_part.deviations, double_mean.deviations, strict=True):
+        assert less / 100 == pytest.approx(more / (COUNT + 1), rel=0.05)
+    assert max(narrow.deviations) < max(double_mean.deviations) / 10
+
+
+def test_narrow_with_little_in_the_last_part_is_still_fair():
+    """Where the last part has fewer fen than there are people, some pieces are 0, at every position alike."""
+    sample = Sample(Split.DOUBLE_MEAN_NARROW, 47, 20)
+    assert all(abs(mean - 2.35) < 0.03 for mean in sample.means)
+    assert min(sample.shares) == 2
+
+
+@pytest.mark.parametrize("split", [Split.DOUBLE_MEAN, Split.DOUBLE_MEAN_NARROW, Split.LINE_SEGMENTS, Split.BELL])
+@pytest.mark.parametrize("bounds", [{"min_fen": 60}, {"max_fen": 130}, {"min_fen": 40, "max_fen": 190}])
+def test_bounds_favour_no_position(split, bounds):
+    """Within bounds every position has the mean of before, in every drawn way."""
+    sample = Sample(split, bounds=bounds)
+    assert all(abs(mean - MEAN_FEN) < 2 for mean in sample.means)
+
+
+def test_a_bound_leaves_what_is_far_from_it_as_it_was(line, bell):
+    """A largest share of 300 fen, which few segments reach, moves no other share by much; the tent keeps its top."""
+    capped = Sample(Split.LINE_SEGMENTS, bounds={"max_fen": 300})
+    for low, high in ((1, 20), (21, 50), (51, 100), (101, 200)):
+        assert capped.part(low, high) == pytest.approx(line.part(low, high), abs=0.015)
+    tent = Sample(Split.BELL, bounds={"max_fen": 150})
+    assert tent.part(85, 115) > bell.part(85, 115)
+    parts = [tent.part(low, low + 24) for low in range(1, 101, 25)]
+    assert parts == sorted(parts)
+    assert tent.part(126, 150) < tent.part(101, 125)
+
+
+def test_a_bounded_double_mean_is_uniform_about_the_mean():
+    """The first share takes every value from 50 to 150 fen equally often where the largest is 150 (chi-square)."""
+    firsts = [row[0] for row in Sample(Split.DOUBLE_MEAN, bounds={"max_fen": 150}).rows]
+    seen = [firsts.count(value) for value in range(50, 151)]
+    assert sum(seen) == ENVELOPES
+    assert sum((count - ENVELOPES / 101) ** 2 / (ENVELOPES / 101) for count in seen) < 150
 
 
 def test_line_segments_are_alike_at_every_position(line):

@@ -14,13 +14,14 @@ from errors import Refused
 SEED = hashlib.sha256(b"verify").digest()
 
 
-def detail(split=Split.DOUBLE_MEAN, total_fen=2_000, count=20, opened=15):
+def detail(split=Split.DOUBLE_MEAN, total_fen=2_000, count=20, opened=15, version=2, **bounds):
     """Make an honest detail of an envelope of which `opened` shares were taken before it closed."""
-    shares = amounts(split, total_fen, count, SEED)
+    shares = amounts(split, total_fen, count, SEED, version, **bounds)
     return {
         "envelope_id": "2511210000000001123",
         "split": str(split),
-        "split_version": 1,
+        "split_version": version,
+        **bounds,
         "total_fen": total_fen,
         "count": count,
         "split_seed": SEED.hex(),
@@ -38,6 +39,20 @@ def test_honest_details_hold(split, count, spare, data):
     result = verify(detail(split, count + spare, count, opened))
     assert result.holds
     assert sum(result.amounts_fen) == count + spare
+
+
+@pytest.mark.parametrize("split", Split)
+def test_envelopes_of_version_1_still_hold(split):
+    """What was split by the rules of before is verified by them."""
+    assert verify(detail(split, 2_000, 20, 7, version=1)).holds
+
+
+def test_bounds_are_part_of_what_is_verified():
+    """An honest detail with bounds holds; with another bound the seed gives other shares, and without them, too."""
+    document = detail(Split.BELL, 2_000, 20, 7, min_fen=60, max_fen=130)
+    assert verify(document).holds
+    assert not verify(lie(document, max_fen=131)).holds
+    assert not verify(lie(document, min_fen=None, max_fen=None)).holds
 
 
 def test_upper_case_hex_and_no_refund_hold():
