@@ -9,12 +9,12 @@ setting is accessible.
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from archive import engine, manifest, place
 from archive.limits import QUERY_MEMORY_MB
 from archive.place import Archive
-from archive.tables import TABLES, Table, parquet_rows
+from archive.tables import TABLES, Table, tables_of
 from errors import Refused
 from sharding.slots import database_name
 
@@ -39,6 +39,10 @@ class QueryResult(NamedTuple):
     left_out: list[str]
 
 
+Files: TypeAlias = dict[int, list[Path]]
+"""The files of one table by the format of their archives."""
+
+
 def query(archive: Archive, sql: str, *, limit: int) -> QueryResult:
     """Run one SELECT over the archive; returns up to `limit` rows, instants as text in UTC.
 
@@ -49,7 +53,7 @@ def query(archive: Archive, sql: str, *, limit: int) -> QueryResult:
     try:
         for table in TABLES:
             duck.execute(f"CREATE VIEW {table.kind.value} AS {_view(table, files[table.file])}")
-        engine.confine(duck, [path for some in files.values() for path in some])
+        engine.confine(duck, [path for by_format in files.values() for some in by_format.values() for path in some])
         with _translated():
             columns, types, statement = _prepared(duck, sql)
             rows = duck.execute(statement).fetchmany(limit + 1)
@@ -58,13 +62,13 @@ def query(archive: Archive, sql: str, *, limit: int) -> QueryResult:
     return QueryResult(columns, types, rows[:limit], len(rows) > limit, left_out)
 
 
-def _usable_files(archive: Archive) -> tuple[dict[str, list[Path]], list[str]]:
+def _usable_files(archive: Archive) -> tuple[dict[str, Files], list[str]]:
     """Return the files of all archives whose manifest is signed and whose files have its sizes, and those left out.
 
     Hashing the files would take minutes for a year of them; `hongbao archive verify` does that.
     """
     manifest.check_key(archive.key)
-    files: dict[str, list[Path]] = {table.file: [] for table in TABLES}
+    files: dict[str, Files] = {table.file: {} for table in TABLES}
     left_out = []
     for day, xx in place.archived(archive.folder):
         where = place.folder_of(archive.folder, xx=xx, day=day)
@@ -77,20 +81,29 @@ def _usable_files(archive: Archive) -> tuple[dict[str, list[Path]], list[str]]:
             if wrong:
                 left_out.append(f"{day} {database_name(xx)}: {', '.join(wrong)} has another size than was exported")
                 continue
-            for name, some in files.items():
-                some.append(where / name)
+            for name, by_format in files.items():
+                by_format.setdefault(found.format, []).append(where / name)
     return files, left_out
 
 
-def _view(table: Table, files: list[Path]) -> str:
-    if not files:
+def _view(table: Table, files: Files) -> str:
+    parts = [_rows_of(table, form, some) for form, some in sorted(files.items())]
+    if not parts:
         columns = ", ".join(f"NULL::{form.value} AS {name}" for name, form in table.columns.items())
         return f"SELECT {columns}, NULL::DATE AS day, NULL::INTEGER AS xx WHERE false"
+    return " UNION ALL ".join(parts)
+
+
+def _rows_of(table: Table, form: int, files: list[Path]) -> str:
+    """Return the SELECT of the files of one format: columns that it lacks are NULL."""
+    stored = next(one.columns for one in tables_of(form) if one.kind is table.kind)
+    columns = ", ".join(
+        name if name in stored else f"NULL::{kind.value} AS {name}" for name, kind in table.columns.items()
+    )
     listed = ", ".join(engine.quoted(path.absolute()) for path in files)
-    rows = parquet_rows(table, f"[{listed}], filename = true, union_by_name = true")
     return (
-        f"SELECT {', '.join(table.columns)}, regexp_extract(filename, {_DAY})::DATE AS day, "  # noqa: S608 - our names
-        f"regexp_extract(filename, {_XX})::INTEGER AS xx FROM {rows}"
+        f"SELECT {columns}, regexp_extract(filename, {_DAY})::DATE AS day, "  # noqa: S608 - our names
+        f"regexp_extract(filename, {_XX})::INTEGER AS xx FROM read_parquet([{listed}], filename = true)"
     )
 
 

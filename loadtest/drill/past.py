@@ -8,24 +8,28 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, time
 from typing import Any
 
+from envelope.header_hash import header_hash
 from envelope.split import SPLIT_VERSION, Split, amounts
+from envelope.terms import Kind, Terms
 from runtime import postgres
+from runtime.clock import to_ms
 from schema import names
 from schema.day_tables import DayTables
 from schema.names import TableKind
-from sharding.ids import SERIALS, make_id
+from sharding.ids import BUSINESS_ZONE, SERIALS, make_id
 from sharding.slots import slots_of
 
 SHARES, FEN = 20, 100
+MORNING = time(10)
 SENDERS, USERS = 50, 100_000
 
 _MADE = """
 CREATE TEMP TABLE made (
     n bigint, id bigint, slot smallint, sender varchar, create_key varchar, seed varchar, total_fen bigint,
-    fens integer[]
+    fens integer[], header_hash bytea
 ) ON COMMIT DROP
 """
 _ENVELOPES = """
@@ -61,8 +65,9 @@ FROM made m JOIN account u ON u.name = 'user:' || m.sender
 JOIN account e ON e.name = 'escrow:' || $1::text || ':' || lpad(m.slot::text, 3, '0') ORDER BY m.n
 """
 _FUNDS = """
-INSERT INTO fund (create_key, fingerprint, user_account, total_fen, envelope_id, created_at)
-SELECT m.create_key, m.create_key || m.create_key, u.account_id, m.total_fen, m.id, $1
+INSERT INTO fund (create_key, fingerprint, user_account, total_fen, left_fen, envelope_id, header_hash, draft,
+    created_at)
+SELECT m.create_key, m.create_key || m.create_key, u.account_id, m.total_fen, 0, m.id, m.header_hash, '', $1
 FROM made m JOIN account u ON u.name = 'user:' || m.sender ORDER BY m.n
 """
 _CREDITS = """
@@ -97,13 +102,14 @@ class Past:
 async def make_past(set_dsn: str, wallet_dsn: str, databases: Sequence[int], day: date, claims: int) -> Past:
     """Write `claims` claims into the tables of `day` (made here), and their money into the wallet. Owners' DSNs."""
     await DayTables(set_dsn, databases).ensure(day, ahead_days=0)
-    made = await asyncio.to_thread(_draft, day, databases, claims // SHARES)
-    await _in_one(set_dsn, made, lambda connection: _rows(connection, day))
-    await _in_one(wallet_dsn, made, lambda connection: _money(connection, day))
+    at = datetime.combine(day, MORNING, BUSINESS_ZONE)
+    made = await asyncio.to_thread(_draft, at, databases, claims // SHARES)
+    await _in_one(set_dsn, made, lambda connection: _rows(connection, at))
+    await _in_one(wallet_dsn, made, lambda connection: _money(connection, at))
     return Past(day, len(made) * SHARES, [row[1] for row in made[:: max(1, len(made) // 200)]])
 
 
-def _draft(day: date, databases: Sequence[int], envelopes: int) -> list[tuple[Any, ...]]:
+def _draft(at: datetime, databases: Sequence[int], envelopes: int) -> list[tuple[Any, ...]]:
     """Return a row of `made` for each envelope."""
     slots = [slot for xx in databases for slot in slots_of(xx)]
     rows = []
@@ -111,9 +117,31 @@ def _draft(day: date, databases: Sequence[int], envelopes: int) -> list[tuple[An
         slot, seed = slots[n % len(slots)], secrets.token_bytes(32)
         total_fen = SHARES * (FEN + n % 9_900)
         fens = amounts(Split.DOUBLE_MEAN, total_fen, SHARES, seed, SPLIT_VERSION)
-        envelope_id = make_id(day, n * 7919 % SERIALS, slot)
-        rows.append((n, envelope_id, slot, f"past-{n % SENDERS}", secrets.token_hex(16), seed.hex(), total_fen, fens))
+        envelope_id = make_id(at.date(), n * 7919 % SERIALS, slot)
+        sender, create_key = f"past-{n % SENDERS}", secrets.token_hex(16)
+        terms = _terms(envelope_id, sender, total_fen, to_ms(at), seed, create_key)
+        rows.append((n, envelope_id, slot, sender, create_key, seed.hex(), total_fen, fens, header_hash(terms)))
     return rows
+
+
+def _terms(envelope_id: int, sender: str, total_fen: int, at_ms: int, seed: bytes, create_key: str) -> Terms:
+    """Return the header that _ENVELOPES writes."""
+    kind, split, day_ms = Kind.LUCKY, Split.DOUBLE_MEAN, 86_400_000
+    return Terms(
+        envelope_id,
+        sender,
+        kind,
+        split,
+        SPLIT_VERSION,
+        total_fen,
+        SHARES,
+        "",
+        at_ms,
+        at_ms,
+        at_ms + day_ms,
+        seed,
+        create_key,
+    )
 
 
 async def _in_one(dsn: str, made: Sequence[tuple[Any, ...]], write: Callable[[Any], Awaitable[None]]) -> None:
@@ -129,21 +157,16 @@ async def _in_one(dsn: str, made: Sequence[tuple[Any, ...]], write: Callable[[An
         await connection.close(timeout=postgres.CONNECT_S)
 
 
-async def _rows(connection: Any, day: date) -> None:
-    at = await _morning(connection, day)
+async def _rows(connection: Any, at: datetime) -> None:
     for kind, query in ((TableKind.ENVELOPE, _ENVELOPES), (TableKind.CLAIM, _CLAIMS)):
         # Into the day's own table: the trigger on all claims is for those that are opened now.
-        await connection.execute(query.format(table=names.day_table(kind, day), **_SIZES), at)
+        await connection.execute(query.format(table=names.day_table(kind, at.date()), **_SIZES), at)
 
 
-async def _money(connection: Any, day: date) -> None:
-    at, digits = await _morning(connection, day), f"{day:%y%m%d}"
+async def _money(connection: Any, at: datetime) -> None:
+    digits = f"{at:%y%m%d}"
     await connection.execute(_ACCOUNTS.format(**_SIZES), digits)
     for query in (_DEPOSITS, _FUNDED, _CREDITS):
         await connection.execute(query.format(**_SIZES), digits, at)
     await connection.execute(_FUNDS.format(**_SIZES), at)
     await connection.execute(_BALANCES)
-
-
-async def _morning(connection: Any, day: date) -> Any:
-    return await connection.fetchval("SELECT ($1::date + time '10:00') AT TIME ZONE 'Asia/Shanghai'", day)

@@ -6,7 +6,7 @@ import msgspec
 
 from envelope.limits import LIMITS
 from envelope.money import MAX_TOTAL_FEN
-from envelope.split import Split
+from envelope.split import Split, check_bounds
 from envelope.terms import Kind
 from errors import Refused
 
@@ -16,8 +16,8 @@ Instant = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Fen = Annotated[int, msgspec.Meta(ge=1, le=MAX_TOTAL_FEN)]
 
 
-class RequestedTerms(msgspec.Struct, frozen=True):
-    """The terms as the gateway has checked them; what Postgres would not accept is refused here once more.
+class RequestedTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The terms as the gateway has checked them; what money or rules depend on is checked here once more.
 
     `to` None invites everybody who holds the share token; `opens_at_ms` None opens at once.
     """
@@ -28,8 +28,8 @@ class RequestedTerms(msgspec.Struct, frozen=True):
     count: Annotated[int, msgspec.Meta(ge=1, le=LIMITS.max_count)]
     expires_in_s: Annotated[int, msgspec.Meta(ge=1, le=LIMITS.max_expires_in_s)]
     greeting: Annotated[str, msgspec.Meta(max_length=LIMITS.greeting_chars)] = ""
-    to: frozenset[User] | None = None
-    password: str | None = None
+    to: Annotated[frozenset[User], msgspec.Meta(max_length=LIMITS.invited_users)] | None = None
+    password: Annotated[str, msgspec.Meta(max_length=LIMITS.password_chars)] | None = None
     opens_at_ms: Instant | None = None
     min_fen: Fen | None = None
     max_fen: Fen | None = None
@@ -62,7 +62,20 @@ def read_create(args: list[Any]) -> Create:
     terms = create.terms
     if terms.count > terms.total_fen:
         raise Refused("malformed_request", "there are more shares than fen")
+    if terms.to is not None and terms.count > len(terms.to):
+        raise Refused("malformed_request", "there are more shares than receivers")
+    if (terms.kind is Kind.EQUAL) != (terms.split is Split.EQUAL):
+        raise Refused("malformed_request", "the split does not fit the kind")
+    _check_bounds(terms)
     # Postgres accepts no NUL in a text: one would fail the whole batch.
     if "\0" in create.sender or "\0" in terms.greeting or (terms.to and "\0" in "".join(terms.to)):
         raise Refused("malformed_request", "a name or the greeting contains a NUL character")
     return create
+
+
+def _check_bounds(terms: RequestedTerms) -> None:
+    if terms.min_fen is None and terms.max_fen is None:
+        return
+    if terms.split is Split.EQUAL:
+        raise Refused("bounds_not_for_kind", "only shares that are drawn have bounds")
+    check_bounds(terms.total_fen, terms.count, terms.min_fen, terms.max_fen)

@@ -10,7 +10,7 @@ from typing import Any
 
 import asyncpg
 
-from envelope.split import Split, amounts
+from envelope.split import SPLIT_VERSION, Split, amounts
 from schema import names, roles
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set
@@ -24,7 +24,7 @@ AT = datetime(2026, 11, 3, 4, 5, 6, 789_123, tzinfo=UTC)
 
 ENVELOPE_COLUMNS = (
     "envelope_id", "total_fen", "created_at", "opens_at", "expires_at", "shares", "slot", "split_version", "kind", "split",
-    "named", "sender", "seed", "create_key", "password_mac", "greeting",
+    "named", "sender", "seed", "create_key", "password_mac", "greeting", "min_fen", "max_fen", "header_seal",
 )  # fmt: skip
 CLAIM_COLUMNS = ("envelope_id", "amount_fen", "claimed_at", "seq", "shares", "slot", "kind", "user_id")
 GUEST_COLUMNS = ("envelope_id", "slot", "wrong_tries", "invited", "user_id")
@@ -53,9 +53,9 @@ def closed_envelope(
     total_fen, seed, slot = shares * 100, luck.randbytes(32), envelope_id % 1000
     header = {
         "envelope_id": envelope_id, "total_fen": total_fen, "created_at": AT, "opens_at": AT,
-        "expires_at": AT + timedelta(days=1), "shares": shares, "slot": slot, "split_version": 1, "kind": "lucky",
+        "expires_at": AT + timedelta(days=1), "shares": shares, "slot": slot, "split_version": SPLIT_VERSION, "kind": "lucky",
         "split": "double_mean", "named": False, "sender": "sender", "seed": seed.hex(), "create_key": f"{envelope_id:032d}",
-        "password_mac": None, "greeting": "恭喜发财", **terms,
+        "password_mac": None, "greeting": "恭喜发财", "min_fen": None, "max_fen": None, "header_seal": None, **terms,
     }  # fmt: skip
     parts = amounts(Split.DOUBLE_MEAN, total_fen, shares, seed)
     rows = [

@@ -48,7 +48,8 @@ def build(folder: Path) -> tuple[list[int], str]:
         "CREATE TABLE envelope AS SELECT envelope_id, 2000::BIGINT total_fen, $1::TIMESTAMPTZ created_at, $1::TIMESTAMPTZ "
         "opens_at, $1::TIMESTAMPTZ + INTERVAL 1 DAY expires_at, 20 shares, (envelope_id % 1000)::SMALLINT slot, "
         "1::SMALLINT split_version, 'lucky' kind, 'double_mean' split, false named, 'sender' || n sender, "
-        "sha256(n::VARCHAR) seed, md5(n::VARCHAR) create_key, NULL::VARCHAR password_mac, '恭喜发财' greeting FROM one",
+        "sha256(n::VARCHAR) seed, md5(n::VARCHAR) create_key, NULL::VARCHAR password_mac, '恭喜发财' greeting, "
+        "NULL::BIGINT min_fen, NULL::BIGINT max_fen, NULL::VARCHAR header_seal FROM one",
         [AT.isoformat()],
     )
     duck.execute(
@@ -60,10 +61,10 @@ def build(folder: Path) -> tuple[list[int], str]:
     )
     for name in ("envelope", "claim"):
         duck.execute(f"DELETE FROM {name} WHERE envelope_id IN (SELECT unnest($1))", [real])
-    marks = {width: f"({', '.join('?' * width)})" for width in (8, 16)}
+    marks = {width: f"({', '.join('?' * width)})" for width in (8, 19)}
     for header, claims in rows:
         duck.execute(
-            f"INSERT INTO envelope VALUES {marks[16]}", [str(one) if hasattr(one, "tzinfo") else one for one in header]
+            f"INSERT INTO envelope VALUES {marks[19]}", [str(one) if hasattr(one, "tzinfo") else one for one in header]
         )
         for claim in claims:
             duck.execute(

@@ -25,11 +25,14 @@ from archive.place import Archive  # noqa: TC001 - plain imports everywhere
 from archive.states import State
 from audit.proof import AuditTarget, audit
 from audit.report import Violation
-from envelope.split import Split, amounts
+from envelope.header_hash import header_hash
+from envelope.split import SPLIT_VERSION, Split, amounts
+from envelope.terms import Kind, Terms
 from errors import Refused
 from rotation.register import Operator
 from rotation.set_access import SetAccess
 from rotation.steps import Rotation
+from runtime.clock import to_ms
 from schema import names, roles
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
@@ -76,7 +79,7 @@ class Books:
         total, seed, key = shares * 100, luck.randbytes(32), f"{envelope_id:032d}"
         ends = at + timedelta(days=1)
         self.headers.append(
-            (envelope_id, total, at, at, ends, shares, slot, 1, "lucky", "double_mean", False, "sender", seed.hex(), key,
+            (envelope_id, total, at, at, ends, shares, slot, SPLIT_VERSION, "lucky", "double_mean", False, "sender", seed.hex(), key,
              None, "")
         )  # fmt: skip
         parts = amounts(Split.DOUBLE_MEAN, total, shares, seed)
@@ -87,9 +90,15 @@ class Books:
             self.dues.append((ends, envelope_id))
         self._move("outside", "user:sender", "user:sender", total, None, 0, f"D{key}", at)
         self._move("user:sender", escrow_account(envelope_id), "user:sender", total, envelope_id, 1, f"F{key}", at)
-        self.funds.append((envelope_id, self._account("user:sender"), total, at, key, "f"))
+        terms = Terms(
+            envelope_id, "sender", Kind.LUCKY, Split.DOUBLE_MEAN, SPLIT_VERSION, total, shares, "", to_ms(at), to_ms(at),
+            to_ms(ends), seed, key,
+        )  # fmt: skip
+        left = total - sum(fen for *_, fen in rows)
+        payer = self._account("user:sender")
+        self.funds.append((envelope_id, payer, total, left, at, key, "f", header_hash(terms), b""))
         for seq, kind, user, fen in rows:
-            when = at + timedelta(milliseconds=seq)
+            when = (at if user else ends) + timedelta(milliseconds=seq)
             self.claims.append((envelope_id, fen, when, seq, shares, slot, kind, user))
             receiver = f"user:{user or 'sender'}"
             self._move(
@@ -140,7 +149,17 @@ class Books:
             await connection.copy_records_to_table(
                 "fund",
                 records=self.funds,
-                columns=("envelope_id", "user_account", "total_fen", "created_at", "create_key", "fingerprint"),
+                columns=(
+                    "envelope_id",
+                    "user_account",
+                    "total_fen",
+                    "left_fen",
+                    "created_at",
+                    "create_key",
+                    "fingerprint",
+                    "header_hash",
+                    "draft",
+                ),
             )
             await connection.execute("SELECT setval('account_account_id_seq', 1000000)")
         finally:

@@ -45,8 +45,8 @@ def held_back(town: Town, patch: pytest.MonkeyPatch, sender: str) -> Callable[[]
     wallet, loop = town.nodes[0].creator._wallet, asyncio.get_running_loop()
     fund, released = wallet.fund, loop.create_future()
 
-    def slowly(create_key, fingerprint, user, total_fen, envelope_id):
-        paying = fund(create_key, fingerprint, user, total_fen, envelope_id)
+    def slowly(create_key, fingerprint, user, *payment):
+        paying = fund(create_key, fingerprint, user, *payment)
 
         async def later():
             await released
@@ -110,15 +110,15 @@ async def test_an_error_nobody_expected_is_heard_by_one_alone(town: Town, monkey
     """Of three the second fails in our own code: the others have their envelopes, its money is found by its retry."""
     crowd = await paid_crowd(town, "odd", 3)
     creator = town.nodes[0].creator
-    terms = creator.terms
+    enqueue = creator.enqueue_header
 
-    def broken(create, envelope_id):
-        if create.sender == "odd1":
+    def broken(terms):
+        if terms.sender == "odd1":
             raise ZeroDivisionError
-        return terms(create, envelope_id)
+        return enqueue(terms)
 
     with monkeypatch.context() as patch:
-        patch.setattr(creator, "terms", broken)
+        patch.setattr(creator, "enqueue_header", broken)
         answers = await answers_of([ask(town, args) for args in crowd])
     assert isinstance(answers[1], ZeroDivisionError)
     assert [answers[n][0] for n in (0, 2)] == [False, False]

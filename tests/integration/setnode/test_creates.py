@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from errors import HongbaoError, Refused, Unavailable
+from errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from schema.day_tables import DayTables
 from setnode.commit import create_queue
 from setnode.commit.store import insert_envelopes
@@ -112,6 +112,64 @@ async def test_a_create_repeated_in_another_second_is_the_first(town: Town) -> N
     assert await town.wallet.balance("amy") == 9_000
     assert await town.scalar("SELECT count(*) FROM envelope WHERE sender = 'amy'") == 1
     assert (await town.open(int(answers[0][1]["envelope_id"]), "bob"))["result"] == "opened"
+
+
+async def test_a_repeat_of_a_half_made_create_makes_the_header_that_was_paid_for(town: Town) -> None:
+    """Money first, then a crash: the repeat, on the other server and later, writes the header whose hash is kept."""
+    await town.deposit("hal", 1_000)
+    terms = {"to": ["x", "y", "z"], "password": "sesame", "min_fen": 100, "max_fen": 500}
+    args = town.create_args("hal", 1_000, 3, "half", **terms)
+    args[2] = "fingerprint"
+    await half(town, args)
+    await asyncio.sleep(0.01)  # another millisecond: the header's instant must not be that of the repeat
+    _, view = await create(town, args, 1)
+    assert (view["min_fen"], view["max_fen"]) == (100, 500)
+    kept = await town.scalar("SELECT header_hash FROM fund WHERE create_key = $1", args[1], wallet=True)
+    report = await town.audit()
+    assert [one for one in report.violations if one.subject == view["envelope_id"]] == []
+    assert len(kept) == 32
+
+
+async def test_a_header_edited_by_hand_is_not_served(town: Town) -> None:
+    """Seed, total, times or password changed in the SET's database alone: the envelope freezes at its next load."""
+    changes = {
+        "seed": "repeat('ab', 32)", "max_fen": "900", "expires_at": "expires_at + interval '1 h'",
+        "password_mac": "repeat('ab', 32)", "sender": "'eve'",
+    }  # fmt: skip
+    for number, (column, value) in enumerate(changes.items()):
+        envelope_id = await town.create(1_000, 3, sender=f"edited{number}", max_fen=800)
+        was = await town.scalar(f"SELECT {column}::text FROM envelope WHERE envelope_id = $1", envelope_id)
+        edit = f"UPDATE envelope SET {column} = "
+        await town.scalar(f"{edit} {value} WHERE envelope_id = $1", envelope_id)
+        owner = town.owner(envelope_id)
+        other = next(node for node in town.nodes if node is not owner)
+        with pytest.raises(InvariantBroken, match="is frozen"):
+            await town.open(envelope_id, "ann", node=other)
+        kind = "text" if was is None else {"max_fen": "bigint", "expires_at": "timestamptz"}.get(column, "text")
+        await town.scalar(f"{edit} $2::text::{kind} WHERE envelope_id = $1", envelope_id, was)
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"to": ["a", "b"]},
+        {"to": [f"u{n}" for n in range(2_000)]},
+        {"kind": "equal"},
+        {"kind": "equal", "split": "equal", "min_fen": 1},
+        {"min_fen": 400},
+        {"max_fen": 300},
+        {"password": "x" * 1_000},
+        {"bonus": 1},
+    ],
+    ids=str,
+)
+async def test_a_set_does_not_take_a_gateways_word_for_the_terms(town: Town, terms: dict) -> None:
+    """Terms that no gateway of ours would send are refused before any money moves."""
+    await town.deposit("trust", 1_000)
+    before = await town.wallet.balance("trust")
+    with pytest.raises(Refused):
+        await create(town, town.create_args("trust", 1_000, 3, "terms", **terms))
+    assert await town.wallet.balance("trust") == before
 
 
 async def test_a_key_belongs_to_one_request(town: Town) -> None:
@@ -373,7 +431,7 @@ async def test_a_day_without_tables_takes_no_other_days_creates_with_it(town: To
 
 async def test_an_id_that_stands_is_left_as_it_is_and_takes_no_other_with_it(town: Town, monkeypatch) -> None:
     """Of a batch of three one was just written by another server: the others go in, each once, with its guest."""
-    crowd = [town.create_args(f"stood{n}", 1_000, 5, "stood", to=[f"stood-guest{n}"]) for n in range(3)]
+    crowd = [town.create_args(f"stood{n}", 1_000, 1, "stood", to=[f"stood-guest{n}"]) for n in range(3)]
     for args in crowd:
         await town.deposit(args[0], 1_000)
     _, first = await create(town, crowd[1], server=1)

@@ -26,7 +26,7 @@ def read(body):
 
 def test_the_least_body():
     """Kind, sum and count are enough; the rest has defaults."""
-    assert asdict(read(GOOD)) == {
+    assert msgspec.to_builtins(read(GOOD)) == {
         "kind": "lucky",
         "split": "double_mean",
         "total_fen": 2000,
@@ -161,6 +161,10 @@ BAD = [
     ("wrong_type", but(expires_in_s="60")),
     ("unknown_split", but(split="fair")),
     ("split_not_for_kind", but(split="equal")),
+    ("bounds_not_for_kind", but(kind="equal", max_fen=900)),
+    ("bounds_not_possible", but(min_fen=0)),
+    ("bounds_not_possible", but(max_fen=1)),
+    ("wrong_type", but(min_fen="1")),
     ("split_not_for_kind", but(kind="equal", split="bell")),
     ("wrong_type", but(split=1)),
 ]
@@ -266,10 +270,17 @@ def test_fingerprints():
 def test_fingerprints_never_change(body):
     """It is the hash of the terms as JSON with sorted names: another one would refuse repeats of older creates."""
     terms = read(body)
-    text = json.dumps(asdict(terms), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    said = {name: value for name, value in asdict(terms).items() if name not in ("min_fen", "max_fen")}
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     assert fingerprint(terms, "key") == hashlib.sha256(text.encode()).hexdigest()
     carried = msgspec.msgpack.decode(msgspec.msgpack.encode(terms))
-    assert carried == asdict(terms)
+    assert carried == said
+
+
+def test_bounds_are_part_of_a_fingerprint():
+    """The same create with another bound is another request."""
+    bodies = [GOOD, but(min_fen=1), but(max_fen=2000), but(min_fen=1, max_fen=2000), but(min_fen=2)]
+    assert len({fingerprint(read(body), "key") for body in bodies}) == len(bodies)
 
 
 def test_a_pinned_fingerprint():
