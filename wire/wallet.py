@@ -27,11 +27,20 @@ class Order(msgspec.Struct, array_like=True, frozen=True, gc=False):
     envelope_id: int
 
 
+WALLET_UNAVAILABLE = "wallet_unavailable"
+"""The wallet is not connected; the call had no effect."""
+
+
 class WalletClient:
-    """Calls the wallet service. Errors: those of `Link.call`, and Refused `order_conflict`, `malformed_request`."""
+    """Calls the wallet service. Errors: those of `Link.call`, and Refused `order_conflict`, `malformed_request`.
+
+    Where a link says `peer_down`, this client says `wallet_unavailable`: a setnode passes its errors on to a gateway,
+    which takes `peer_down` for the setnode's own absence.
+    """
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        link.down_code = WALLET_UNAVAILABLE
 
     @property
     def up(self) -> bool:

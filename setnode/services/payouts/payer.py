@@ -28,9 +28,9 @@ from setnode.services.payouts.intents import Pick, finish_intents, read_intents
 from setnode.services.payouts.payout_batch import PayoutBatch
 from setnode.services.payouts.payout_queues import PayoutQueue, RetryQueue
 from wire.messages import PAID, PayResult, PayStatus
-from wire.wallet import Order, WalletClient
+from wire.wallet import WALLET_UNAVAILABLE, Order, WalletClient
 
-AWAY = frozenset({"peer_down", "outcome_unknown"})
+AWAY = frozenset({WALLET_UNAVAILABLE, "outcome_unknown"})
 """Codes of a wallet that does not answer. Other errors are answers: it is busy, or its database is away."""
 
 _log = logs.get("setnode")

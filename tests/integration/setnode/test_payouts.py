@@ -125,7 +125,7 @@ def between(town: Town, monkeypatch, *faults) -> list[Wallet]:
 async def test_while_the_wallet_is_away_no_order_is_lost_and_no_attempt_burned(town: Town, monkeypatch) -> None:
     """Far more failed calls than an order may have attempts: all are paid when the wallet is back."""
     monkeypatch.setattr(payer_module, "PAY_ATTEMPTS", 2)
-    away = [Unavailable("peer_down", "away"), Unavailable("outcome_unknown", "late", outcome_known=False)] * 10
+    away = [Unavailable("wallet_unavailable", "away"), Unavailable("outcome_unknown", "late", outcome_known=False)] * 10
     wallets = between(town, monkeypatch, *away)
     won = await sold(town, "away")
     await town.paid_out()

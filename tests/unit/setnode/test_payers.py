@@ -98,7 +98,7 @@ class Returning(Wallet):
         return [(PayStatus.PAID, None)] * len(orders)
 
 
-AWAY = Unavailable("peer_down", "wallet is not connected")
+AWAY = Unavailable("wallet_unavailable", "wallet is not connected")
 SILENT = Unavailable("outcome_unknown", "no answer from wallet in time", outcome_known=False)
 BUSY = Unavailable("busy", "the wallet has too much to do")
 BROKEN = Unavailable("internal_error", "an unexpected error was logged")
