@@ -52,7 +52,7 @@ class Dispatcher:
         self._group.create_task(_reply(caller, number, operation(args)))
 
     async def _pay(self, args: list[Any]) -> Values:
-        (orders,) = args
+        orders = args[0] if len(args) == 1 else None
         return (await self._channel.pay(read_orders(orders)),)
 
     async def _balance(self, args: list[Any]) -> Values:
@@ -83,8 +83,6 @@ def _reply_with(caller: Caller, number: int, answered: asyncio.Future[Any]) -> N
 async def _reply(caller: Caller, number: int, answer: Awaitable[Values]) -> None:
     try:
         values = await answer
-    except ValueError:
-        caller.fail(number, Refused("malformed_request", "the arguments do not fit the operation"))
     except Exception as error:  # noqa: BLE001 - the caller gets every error, the group none
         caller.fail(number, error)
     else:

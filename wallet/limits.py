@@ -77,6 +77,8 @@ PROVIDER_WAIT_S: Final = 1.0
 """How long an order waits for one of the PROVIDER_AT_ONCE places; then its result is UNKNOWN. So a PAY of any length is
 answered before its link gives up."""
 PROVIDER_BODY_BYTES: Final = 4_096
+REASON_CHARS: Final = 200
+"""Of the provider's reason for a refusal: as much as a SET keeps of it."""
 
 check_limit(MAX_ORDERS_PER_PAY <= MAX_BATCH_ORDERS, "a PAY must fit into a batch")
 check_limit(MAX_BATCH_ORDERS < MAX_QUEUED_ORDERS, "a batch of orders must fit into the queue")

@@ -15,6 +15,7 @@ from runtime import logs, sql
 from wallet import metrics
 from wallet.batcher import Batcher
 from wallet.channels import LedgerChannel
+from wallet.decide import CONFLICT, SHORT
 from wallet.limits import PROVIDER_AT_ONCE, PROVIDER_WAIT_S
 from wallet.postings import PROVIDER
 from wallet.provider import Provider
@@ -27,8 +28,6 @@ _BALANCES = sql.read("wallet", "balances")
 _KNOWN_ORDERS = sql.read("wallet", "known_orders")
 
 _log = logs.get("wallet")
-_CONFLICT = PayResult(PayStatus.REFUSED, "order_conflict")
-_SHORT = PayResult(PayStatus.REFUSED, "escrow_short")
 _IN_PROGRESS = PayResult(PayStatus.UNKNOWN, "in_hand")
 
 
@@ -92,7 +91,7 @@ class ProviderChannel:
             if left[escrow] < 0:
                 metrics.broken.labels("escrow_short").inc()
                 _log.error("escrow cannot pay a claim", order_no=order.order_no, escrow=escrow)
-                decided[order.order_no] = _SHORT
+                decided[order.order_no] = SHORT
         return decided
 
     async def _pay_outside(self, order: PayOrder) -> PayResult:
@@ -124,4 +123,4 @@ def _result(order: PayOrder, asked: dict[str, PayOrder], results: dict[str, PayR
     first = asked.get(order.order_no)
     if first is None:
         return _IN_PROGRESS
-    return results[order.order_no] if first == order else _CONFLICT
+    return results[order.order_no] if first == order else CONFLICT

@@ -126,7 +126,11 @@ class Loader:
             await self._session.run(lambda connection: self._cold.refresh(connection, missing), LOAD_DEADLINE_S)
         for _, actors in reads:
             for actor in actors:
-                self._activate(actor, found.get(actor.envelope_id))
+                try:
+                    self._activate(actor, found.get(actor.envelope_id))
+                except Exception as error:  # noqa: BLE001 - it freezes alone; the others of the round have their logs
+                    _log.error("an envelope cannot be activated", envelope_id=str(actor.envelope_id), exc_info=error)
+                    actor.freeze(InvariantBroken("envelope_activates", f"{type(error).__name__}: {error}"))
 
     def _activate(self, actor: Actor, found: ClaimLog | InvariantBroken | None) -> None:
         if found is None and self._cold.covers(actor.envelope_id):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
-from errors import HongbaoError, Unavailable
+from errors import HongbaoError, InvariantBroken, Unavailable
 from runtime import metrics
 from runtime.clock import Clock
 from runtime.postgres import is_lost
@@ -104,12 +104,17 @@ class ClaimQueue:
         return await append_claims(connection, batch, self._server, foreign)
 
     def on_committed(self, batch: ClaimBatch, result: Written) -> None:
-        """Have the actors reply; those of which nothing was written (a second writer was first) reload."""
+        """Have the actors reply; those of which nothing was written reload: a second writer was first.
+
+        One whose rows Postgres does not accept freezes.
+        """
         for actor in batch.actors:
-            if actor.envelope_id in result.refused:
-                actor.reload(in_doubt=False)
-            else:
+            if actor.envelope_id not in result.refused:
                 actor.settle()
+            elif actor.envelope_id in result.bad:
+                actor.freeze(InvariantBroken("rows_are_accepted", "Postgres does not accept what it would write"))
+            else:
+                actor.reload(in_doubt=False)
         if result.batch_id is not None:
             self._committed(result.batch_id, batch, result.refused)
 

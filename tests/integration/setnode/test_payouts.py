@@ -206,7 +206,7 @@ async def test_a_batch_the_wallet_cannot_read_does_not_hold_up_the_others(town: 
     won = await sold(town, "poison", shares=1)
     await town.paid_out()
     rows = await town.rows("SELECT reason, attempts FROM payout_stuck")
-    assert [(row["reason"], row["attempts"]) for row in rows] == [("cannot read this", 2)]
+    assert [(row["reason"], row["attempts"]) for row in rows] == [("cannot read this", 1)]
     monkeypatch.undo()
     await retry_all(town)
     assert await balances(town, won) == won
@@ -285,3 +285,30 @@ async def test_an_intent_is_forgotten_only_when_all_of_it_is_final(town: Town, m
     assert broken == []
     assert await balances(town, won) == won
     assert await credited(town, won) == len(won)
+
+
+class Reasoning:
+    """The real wallet; it refuses users of that prefix, with these words."""
+
+    def __init__(self, real, prefix: str, reason: str) -> None:
+        self.real, self.prefix, self.reason = real, prefix, reason
+
+    async def pay(self, orders):
+        known = iter(await self.real.pay([one for one in orders if not one.user.startswith(self.prefix)]))
+        return [(PayStatus.REFUSED, self.reason) if one.user.startswith(self.prefix) else next(known) for one in orders]
+
+
+async def test_words_that_postgres_does_not_take_stop_no_payout(town: Town, monkeypatch) -> None:
+    """A refusal with a NUL, which no text may hold: its order is stuck without the words, the batches beside it end."""
+    for node in town.nodes:
+        monkeypatch.setattr(node.payouts, "_wallet", Reasoning(node.payouts._wallet, "nul", "account\0closed"))
+    await asyncio.gather(*(sold(town, name, shares=2) for name in ("nul", "well-a", "well-b")))
+    await town.paid_out()
+    rows = await town.rows("SELECT reason, amount_fen FROM payout_stuck")
+    assert {row["reason"] for row in rows} == {payer_module.UNREADABLE}
+    assert sum(row["amount_fen"] for row in rows) == 1_000
+    assert not any(node.payouts.held for node in town.nodes)
+    await asyncio.gather(*(node.payouts.read_back() for node in town.nodes))
+    assert {node.payouts.stuck_fen for node in town.nodes} == {1_000}
+    monkeypatch.undo()
+    await retry_all(town)
