@@ -217,7 +217,7 @@ class Setnode:
 
     def _require(self) -> None:
         """Say on what this server's readiness depends."""
-        self.readiness.require("database", lambda: bool(self.days.with_tables))
+        self.readiness.require("database", lambda: self.days.readable and bool(self.days.with_tables))
         self.readiness.require("wallet", lambda: self.wallet_link.up)
 
     async def _drain(self) -> None:

@@ -60,6 +60,10 @@ READ_WAIT_S: Final = 1.0
 READ_TIMEOUT_MS: Final = 2_000
 """Postgres cancels a read that takes longer. A page of entries is an index range of at most MAX_PAGE rows; a page of
 envelopes filters the same index by kind, so a user with very many entries of the other kind may reach this bound."""
+READ_DEADLINE_S: Final = READ_TIMEOUT_MS / 1000 + 0.5
+"""A read without an answer by then has lost its server: the connection is dropped and made anew."""
+READ_CHECK_S: Final = 2.0
+"""How often an idle wallet reads, for `/readyz`."""
 MAX_PAGE: Final = 100
 MAX_FUNDS_PAGE: Final = 1_000
 """The longest page of creates, for the SETs' sweepers."""
@@ -90,4 +94,5 @@ check_limit(PROVIDER_CALL_S < PROVIDER_PATIENCE_S, "a call to the provider must 
 check_limit(
     PROVIDER_WAIT_S + PROVIDER_PATIENCE_S < REQUEST_DEADLINE_S, "an outside payment must end within the deadline"
 )
-check_limit(READ_WAIT_S + READ_TIMEOUT_MS / 1000 < LINK_DEADLINE_S, "a read must end before the link gives up")
+check_limit(READ_WAIT_S + READ_DEADLINE_S < LINK_DEADLINE_S, "a read must end before the link gives up")
+check_limit(READ_TIMEOUT_MS / 1000 < READ_DEADLINE_S, "Postgres must end a slow read before its connection is dropped")

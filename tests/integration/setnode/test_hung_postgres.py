@@ -221,3 +221,14 @@ async def test_a_listener_that_died_without_a_word_is_remade(town: Town, proxy: 
     async with asyncio.timeout(SOON_S):
         while (await town.detail(envelope_id, "sender"))["claimed_count"] != 2:
             await asyncio.sleep(0.02)
+
+
+async def test_a_server_that_cannot_read_is_not_ready(town: Town, proxy: HangingProxy) -> None:
+    """Its days were known before: readiness goes by the last look, and comes back with an answer."""
+    node = town.nodes[0]
+    assert proxy.silence(b":fetch")
+    with pytest.raises(Unavailable):
+        await node.days.look()
+    assert "database" in node.readiness.missing()
+    await node.days.look()
+    assert "database" not in node.readiness.missing()
