@@ -53,6 +53,10 @@ class Ownership:
             return True
         return self.holds(envelope_id) and self.topology.server_for(envelope_id).name == self._server
 
+    def owner_of(self, envelope_id: int) -> str:
+        """Return the name of the server that is first on the ring of the envelope's SET."""
+        return self.topology.server_for(envelope_id).name
+
     def serves(self, envelope_id: int) -> bool:
         """Say whether the envelope is on this SET and not held for a move; a paused SET still closes and pays."""
         return self.holds(envelope_id) and not self.topology.is_held(envelope_id)

@@ -6,7 +6,8 @@ WITH input AS (
         $1::text::bigint[], $2::text::integer[], $3::text::integer[], $4::text::text[], $5::text::text[], $6::text::bigint[])
         AS input (envelope_id, seq, shares, kind, user_id, amount_fen)
 ), first AS (
-    SELECT DISTINCT ON (envelope_id) * FROM input ORDER BY envelope_id, seq
+    -- In the order of append_claims (slot, then envelope): two servers cannot wait for each other.
+    SELECT DISTINCT ON (envelope_id % 1000, envelope_id) * FROM input ORDER BY envelope_id % 1000, envelope_id, seq
 ), head AS (
     INSERT INTO claim (envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at)
     SELECT envelope_id, (envelope_id % 1000)::smallint, seq, shares, kind, user_id, amount_fen, $7 FROM first
@@ -15,7 +16,7 @@ WITH input AS (
 ), tail AS (
     INSERT INTO claim (envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at)
     SELECT envelope_id, (envelope_id % 1000)::smallint, i.seq, shares, kind, user_id, amount_fen, $7
-    FROM input i JOIN head USING (envelope_id) WHERE i.seq > head.seq
+    FROM input i JOIN head USING (envelope_id) WHERE i.seq > head.seq ORDER BY envelope_id % 1000, envelope_id, i.seq
     RETURNING envelope_id, seq
 ), written AS (
     SELECT * FROM head UNION ALL SELECT * FROM tail
