@@ -99,6 +99,13 @@ YIELD_S = 0.05
 # Reading envelopes.
 LOAD_BATCH = 500
 """Envelopes of one day loaded in one query."""
+LOAD_UNMEASURED = 20
+"""Envelopes of one query that are read without a look at their sizes first: the usual wake-up is one round trip."""
+LOAD_SHARES = 50_000
+"""Shares of a round, about 3 µs and 400 bytes each until the actors have their logs; larger rounds are cut. An envelope
+that is larger than what is left is read all the same."""
+LOAD_SLICE_S = 0.01
+"""Logs are restored for this long before the loop serves others. One log of 10,000 shares takes longer by itself."""
 LOAD_SLOTS = 16
 """Slots of one query: planning time grows faster than the number of leaves."""
 LOAD_READS = 4

@@ -308,7 +308,7 @@ async def test_foreign_bytes_in_memcached_are_as_good_as_none(memcached: str, va
 
 
 async def test_leases_that_nobody_can_have_been_given_do_not_hold_the_cap(memcached: str) -> None:
-    """Eternal ones, as any client of memcached can write them, are dropped; a server's own, and a near clock's, stay."""
+    """Eternal ones, as any client of memcached can write, are dropped; a server's own, and a near clock's, stay."""
     forged = msgspec.msgpack.encode([(f"x{n}", 4_102_444_800_000) for n in range(8)])
     say(memcached, b"set hongbao:alone:inside 0 0 %d\r\n%s\r\n" % (len(forged), forged))
     with Gate(memcached, cap=2, lease_s=5.0) as (one, two):
@@ -351,7 +351,7 @@ def test_settings_that_starve_creates_or_claims_are_refused(name: str, value: st
 async def test_a_worker_without_a_lease_leaves_the_queue_to_the_one_that_drains_it(
     common_town: Town, memcached: str
 ) -> None:
-    """Of two workers at a cap of one, the second refuses nobody; without any worker inside, those that wait hear busy."""
+    """Of two workers at a cap of one, the second refuses nobody; with nobody inside, those that wait hear busy."""
     rejected: list[Unavailable] = []
 
     class Busy(Ceaseless):

@@ -109,7 +109,7 @@ async def test_a_dead_owners_envelopes_are_closed_by_another(town: Town, monkeyp
 
 
 async def test_a_living_owner_closes_its_own_however_late(town: Town, monkeypatch) -> None:
-    """A backlog is no reason to close another server's envelopes; the owner's listening connection shows that it lives."""
+    """A backlog is no reason to close another server's envelopes; the owner's listening connection shows its life."""
     at_rest(town, monkeypatch)
     envelope_id = await town.create(100, 10, expires_in_s=60)
     other, patient = town.other(envelope_id), ExpiryConfig(adopt_after_s=5)
