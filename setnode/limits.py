@@ -138,9 +138,14 @@ DAYS_EVERY_S = 5.0
 
 # Other servers of the SET.
 LISTEN_EVERY_S = 0.5
-"""How often the listening connection is checked by a query."""
+"""How often a server looks for writes of other servers to its envelopes; a notification tells sooner."""
 LISTEN_DEADLINE_S = 2.0
-"""Without an answer for this long it may have missed notifications: it is remade, and every log is read anew."""
+"""Without an answer for this long the listening connection is remade; what was written meanwhile is read then."""
+FOREIGN_KEPT_S = 600.0
+"""How long it is kept which envelopes a stand-in has written. A server that could not look for half of it reads every
+log again."""
+FOREIGN_READ = 5_000
+"""Such writes taken in at once, as many as a stand-in makes in about a second; with more every log is read again."""
 LISTEN_PAUSE_S = 1.0
 """Longest pause before listening again."""
 NOTIFY_IDS = 350
@@ -259,5 +264,7 @@ check_limit(LISTEN_EVERY_S + LISTEN_DEADLINE_S < SERVER_SILENT_S, "a living serv
 check_limit(PAY_RETRY_ORDERS >= PAY_BATCH, "a batch without an answer must find space for its retry")
 check_limit(READ_BACK_BATCHES <= PAY_QUEUE, "what is read back at once must fit into memory")
 check_limit(LISTEN_EVERY_S < LISTEN_DEADLINE_S, "the listening connection must be checked before it counts as lost")
+check_limit(2 * LISTEN_DEADLINE_S < FOREIGN_KEPT_S / 2, "what was written must be kept until a lost connection is back")
+check_limit(BATCH_ROWS < FOREIGN_READ, "one batch of a stand-in must be read by one look")
 check_limit(STALE_S < DEADLINE_S, "a request must be refused before its caller gives up on it")
 check_limit(SWEEP_AFTER_S > 2 * DEADLINE_S, "the sweeper must not overtake a create that is still being tried")

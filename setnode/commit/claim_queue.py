@@ -14,7 +14,6 @@ from setnode.actors.actor import Actor
 from setnode.actors.batch import ClaimBatch
 from setnode.actors.phase import Phase
 from setnode.commit.fences import moved_database, wrong_set
-from setnode.commit.invalidation import payload
 from setnode.commit.store import Written, append_claims
 from setnode.limits import BACKLOG, BATCH_PER_ENVELOPE, HOT_AT, HOT_AT_ONCE, HOT_RETRY_S, STALE_S
 from sharding.ids import database_for
@@ -100,7 +99,7 @@ class ClaimQueue:
 
     async def write(self, connection: Any, batch: ClaimBatch) -> Written:
         """Write the claims with their payout intent, and notify the owners of foreign envelopes."""
-        foreign = payload([actor.envelope_id for actor in batch.actors if actor.foreign])
+        foreign = [actor.envelope_id for actor in batch.actors if actor.foreign]
         return await append_claims(connection, batch, self._server, foreign)
 
     def on_committed(self, batch: ClaimBatch, result: Written) -> None:

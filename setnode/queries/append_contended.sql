@@ -1,6 +1,6 @@
 -- append_contended: as append_claims, but all or nothing for each envelope. The first claim of an envelope is inserted
 -- unless another server holds its seq; the others follow only if the first was inserted. Returns the envelopes written.
--- $1 to $6 and $9 as in append_claims. Index: claim's two unique keys. Lock: waits for another transaction that holds the same seq.
+-- $1 to $6 as in append_claims. Index: claim's two unique keys. Lock: waits for another transaction that holds the same seq.
 WITH input AS (
     SELECT * FROM unnest(
         $1::text::bigint[], $2::text::integer[], $3::text::integer[], $4::text::text[], $5::text::text[], $6::text::bigint[])
@@ -26,5 +26,4 @@ WITH input AS (
     FROM written HAVING count(*) > 0
     RETURNING batch_id
 )
-SELECT (SELECT batch_id FROM boxed) AS batch_id, (SELECT array_agg(envelope_id) FROM head) AS envelope_ids,
-    CASE WHEN $9 <> '' THEN pg_notify('hongbao_foreign', $9) END AS notified
+SELECT (SELECT batch_id FROM boxed) AS batch_id, (SELECT array_agg(envelope_id) FROM head) AS envelope_ids
