@@ -179,6 +179,12 @@ SWEEP_AFTER_S = 30.0
 """A create that paid in but made no envelope within this time is undone; must exceed the link's deadline."""
 SWEEP_PAGE = 500
 """Funds compared in one transaction."""
+SWEEP_IN_A_ROW = 100
+"""Funds without a header, and none with one between them, above which the sweeper stops (HONGBAO_SWEEP_IN_A_ROW): more
+than a crashed server leaves at ordinary load, and fewer than a page, so that a database that lost its headers is
+noticed before anything is undone."""
+SWEEP_REASON_CHARS = 200
+"""Characters kept of why a fund was set apart."""
 SWEEP_ROUND_S = 15.0
 """A round ends after this long, even if it has not caught up: another server may be the SET's sweeper next."""
 
@@ -255,6 +261,7 @@ check_limit(
     max(SERVICE_DEADLINE_S, 2 * LOAD_DEADLINE_S) < SERVICE_ROUND_S,
     "a round must outlast the deadline of its queries, whose error says what is known",
 )
+check_limit(SWEEP_IN_A_ROW < SWEEP_PAGE, "a page without any header must stop the sweeper before it undoes anything")
 check_limit(SWEEP_ROUND_S < SERVICE_ROUND_S, "a sweeper's round must end by itself, before it is cancelled")
 check_limit(
     EXPIRY_ROUND_S + EXPIRY_CLOSE_S + SERVICE_DEADLINE_S < SERVICE_ROUND_S,

@@ -48,6 +48,7 @@ from setnode.limits import (
     SET_CAP,
     SWEEP_AFTER_S,
     SWEEP_EVERY_S,
+    SWEEP_IN_A_ROW,
     TOPOLOGY_EVERY_S,
 )
 from setnode.ownership import Ownership
@@ -90,6 +91,7 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     claim_connections: Annotated[int, msgspec.Meta(ge=1, lt=LOCAL_CAP)] = CLAIM_CONNECTIONS
     live_shares: Annotated[int, msgspec.Meta(ge=LIMITS.max_count)] = LIVE_SHARES
     sweep_after_s: float = SWEEP_AFTER_S
+    sweep_in_a_row: Annotated[int, msgspec.Meta(ge=1)] = SWEEP_IN_A_ROW
 
 
 class Setnode:
@@ -169,7 +171,13 @@ class Setnode:
             owner_of=self.ownership.owner_of,
         )
         self.sweeper = Sweeper(
-            sessions["sweep"], wallet, self.clock, settings.server, self.holds, after_s=settings.sweep_after_s
+            sessions["sweep"],
+            wallet,
+            self.clock,
+            settings.server,
+            self.holds,
+            after_s=settings.sweep_after_s,
+            in_a_row=settings.sweep_in_a_row,
         )
         self.foreign_writes = ForeignWrites(sessions["listen"], self.registry.invalidate, self.ownership.reload)
 
@@ -227,6 +235,7 @@ class Setnode:
         """Say on what this server's readiness depends."""
         self.readiness.require("database", lambda: self.days.readable and bool(self.days.with_tables))
         self.readiness.require("wallet", lambda: self.wallet_link.up)
+        self.readiness.note("the sweeper has stopped: look at its log", lambda: self.sweeper.stopped)
 
     async def _drain(self) -> None:
         """Refuse new requests; wait for those that were accepted, at most DRAIN_S.

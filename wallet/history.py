@@ -14,6 +14,7 @@ _ENTRIES = sql.read("wallet", "entries")
 _ENVELOPES = sql.read("wallet", "envelopes")
 _ESCROW_TOTAL = sql.read("wallet", "escrow_total")
 _FUNDS = sql.read("wallet", "funds")
+_PAID_OUT = sql.read("wallet", "paid_out")
 
 _TOP = 2**63 - 1
 _ROLES = {"sent": TransferKind.FUND, "received": TransferKind.CLAIM}
@@ -72,6 +73,10 @@ class History:
                 break
             found.append([fund_id, envelope_id, name.removeprefix("user:"), total_fen])
         return found
+
+    async def paid_out(self, envelope_ids: list[int]) -> list[int]:
+        """Return those of these envelopes of which any share was paid or refunded."""
+        return [row[0] for row in await self._readers.fetch(_PAID_OUT, envelope_ids)]
 
 
 def _entry(row: Any) -> list[Any]:

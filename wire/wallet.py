@@ -69,6 +69,11 @@ class WalletClient:
         (rows,) = await self._link.call(Op.FUNDS, after, until_ms, limit)
         return [tuple(row) for row in rows]
 
+    async def paid_out(self, envelope_ids: Sequence[int]) -> set[int]:
+        """Return those of these envelopes, at most 1,000, of which any share was paid or refunded."""
+        (found,) = await self._link.call(Op.PAID_OUT, envelope_ids)
+        return set(found)
+
     async def balance(self, user: str) -> int:
         """Return the user's balance in fen (0 for a user never seen)."""
         (balance_fen,) = await self._link.call(Op.BALANCE, user)
