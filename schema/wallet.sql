@@ -55,6 +55,8 @@ CREATE TABLE transfer (
 -- Histories and lists by user. There is no primary key on transfer_id: it would be a third index to write per credit,
 -- and no statement looks up by it alone.
 CREATE INDEX transfer_statement ON transfer (user_account, transfer_id);
+-- Envelopes that a user sent, among however many receipts. Written by creates only.
+CREATE INDEX transfer_sent ON transfer (user_account, transfer_id) WHERE kind = 1;
 
 -- Creates whose money was taken: one row per (sender, Idempotency-Key), written with its transfer.
 CREATE TABLE fund (

@@ -11,13 +11,12 @@ from wallet.readers import Readers
 
 _BALANCES = sql.read("wallet", "balances")
 _ENTRIES = sql.read("wallet", "entries")
-_ENVELOPES = sql.read("wallet", "envelopes")
 _ESCROW_TOTAL = sql.read("wallet", "escrow_total")
 _FUNDS = sql.read("wallet", "funds")
 _PAID_OUT = sql.read("wallet", "paid_out")
 
 _TOP = 2**63 - 1
-_ROLES = {"sent": TransferKind.FUND, "received": TransferKind.CLAIM}
+_ENVELOPES = {role: sql.read("wallet", f"envelopes_{role}") for role in ("sent", "received")}
 
 
 class History:
@@ -52,11 +51,9 @@ class History:
 
     async def envelopes(self, user: str, role: str, before: int, limit: int) -> list[list[Any]]:
         """Return `[cursor, envelope_id, amount_fen, at_ms]` rows of what `user` sent or received."""
-        if role not in _ROLES:
+        if role not in _ENVELOPES:
             raise Refused("malformed_request", "role is sent or received")
-        rows = await self._readers.fetch(
-            _ENVELOPES, user_account(user), int(_ROLES[role]), _cursor(before), _page(limit, MAX_PAGE)
-        )
+        rows = await self._readers.fetch(_ENVELOPES[role], user_account(user), _cursor(before), _page(limit, MAX_PAGE))
         return [[cursor, envelope_id, amount_fen, to_ms(at)] for cursor, envelope_id, amount_fen, at in rows]
 
     async def funds(self, after: int, until_ms: int, limit: int) -> list[list[Any]]:

@@ -59,7 +59,7 @@ READ_WAIT_S: Final = 1.0
 """How long a caller waits for one of them; then it receives `busy`."""
 READ_TIMEOUT_MS: Final = 2_000
 """Postgres cancels a read that takes longer. A page of entries is an index range of at most MAX_PAGE rows; a page of
-envelopes filters the same index by kind, so a user with very many entries of the other kind may reach this bound."""
+envelopes received filters the same index by kind, so a user who has sent very many may reach this bound."""
 READ_DEADLINE_S: Final = READ_TIMEOUT_MS / 1000 + 0.5
 """A read without an answer by then has lost its server: the connection is dropped and made anew."""
 READ_CHECK_S: Final = 2.0

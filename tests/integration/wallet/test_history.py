@@ -1,6 +1,7 @@
 """What users and sweepers read: signs, order, cursors, and the cut of FUNDS."""
 
 import asyncpg
+import pytest
 
 from runtime import sql
 from tests.integration.wallet.fixtures import ENVELOPE, claim, ledger_rows, refund, wallet, wallet_database
@@ -87,3 +88,13 @@ async def test_it_is_known_of_which_envelopes_anything_was_paid(wallet, ledger_r
     asked = [paid, refunded, unpaid, paid // 10, 7]
     assert sorted(await wallet.history.paid_out(asked)) == [paid, refunded]
     assert await wallet.history.paid_out([]) == []
+
+
+@pytest.mark.parametrize(("role", "index"), [("sent", "transfer_sent"), ("received", "transfer_statement")])
+async def test_a_list_of_envelopes_is_a_range_of_an_index(wallet, ledger_rows, role, index):
+    """Under the plan that readers use: what a user sent is found among any number of receipts."""
+    await _story(wallet)
+    query = "EXPLAIN (COSTS OFF) " + sql.read("wallet", f"envelopes_{role}")
+    plan = "\n".join(row[0] for row in await wallet.readers.fetch(query, "user:ann", NEVER_MS, 10))
+    assert f"Index Scan Backward using {index}" in plan
+    assert ("Filter: (kind" in plan) == (role == "received")
