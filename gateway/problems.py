@@ -55,7 +55,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "malformed_http": Problem(400, "Not HTTP as we read it"),
     "route_not_found": Problem(404, "No such path"),
     "method_not_allowed": Problem(405, "The path has no such method"),
-    "body_timeout": Problem(408, "The body did not come in time"),
+    "body_timeout": Problem(408, "The body did not come in time", Retry.LATER),
     "body_too_large": Problem(413, "The body is too large"),
     "unsupported_media_type": Problem(415, "Send application/json"),
     # The user
@@ -117,6 +117,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "envelope_unavailable": _BUSY,
     "no_free_id": _BUSY,
     "peer_down": Problem(503, "A part is away", Retry.LATER, _AWAY),
+    "wallet_unavailable": Problem(503, "The wallet is away", Retry.LATER, _AWAY),
     "no_server": Problem(503, "A part is away", Retry.LATER, _AWAY),
     "not_ready": Problem(503, "Parts are not connected yet", Retry.LATER),
     "stopping": Problem(503, "A part is going away", Retry.LATER, _AWAY),

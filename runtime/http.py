@@ -16,10 +16,19 @@ class Readiness:
 
     def __init__(self) -> None:
         self._checks: dict[str, Callable[[], bool]] = {}
+        self._notes: dict[str, Callable[[], bool]] = {}
 
     def require(self, part: str, check: Callable[[], bool]) -> None:
         """Add a part; `check` is called at every `/readyz`: it returns at once."""
         self._checks[part] = check
+
+    def note(self, sentence: str, holds: Callable[[], bool]) -> None:
+        """Add a sentence that `/readyz` shows while `holds()`: an operator must look, and requests are served."""
+        self._notes[sentence] = holds
+
+    def notes(self) -> list[str]:
+        """Return the sentences that hold."""
+        return [sentence for sentence, holds in self._notes.items() if holds()]
 
     def missing(self) -> list[str]:
         """Return the parts that are not up."""
@@ -35,6 +44,8 @@ def add_probes(app: web.Application, readiness: Readiness) -> None:
     async def readyz(_: web.Request) -> web.Response:
         missing = readiness.missing()
         body: dict[str, Any] = {"status": "waiting" if missing else "ready", "waiting_for": missing}
+        if notes := readiness.notes():
+            body["notes"] = notes
         return web.json_response(body, status=503 if missing else 200)
 
     async def exposition(_: web.Request) -> web.Response:

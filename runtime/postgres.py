@@ -36,6 +36,8 @@ LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, ConnectionError
 Cancelled and terminated backends (57P01…57P03: admin shutdown, crash shutdown, starting up) count too: see `is_lost`.
 """
 
+_UNIQUE_VIOLATION = "23505"
+
 _log = logs.get("postgres")
 
 
@@ -47,6 +49,16 @@ def is_lost(error: BaseException) -> bool:
         return not error.outcome_known
     state = getattr(error, "sqlstate", None)
     return isinstance(state, str) and state.startswith(("08", "57P", "53"))
+
+
+def is_bad_row(error: BaseException) -> bool:
+    """Say whether Postgres refused a statement because of what a row says (a text, a number, a rule of the schema).
+
+    The statement wrote nothing, and will be refused again as long as it has that row: write the others without it. A
+    violated unique key does not count: it says that the row is already there.
+    """
+    state = getattr(error, "sqlstate", None)
+    return isinstance(state, str) and state.startswith(("22", "23")) and state != _UNIQUE_VIOLATION
 
 
 async def connect(dsn: str, **settings: str) -> Connection:

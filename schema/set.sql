@@ -154,6 +154,7 @@ CREATE TABLE payout_stuck (
     attempts    integer      NOT NULL,
     stuck_at    timestamptz  NOT NULL,
     reason      varchar(200) NOT NULL,
+    amount_fen  bigint       NOT NULL DEFAULT 0,  -- of the claim; 0 if the row was written without it
     PRIMARY KEY (envelope_id, seq)
 );
 
@@ -163,6 +164,27 @@ CREATE TABLE fund_cursor (
     after    bigint  NOT NULL
 );
 INSERT INTO fund_cursor (after) VALUES (0);
+
+-- Funds that the sweeper has passed although they have no header here: their ID has no day, Postgres does not accept
+-- their header, or the wallet has paid shares of them. Nothing is done about them by itself; an operator looks.
+CREATE TABLE fund_set_apart (
+    fund_id     bigint       PRIMARY KEY,
+    envelope_id bigint       NOT NULL,
+    sender      varchar(64)  NOT NULL,
+    total_fen   bigint       NOT NULL,
+    reason      varchar(200) NOT NULL,
+    since       timestamptz  NOT NULL DEFAULT now()
+);
+
+-- Envelopes that a server has written for their owner, in the transaction that wrote them. The owner reads the rows of
+-- transactions that may have ended since its last look (xid) and then these logs again. Deleted after some minutes.
+CREATE TABLE foreign_write (
+    write_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    envelope_id bigint      NOT NULL,
+    xid         bigint      NOT NULL DEFAULT pg_current_xact_id()::text::bigint,
+    at          timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX foreign_write_xid ON foreign_write (xid);
 
 -- The register of days: one row per database (xx) and business date that is no longer `hot`. A day without a row is
 -- hot.
@@ -443,5 +465,7 @@ GRANT SELECT, INSERT ON envelope, claim TO hongbao_setnode;
 GRANT SELECT, INSERT, UPDATE (wrong_tries) ON guest TO hongbao_setnode;
 GRANT SELECT, INSERT, DELETE ON due, payout_batch, payout_stuck TO hongbao_setnode;
 GRANT SELECT, UPDATE (after) ON fund_cursor TO hongbao_setnode;
+GRANT SELECT, INSERT ON fund_set_apart TO hongbao_setnode;
+GRANT SELECT, INSERT, DELETE ON foreign_write TO hongbao_setnode;
 GRANT SELECT ON day_register, operation_log TO hongbao_setnode;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO hongbao_audit;

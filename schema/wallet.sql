@@ -54,6 +54,8 @@ CREATE TABLE transfer (
 -- Histories and lists by user. There is no primary key on transfer_id: it would be a third index to write per credit,
 -- and no statement looks up by it alone.
 CREATE INDEX transfer_statement ON transfer (user_account, transfer_id);
+-- Envelopes that a user sent, among however many receipts. Written by creates only.
+CREATE INDEX transfer_sent ON transfer (user_account, transfer_id) WHERE kind = 1;
 
 -- Deposits come from `outside` and go to a user. A row trigger only for them: the other kinds pay nothing for it.
 CREATE FUNCTION deposit_rules() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$

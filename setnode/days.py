@@ -46,6 +46,8 @@ class BusinessDays:
         self._clock = clock
         self._topology = topology
         self._after_look = after_look
+        self.readable = False
+        """Whether the last look was answered by Postgres."""
         self.with_tables: set[date] = set()
         self.closed: set[date] = set()
         self._ready: frozenset[int] = frozenset()
@@ -55,13 +57,18 @@ class BusinessDays:
 
     async def look(self) -> None:
         """Read the days from Postgres; raises Unavailable."""
-        closed = await self._session.run(registered_days)
-        self.update(await self._session.run(known_days), closed)
+        try:
+            closed = await self._session.run(registered_days)
+            self.update(await self._session.run(known_days), closed)
+        except BaseException:
+            self.readable = False
+            raise
         await self._after_look()
 
     def update(self, with_tables: set[date], closed: set[date]) -> None:
         """Take in which days have tables, and which are closed for good."""
         self.with_tables, self.closed = with_tables, closed
+        self.readable = True
         today = self._today()
         _ahead.set(days_ahead(with_tables, today))
         ready = (day for day in with_tables - closed if abs(day - today) <= _A_DAY)

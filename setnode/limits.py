@@ -62,8 +62,11 @@ LOCAL_CAP = 4
 server."""
 ADMISSION_WAIT_S = 0.25
 """How long a transaction waits at the local cap, and again at the SET's, before its requests get `busy`."""
-LEASE_S = 10.0
-"""A lease ends by itself after this long, so a killed server keeps none."""
+LEASE_S = 20.0
+"""A lease ends by itself after this long, so a killed server keeps none; longer than any term with its last
+transaction, so that none goes on without."""
+CLOCK_SKEW_S = 2.0
+"""By how much the clocks of two servers may differ before one takes the other's leases for forged."""
 LEASE_LIST_S = 60
 """memcached drops a SET's list of leases after this long without a change; longer than any lease."""
 ADMISSION_RETRY_S = (0.001, 0.005)
@@ -96,6 +99,13 @@ YIELD_S = 0.05
 # Reading envelopes.
 LOAD_BATCH = 500
 """Envelopes of one day loaded in one query."""
+LOAD_UNMEASURED = 20
+"""Envelopes of one query that are read without a look at their sizes first: the usual wake-up is one round trip."""
+LOAD_SHARES = 50_000
+"""Shares of a round, about 3 µs and 400 bytes each until the actors have their logs; larger rounds are cut. An envelope
+that is larger than what is left is read all the same."""
+LOAD_SLICE_S = 0.01
+"""Logs are restored for this long before the loop serves others. One log of 10,000 shares takes longer by itself."""
 LOAD_SLOTS = 16
 """Slots of one query: planning time grows faster than the number of leaves."""
 LOAD_READS = 4
@@ -128,9 +138,14 @@ DAYS_EVERY_S = 5.0
 
 # Other servers of the SET.
 LISTEN_EVERY_S = 0.5
-"""How often the listening connection is checked by a query."""
+"""How often a server looks for writes of other servers to its envelopes; a notification tells sooner."""
 LISTEN_DEADLINE_S = 2.0
-"""Without an answer for this long it may have missed notifications: it is remade, and every log is read anew."""
+"""Without an answer for this long the listening connection is remade; what was written meanwhile is read then."""
+FOREIGN_KEPT_S = 600.0
+"""How long it is kept which envelopes a stand-in has written. A server that could not look for half of it reads every
+log again."""
+FOREIGN_READ = 5_000
+"""Such writes taken in at once, as many as a stand-in makes in about a second; with more every log is read again."""
 LISTEN_PAUSE_S = 1.0
 """Longest pause before listening again."""
 NOTIFY_IDS = 350
@@ -147,10 +162,15 @@ SERVICE_ROUND_S = 30.0
 """A round of a periodic service is cancelled after this long."""
 EXPIRY_EVERY_S = 0.4
 """Pause between two rounds of expiry: users see an envelope close within a second of its time."""
-EXPIRY_PAGE = 1_000
-"""Due envelopes of one round."""
+EXPIRY_PAGE = 4_000
+"""Due envelopes taken at once: a page is read and closed by queries over LOAD_SLOTS slots each, so a larger one has
+more rows a query; few enough to be closed within STALE_S on a busy machine."""
+EXPIRY_ROUND_S = 8.0
+"""Full pages follow each other without a pause for this long; then the round is counted."""
 EXPIRY_ADOPT_S = 5.0
-"""An envelope overdue for this long is closed by any server: its own seems to be away."""
+"""An envelope overdue for this long is closed by any server, if its own is not alive."""
+SERVER_SILENT_S = 5.0
+"""A server whose listening connection has asked nothing for this long is not alive; it asks every LISTEN_EVERY_S."""
 EXPIRY_CLOSE_S = 5.0
 """How long a round waits for the actors to close; what is not closed then comes up in the next walk."""
 SWEEP_EVERY_S = 5.0
@@ -159,6 +179,12 @@ SWEEP_AFTER_S = 30.0
 """A create that paid in but made no envelope within this time is undone; must exceed the link's deadline."""
 SWEEP_PAGE = 500
 """Funds compared in one transaction."""
+SWEEP_IN_A_ROW = 100
+"""Funds without a header, and none with one between them, above which the sweeper stops (HONGBAO_SWEEP_IN_A_ROW): more
+than a crashed server leaves at ordinary load, and fewer than a page, so that a database that lost its headers is
+noticed before anything is undone."""
+SWEEP_REASON_CHARS = 200
+"""Characters kept of why a fund was set apart."""
 SWEEP_ROUND_S = 15.0
 """A round ends after this long, even if it has not caught up: another server may be the SET's sweeper next."""
 
@@ -227,7 +253,7 @@ check_limit(CLAIM_CONNECTIONS + 1 <= LOCAL_CAP, "creates must find a lease besid
 check_limit(CLAIM_CONNECTIONS + 1 <= MEMCACHED_THREADS, "no worker may wait for another one's call to memcached")
 check_limit(4 * LEASE_TERM_S <= ADMISSION_WAIT_S, "a transaction that waits at the cap must see several terms end")
 check_limit(LONG_LEASE_TERM_S <= STALE_S / 4, "a request for a hot envelope must see several long terms end")
-check_limit(LEASE_S > LONG_LEASE_TERM_S, "a lease must not end before its term")
+check_limit(LEASE_S > LONG_LEASE_TERM_S + COMMIT_DEADLINE_S, "a lease must not end before its last transaction")
 check_limit(LEASE_LIST_S > LEASE_S, "memcached must keep the list longer than any lease in it")
 check_limit(HOT_RETRY_S < YIELD_S < CONTENDED_S, "the contender must retry while the holder yields")
 check_limit(MEMCACHED_TIMEOUT_S < ADMISSION_WAIT_S, "one silent call to memcached must leave time to go on without it")
@@ -235,12 +261,17 @@ check_limit(
     max(SERVICE_DEADLINE_S, 2 * LOAD_DEADLINE_S) < SERVICE_ROUND_S,
     "a round must outlast the deadline of its queries, whose error says what is known",
 )
+check_limit(SWEEP_IN_A_ROW < SWEEP_PAGE, "a page without any header must stop the sweeper before it undoes anything")
 check_limit(SWEEP_ROUND_S < SERVICE_ROUND_S, "a sweeper's round must end by itself, before it is cancelled")
 check_limit(
-    EXPIRY_CLOSE_S + SERVICE_DEADLINE_S < SERVICE_ROUND_S, "a round of expiry must not be cancelled as it waits"
+    EXPIRY_ROUND_S + EXPIRY_CLOSE_S + SERVICE_DEADLINE_S < SERVICE_ROUND_S,
+    "a round of expiry must not be cancelled as it waits for its last page",
 )
+check_limit(LISTEN_EVERY_S + LISTEN_DEADLINE_S < SERVER_SILENT_S, "a living server must not count as silent")
 check_limit(PAY_RETRY_ORDERS >= PAY_BATCH, "a batch without an answer must find space for its retry")
 check_limit(READ_BACK_BATCHES <= PAY_QUEUE, "what is read back at once must fit into memory")
 check_limit(LISTEN_EVERY_S < LISTEN_DEADLINE_S, "the listening connection must be checked before it counts as lost")
+check_limit(2 * LISTEN_DEADLINE_S < FOREIGN_KEPT_S / 2, "what was written must be kept until a lost connection is back")
+check_limit(BATCH_ROWS < FOREIGN_READ, "one batch of a stand-in must be read by one look")
 check_limit(STALE_S < DEADLINE_S, "a request must be refused before its caller gives up on it")
 check_limit(SWEEP_AFTER_S > 2 * DEADLINE_S, "the sweeper must not overtake a create that is still being tried")

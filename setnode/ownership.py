@@ -21,7 +21,11 @@ _log = logs.get("setnode")
 
 
 class Ownership:
-    """The envelopes of one SET and one of its servers. `changed` is called after the topology was replaced."""
+    """The envelopes of one SET and one of its servers.
+
+    `changed` is called after a new topology has changed what this SET holds or which of its servers serve: then another
+    server may have written what this one has in memory. Another SET's pause, move or address changes nothing here.
+    """
 
     def __init__(
         self, file: TopologyFile, set_name: str, changed: Callable[[], None] = lambda: None, *, server: str = ""
@@ -53,6 +57,10 @@ class Ownership:
             return True
         return self.holds(envelope_id) and self.topology.server_for(envelope_id).name == self._server
 
+    def owner_of(self, envelope_id: int) -> str:
+        """Return the name of the server that is first on the ring of the envelope's SET."""
+        return self.topology.server_for(envelope_id).name
+
     def serves(self, envelope_id: int) -> bool:
         """Say whether the envelope is on this SET and not held for a move; a paused SET still closes and pays."""
         return self.holds(envelope_id) and not self.topology.is_held(envelope_id)
@@ -71,8 +79,10 @@ class Ownership:
         """Take the file's topology if it is newer; returns whether it was. Raises Refused `topology_invalid`."""
         if not self._file.reload():
             return False
+        before = self._concern
         self._derive()
-        self._changed()
+        if self._concern != before:
+            self._changed()
         _log.info("topology reloaded", version=self.topology.version)
         return True
 
@@ -82,6 +92,13 @@ class Ownership:
         self._epochs = topology.epoch_of
         self._spans = topology.ids_of(self._set)
         self._only_server = any(one.serving == (self._server,) for one in topology.sets if one.name == self._set)
+        ours = {database_of(slot) for slot in self._spans}
+        self._concern = (
+            self._spans,
+            [(xx, epoch) for xx, epoch in enumerate(self._epochs) if xx in ours],
+            [sorted(one.serving) for one in topology.sets if one.name == self._set],
+        )
+        """What of the topology decides who may have written the envelopes of this SET."""
         self._paused = any(one.paused for one in topology.sets if one.name == self._set)
         # A slot alone, with the date zero, names the same database as its IDs.
         held = {slot for slot in self._spans if self._paused or topology.is_held(slot)}

@@ -42,12 +42,14 @@ from setnode.limits import (
     ENVELOPE_CAP,
     GAUGES_EVERY_S,
     LIVE_SHARES,
+    LOCAL_CAP,
     READ_BACK_EVERY_S,
     RECYCLE_AFTER,
     SERVICE_ROUND_S,
     SET_CAP,
     SWEEP_AFTER_S,
     SWEEP_EVERY_S,
+    SWEEP_IN_A_ROW,
     TOPOLOGY_EVERY_S,
 )
 from setnode.ownership import Ownership
@@ -84,11 +86,13 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     password_key: str
     archive: str = ""
     archive_key: str = ""
-    admission_cap: int = SET_CAP
-    admission_envelope_cap: int = ENVELOPE_CAP
-    claim_connections: int = CLAIM_CONNECTIONS
+    admission_cap: Annotated[int, msgspec.Meta(ge=1)] = SET_CAP
+    admission_envelope_cap: Annotated[int, msgspec.Meta(ge=1)] = ENVELOPE_CAP
+    # Without one nothing is claimed; with all of the server's leases creates would find none.
+    claim_connections: Annotated[int, msgspec.Meta(ge=1, lt=LOCAL_CAP)] = CLAIM_CONNECTIONS
     live_shares: Annotated[int, msgspec.Meta(ge=LIMITS.max_count)] = LIVE_SHARES
     sweep_after_s: float = SWEEP_AFTER_S
+    sweep_in_a_row: Annotated[int, msgspec.Meta(ge=1)] = SWEEP_IN_A_ROW
 
 
 class Setnode:
@@ -161,10 +165,22 @@ class Setnode:
         """Make what works in the background."""
         settings, sessions = self.settings, self._sessions
         self.expiry = Expiry(
-            sessions["expiry"], self.registry, self.clock, self.owns, ExpiryConfig(), serves=self.ownership.serves
+            sessions["expiry"],
+            self.registry,
+            self.clock,
+            self.owns,
+            ExpiryConfig(),
+            serves=self.ownership.serves,
+            owner_of=self.ownership.owner_of,
         )
         self.sweeper = Sweeper(
-            sessions["sweep"], wallet, self.clock, settings.server, self.holds, after_s=settings.sweep_after_s
+            sessions["sweep"],
+            wallet,
+            self.clock,
+            settings.server,
+            self.holds,
+            after_s=settings.sweep_after_s,
+            in_a_row=settings.sweep_in_a_row,
         )
         self.foreign_writes = ForeignWrites(sessions["listen"], self.registry.invalidate, self.ownership.reload)
 
@@ -210,7 +226,7 @@ class Setnode:
     def _services(self) -> list[Periodic]:
         expiry, payouts = self.expiry, self.payouts
         return [
-            Periodic("expiry", expiry.run_once, interval_s=expiry.config.interval_s, timeout_s=SERVICE_ROUND_S),
+            Periodic("expiry", expiry.run_round, interval_s=expiry.config.interval_s, timeout_s=SERVICE_ROUND_S),
             Periodic("sweeper", self.sweeper.run_once, interval_s=SWEEP_EVERY_S, timeout_s=SERVICE_ROUND_S),
             Periodic("payout_read_back", payouts.read_back, interval_s=READ_BACK_EVERY_S, timeout_s=SERVICE_ROUND_S),
             Periodic("days", self.days.look, interval_s=DAYS_EVERY_S, timeout_s=SERVICE_ROUND_S),
@@ -220,8 +236,9 @@ class Setnode:
 
     def _require(self) -> None:
         """Say on what this server's readiness depends."""
-        self.readiness.require("database", lambda: bool(self.days.with_tables))
+        self.readiness.require("database", lambda: self.days.readable and bool(self.days.with_tables))
         self.readiness.require("wallet", lambda: self.wallet_link.up)
+        self.readiness.note("the sweeper has stopped: look at its log", lambda: self.sweeper.stopped)
 
     async def _drain(self) -> None:
         """Refuse new requests; wait for those that were accepted, at most DRAIN_S.

@@ -119,13 +119,20 @@ class Batcher:
         try:
             if not self._session.up:
                 await self._session.use()
-            async with asyncio.timeout(IDLE_CHECK_S):
-                await self._wake.wait()
-        except TimeoutError:
-            return
+            if not await self._woken():
+                # A connection that has gone silent is found before a request is sent on it, and `/readyz` says no.
+                await self._session.run(lambda connection: connection.fetchval("SELECT 1"), IDLE_CHECK_S)
         except Exception as error:  # noqa: BLE001 - also a wrong password: `/readyz` says no until an operator mends it
             _log.warning("no ledger", error=f"{type(error).__name__}: {error}")
             await pause(3)
+
+    async def _woken(self) -> bool:
+        try:
+            async with asyncio.timeout(IDLE_CHECK_S):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def _process(self, batch: list[PendingRequest]) -> None:
         """Write `batch`, trying again until each of its requests has an answer or is past its deadline.

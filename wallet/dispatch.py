@@ -3,21 +3,25 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from errors import Refused
 from wallet.batcher import Batcher
 from wallet.channels import Channel
 from wallet.history import History
-from wallet.requests import DepositRequest, FundRequest, read, read_orders
+from wallet.limits import MAX_FUNDS_PAGE
+from wallet.requests import DepositRequest, EnvelopeId, FundRequest, read, read_orders
 from wire.messages import Op
 from wire.server import Caller
 
 Values = tuple[Any, ...]
+EnvelopeIds = Annotated[list[EnvelopeId], msgspec.Meta(max_length=MAX_FUNDS_PAGE)]
 
 
 class Dispatcher:
-    """Serves FUND PAY BALANCE ENTRIES ENVELOPES DEPOSIT FUNDS; its tasks belong to `group`.
+    """Serves FUND PAY BALANCE ENTRIES ENVELOPES DEPOSIT FUNDS PAID_OUT; its tasks belong to `group`.
 
     The number of tasks is bounded by the batcher's queues and by the readers' bound on waiting callers.
     """
@@ -37,6 +41,7 @@ class Dispatcher:
             Op.ENTRIES: self._entries,
             Op.ENVELOPES: self._envelopes,
             Op.FUNDS: self._funds,
+            Op.PAID_OUT: self._paid_out,
         }
 
     def handle(self, caller: Caller, number: int, op: int, args: list[Any]) -> None:
@@ -52,7 +57,7 @@ class Dispatcher:
         self._group.create_task(_reply(caller, number, operation(args)))
 
     async def _pay(self, args: list[Any]) -> Values:
-        (orders,) = args
+        orders = args[0] if len(args) == 1 else None
         return (await self._channel.pay(read_orders(orders)),)
 
     async def _balance(self, args: list[Any]) -> Values:
@@ -67,6 +72,10 @@ class Dispatcher:
 
     async def _funds(self, args: list[Any]) -> Values:
         return (await self._history.funds(*read(tuple[int, int, int], args)),)
+
+    async def _paid_out(self, args: list[Any]) -> Values:
+        (envelope_ids,) = read(tuple[EnvelopeIds], args)
+        return (await self._history.paid_out(envelope_ids),)
 
 
 def _reply_with(caller: Caller, number: int, answered: asyncio.Future[Any]) -> None:
@@ -83,8 +92,6 @@ def _reply_with(caller: Caller, number: int, answered: asyncio.Future[Any]) -> N
 async def _reply(caller: Caller, number: int, answer: Awaitable[Values]) -> None:
     try:
         values = await answer
-    except ValueError:
-        caller.fail(number, Refused("malformed_request", "the arguments do not fit the operation"))
     except Exception as error:  # noqa: BLE001 - the caller gets every error, the group none
         caller.fail(number, error)
     else:

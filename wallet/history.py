@@ -11,12 +11,12 @@ from wallet.readers import Readers
 
 _BALANCES = sql.read("wallet", "balances")
 _ENTRIES = sql.read("wallet", "entries")
-_ENVELOPES = sql.read("wallet", "envelopes")
 _ESCROW_TOTAL = sql.read("wallet", "escrow_total")
 _FUNDS = sql.read("wallet", "funds")
+_PAID_OUT = sql.read("wallet", "paid_out")
 
 _TOP = 2**63 - 1
-_ROLES = {"sent": TransferKind.FUND, "received": TransferKind.CLAIM}
+_ENVELOPES = {role: sql.read("wallet", f"envelopes_{role}") for role in ("sent", "received")}
 
 
 class History:
@@ -51,11 +51,9 @@ class History:
 
     async def envelopes(self, user: str, role: str, before: int, limit: int) -> list[list[Any]]:
         """Return `[cursor, envelope_id, amount_fen, at_ms]` rows of what `user` sent or received."""
-        if role not in _ROLES:
+        if role not in _ENVELOPES:
             raise Refused("malformed_request", "role is sent or received")
-        rows = await self._readers.fetch(
-            _ENVELOPES, user_account(user), int(_ROLES[role]), _cursor(before), _page(limit, MAX_PAGE)
-        )
+        rows = await self._readers.fetch(_ENVELOPES[role], user_account(user), _cursor(before), _page(limit, MAX_PAGE))
         return [[cursor, envelope_id, amount_fen, to_ms(at)] for cursor, envelope_id, amount_fen, at in rows]
 
     async def funds(self, after: int, until_ms: int, limit: int) -> list[list[Any]]:
@@ -72,6 +70,10 @@ class History:
                 break
             found.append([fund_id, envelope_id, name.removeprefix("user:"), total_fen])
         return found
+
+    async def paid_out(self, envelope_ids: list[int]) -> list[int]:
+        """Return those of these envelopes of which any share was paid or refunded."""
+        return [row[0] for row in await self._readers.fetch(_PAID_OUT, envelope_ids)]
 
 
 def _entry(row: Any) -> list[Any]:

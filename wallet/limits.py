@@ -63,7 +63,11 @@ READ_WAIT_S: Final = 1.0
 """How long a caller waits for one of them; then it receives `busy`."""
 READ_TIMEOUT_MS: Final = 2_000
 """Postgres cancels a read that takes longer. A page of entries is an index range of at most MAX_PAGE rows; a page of
-envelopes filters the same index by kind, so a user with very many entries of the other kind may reach this bound."""
+envelopes received filters the same index by kind, so a user who has sent very many may reach this bound."""
+READ_DEADLINE_S: Final = READ_TIMEOUT_MS / 1000 + 0.5
+"""A read without an answer by then has lost its server: the connection is dropped and made anew."""
+READ_CHECK_S: Final = 2.0
+"""How often an idle wallet reads, for `/readyz`."""
 MAX_PAGE: Final = 100
 MAX_FUNDS_PAGE: Final = 1_000
 """The longest page of creates, for the SETs' sweepers."""
@@ -81,6 +85,8 @@ PROVIDER_WAIT_S: Final = 1.0
 """How long an order waits for one of the PROVIDER_AT_ONCE places; then its result is UNKNOWN. So a PAY of any length is
 answered before its link gives up."""
 PROVIDER_BODY_BYTES: Final = 4_096
+REASON_CHARS: Final = 200
+"""Of the provider's reason for a refusal: as much as a SET keeps of it."""
 
 check_limit(MAX_ORDERS_PER_PAY <= MAX_BATCH_ORDERS, "a PAY must fit into a batch")
 check_limit(MAX_BATCH_ORDERS < MAX_QUEUED_ORDERS, "a batch of orders must fit into the queue")
@@ -92,4 +98,5 @@ check_limit(PROVIDER_CALL_S < PROVIDER_PATIENCE_S, "a call to the provider must 
 check_limit(
     PROVIDER_WAIT_S + PROVIDER_PATIENCE_S < REQUEST_DEADLINE_S, "an outside payment must end within the deadline"
 )
-check_limit(READ_WAIT_S + READ_TIMEOUT_MS / 1000 < LINK_DEADLINE_S, "a read must end before the link gives up")
+check_limit(READ_WAIT_S + READ_DEADLINE_S < LINK_DEADLINE_S, "a read must end before the link gives up")
+check_limit(READ_TIMEOUT_MS / 1000 < READ_DEADLINE_S, "Postgres must end a slow read before its connection is dropped")

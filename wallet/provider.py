@@ -14,7 +14,7 @@ import stamina
 
 from runtime import logs
 from wallet import metrics
-from wallet.limits import PROVIDER_BODY_BYTES, PROVIDER_CALL_S, PROVIDER_PATIENCE_S, PROVIDER_TRIES
+from wallet.limits import PROVIDER_BODY_BYTES, PROVIDER_CALL_S, PROVIDER_PATIENCE_S, PROVIDER_TRIES, REASON_CHARS
 from wallet.requests import PayOrder
 from wire.messages import PAID, PayResult, PayStatus
 
@@ -70,7 +70,7 @@ class Provider:
             raise InDoubt("the answer is about another order")
         if payment.status == "pending":
             raise InDoubt("the provider has not decided yet")
-        return PAID if payment.status == "paid" else PayResult(PayStatus.REFUSED, payment.reason)
+        return PAID if payment.status == "paid" else PayResult(PayStatus.REFUSED, _storable(payment.reason))
 
     async def _look_up(self, order_no: str) -> Payment | None:
         status, body = await self._call("GET", f"{self._url}/{order_no}", None)
@@ -88,12 +88,28 @@ class Provider:
             async with self._session.request(
                 method, url, json=body, timeout=self._timeout, allow_redirects=False
             ) as response:
-                answer = await response.content.read(PROVIDER_BODY_BYTES)
+                answer = await _whole_body(response)
                 metrics.provider_calls.labels(method, str(response.status)).inc()
                 return response.status, answer
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             metrics.provider_calls.labels(method, "none").inc()
             raise InDoubt(f"{method}: {type(error).__name__} {error}") from error
+
+
+async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
+    """Read the body to its end; raises InDoubt if it is longer than PROVIDER_BODY_BYTES."""
+    body = b""
+    # `read(n)` returns what has arrived, which may be a part.
+    async for part in response.content.iter_any():
+        body += part
+        if len(body) > PROVIDER_BODY_BYTES:
+            raise InDoubt(f"an answer of more than {PROVIDER_BODY_BYTES} bytes")
+    return body
+
+
+def _storable(reason: str) -> str:
+    """Return the provider's words without what no database and no log takes: control characters, any length."""
+    return "".join(one if one.isprintable() else "?" for one in reason[:REASON_CHARS])
 
 
 def _read(status: int, body: bytes, *, expected: tuple[int, ...]) -> Payment:

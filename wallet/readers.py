@@ -1,7 +1,8 @@
 """Connections for reads: a few sessions shared by all callers, with bounds on waiting callers and on their wait.
 
 As long as Postgres answers, a read ends within READ_TIMEOUT_MS (a server-side statement timeout). If Postgres goes
-silent without closing its connections, a read ends only with its TCP connection.
+silent without closing its connections, a read ends after READ_DEADLINE_S, and its connection is dropped: three reads
+would otherwise hold all connections, and every later read would be refused, until TCP gives up.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ from typing import Any
 
 from errors import Unavailable
 from runtime.postgres import Session, is_lost
-from wallet.limits import BUSY_RETRY_S, MAX_WAITING_READS, READ_TIMEOUT_MS, READ_WAIT_S, READERS
+from wallet.limits import BUSY_RETRY_S, MAX_WAITING_READS, READ_DEADLINE_S, READ_TIMEOUT_MS, READ_WAIT_S, READERS
 
 _SETTINGS = {
     "statement_timeout": str(READ_TIMEOUT_MS),
@@ -30,21 +31,26 @@ class Readers:
         for session in self._sessions:
             self._free.put_nowait(session)
         self._waiting = 0
+        self.up = False
+        """Whether the read that ended last was answered by Postgres; False before the first."""
+
+    async def check(self) -> None:
+        """Read nothing, so that `up` is of now; raises as `fetch`."""
+        await self.fetch("SELECT 1")
 
     async def fetch(self, sql: str, *args: Any) -> list[Any]:
         """Return the rows of a read; raises Unavailable(`busy` | `database_unavailable`)."""
         session = await self._acquire()
         try:
-            connection = await session.use()
-            return list(await connection.fetch(sql, *args))
-        except asyncio.CancelledError:
-            # A connection in the middle of a read must not be used again.
-            session.drop()
-            raise
+            rows = await session.run(lambda connection: connection.fetch(sql, *args), READ_DEADLINE_S)
+            self.up = True
+            return list(rows)
         except Exception as error:
-            if is_lost(error):
-                session.drop()
+            if is_lost(error) or isinstance(error, Unavailable):
+                self.up = False
+                # A read changes nothing, so its outcome is known.
                 raise Unavailable("database_unavailable", f"the wallet's database is away: {error}") from error
+            self.up = True
             if getattr(error, "sqlstate", None) == "57014":
                 raise Unavailable("busy", "the read took too long; try again", retry_after_s=BUSY_RETRY_S) from error
             raise

@@ -20,7 +20,14 @@ from wallet.channels import Channel, LedgerChannel
 from wallet.dispatch import Dispatcher
 from wallet.history import History
 from wallet.ledger import Ledger
-from wallet.limits import DRAIN_S, ESCROW_SAMPLE_S, IDLE_IN_TRANSACTION_MS, LOCK_WAIT_MS, PROVIDER_AT_ONCE
+from wallet.limits import (
+    DRAIN_S,
+    ESCROW_SAMPLE_S,
+    IDLE_IN_TRANSACTION_MS,
+    LOCK_WAIT_MS,
+    PROVIDER_AT_ONCE,
+    READ_CHECK_S,
+)
 from wallet.provider import Provider
 from wallet.provider_channel import ProviderChannel
 from wallet.readers import Readers
@@ -81,10 +88,12 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             app = web.Application()
             ready = Readiness()
             ready.require("ledger", lambda: batcher.up)
+            ready.require("reads", lambda: readers.up)
             add_probes(app, ready)
             add_link(app, Dispatcher(group, batcher, channel, history), key=config.link_key)
             writing = group.create_task(batcher.run())
             sampling = group.create_task(Periodic("escrow_total", sample_escrow, interval_s=ESCROW_SAMPLE_S).run())
+            checking = group.create_task(Periodic("reads", readers.check, interval_s=READ_CHECK_S).run())
             async with HttpServer(app, host, port) as server:
                 _log.info("wallet listens", host=host, port=server.port, channel=config.payout_channel)
                 await stop.wait()
@@ -92,6 +101,7 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
                 await asyncio.wait({writing}, timeout=DRAIN_S)
                 await asyncio.sleep(0.01)  # the last replies are written in the next turn of the loop
             sampling.cancel()
+            checking.cancel()
             writing.cancel()
 
 

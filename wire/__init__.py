@@ -8,8 +8,14 @@ request. `messages` are the operations and their arguments, `framing` what both 
 May import: `sharding`, `runtime`, `errors`.
 
 Promise: a call ends exactly once: with its reply; with the error that the answering end raised; with an error of the
-link
-from before it was sent (`peer_down`, `busy`, `malformed_request`: it had no effect); or with `outcome_unknown` at its
-deadline or when the connection is lost. Unknown is also reported for calls that were still queued when the connection
-was lost, because the link does not know how much of a frame the other end received. A link never repeats a call.
+link from before it was sent (`peer_down`, `wallet_unavailable`, `busy`, `malformed_request`: it had no effect); or with
+`outcome_unknown` at its deadline or when the connection is lost after its frame was begun. A call that was still queued
+then was not sent. A link never repeats a call.
+
+An error code belongs to one link. What a process says of its own peers has another code (`wallet_unavailable`), and
+"not sent" is a type of its own, `link.NotSent`, that no reply is decoded into.
+
+How it fails: reader, writer and the search for overdue calls run in one task group, so a link whose writer has failed
+is closed and made anew. A request whose handler raises, or whose reply cannot be encoded, fails alone with
+`internal_error` (tests/integration/wire/test_link.py). Replies to a caller that does not read are bounded in bytes.
 """

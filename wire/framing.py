@@ -10,6 +10,10 @@ NOTICE = 0
 """The number of a notice: a request that has no reply."""
 
 
+class LinkEnded(Exception):
+    """The other end has closed the connection; no error. Raised in a link's task group, so that its tasks end."""
+
+
 def frames(encode: Callable[[list[list[Any]]], bytes], batch: list[list[Any]]) -> Iterator[bytes]:
     """Encode a batch into frames that the other end accepts: halved until each fits."""
     data = encode(batch)

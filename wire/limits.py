@@ -22,7 +22,11 @@ REPLIES_PER_TURN = 32
 SWEEP_S = 0.05
 """Shortest pause between two searches for overdue calls: they are ended in groups."""
 CLOSE_S = 0.3
-"""For closing one caller's connection at a stop."""
+"""For closing a connection: one caller's at a stop, or one that has failed."""
+OUTBOX_BYTES = 64 * 1024 * 1024
+"""Of envelopes shown (JSON, up to 1 MB each) that wait to be sent to one caller; above it a caller that does not read
+gets `outcome_unknown` in their place. Other replies are small, and as many as its calls: MAX_IN_FLIGHT bounds them."""
 
 check_limit(CONNECT_S < DEADLINE_S, "a connection attempt must end before a call would")
+check_limit(OUTBOX_BYTES > 2 * MAX_FRAME_BYTES - 1, "a full frame must fit beside the one that is being sent")
 check_limit(SWEEP_S < DEADLINE_S, "overdue calls must be found near their deadline")

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import itertools
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
@@ -15,8 +15,9 @@ import msgspec
 
 from errors import Refused, Unavailable
 from runtime import logs, metrics
-from wire.framing import LINK_PATH, NOTICE, frames
+from wire.framing import LINK_PATH, NOTICE, LinkEnded, frames
 from wire.limits import (
+    CLOSE_S,
     CONNECT_S,
     DEADLINE_S,
     EAGER_CALLS,
@@ -29,6 +30,7 @@ from wire.limits import (
 )
 from wire.messages import error_of
 
+PEER_DOWN = "peer_down"
 _NO_CALLER: tuple[None, float] = (None, 0.0)
 """Stands for the caller of a reply that came too late."""
 
@@ -38,13 +40,21 @@ _lost = metrics.counter("hongbao_link_lost_total", "Connections lost or never ma
 _late = metrics.counter("hongbao_link_deadline_total", "Calls given up at their deadline", ("peer",))
 
 
+class NotSent(Unavailable):
+    """This end's own word that nothing of a call was sent: it may be sent elsewhere.
+
+    It is never decoded from a reply. What the other end says of its own peers is another error, whatever its code.
+    """
+
+
 class Link:
     """A connection to the process at `url`; run `maintain()` in a task group, then `call` from anywhere in the loop.
 
-    A reply is a list of values. Errors: those the other end raised; Unavailable `peer_down` or `busy` (nothing was
-    sent); Refused `malformed_request` (cannot be encoded); Unavailable `outcome_unknown` (no reply within `deadline_s`,
-    or the connection was lost). `hello` returns the notice that is sent first on every connection: an operation, its
-    arguments.
+    A reply is a list of values. Errors: those the other end raised; NotSent (code `down_code`: not connected, or the
+    connection was lost while the call was still queued here); Unavailable `busy` (nothing was sent); Refused
+    `malformed_request` (cannot be encoded); Unavailable `outcome_unknown` (no reply within `deadline_s`, or the
+    connection was lost after the call was sent). `hello` returns the notice that is sent first on every connection: an
+    operation, its arguments.
     """
 
     def __init__(
@@ -57,6 +67,9 @@ class Link:
         hello: Callable[[], list[Any]] | None = None,
     ) -> None:
         self.name = name
+        self.down_code = PEER_DOWN
+        """The code of NotSent. The wallet's client has one of its own: a process that passes it on to its caller must
+        not seem to say that it is away itself."""
         self._hello = hello
         self._url = url.rstrip("/") + LINK_PATH
         self._key = key
@@ -83,7 +96,7 @@ class Link:
     def send(self, request: list[Any]) -> asyncio.Future[list[Any]]:
         """As `call`, for `[0, op, *args]`; the link owns the list from then on and writes the number into it."""
         if self._socket is None:
-            raise Unavailable("peer_down", f"{self.name} is not connected; try again shortly", retry_after_s=0.5)
+            raise self._not_sent()
         waiting = self._waiting
         if len(waiting) >= MAX_IN_FLIGHT:
             raise Unavailable("busy", f"{self.name} has {MAX_IN_FLIGHT} calls waiting; try again shortly")
@@ -110,32 +123,55 @@ class Link:
         async with aiohttp.ClientSession(headers={"Authorization": f"Link {self._key}"}) as session:
             while True:
                 connected = await self._connect_once(session)
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    # Before Python 3.13 a task group that fails as it is cancelled raises only the failure.
+                    raise asyncio.CancelledError
                 _lost.labels(self.name).inc()
                 attempt = 0 if connected else min(attempt + 1, 6)
                 await asyncio.sleep(random.uniform(0.01, 0.03 * 2**attempt))  # noqa: S311 - jitter, no secret
 
     async def _connect_once(self, session: aiohttp.ClientSession) -> bool:
+        """Connect and serve until the connection ends, however it ends; returns whether it was made."""
         connected = False
         try:
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(CONNECT_S):
                     connecting = session.ws_connect(
-                        self._url, heartbeat=HEARTBEAT_S, max_msg_size=MAX_FRAME_BYTES, compress=0
+                        self._url,
+                        heartbeat=HEARTBEAT_S,
+                        max_msg_size=MAX_FRAME_BYTES,
+                        compress=0,
+                        timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
                     )
                     socket = await stack.enter_async_context(connecting)
-                self._socket, connected = socket, True
-                if self._hello is not None:
-                    self.notify(self._hello())
-                async with _background(self._write(socket)), _background(self._expire()):
-                    await self._read(socket)
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            _log.debug("link lost", peer=self.name, error=str(error))
-        except (msgspec.DecodeError, ValueError, IndexError, TypeError) as error:
-            _log.error("a frame cannot be read; is the other end of another version?", peer=self.name, error=str(error))
+                connected = True
+                await self._serve(socket)
+        except* LinkEnded:
+            pass
+        except* (aiohttp.ClientError, OSError, TimeoutError) as group:
+            _log.debug("link lost", peer=self.name, error=str(group.exceptions[0]))
+        except* (msgspec.DecodeError, ValueError, IndexError, TypeError) as group:
+            text = str(group.exceptions[0])
+            _log.error("a frame cannot be read; is the other end of another version?", peer=self.name, error=text)
+        except* Exception as group:  # noqa: BLE001 - a fault of this connection must not end its process
+            _log.error("a link failed; it is made anew", peer=self.name, exc_info=group)
+        return connected
+
+    async def _serve(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        """Read, write and expire until one of them ends: then all end, and every call that waits is failed."""
+        self._socket = socket
+        try:
+            if self._hello is not None:
+                self.notify(self._hello())
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._write(socket))
+                tasks.create_task(self._expire())
+                await self._read(socket)
+                raise LinkEnded
         finally:
+            # Before the connection is closed, which takes time: no call may be taken for a writer that has ended.
             self._socket = None
             self._fail_all()
-        return connected
 
     async def _write(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         while True:
@@ -206,9 +242,18 @@ class Link:
                 self._fail_unknown(future)
 
     def _fail_all(self) -> None:
-        waiting, self._waiting, self._outbox = self._waiting, {}, []
-        for future, _ in waiting.values():
-            self._fail_unknown(future)
+        waiting, outbox = self._waiting, self._outbox
+        self._waiting, self._outbox = {}, []
+        queued = {request[0] for request in outbox}
+        for number, (future, _) in waiting.items():
+            if number not in queued:
+                self._fail_unknown(future)
+            elif not future.done():
+                future.set_exception(self._not_sent())
+                future.exception()  # marks it as retrieved: the caller may have hung up
+
+    def _not_sent(self) -> NotSent:
+        return NotSent(self.down_code, f"{self.name} is not connected; try again shortly", retry_after_s=0.5)
 
     def _fail_unknown(self, future: asyncio.Future[list[Any]]) -> None:
         if future.done():
@@ -222,15 +267,3 @@ class Link:
             )
         )
         future.exception()  # marks it as retrieved: the caller may have hung up
-
-
-@contextlib.asynccontextmanager
-async def _background(work: Any) -> AsyncIterator[None]:
-    """Run `work` beside the block; cancel it at the end of the block."""
-    task = asyncio.ensure_future(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError, aiohttp.ClientError, OSError):
-            await task

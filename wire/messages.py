@@ -56,6 +56,9 @@ class Op(IntEnum):
     FUNDS = 26
     """after (fund ID), until_ms, limit → [[fund_id, envelope_id, user, total_fen], …] in order of fund ID"""
 
+    PAID_OUT = 27
+    """[envelope_id, …] → [those of which any share was paid or refunded]"""
+
 
 class Status(IntEnum):
     """First value of a reply."""

@@ -11,8 +11,8 @@ from aiohttp import web
 
 from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
-from wire.framing import LINK_PATH, NOTICE, frames
-from wire.limits import CLOSE_S, HEARTBEAT_S, MAX_FRAME_BYTES
+from wire.framing import LINK_PATH, NOTICE, LinkEnded, frames
+from wire.limits import CLOSE_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES
 from wire.messages import Op, error_reply
 
 _log = logs.get("wire")
@@ -21,9 +21,13 @@ _requests = metrics.counter("hongbao_link_requests_total", "Requests received")
 
 
 class Caller:
-    """A connected caller and its outbox of replies. `reply` and `fail` may be called after it disconnected."""
+    """A connected caller and its outbox of replies. `reply` and `fail` may be called after it disconnected.
 
-    __slots__ = ("_flush", "_outbox", "epochs", "gone", "name")
+    The outbox holds at most OUTBOX_BYTES of what is shown (a reply whose first value is JSON); a reply above that
+    becomes `outcome_unknown`, because the request may have written something.
+    """
+
+    __slots__ = ("_encode", "_flush", "_outbox", "_shown_bytes", "epochs", "gone", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -31,12 +35,20 @@ class Caller:
         self.epochs: tuple[int, ...] | None = None
         """The epochs of the databases in its topology, from its notice EPOCHS; None until it sends one."""
         self._outbox: list[list[Any]] = []
+        self._shown_bytes = 0
+        """JSON in the outbox and in the frames that are being sent."""
         self._flush = asyncio.Event()
+        self._encode = msgspec.msgpack.Encoder().encode
 
     def reply(self, number: int, *values: Any) -> None:
         """Answer request `number` with `values`."""
         if self.gone:
             return
+        if values and type(values[0]) is bytes:
+            if self._shown_bytes + len(values[0]) > OUTBOX_BYTES:
+                self.fail(number, _outbox_full())
+                return
+            self._shown_bytes += len(values[0])
         if not self._outbox:
             self._flush.set()
         self._outbox.append([number, 0, *values])
@@ -45,7 +57,9 @@ class Caller:
         """Answer request `number` with an error; one that is no HongbaoError is logged and sent as `internal_error`."""
         if not isinstance(error, HongbaoError):
             _log.error("unexpected error", request_id=f"{self.name}-{number}", exc_info=error)
-            error = Unavailable("internal_error", "an unexpected error was logged", outcome_known=False)
+            error = _internal_error()
+        if self.gone:
+            return
         self._outbox.append(error_reply(number, error))
         self._flush.set()
 
@@ -56,13 +70,35 @@ class Caller:
 
     async def write(self, socket: web.WebSocketResponse) -> None:
         """Send the outbox once per turn of the loop, until cancelled."""
-        encode = msgspec.msgpack.Encoder().encode
         while True:
             await self._flush.wait()
             self._flush.clear()
             batch, self._outbox = self._outbox, []
-            for frame in frames(encode, batch):
+            shown_bytes = self._shown_bytes
+            for frame in frames(self._frame, batch):
                 await socket.send_bytes(frame)
+            self._shown_bytes -= shown_bytes
+
+    def leave(self) -> None:
+        """Drop what is not sent: the caller has disconnected. Later replies are dropped as well."""
+        self.gone = True
+        self._outbox = []
+
+    def _frame(self, batch: list[list[Any]]) -> bytes:
+        """Encode a frame; a reply that cannot be encoded fails alone."""
+        try:
+            return self._encode(batch)
+        except Exception:  # noqa: BLE001 - whatever it was, `_encodable` finds the reply that it came from
+            return self._encode([self._encodable(reply) for reply in batch])
+
+    def _encodable(self, reply: list[Any]) -> list[Any]:
+        try:
+            self._encode(reply)
+        except Exception as error:  # noqa: BLE001 - our own fault in one reply; the others are sent
+            number = reply[0]
+            _log.error("a reply cannot be encoded", request_id=f"{self.name}-{number}", exc_info=error)
+            return error_reply(number, _internal_error())
+        return reply
 
 
 class Handler(Protocol):
@@ -84,19 +120,30 @@ def add_link(app: web.Application, handler: Handler, *, key: str) -> None:
         await socket.prepare(request)
         caller = Caller(str(request.remote))
         app[SOCKETS].add(socket)
-        writer = asyncio.ensure_future(caller.write(socket))
         try:
-            async for message in socket:
-                if message.type is not aiohttp.WSMsgType.BINARY:
-                    break
-                _dispatch(handler, caller, decode(message.data))
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(caller.write(socket))
+                await receive(socket, caller)
+                raise LinkEnded
+        except* (LinkEnded, ConnectionError, aiohttp.ClientError):
+            pass
+        except* Exception as group:  # noqa: BLE001 - of this caller alone; it connects again
+            _log.error("a caller's link failed and is closed", caller=caller.name, exc_info=group)
         finally:
-            caller.gone = True
+            caller.leave()
             app[SOCKETS].discard(socket)
-            writer.cancel()
-            with contextlib.suppress(asyncio.CancelledError, ConnectionError, aiohttp.ClientError):
-                await writer
         return socket
+
+    async def receive(socket: web.WebSocketResponse, caller: Caller) -> None:
+        async for message in socket:
+            if message.type is not aiohttp.WSMsgType.BINARY:
+                return
+            try:
+                frame = decode(message.data)
+            except msgspec.DecodeError as error:
+                _log.error("a frame cannot be read; is the caller of another version?", error=str(error))
+                return
+            _dispatch(handler, caller, frame)
 
     app[SOCKETS] = set()
     app.router.add_get(LINK_PATH, accept)
@@ -110,8 +157,9 @@ def _dispatch(handler: Handler, caller: Caller, frame: list[list[Any]]) -> None:
     _frames.inc()
     _requests.inc(len(frame))
     for request in frame:
-        number, op, args = request[0], request[1], request[2:]
+        number = NOTICE
         try:
+            number, op, args = request[0], request[1], request[2:]
             if number == NOTICE:
                 caller.on_notice(op, args)
                 continue
@@ -119,8 +167,21 @@ def _dispatch(handler: Handler, caller: Caller, frame: list[list[Any]]) -> None:
         except HongbaoError as error:
             caller.fail(number, error)
         except (TypeError, ValueError) as error:
-            _log.warning("malformed request", request_id=f"{caller.name}-{number}", op=op, error=str(error))
+            # With the traceback: the fault may be ours.
+            _log.warning("malformed request", request_id=f"{caller.name}-{number}", exc_info=error)
             caller.fail(number, Refused("malformed_request", "the arguments do not fit the operation"))
+        except Exception as error:  # noqa: BLE001 - one request's fault must not end the link of all others
+            caller.fail(number, error)
+
+
+def _internal_error() -> Unavailable:
+    return Unavailable("internal_error", "an unexpected error was logged", outcome_known=False)
+
+
+def _outbox_full() -> Unavailable:
+    return Unavailable(
+        "outcome_unknown", "too much waits to be sent to this caller; repeat the request", outcome_known=False
+    )
 
 
 async def _close_all(app: web.Application) -> None:

@@ -27,11 +27,20 @@ class Order(msgspec.Struct, array_like=True, frozen=True, gc=False):
     envelope_id: int
 
 
+WALLET_UNAVAILABLE = "wallet_unavailable"
+"""The wallet is not connected; the call had no effect."""
+
+
 class WalletClient:
-    """Calls the wallet service. Errors: those of `Link.call`, and Refused `order_conflict`, `malformed_request`."""
+    """Calls the wallet service. Errors: those of `Link.call`, and Refused `order_conflict`, `malformed_request`.
+
+    Where a link says `peer_down`, this client says `wallet_unavailable`: a setnode passes its errors on to a gateway,
+    which takes `peer_down` for the setnode's own absence.
+    """
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        link.down_code = WALLET_UNAVAILABLE
 
     @property
     def up(self) -> bool:
@@ -68,6 +77,11 @@ class WalletClient:
         """Return (fund ID, envelope ID, sender, total_fen) of creates in order, after `after` and before `until_ms`."""
         (rows,) = await self._link.call(Op.FUNDS, after, until_ms, limit)
         return [tuple(row) for row in rows]
+
+    async def paid_out(self, envelope_ids: Sequence[int]) -> set[int]:
+        """Return those of these envelopes, at most 1,000, of which any share was paid or refunded."""
+        (found,) = await self._link.call(Op.PAID_OUT, envelope_ids)
+        return set(found)
 
     async def balance(self, user: str) -> int:
         """Return the user's balance in fen (0 for a user never seen)."""

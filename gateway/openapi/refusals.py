@@ -30,6 +30,8 @@ TERMS: Final[Codes] = (
 PAGE: Final[Codes] = ("unknown_parameter", "repeated_parameter", "malformed_limit", "malformed_cursor")
 LINK: Final[Codes] = ("peer_down", "stopping", "outcome_unknown", "database_unavailable", "malformed_request")
 """What the link to another part raises, and what any part may answer."""
+WALLET: Final[Codes] = ("wallet_unavailable",)
+"""What the wallet's client raises in the place of `peer_down`."""
 SET: Final[Codes] = (
     *LINK, "no_server", "wrong_set", "being_moved", "topology_outdated", "invariant_broken", "unknown_operation",
     "unknown_split_version", "malformed_seed", "archive_unavailable", "set_paused",
@@ -49,15 +51,15 @@ CREATOR: Final[Codes] = (
 )
 
 _ENVELOPE: Final[Codes] = (*ANY, *TOKEN, *ID, *SET, *ACTOR)
-_LIST: Final[Codes] = (*ANY, *TOKEN, *PAGE, *LINK)
+_LIST: Final[Codes] = (*ANY, *TOKEN, *PAGE, *LINK, *WALLET)
 
 REFUSALS: Final[dict[str, Codes]] = {
-    "createEnvelope": (*ANY, *TOKEN, *KEY, *BODY, *PASSWORD, *TERMS, *SET, *CREATOR),
+    "createEnvelope": (*ANY, *TOKEN, *KEY, *BODY, *PASSWORD, *TERMS, *SET, *CREATOR, *WALLET),
     "getEnvelope": (*_ENVELOPE, "not_invited"),
     "openEnvelope": (*_ENVELOPE, *BODY, *PASSWORD),
     "grabEnvelope": (*_ENVELOPE, *BODY, *PASSWORD),
     "cancelEnvelope": (*_ENVELOPE, "not_invited", "not_the_sender", "already_final"),
-    "getWallet": (*ANY, *TOKEN, *LINK),
+    "getWallet": (*ANY, *TOKEN, *LINK, *WALLET),
     "listWalletEntries": _LIST,
     "listMyEnvelopes": (*_LIST, "unknown_role"),
     "getOpenApi": ANY,

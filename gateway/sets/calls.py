@@ -10,10 +10,10 @@ from gateway.sets.routing import Routing
 from gateway.sets.target import Target
 from runtime import metrics
 from sharding.topology import Topology
-from wire.link import Link
+from wire.link import Link, NotSent
 
-_NOT_TAKEN: Final = frozenset({"peer_down", "stopping"})
-"""Refusals of a call that the server has not begun: it may be sent to the next server of the ring."""
+_STOPPING: Final = "stopping"
+"""The refusal of a server that goes away: it has not begun the call."""
 _ELSEWHERE: Final = frozenset({"wrong_set", "being_moved", "topology_outdated"})
 """Refusals of a server that uses another topology, or whose database is moving to another SET. The gateway holds such a
 call and sends it again, even if its outcome is unknown: all calls are idempotent, a create by its key."""
@@ -52,11 +52,16 @@ class Sets:
             return await link.send([0, op, *args])
         except Unavailable as error:
             first = error
-        if first.code in _ELSEWHERE:
-            return await self._hold(first, target, op, args)
-        if not self._exclude_refusing(first, link):
-            raise first
-        return await routing.find(target).send([0, op, *args])
+        if first.code not in _ELSEWHERE:
+            if not self._exclude_refusing(first, link):
+                raise first
+            try:
+                return await routing.find(target).send([0, op, *args])
+            except Unavailable as second:
+                if second.code not in _ELSEWHERE:
+                    raise
+                first = second
+        return await self._hold(first, target, op, args)
 
     def ready(self) -> bool:
         """Say whether every SET has a server that can be called."""
@@ -69,8 +74,13 @@ class Sets:
         self.routing.servers.close()
 
     def _exclude_refusing(self, error: Unavailable, link: Link | None) -> bool:
-        """Exclude the server if it has not begun the call; return whether the call may go to the next server."""
-        if link is None or error.code not in _NOT_TAKEN or not error.outcome_known:
+        """Exclude the server if it has not begun the call; return whether the call may go to the next server.
+
+        Only our own link says so (NotSent), or a server that is stopping: a server that reports another part as away
+        is itself well.
+        """
+        not_begun = isinstance(error, NotSent) or (error.code == _STOPPING and error.outcome_known)
+        if link is None or not not_begun:
             return False
         self.routing.exclude(link)
         return True

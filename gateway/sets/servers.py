@@ -78,13 +78,7 @@ class Servers:
                 self._forget_uptime(server)
             elif server.up_since is None:
                 server.up_since = now
-        alive = frozenset(name for one in topology.sets for name in self._fit(one.server_names, now))
-        changed = alive != self.alive
-        if changed:
-            _log.info("servers", alive=sorted(alive), away=sorted(self._servers.keys() - alive))
-            self.alive = alive
-            _alive.set(len(alive))
-        return changed
+        return self._set_alive(frozenset(name for one in topology.sets for name in self._fit(one.server_names, now)))
 
     def link(self, name: str) -> Link:
         """Return the link of a server of the topology."""
@@ -95,12 +89,21 @@ class Servers:
         server = self._servers.get(name)
         if server is not None:
             self._forget_uptime(server)
-        self.alive -= {name}
+        self._set_alive(self.alive - {name})
 
     def close(self) -> None:
         """Close all links, also those kept for DRAIN_S."""
         for task in [*self._leaving, *(server.task for server in self._servers.values())]:
             task.cancel()
+
+    def _set_alive(self, alive: frozenset[str]) -> bool:
+        """Take over which servers may be called; log and publish a change, and return whether there was one."""
+        if alive == self.alive:
+            return False
+        _log.info("servers", alive=sorted(alive), away=sorted(self._servers.keys() - alive))
+        self.alive = alive
+        _alive.set(len(alive))
+        return True
 
     def _fit(self, names: tuple[str, ...], now: float) -> Iterator[str]:
         servers = [self._servers[name] for name in names if name in self._servers]

@@ -123,6 +123,12 @@ RATIOS: Final[tuple[Ratio, ...]] = (
         lambda s: float(s["payouts"]["credits_per_second"] / s["payouts"]["opens_per_second"]),
     ),
     Ratio(
+        "expiry_vs_create",
+        "closings/s of due envelopes / creates/s, one server",
+        0.8,
+        lambda s: float(s["expiry"]["closings_per_second"] / s["expiry"]["creates_per_second"]),
+    ),
+    Ratio(
         "bytes_per_envelope",
         "bytes of a live envelope of 20 shares, half opened",
         3_000,

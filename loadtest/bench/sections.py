@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from loadtest.bench import commits, connections, cpu, engine, footprint, growth, http, latency, payouts, plots
+from loadtest.bench import commits, connections, cpu, engine, expiry, footprint, growth, http, latency, payouts, plots
 from loadtest.bench.figures import Section
 
 SECTIONS: Final = (
@@ -15,4 +15,5 @@ SECTIONS: Final = (
     footprint.SECTION,
     cpu.SECTION,
     payouts.SECTION,
+    expiry.SECTION,
 )

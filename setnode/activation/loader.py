@@ -1,11 +1,13 @@
 """Loads the logs of LOADING actors from Postgres, many envelopes of one day in one query.
 
-Every read is sealed before any reply (see the package). A round is bounded and takes the waiting days in turn. A day
-may go cold at any time: if the hot tables lack an envelope, the register is read after them, before the reply is
-`not_found`.
+Every read is sealed before any reply (see the package). A round is bounded and takes the waiting days in turn. What a
+load costs is its shares, so a round is bounded by them, too: what does not fit is read by the next. Logs are restored
+in slices, between which the loop serves others. A day may go cold at any time: if the hot tables lack an envelope, the
+register is read after them, before the reply is `not_found`.
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import date
@@ -13,17 +15,28 @@ from typing import Any
 
 from envelope.claim_log import ClaimLog
 from errors import InvariantBroken, Unavailable
-from runtime import logs, metrics, postgres
+from runtime import logs, metrics, postgres, sql
 from schema.day_tables import known_days
 from setnode.activation.cold import ColdEnvelopes
 from setnode.activation.log_rows import LOAD, restore
 from setnode.actors.actor import Actor
 from setnode.actors.phase import Phase
 from setnode.header_seal import HeaderSeal
-from setnode.limits import LOAD_BATCH, LOAD_DEADLINE_S, LOAD_PAUSE_S, LOAD_READS, LOAD_SLOTS, STALE_S
+from setnode.limits import (
+    LOAD_BATCH,
+    LOAD_DEADLINE_S,
+    LOAD_PAUSE_S,
+    LOAD_READS,
+    LOAD_SHARES,
+    LOAD_SLICE_S,
+    LOAD_SLOTS,
+    LOAD_UNMEASURED,
+    STALE_S,
+)
 from sharding.ids import day_of, end_id, first_id, slot_of
 
 # A commit: once it is replicated, so is all that was read before it.
+_SIZES = sql.read("setnode", "envelope_sizes")
 _SEAL = "SELECT pg_logical_emit_message(true, 'hongbao', 'reload')"
 
 _log = logs.get("setnode")
@@ -121,16 +134,30 @@ class Loader:
         """Run all reads, seal them with one commit, then give the actors their logs."""
         if not reads:
             return
-        found = await self._session.run(
-            lambda connection: _read_sealed(connection, reads, self._header_seal), LOAD_DEADLINE_S
-        )
-        missing = {day for day, actors in reads if any(actor.envelope_id not in found for actor in actors)}
+        rows, put_off = await self._session.run(lambda connection: _read_sealed(connection, reads), LOAD_DEADLINE_S)
+        missing = {
+            day
+            for day, actors in reads
+            if any(actor.envelope_id not in rows and actor.envelope_id not in put_off for actor in actors)
+        }
         if missing:
             # After the read: a day that the register does not call cold by now was hot during the read.
             await self._session.run(lambda connection: self._cold.refresh(connection, missing), LOAD_DEADLINE_S)
+        began = time.perf_counter()
         for _, actors in reads:
             for actor in actors:
-                self._activate(actor, found.get(actor.envelope_id))
+                if actor.envelope_id in put_off:
+                    self.enqueue(actor)
+                    continue
+                if time.perf_counter() - began > LOAD_SLICE_S:
+                    await asyncio.sleep(0)
+                    began = time.perf_counter()
+                row = rows.get(actor.envelope_id)
+                try:
+                    self._activate(actor, None if row is None else restore(row, self._header_seal))
+                except Exception as error:  # noqa: BLE001 - it freezes alone; the others of the round have their logs
+                    _log.error("an envelope cannot be activated", envelope_id=str(actor.envelope_id), exc_info=error)
+                    actor.freeze(InvariantBroken("envelope_activates", f"{type(error).__name__}: {error}"))
 
     def _activate(self, actor: Actor, found: ClaimLog | InvariantBroken | None) -> None:
         if found is None and self._cold.covers(actor.envelope_id):
@@ -166,27 +193,41 @@ async def fetch_logs(
     connection: Any, day: date, envelope_ids: Sequence[int], seal: HeaderSeal
 ) -> dict[int, ClaimLog | InvariantBroken]:
     """Read the logs of envelopes of one day, sealed by a commit; a broken log is returned as its error."""
-    found = await _read(connection, day, envelope_ids, seal)
+    rows = await _read(connection, day, envelope_ids)
     await connection.execute(_SEAL)
-    return found
+    return {envelope_id: restore(row, seal) for envelope_id, row in rows.items()}
 
 
-async def _read_sealed(
-    connection: Any, reads: Sequence[Read], seal: HeaderSeal
-) -> dict[int, ClaimLog | InvariantBroken]:
-    found: dict[int, ClaimLog | InvariantBroken] = {}
+async def _read_sealed(connection: Any, reads: Sequence[Read]) -> tuple[dict[int, Any], set[int]]:
+    """Return the rows by envelope, and the envelopes that are put off: the rows have LOAD_SHARES without them."""
+    rows: dict[int, Any] = {}
+    put_off: set[int] = set()
+    shares_left = LOAD_SHARES
     for day, actors in reads:
-        found.update(await _read(connection, day, [actor.envelope_id for actor in actors], seal))
+        envelope_ids = [actor.envelope_id for actor in actors]
+        if len(envelope_ids) > LOAD_UNMEASURED:
+            sizes = await connection.fetch(_SIZES, *_bounds(day, envelope_ids))
+            envelope_ids = []
+            for envelope_id, shares in sizes:
+                if shares_left > 0:
+                    envelope_ids.append(envelope_id)
+                    shares_left -= shares
+                else:
+                    put_off.add(envelope_id)
+        if envelope_ids:
+            rows.update(await _read(connection, day, envelope_ids))
     await connection.execute(_SEAL)
-    return found
+    return rows, put_off
 
 
-async def _read(
-    connection: Any, day: date, envelope_ids: Sequence[int], seal: HeaderSeal
-) -> dict[int, ClaimLog | InvariantBroken]:
-    slots = sorted({slot_of(envelope_id) for envelope_id in envelope_ids})
-    rows = await connection.fetch(LOAD, envelope_ids, slots, first_id(day), end_id(day))
-    return {row["envelope_id"]: restore(row, seal) for row in rows}
+async def _read(connection: Any, day: date, envelope_ids: Sequence[int]) -> dict[int, Any]:
+    rows = await connection.fetch(LOAD, *_bounds(day, envelope_ids))
+    return {row["envelope_id"]: row for row in rows}
+
+
+def _bounds(day: date, envelope_ids: Sequence[int]) -> tuple[Sequence[int], list[int], int, int]:
+    """Return the parameters of the queries: IDs, their slots, the day's first and end ID."""
+    return envelope_ids, sorted(set(map(slot_of, envelope_ids))), first_id(day), end_id(day)
 
 
 def _take(slots: dict[int, deque[Actor]]) -> list[Actor]:

@@ -10,13 +10,15 @@ and "idle" there is no await in which a wake-up could be lost.
 
 An IDLE or WRITING actor also goes back to LOADING if the next request needs a log that is up to date and another server
 may have written. A broken invariant leads to FROZEN from any phase: no request is answered from a log that does not add
-up. After FROZEN_S the next request makes the loader read the log again.
+up. After FROZEN_S the next request makes the loader read the log again. So does any exception that nobody expected: an
+envelope that cannot be decided or settled freezes alone, and one that cannot be shown fails those who ask for it.
 """
 
 from envelope.claim_log import ClaimLog
 from envelope.decide import NOT_FOUND, Answer, may_see
 from envelope.outcomes import not_found
 from errors import HongbaoError, InvariantBroken, Unavailable
+from runtime import logs
 from setnode.actors.access import not_invited
 from setnode.actors.batch import ClaimBatch
 from setnode.actors.context import FOREIGN, ActorContext
@@ -28,13 +30,15 @@ from setnode.limits import CLAIMS_JSON_FROM, FROZEN_S, HOT_AT, MAILBOX
 from setnode.views.claims_json import ClaimsJson
 from setnode.views.envelope_json import as_json, detail_view
 
+_log = logs.get("setnode")
+
 
 class Actor:
     """Serialises everything that happens to one envelope on this server."""
 
     __slots__ = (
         "claims_json", "context", "decided", "envelope_id", "frozen_until", "generation", "log", "mailbox",
-        "phase", "referenced",
+        "phase", "read_at", "referenced",
     )  # fmt: skip
 
     def __init__(self, envelope_id: int, context: "ActorContext[Actor]", log: ClaimLog | None = None) -> None:
@@ -47,6 +51,8 @@ class Actor:
         """The requests of the batch in flight, in order of arrival."""
         self.claims_json: ClaimsJson | None = None
         self.frozen_until = 0.0
+        self.read_at = 0.0
+        """When the log came from the loader (loop time)."""
         self.referenced = False
         """The reference bit of the registry's CLOCK; not set by creation, so that unopened envelopes leave first."""
         self.generation = context.generation_of(envelope_id)
@@ -104,10 +110,14 @@ class Actor:
 
         Requests that arrived before `stale` (loop time) get an answer that needs no write, else `busy`, unless
         a lost commit may have written them. If nothing needs to be written, all replies are sent here and the actor
-        does not join the batch.
+        does not join the batch. If another server has written, the requests before the first that needs a fresh log
+        are decided; if there are none, the log is read again.
         """
         log, mailbox = self.log, self.mailbox
         if log is None or not mailbox:
+            return
+        if not self._up_to_date and (limit := min(limit, self._decidable(mailbox))) == 0:
+            self._request_log()
             return
         if len(mailbox) <= limit:
             decided, self.mailbox = mailbox, None
@@ -122,9 +132,9 @@ class Actor:
                     request.decision = self._answer_without_write(request) or _very_busy()
                 else:
                     request.decision = decide(log, request, batch)
-        except InvariantBroken as broken:
+        except Exception as error:  # noqa: BLE001 - whatever it was, the envelopes beside it go on
             batch.cut_back(before)
-            self.freeze(broken)
+            self.freeze(_broken("envelope_decides", error))
             return
         self.phase = Phase.WRITING
         if (len(batch.claims), len(batch.tries)) == before:
@@ -138,7 +148,8 @@ class Actor:
         log = self.log
         if log is not None:
             log.mark_committed()
-        self._reply_decided(decided)
+        if not self._reply_decided(decided):
+            return
         # No unique key would stop a right password after five wrong ones at another server.
         if self.mailbox and not self._up_to_date and log is not None and log.terms.password_mac:
             self._request_log()
@@ -165,6 +176,7 @@ class Actor:
     def loaded(self, log: ClaimLog) -> None:
         """Take the log from the loader; answer the requests at the head that need no write, then go on."""
         self.log = log
+        self.read_at = self.context.loop_time()
         self.phase = Phase.IDLE
         self.context.set_weight(self, log.terms.count)
         mailbox, answered = self._ensure_mailbox(), 0
@@ -204,7 +216,9 @@ class Actor:
     def reply_not_found(self) -> None:
         """Reply to all waiting requests that there is no such envelope."""
         for request in self._take_all():
-            if request.action in (Action.OPEN, Action.GRAB):
+            if request.maybe_written:
+                request.fail(outcome_unknown())
+            elif request.action in (Action.OPEN, Action.GRAB):
                 self._reply(request, NOT_FOUND)
             else:
                 request.fail(not_found())
@@ -246,6 +260,17 @@ class Actor:
         self.context.waiting -= len(mailbox)
         return mailbox
 
+    def _decidable(self, mailbox: list[Request]) -> int:
+        """Return how many requests at the head may be decided though another server may have written.
+
+        An open without a password always (see `_answered_when_idle`); the others if the log was read after they came.
+        """
+        for position, request in enumerate(mailbox):
+            needs_fresh = request.action is not Action.OPEN or request.password_mac is not None
+            if needs_fresh and request.arrived_at > self.read_at:
+                return position
+        return len(mailbox)
+
     def _cannot_win(self, user: str) -> bool:
         log = self.log
         return log is None or log.closing is not None or user in log.winners or log.sold_out
@@ -284,17 +309,26 @@ class Actor:
         else:
             request.fail(answer)
 
-    def _reply_decided(self, decided: list[Request]) -> None:
-        tally = self.context.tally
-        for request in decided:
+    def _reply_decided(self, decided: list[Request]) -> bool:
+        """Reply to all; returns False if that failed, and the envelope is frozen."""
+        tally, replies = self.context.tally, iter(decided)
+        for request in replies:
             decision = request.decision
-            if isinstance(decision, Answer):
-                request.answer(decision)
-                tally[decision.outcome.code] += 1
-            elif isinstance(decision, HongbaoError):
-                request.fail(decision)
-            else:
-                self._reply_state(request)
+            try:
+                if isinstance(decision, Answer):
+                    request.answer(decision)
+                    tally[decision.outcome.code] += 1
+                elif isinstance(decision, HongbaoError):
+                    request.fail(decision)
+                else:
+                    self._reply_state(request)
+            except Exception as error:  # noqa: BLE001 - the batch's other envelopes must be settled
+                self.freeze(_broken("envelope_settles", error))
+                # What is left is durable and not told: nobody may take it for refused.
+                for left in (request, *replies):
+                    left.fail(outcome_unknown())
+                return False
+        return True
 
     def _reply_state(self, request: Request) -> None:
         """Reply with the envelope's state if the user may see it; to EXPIRE only whether it is final."""
@@ -304,10 +338,20 @@ class Actor:
         elif log is None:
             request.fail(Unavailable("envelope_unavailable", "the envelope is being read; try again"))
         elif may_see(log, request.user, token_ok=request.token_ok):
-            view = detail_view(log, request.user, self.context.now_ms(), self._current_claims_json(log))
-            request.show(as_json(view), request.user == log.terms.sender)
+            self._show(log, request)
         else:
             request.fail(not_invited())
+
+    def _show(self, log: ClaimLog, request: Request) -> None:
+        """Reply with the detail; one that cannot be made fails this request alone."""
+        try:
+            view = detail_view(log, request.user, self.context.now_ms(), self._current_claims_json(log))
+            shown = as_json(view)
+        except Exception as error:  # noqa: BLE001 - whatever it was, opens of this envelope go on
+            # The caller logs it, with its traceback.
+            request.caller.fail(request.number, error)
+        else:
+            request.show(shown, request.user == log.terms.sender)
 
     def _current_claims_json(self, log: ClaimLog) -> ClaimsJson:
         """Return the committed claims as JSON. From CLAIMS_JSON_FROM claims on it is kept, and weighs like the log."""
@@ -317,6 +361,14 @@ class Actor:
             self.claims_json = claims
             self.context.set_weight(self, 2 * log.terms.count)
         return claims
+
+
+def _broken(check: str, error: Exception) -> InvariantBroken:
+    """Return why an envelope freezes: the invariant that was broken, or the exception that nobody expected."""
+    if isinstance(error, InvariantBroken):
+        return error
+    _log.error("unexpected error; its envelope freezes", exc_info=error)
+    return InvariantBroken(check, f"{type(error).__name__}: {error}")
 
 
 def _frozen() -> InvariantBroken:

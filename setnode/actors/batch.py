@@ -5,7 +5,7 @@ from typing import Protocol
 from envelope.claim_log import ClaimLog
 from envelope.closing import Closing
 from envelope.decide import Answer
-from errors import HongbaoError
+from errors import HongbaoError, InvariantBroken
 from runtime.clock import from_ms
 from setnode.limits import BATCH_ROWS
 
@@ -16,7 +16,7 @@ Row = tuple[int, int, int, str, str, int]
 class BatchedActor(Protocol):
     """An actor whose decisions are in a batch, as the commit queue sees it.
 
-    For each batch exactly one of `settle` and `reload` is called, once.
+    For each batch exactly one of `settle`, `reload` and `freeze` is called, once.
     """
 
     envelope_id: int
@@ -30,6 +30,9 @@ class BatchedActor(Protocol):
 
     def reload(self, *, in_doubt: bool) -> None:
         """Read the log again: nothing was written, or (`in_doubt`) the outcome is unknown."""
+
+    def freeze(self, broken: InvariantBroken) -> None:
+        """Refuse all requests for a while: nothing was written, and a repeat would be refused again."""
 
     def reject_waiting(self, error: HongbaoError) -> None:
         """Reply to all waiting requests that need a write with `error`."""

@@ -13,9 +13,10 @@ What is trusted. The list in memcached, as advice: it may be lost, full, or over
 
 How it fails. A killed server's leases end after `lease_s`. If memcached is away or returns something unreadable, the
 local cap alone holds and a counter rises. `acquire` waits up to `wait_s` at the local cap and as long at the SET's,
-then raises Unavailable(`busy`), and nothing has been written. Not covered: a transaction longer than `lease_s` outlives
-its lease, so that for this time one more than the cap may be inside; clocks of the servers that differ make leases
-longer or shorter by the difference.
+then raises Unavailable(`busy`), and nothing has been written. A lease outlives the longest transaction
+(COMMIT_DEADLINE_S), so the cap holds also when Postgres is slowest. A lease that seems to end later than one given out
+now is dropped: somebody else wrote it. Not covered: clocks of the servers that differ make leases longer or shorter by
+the difference.
 
 Hot envelopes. An envelope with HOT_AT waiting requests also needs a lease of its own, so that two servers do not write
 it at the same time. A server that does not get one leaves a mark (`contended`); the holder finds it when it next asks
@@ -77,7 +78,7 @@ class Admission:
     def __init__(self, set_name: str, memcached: str, config: AdmissionConfig) -> None:
         self._key = f"hongbao:{set_name}:inside"
         self._config = config
-        self._store = LeaseStore(memcached)
+        self._store = LeaseStore(memcached, config.lease_s)
         self._local = asyncio.Semaphore(config.local_cap)
         self._threads = ThreadPoolExecutor(MEMCACHED_THREADS, thread_name_prefix="memcached")
         self._tokens = (f"{self._store.me}.{number}" for number in itertools.count())
@@ -135,7 +136,7 @@ class Admission:
         loop = asyncio.get_running_loop()
         end, store = loop.time() + wait_s, self._store
         while True:
-            if await loop.run_in_executor(self._threads, store.append, key, token, cap, self._config.lease_s):
+            if await loop.run_in_executor(self._threads, store.append, key, token, cap):
                 return True
             if loop.time() >= end:
                 return False

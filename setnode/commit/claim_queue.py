@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
-from errors import HongbaoError, Unavailable
+from errors import HongbaoError, InvariantBroken, Unavailable
 from runtime import metrics
 from runtime.clock import Clock
 from runtime.postgres import is_lost
@@ -14,7 +14,6 @@ from setnode.actors.actor import Actor
 from setnode.actors.batch import ClaimBatch
 from setnode.actors.phase import Phase
 from setnode.commit.fences import moved_database, wrong_set
-from setnode.commit.invalidation import payload
 from setnode.commit.store import Written, append_claims
 from setnode.limits import BACKLOG, BATCH_PER_ENVELOPE, HOT_AT, HOT_AT_ONCE, HOT_RETRY_S, STALE_S
 from sharding.ids import database_for
@@ -100,16 +99,21 @@ class ClaimQueue:
 
     async def write(self, connection: Any, batch: ClaimBatch) -> Written:
         """Write the claims with their payout intent, and notify the owners of foreign envelopes."""
-        foreign = payload([actor.envelope_id for actor in batch.actors if actor.foreign])
+        foreign = [actor.envelope_id for actor in batch.actors if actor.foreign]
         return await append_claims(connection, batch, self._server, foreign)
 
     def on_committed(self, batch: ClaimBatch, result: Written) -> None:
-        """Have the actors reply; those of which nothing was written (a second writer was first) reload."""
+        """Have the actors reply; those of which nothing was written reload: a second writer was first.
+
+        One whose rows Postgres does not accept freezes.
+        """
         for actor in batch.actors:
-            if actor.envelope_id in result.refused:
-                actor.reload(in_doubt=False)
-            else:
+            if actor.envelope_id not in result.refused:
                 actor.settle()
+            elif actor.envelope_id in result.bad:
+                actor.freeze(InvariantBroken("rows_are_accepted", "Postgres does not accept what it would write"))
+            else:
+                actor.reload(in_doubt=False)
         if result.batch_id is not None:
             self._committed(result.batch_id, batch, result.refused)
 

@@ -61,6 +61,8 @@ class Committer(Generic[Batch]):
         self._sessions = sessions
         self._admission = admission
         self._writing: set[postgres.Session] = set()
+        self._draining = 0
+        """Workers that hold a lease."""
         self._leaving = False
 
     @property
@@ -117,11 +119,15 @@ class Committer(Generic[Batch]):
             try:
                 lease = await self._admission.acquire()
             except Unavailable as busy:
-                self._queue.on_rejected(busy)
+                # While another worker drains the queue, what waits will be in one of its next batches.
+                if not self._draining:
+                    self._queue.on_rejected(busy)
                 continue
+            self._draining += 1
             try:
                 failures = 0 if await self._drain(session, lease, most_s) else failures + 1
             finally:
+                self._draining -= 1
                 self._admission.release(lease)
 
     async def _drain(self, session: postgres.Session, lease: Lease, most_s: float) -> bool:

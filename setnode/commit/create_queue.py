@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from envelope.terms import Terms
-from errors import HongbaoError, Unavailable
+from errors import HongbaoError, Refused, Unavailable
 from runtime import logs
-from runtime.postgres import is_lost
-from setnode.commit.fences import closed_day, day_closed, moved_database, split_by_fence, wrong_set
+from runtime.postgres import is_bad_row, is_lost
+from setnode.commit.fences import closed_day, day_closed, lacks_tables, moved_database, split_by_fence, wrong_set
 from setnode.commit.store import insert_envelopes
 from setnode.limits import CREATE_BATCH
 from sharding.ids import day_of
@@ -22,13 +22,15 @@ _Waiting = tuple[Terms, asyncio.Future[bool]]
 class Inserted(NamedTuple):
     """What became of the IDs of a batch: `written` are durable, an ID in none of the sets existed before.
 
-    The others were refused: their day has no tables yet, is closed for good, or their database has left this SET.
+    The others were refused: their day has no tables yet, is closed for good, or their database has left this SET; or
+    Postgres does not accept their terms (`bad`).
     """
 
     written: set[int]
     without_tables: set[int]
     closed: set[int]
     moved: set[int]
+    bad: set[int]
 
 
 class CreateQueue:
@@ -44,7 +46,7 @@ class CreateQueue:
         """Enqueue a header. The result is True if this call wrote it, False if its ID existed; durable either way.
 
         Errors: Unavailable `day_tables_missing`, `wrong_set`, `busy`, `database_unavailable` (its `outcome_known` says
-        whether the header may be written after all); Refused `day_closed`. It is safe to repeat.
+        whether the header may be written after all); Refused `day_closed`, `malformed_request`. It is safe to repeat.
         """
         future: asyncio.Future[bool] = self._new_future()
         self._ready.append((terms, future))
@@ -75,9 +77,9 @@ class CreateQueue:
         """Insert the headers, their due entries and their guests in one transaction.
 
         If a fence refuses the transaction, the headers are inserted again in parts by day or by database, so that only
-        the creates that the fence concerns fail.
+        the creates that the fence concerns fail. So are they, by halves, if Postgres does not accept a row of one.
         """
-        result = Inserted(set(), set(), set(), set())
+        result = Inserted(set(), set(), set(), set(), set())
         await _insert(connection, [terms for terms, _ in batch], result)
         return result
 
@@ -120,15 +122,23 @@ def _refusal(envelope_id: int, result: Inserted) -> HongbaoError | None:
         return Unavailable("day_tables_missing", "the tables of this business day are missing; operators know")
     if envelope_id in result.moved:
         return wrong_set()
+    if envelope_id in result.bad:
+        return Refused("malformed_request", "the database does not accept these terms; the money is returned shortly")
     return day_closed(day_of(envelope_id)) if envelope_id in result.closed else None
 
 
 async def _insert(connection: Any, headers: Sequence[Terms], result: Inserted) -> None:
-    """Insert the headers in one transaction; if a fence refuses it, in one for each day or database."""
+    """Insert the headers in one transaction; if a fence refuses it, in one for each day or database.
+
+    If Postgres does not accept a row, in halves, until that create is alone.
+    """
     try:
         result.written.update(await insert_envelopes(connection, headers))
     except Exception as error:
         parts = split_by_fence(headers, error, lambda terms: terms.envelope_id)
+        if parts is None and is_bad_row(error):
+            middle = len(headers) // 2
+            parts = [list(headers[:middle]), list(headers[middle:])] if middle else [list(headers)]
         if parts is None:
             raise
         if len(parts) > 1:
@@ -138,6 +148,8 @@ async def _insert(connection: Any, headers: Sequence[Terms], result: Inserted) -
         _log.error("creates refused", reason=str(error), creates=len(headers))
         if moved_database(error) is not None:
             refused = result.moved
+        elif closed_day(error) is not None:
+            refused = result.closed
         else:
-            refused = result.without_tables if closed_day(error) is None else result.closed
+            refused = result.without_tables if lacks_tables(error) else result.bad
         refused.update(terms.envelope_id for terms in headers)

@@ -14,7 +14,7 @@ import msgspec
 from pymemcache.client.base import Client
 
 from runtime import logs, metrics
-from setnode.limits import CAS_TRIES, CONTENDED_S, LEASE_LIST_S, MEMCACHED_AWAY_S, MEMCACHED_TIMEOUT_S
+from setnode.limits import CAS_TRIES, CLOCK_SKEW_S, CONTENDED_S, LEASE_LIST_S, MEMCACHED_AWAY_S, MEMCACHED_TIMEOUT_S
 
 Held = tuple[str, int]
 """Token and the instant (ms since the epoch) at which the lease ends by itself."""
@@ -25,9 +25,14 @@ _inside = metrics.gauge("hongbao_admission_inside", "Leases of this SET seen at 
 
 
 class LeaseStore:
-    """The lists of leases of one SET, seen from one process. `me` identifies the process in its tokens and marks."""
+    """The lists of leases of one SET, seen from one process. `me` identifies the process in its tokens and marks.
 
-    def __init__(self, memcached: str) -> None:
+    A lease in a list that ends later than one given out now (and CLOCK_SKEW_S) is nobody's: memcached asks for no
+    password, and whoever reaches it could otherwise hold the cap for ever. It is dropped like one that has ended.
+    """
+
+    def __init__(self, memcached: str, lease_s: float) -> None:
+        self._lease_ms = int(lease_s * 1000)
         host, _, port = memcached.rpartition(":")
         self._address = (host, int(port))
         self._own = threading.local()
@@ -36,7 +41,7 @@ class LeaseStore:
         self._away_until = 0.0
         self._losses = 0
 
-    def append(self, key: str, token: str, cap: int, lease_s: float) -> bool:
+    def append(self, key: str, token: str, cap: int) -> bool:
         """Append a lease unless the list has `cap`; True if it was appended, or if memcached is away.
 
         False, too, if other servers changed the list at each of CAS_TRIES tries.
@@ -47,10 +52,10 @@ class LeaseStore:
         try:
             client = self._client()
             for _ in range(CAS_TRIES):
-                leases, cas = _read(client, key)
+                leases, cas = _read(client, key, self._lease_ms)
                 if len(leases) >= cap:
                     return False
-                leases.append((token, _now_ms() + int(lease_s * 1000)))
+                leases.append((token, _now_ms() + self._lease_ms))
                 if _write(client, key, leases, cas):
                     _inside.set(len(leases))
                     return True
@@ -66,7 +71,7 @@ class LeaseStore:
         try:
             client = self._client()
             for _ in range(CAS_TRIES):
-                leases, cas = _read(client, key)
+                leases, cas = _read(client, key, self._lease_ms)
                 left = [lease for lease in leases if lease[0] != token]
                 if cas is None or _write(client, key, left, cas):
                     return
@@ -83,7 +88,7 @@ class LeaseStore:
             return False, []
         try:
             client = self._client()
-            leases, _ = _read(client, key)
+            leases, _ = _read(client, key, self._lease_ms)
             found = client.get_many(list(marks)) if marks else {}
         except Exception as error:  # noqa: BLE001 - as above
             self._lost(error)
@@ -135,15 +140,16 @@ class LeaseStore:
         _log.error("memcached is away; the local cap holds", error=f"{type(error).__name__}: {error}")
 
 
-def _read(client: Client, key: str) -> tuple[list[Held], bytes | None]:
-    """Return the leases that have not ended, and the token for CAS (None if there is no value)."""
+def _read(client: Client, key: str, lease_ms: int) -> tuple[list[Held], bytes | None]:
+    """Return the leases that hold now, and the token for CAS (None if there is no value)."""
     raw, cas = client.gets(key)
     try:
         leases = msgspec.msgpack.decode(raw, type=list[Held]) if raw else []
     except msgspec.MsgspecError:
         leases = []  # another program wrote this value; the next write replaces it
     now_ms = _now_ms()
-    return [lease for lease in leases if lease[1] > now_ms], cas
+    latest_ms = now_ms + lease_ms + int(CLOCK_SKEW_S * 1000)
+    return [lease for lease in leases if now_ms < lease[1] <= latest_ms], cas
 
 
 def _write(client: Client, key: str, leases: list[Held], cas: bytes | None) -> bool:

@@ -36,7 +36,10 @@ class CreateCoalescer:
         self._create_task = asyncio.get_running_loop().create_task
 
     def begin(self, caller: ReplyTo, number: int, create: Create) -> None:
-        """Begin a create and reply to `caller` later. Raises Unavailable(`busy`, `peer_down`) if nothing was begun."""
+        """Begin a create and reply to `caller` later.
+
+        Raises Unavailable(`busy`, `wallet_unavailable`) if nothing was begun.
+        """
         if self._in_flight >= CREATES:
             raise Unavailable("busy", "too many envelopes are being created at once; try again")
         pending = PendingCreate(caller, number, create)

@@ -1,5 +1,6 @@
 """A create as it comes off the link, checked and turned into values that can be written."""
 
+from datetime import UTC, datetime, time, timedelta
 from typing import Annotated, Any
 
 import msgspec
@@ -8,11 +9,14 @@ from envelope.limits import LIMITS
 from envelope.money import MAX_TOTAL_FEN
 from envelope.split import Split, check_bounds
 from envelope.terms import Kind
-from errors import Refused
+from errors import InvariantBroken, Refused
+from sharding.ids import day_of
 
+MAX_INSTANT_MS = 253_370_764_800_000
+"""Start of the year 9999: no envelope ends later, so that every instant of it can be written as a date."""
 User = Annotated[str, msgspec.Meta(min_length=1, max_length=LIMITS.user_id_chars)]
 EnvelopeId = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
-Instant = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Instant = Annotated[int, msgspec.Meta(ge=0, le=MAX_INSTANT_MS - LIMITS.max_expires_in_s * 1000)]
 Fen = Annotated[int, msgspec.Meta(ge=1, le=MAX_TOTAL_FEN)]
 
 
@@ -67,6 +71,8 @@ def read_create(args: list[Any]) -> Create:
     if (terms.kind is Kind.EQUAL) != (terms.split is Split.EQUAL):
         raise Refused("malformed_request", "the split does not fit the kind")
     _check_bounds(terms)
+    if terms.opens_at_ms is not None and terms.opens_at_ms > _latest_start_ms(create.envelope_ids[0]):
+        raise Refused("malformed_request", "opens_at is further ahead than an envelope of this day may begin")
     # Postgres accepts no NUL in a text: one would fail the whole batch.
     if "\0" in create.sender or "\0" in terms.greeting or (terms.to and "\0" in "".join(terms.to)):
         raise Refused("malformed_request", "a name or the greeting contains a NUL character")
@@ -79,3 +85,13 @@ def _check_bounds(terms: RequestedTerms) -> None:
     if terms.split is Split.EQUAL:
         raise Refused("bounds_not_for_kind", "only shares that are drawn have bounds")
     check_bounds(terms.total_fen, terms.count, terms.min_fen, terms.max_fen)
+
+
+def _latest_start_ms(envelope_id: int) -> int:
+    """Return the last instant at which an envelope of this ID's day may open, wherever its business day ends."""
+    try:
+        day = day_of(envelope_id)
+    except (ValueError, InvariantBroken):
+        raise Refused("malformed_request", "no envelope ID begins with these six digits: no day") from None
+    ends = datetime.combine(day, time.min, UTC) + timedelta(days=2)
+    return int(ends.timestamp() * 1000) + LIMITS.max_opens_in_s * 1000

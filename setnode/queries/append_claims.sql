@@ -2,7 +2,6 @@
 -- Strict: a row that conflicts (a second writer) fails the whole batch, which is then written by append_contended.
 -- $1 to $6 are array literals (runtime.pg_arrays). unnest in the SELECT list goes row by row; in FROM, Postgres would first
 -- write each of them into a table of its own.
--- $9 names envelopes that this server writes for their owner, which is notified ('' in ordinary operation: no NOTIFY).
 -- Index: claim's two unique keys. Lock: none but those of the new rows.
 WITH input AS (
     SELECT $1::text::bigint[] AS envelope_ids, $2::text::integer[] AS seqs
@@ -16,4 +15,4 @@ WITH input AS (
     ) AS row
 )
 INSERT INTO payout_batch (created_at, server, envelope_ids, seqs) SELECT $7, $8, envelope_ids, seqs FROM input
-RETURNING batch_id, CASE WHEN $9 <> '' THEN pg_notify('hongbao_foreign', $9) END AS notified
+RETURNING batch_id

@@ -1,12 +1,13 @@
 -- append_contended: as append_claims, but all or nothing for each envelope. The first claim of an envelope is inserted
 -- unless another server holds its seq; the others follow only if the first was inserted. Returns the envelopes written.
--- $1 to $6 and $9 as in append_claims. Index: claim's two unique keys. Lock: waits for another transaction that holds the same seq.
+-- $1 to $6 as in append_claims. Index: claim's two unique keys. Lock: waits for another transaction that holds the same seq.
 WITH input AS (
     SELECT * FROM unnest(
         $1::text::bigint[], $2::text::integer[], $3::text::integer[], $4::text::text[], $5::text::text[], $6::text::bigint[])
         AS input (envelope_id, seq, shares, kind, user_id, amount_fen)
 ), first AS (
-    SELECT DISTINCT ON (envelope_id) * FROM input ORDER BY envelope_id, seq
+    -- In the order of append_claims (slot, then envelope): two servers cannot wait for each other.
+    SELECT DISTINCT ON (envelope_id % 1000, envelope_id) * FROM input ORDER BY envelope_id % 1000, envelope_id, seq
 ), head AS (
     INSERT INTO claim (envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at)
     SELECT envelope_id, (envelope_id % 1000)::smallint, seq, shares, kind, user_id, amount_fen, $7 FROM first
@@ -15,7 +16,7 @@ WITH input AS (
 ), tail AS (
     INSERT INTO claim (envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at)
     SELECT envelope_id, (envelope_id % 1000)::smallint, i.seq, shares, kind, user_id, amount_fen, $7
-    FROM input i JOIN head USING (envelope_id) WHERE i.seq > head.seq
+    FROM input i JOIN head USING (envelope_id) WHERE i.seq > head.seq ORDER BY envelope_id % 1000, envelope_id, i.seq
     RETURNING envelope_id, seq
 ), written AS (
     SELECT * FROM head UNION ALL SELECT * FROM tail
@@ -25,5 +26,4 @@ WITH input AS (
     FROM written HAVING count(*) > 0
     RETURNING batch_id
 )
-SELECT (SELECT batch_id FROM boxed) AS batch_id, (SELECT array_agg(envelope_id) FROM head) AS envelope_ids,
-    CASE WHEN $9 <> '' THEN pg_notify('hongbao_foreign', $9) END AS notified
+SELECT (SELECT batch_id FROM boxed) AS batch_id, (SELECT array_agg(envelope_id) FROM head) AS envelope_ids

@@ -1,6 +1,6 @@
 -- count_wrong_passwords: write the counts of wrong passwords of one batch, as the actors decided them. A count rises only
 -- from the number that the decision started from: if another server has counted meanwhile, it is not written. Returns the
--- envelopes concerned (NULL for none); the caller then rolls back. $4 as $9 of append_claims.
+-- envelopes concerned (NULL for none); the caller then rolls back.
 -- Index: guest's primary key. Lock: the guests' rows, in order; waits for another transaction that counts the same.
 WITH input AS (
     SELECT envelope_id, user_id, min(wrong_tries) - 1 AS before, max(wrong_tries) AS after
@@ -15,6 +15,5 @@ WITH input AS (
         )
     RETURNING g.envelope_id, g.user_id
 )
-SELECT array_agg(DISTINCT i.envelope_id) FILTER (WHERE c.user_id IS NULL) AS refused,
-    CASE WHEN $4 <> '' THEN pg_notify('hongbao_foreign', $4) END AS notified
+SELECT array_agg(DISTINCT i.envelope_id) FILTER (WHERE c.user_id IS NULL) AS refused
 FROM input i LEFT JOIN counted c ON c.envelope_id = i.envelope_id AND c.user_id = i.user_id

@@ -1,8 +1,12 @@
 """Expiry: closes envelopes whose time is up, which refunds exactly what is left.
 
 The `due` table holds every envelope until it is final, so after any downtime the service goes on at the oldest row. It
-walks over all due rows page by page, so envelopes that cannot be closed do not hold up the others. An envelope is
-closed by its actor, like every other change: a late open and the refund cannot both take the last share.
+walks over all due rows page by page, so envelopes that cannot be closed do not hold up the others; full pages follow
+each other without a pause. An envelope is closed by its actor, like every other change: a late open and the refund
+cannot both take the last share.
+
+Each server closes those that it owns by the ring, so the servers of a SET share the work. It closes another server's
+only if that one is not alive: a backlog alone is no reason, because two servers that close the same envelopes conflict.
 """
 
 import asyncio
@@ -16,11 +20,21 @@ from runtime import logs, metrics, postgres, sql
 from runtime.clock import Clock, from_ms
 from setnode.actors.registry import Registry
 from setnode.actors.request import Action, LocalCaller, Request
-from setnode.limits import EXPIRY_ADOPT_S, EXPIRY_CLOSE_S, EXPIRY_EVERY_S, EXPIRY_PAGE, SERVICE_DEADLINE_S
+from setnode.limits import (
+    EXPIRY_ADOPT_S,
+    EXPIRY_CLOSE_S,
+    EXPIRY_EVERY_S,
+    EXPIRY_PAGE,
+    EXPIRY_ROUND_S,
+    SERVER_SILENT_S,
+    SERVICE_DEADLINE_S,
+)
 from setnode.services.partition_ranges import partition_ranges
 
 _DUE = sql.read("setnode", "due_envelopes")
 _FORGET = sql.read("setnode", "forget_final")
+_FORGET_CLOSED = sql.read("setnode", "forget_closed")
+_LIVING = sql.read("setnode", "living_servers")
 
 _log = logs.get("setnode")
 _closed = metrics.counter("hongbao_expired_total", "Envelopes closed because their time was up")
@@ -31,7 +45,10 @@ _START = (from_ms(0), 0)
 
 @dataclass(frozen=True)
 class ExpiryConfig:
-    """`page` is how many due rows a round takes; after `adopt_after_s` any server closes an overdue envelope."""
+    """`page` is how many due rows are taken at once.
+
+    After `adopt_after_s` any server closes an overdue envelope whose owner is not alive.
+    """
 
     interval_s: float = EXPIRY_EVERY_S
     page: int = EXPIRY_PAGE
@@ -53,7 +70,7 @@ class ExpiryResult:
 
 
 class Expiry:
-    """Closes the due envelopes of one server: those it `owns`, and overdue ones of the SET.
+    """Closes the due envelopes of one server: those it `owns`, and overdue ones whose `owner_of` is not alive.
 
     `serves` says whether an envelope is on this SET and may be written. A row of `due` for another SET's envelope is a
     copy that a move has left behind; the other SET has it as well.
@@ -68,22 +85,30 @@ class Expiry:
         config: ExpiryConfig | None = None,
         *,
         serves: Callable[[int], bool] = lambda _: True,
+        owner_of: Callable[[int], str] = lambda _: "",
     ) -> None:
         self._session = session
         self._registry = registry
         self._clock = clock
         self._owns = owns
         self._serves = serves
+        self._owner_of = owner_of
         self.config = config or ExpiryConfig()
         self._round = asyncio.Lock()
         self._after = _START
         self._unclosable: set[int] = set()
         self._reported: set[int] = set()
 
+    async def run_round(self) -> None:
+        """Take one page after the other as long as they are full, for EXPIRY_ROUND_S at most."""
+        over = asyncio.get_running_loop().time() + EXPIRY_ROUND_S
+        while (await self.run_once()).seen == self.config.page and asyncio.get_running_loop().time() < over:
+            pass
+
     async def run_once(self) -> ExpiryResult:
         """Close the due envelopes of one page, and delete the rows of those that are final. One round at a time.
 
-        The next round takes the next page, and starts again after the last one. Repeating a round is harmless.
+        The next call takes the next page, and starts again after the last one. Repeating it is harmless.
         """
         async with self._round:
             return await self._run_once()
@@ -101,19 +126,22 @@ class Expiry:
                 self._report()
 
     async def _close_due(self, rows: Sequence[Any], now: datetime) -> ExpiryResult:
+        served = {row["envelope_id"]: row["expires_at"] for row in rows if self._serves(row["envelope_id"])}
+        due = {envelope_id: at for envelope_id, at in served.items() if self._owns(envelope_id)}
         adopt_before = now - timedelta(seconds=self.config.adopt_after_s)
-        due = {
-            row["envelope_id"]: row["expires_at"]
-            for row in rows
-            if (self._owns(row["envelope_id"]) or row["expires_at"] < adopt_before) and self._serves(row["envelope_id"])
-        }
+        overdue = {one: at for one, at in served.items() if at < adopt_before and one not in due}
+        if overdue:
+            living = {row["server"] for row in await self._fetch(_LIVING, timedelta(seconds=SERVER_SILENT_S))}
+            due.update((one, at) for one, at in overdue.items() if self._owner_of(one) not in living)
         if not due:
             return ExpiryResult(len(rows), 0, 0)
         forgotten = await self._forget(due, list(due))
         open_ids = [envelope_id for envelope_id in due if envelope_id not in forgotten]
         closed, unclosable = await self._close(open_ids)
         self._unclosable |= unclosable
-        await self._forget(due, closed)
+        if closed:
+            # Durable, as their actors have said: no look at their claims is needed.
+            await self._fetch(_FORGET_CLOSED, closed, [due[one] for one in closed])
         for envelope_id in closed:
             _late.observe(max(0.0, (self._clock.now() - due[envelope_id]).total_seconds()))
         _closed.inc(len(closed))

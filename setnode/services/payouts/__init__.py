@@ -18,9 +18,9 @@ Receivers and amounts that are read back come from `claim` and `envelope`, never
 
 How it fails. A payer that dies leaves its rows; its next life reads them back, and after ADOPT_AFTER_S any other server
 of the SET. A wallet that is away costs no order an attempt. An order without a final result is retried with the same
-number, up to PAY_ATTEMPTS; then it is stuck, an operator is needed, and its money stays in escrow. A refusal is final
-and stuck at once. Orders that wait for a retry have a queue, a worker and a bound of their own. Known limit: finished
-batches are deleted in one statement, so a row that Postgres refuses would hold up all deletions of this process.
+number, up to PAY_ATTEMPTS tries; then it is stuck, an operator is needed, and its money stays in escrow. A refusal is
+final and stuck at once. Orders that wait for a retry have a queue, a worker and a bound of their own. An order that the
+wallet cannot read, and a finished batch that Postgres does not accept, are set apart; the others go on.
 
 Why it is safe. Order numbers are derived from (envelope, seq), so any number of payers may send the same order any
 number of times and the wallet pays it once: two payers of one batch are only wasteful (docs/decisions/0004; kept by

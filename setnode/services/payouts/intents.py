@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 from runtime import sql
 from setnode.actors.batch import Row
 from setnode.services.partition_ranges import partition_ranges
-from setnode.services.payouts.payout_batch import PayoutBatch
+from setnode.services.payouts.payout_batch import PayoutBatch, StuckOrder
 
 _PICK = sql.read("setnode", "pick_payouts")
 _READ = sql.read("setnode", "read_payouts")
 _CLAIMS = sql.read("setnode", "read_claims")
-_STUCK = "SELECT envelope_id, seq FROM payout_stuck"
+_STUCK = "SELECT coalesce(sum(amount_fen), 0)::bigint FROM payout_stuck"
 _FINISH = sql.read("setnode", "finish_payouts")
 
 Claims = tuple[list[Row], list[str]]
@@ -39,7 +39,7 @@ class Pick(NamedTuple):
 
 async def read_intents(connection: Any, pick: Pick, again: Sequence[int]) -> Intents:
     """Pick intents; read their claims and those of the batches in `again`, without batches whose row is gone."""
-    stuck = await _claims_of(connection, await connection.fetch(_STUCK))
+    stuck_fen = await connection.fetchval(_STUCK)
     picked = await connection.fetch(_PICK, *pick)
     batch_ids = [*(row["batch_id"] for row in picked), *again]
     named = await connection.fetch(_READ, batch_ids) if batch_ids else []
@@ -49,17 +49,17 @@ async def read_intents(connection: Any, pick: Pick, again: Sequence[int]) -> Int
         # Payouts need neither the count of shares nor the kind of a claim.
         claims.append((row["envelope_id"], row["seq"], 0, "", row["user_id"], row["amount_fen"]))
         receivers.append(row["receiver"])
-    return Intents(sum(claim["amount_fen"] for _, claim in stuck), len(picked), found)
+    return Intents(stuck_fen, len(picked), found)
 
 
 async def finish_intents(
-    connection: Any, batches: Sequence[PayoutBatch], stuck: Sequence[tuple[int, int, str, int]], now: datetime
+    connection: Any, batches: Sequence[PayoutBatch], stuck: Sequence[StuckOrder], now: datetime
 ) -> None:
-    """Delete the rows of finished batches and write `stuck` (envelope, seq, reason, attempts), in one transaction.
+    """Delete the rows of finished batches and write what is stuck, in one transaction.
 
     It may be repeated after a lost connection.
     """
-    columns = ([one[number] for one in stuck] for number in range(4))
+    columns = ([one[number] for one in stuck] for number in range(len(StuckOrder._fields)))
     await connection.execute(_FINISH, [batch.batch_id for batch in batches], *columns, now)
 
 

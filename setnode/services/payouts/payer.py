@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from itertools import chain
 
-from errors import HongbaoError, Refused
+from errors import HongbaoError, Unavailable
 from runtime import logs, metrics, postgres
 from runtime.clock import Clock
 from setnode.actors.batch import ClaimBatch
@@ -18,6 +18,7 @@ from setnode.limits import (
     PAY_GATHER_S,
     PAY_HELPERS,
     PAY_QUEUE,
+    PAY_RETRY_S,
     PAY_WORKERS,
     READ_BACK_BATCHES,
     READ_BACK_SPILLED,
@@ -25,13 +26,17 @@ from setnode.limits import (
     STUCK_REASON_CHARS,
 )
 from setnode.services.payouts.intents import Pick, finish_intents, read_intents
-from setnode.services.payouts.payout_batch import PayoutBatch
+from setnode.services.payouts.payout_batch import PayoutBatch, StuckOrder
 from setnode.services.payouts.payout_queues import PayoutQueue, RetryQueue
 from wire.messages import PAID, PayResult, PayStatus
-from wire.wallet import Order, WalletClient
+from wire.wallet import WALLET_UNAVAILABLE, Order, WalletClient
 
-AWAY = frozenset({"peer_down", "outcome_unknown"})
-"""Codes of a wallet that does not answer. Other errors are answers: it is busy, or its database is away."""
+AWAY = frozenset({WALLET_UNAVAILABLE, "outcome_unknown"})
+"""Codes of a wallet that does not answer."""
+_OF_THE_WALLET = AWAY | {"busy", "database_unavailable", "stopping"}
+"""Errors that say something about the wallet, whatever it was asked. Any other may come from a single order: a call
+that ends so is repeated in halves, until that order is alone."""
+UNREADABLE = "the reason cannot be stored"
 
 _log = logs.get("setnode")
 _paid = metrics.counter("hongbao_payouts_total", "Orders by result", ("result",))
@@ -160,7 +165,7 @@ class Payer:
                 await asyncio.sleep(PAY_GATHER_S)
             batches = queue.take()
             paid_at = time.monotonic()
-            if batches and (error := await self._pay(batches, queue)):
+            if batches and (error := await self._pay_or_release(batches, queue)):
                 failures += 1
                 await self._pause(failures, error)
                 continue
@@ -170,6 +175,20 @@ class Payer:
             except Exception as error:  # noqa: BLE001 - the rows stay; the next call deletes them
                 _log.warning("finished payouts could not be deleted yet", error=f"{type(error).__name__}: {error}")
                 await postgres.pause(3)  # as after a third failure
+
+    async def _pay_or_release(self, batches: Sequence[PayoutBatch], queue: PayoutQueue) -> HongbaoError | None:
+        """Pay; if that fails in a way that nobody expected, leave the batches to `read_back`, and go on with others."""
+        try:
+            return await self._pay(batches, queue)
+        except Exception as error:  # noqa: BLE001 - a fault in one batch must not end the payer
+            _log.error("paying failed; its batches are read back", orders=sum(map(len, batches)), exc_info=error)
+            for batch in batches:
+                self._retries.forget(batch)
+                if batch.batch_id in self._held and batch not in self._finished:
+                    self._held.discard(batch.batch_id)
+                    self.unpaid_fen -= batch.fen
+            self._overflow = True
+            return Unavailable("internal_error", "paying failed")
 
     async def _pause(self, failures: int, error: HongbaoError) -> None:
         """Wait before the next call. If the wallet did not answer, any worker's answered call ends the wait.
@@ -193,14 +212,10 @@ class Payer:
         orders = list(chain.from_iterable(batch.orders for batch in batches))
         try:
             results = await self._wallet.pay(orders)
-        except Refused as refusal:
-            return await self._pay_one_by_one(batches, refusal, queue)
         except HongbaoError as error:
-            _log.warning("wallet away", error=error.detail, orders=len(orders))
-            queue.put_back(batches)
-            if error.code in AWAY:
-                self._wallet_answers.clear()
-            return error
+            if error.code not in _OF_THE_WALLET:
+                return await self._pay_apart(batches, error, queue)
+            return self._wallet_failed(batches, error, queue)
         self._wallet_answers.set()
         at = 0
         for batch in batches:
@@ -209,15 +224,52 @@ class Payer:
             at += size
         return None
 
-    async def _pay_one_by_one(
-        self, batches: Sequence[PayoutBatch], refusal: Refused, queue: PayoutQueue
+    def _wallet_failed(self, batches: Sequence[PayoutBatch], error: HongbaoError, queue: PayoutQueue) -> HongbaoError:
+        """Keep the batches for the next call; it costs no order an attempt."""
+        _log.warning("wallet away", error=error.detail, orders=sum(map(len, batches)))
+        queue.put_back(batches)
+        if error.code in AWAY:
+            self._wallet_answers.clear()
+        return error
+
+    async def _pay_apart(
+        self, batches: Sequence[PayoutBatch], error: HongbaoError, queue: PayoutQueue
     ) -> HongbaoError | None:
-        """Send each batch in a call of its own; the orders of one that is still refused as a whole count as UNKNOWN."""
+        """Send each batch in a call of its own, and one that still fails in halves: so the fault finds its order.
+
+        An order that fails alone counts as UNKNOWN.
+        """
         if len(batches) > 1:
             errors = [await self._pay([batch], queue) for batch in batches]
             return next(filter(None, errors), None)
-        self._apply_results(batches[0], [PayResult(PayStatus.UNKNOWN, refusal.detail)] * len(batches[0]))
+        (batch,) = batches
+        _log.error(
+            "the wallet cannot read a batch of orders; they are sent apart", error=error.detail, orders=len(batch)
+        )
+        try:
+            results = await self._results_apart(batch.orders, error)
+        except HongbaoError as failed:
+            return self._wallet_failed(batches, failed, queue)
+        self._apply_results(batch, results)
         return None
+
+    async def _results_apart(self, orders: Sequence[Order], error: HongbaoError) -> list[PayResult]:
+        """Return the results of orders whose call ended with `error`. Raises what says something about the wallet.
+
+        Orders that were paid before it raises are found paid by the repeat.
+        """
+        if len(orders) == 1:
+            return [PayResult(PayStatus.UNKNOWN, error.detail)]
+        results: list[PayResult] = []
+        middle = len(orders) // 2
+        for half in (orders[:middle], orders[middle:]):
+            try:
+                results += await self._wallet.pay(half)
+            except HongbaoError as again:
+                if again.code in _OF_THE_WALLET:
+                    raise
+                results += await self._results_apart(half, again)
+        return results
 
     def _drop_moved(self, batches: Sequence[PayoutBatch]) -> list[PayoutBatch]:
         """Drop the orders of envelopes that have left this SET; returns the batches that have orders left."""
@@ -257,14 +309,16 @@ class Payer:
             self.unpaid_fen -= batch.fen
             return []
         left: list[tuple[Order, int]] = []
+        attempts = batch.attempts + 1
         for (order, seq), (status, reason) in zip(batch.orders_with_seqs(), results, strict=True):
-            given_up = status is PayStatus.UNKNOWN and batch.attempts >= PAY_ATTEMPTS
+            given_up = status is PayStatus.UNKNOWN and attempts >= PAY_ATTEMPTS
             if status is PayStatus.UNKNOWN and not given_up:
                 left.append((order, seq))
                 continue
             self.unpaid_fen -= order.amount_fen
             if status is not PayStatus.PAID:
-                batch.stuck.append((order.envelope_id, seq, (reason or "no answer")[:STUCK_REASON_CHARS]))
+                text = (reason or "no answer")[:STUCK_REASON_CHARS]
+                batch.stuck.append(StuckOrder(order.envelope_id, seq, text, attempts, order.amount_fen))
                 _log.error("payout stuck", order_no=order.order_no, reason=reason, envelope_id=str(order.envelope_id))
         return left
 
@@ -275,23 +329,48 @@ class Payer:
         self._new.nonempty.set()
 
     async def _finish(self) -> None:
-        """Delete the rows of all finished batches and write what is stuck, in one transaction; repeated if it fails."""
+        """Delete the rows of all finished batches and write what is stuck, in one transaction; repeated if it fails.
+
+        If Postgres does not accept a row, each batch is written alone, so that only its own waits.
+        """
         if not self._finished:
             return
         async with self._finishing:
-            batches, self._finished = self._finished, []
-            if not batches:
+            left, self._finished = self._finished, []
+            if not left:
                 return
-            # `holds` is asked again: the wallet's answer may be older than a move.
-            stuck = [(*one, batch.attempts + 1) for batch in batches for one in batch.stuck if self._holds(one[0])]
-            now = self._clock.now()
             try:
-                await self._session.run(
-                    lambda connection: finish_intents(connection, batches, stuck, now), SERVICE_DEADLINE_S
-                )
+                try:
+                    await self._write_finished(left)
+                except Exception as error:
+                    if not postgres.is_bad_row(error):
+                        raise
+                    while left:
+                        await self._finish_alone(left[-1])
+                        left.pop()
             except BaseException:
-                self._finished.extend(batches)
+                self._finished.extend(left)
                 self._new.nonempty.set()
                 raise
+
+    async def _write_finished(self, batches: Sequence[PayoutBatch]) -> None:
+        # `holds` is asked again: the wallet's answer may be older than a move.
+        stuck = [one for batch in batches for one in batch.stuck if self._holds(one.envelope_id)]
+        now = self._clock.now()
+        await self._session.run(lambda connection: finish_intents(connection, batches, stuck, now), SERVICE_DEADLINE_S)
         _stuck.inc(len(stuck))
         self._held.difference_update(batch.batch_id for batch in batches)
+
+    async def _finish_alone(self, batch: PayoutBatch) -> None:
+        """Write one batch: without its texts if Postgres does not accept them, and later if that does not help."""
+        for _ in range(2):
+            try:
+                await self._write_finished([batch])
+            except Exception as error:
+                if not postgres.is_bad_row(error):
+                    raise
+                _log.error("a finished payout batch is not accepted", batch_id=batch.batch_id, error=str(error))
+                batch.stuck = [one._replace(reason=UNREADABLE) for one in batch.stuck]
+            else:
+                return
+        asyncio.get_running_loop().call_later(PAY_RETRY_S, self._on_final, batch)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 from setnode.actors.batch import Row
 from wire.messages import PayKind
@@ -12,12 +13,22 @@ _CLAIM, _REFUND = int(PayKind.CLAIM), int(PayKind.REFUND)
 _fen_of, _fen_in, _envelope_of = attrgetter("amount_fen"), itemgetter(-1), attrgetter("envelope_id")
 
 
+class StuckOrder(NamedTuple):
+    """An order that is given up, for an operator: `attempts` are the tries of this order, the last one included."""
+
+    envelope_id: int
+    seq: int
+    reason: str
+    attempts: int
+    amount_fen: int
+
+
 class PayoutBatch:
     """The orders of one committed batch that are not final, and what is known of their results.
 
     It takes the batch's rows as they are; orders are made on first use, because right after the commit the replies to
     clients come first. `attempts` counts the calls that left orders without a final result; `since` is when the batch
-    came into memory (monotonic); `stuck` are (envelope, seq, reason) to be written for an operator.
+    came into memory (monotonic); `stuck` are its orders to be written for an operator.
     """
 
     __slots__ = ("_orders", "_receivers", "_rows", "_seqs", "attempts", "batch_id", "since", "stuck")
@@ -26,7 +37,7 @@ class PayoutBatch:
         self.batch_id = batch_id
         self.since = since
         self.attempts = 0
-        self.stuck: list[tuple[int, int, str]] = []
+        self.stuck: list[StuckOrder] = []
         self._rows = rows
         self._receivers = receivers
         self._orders: list[Order] | None = None

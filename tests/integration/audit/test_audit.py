@@ -283,7 +283,7 @@ async def test_an_intent_deleted_before_it_was_paid_is_found(town: Town) -> None
     """The claim is neither paid, nor waiting, nor stuck: the order is named. With the row back, all is well."""
 
     async def away(_orders):
-        raise Unavailable("peer_down", "away")
+        raise Unavailable("wallet_unavailable", "away")
 
     with pytest.MonkeyPatch.context() as patch:
         for node in town.nodes:

@@ -10,9 +10,11 @@ from errors import Unavailable
 from gateway.connection import Connection
 from gateway.pacing import Pacer
 from gateway.sets import servers as servers_module
+from gateway.sets.target import Target
+from runtime.metrics import REGISTRY
 from sharding.ids import day_of, serial_of, slot_of
 from sharding.slots import TAILS
-from tests.integration.gateway.fixtures import INDEX, KEY, Door, FakePeer, door, silent, some_id
+from tests.integration.gateway.fixtures import INDEX, KEY, Door, FakePeer, door, opened, silent, some_id
 from wire.link import Link
 from wire.messages import Op
 
@@ -281,7 +283,7 @@ async def test_the_wallet_away(door: Door) -> None:
     await door.wallet.stop()
     await door.until(lambda: not door.gateway.wallet_link.up)
     status, headers, problem = await door.call("GET", "/v1/me/wallet", "bob")
-    assert (status, problem["code"]) == (503, "peer_down")
+    assert (status, problem["code"]) == (503, "wallet_unavailable")
     assert "wallet" not in problem["detail"]
     assert "Retry-After" in headers
     assert (await open_one(door, some_id()))[0] == 200
@@ -316,3 +318,56 @@ async def test_candidates_begin_anew_behind_the_last_tail(door: Door, monkeypatc
     assert [serial_of(one) % TAILS for one in args[3]] == [TAILS - 2, TAILS - 1, 0, 1]
     assert len({serial_of(one) // TAILS for one in args[3]}) == 1
     assert len({(day_of(one), slot_of(one)) for one in args[3]}) == 1
+
+
+@pytest.mark.parametrize("code", ["wallet_unavailable", "peer_down", "database_unavailable"])
+async def test_a_server_that_reports_another_part_as_away_is_itself_well(door: Door, code: str) -> None:
+    """Creates are refused while a server's wallet is away; opens of the same server go on, and nobody is excluded."""
+
+    def without_wallet(peer, number: int, op: int, args: list) -> None:
+        if op == Op.CREATE:
+            raise Unavailable(code, "a part is away")
+        opened(peer, number, op, args)
+
+    for peer in door.servers.values():
+        peer.answer = without_wallet
+    routing = door.gateway.sets.routing
+    before = routing.generation
+    body = {"kind": "lucky", "total_fen": 100, "count": 2}
+    for number in range(20):
+        status, _, problem = await door.call("POST", "/v1/envelopes", "bob", body, Idempotency_Key=f"k{number}")
+        assert (status, problem["code"], problem["retry"]) == (503, code, "later")
+        assert (await open_one(door, some_id()))[0] == 200
+    assert routing.servers.alive == {"a", "b"}
+    assert routing.generation == before
+
+
+async def test_a_second_try_that_meets_a_move_is_held_like_a_first(door: Door) -> None:
+    """One server stops and the next does not have the new topology yet: the client waits and is served."""
+    refusals = 0
+
+    def moving(peer, number: int, op: int, args: list) -> None:
+        nonlocal refusals
+        refusals += 1
+        if refusals <= 2:
+            raise Unavailable("being_moved", "on its way")
+        opened(peer, number, op, args)
+
+    def stopping(*_):
+        raise Unavailable("stopping", "going")
+
+    door.servers["a"].answer = stopping
+    door.servers["b"].answer = moving
+    routing = door.gateway.sets.routing
+    one = next(one for one in (some_id() for _ in range(100)) if routing.find(Target(int(one))).name == "a")
+    assert (await open_one(door, one))[0] == 200
+    assert refusals == 3
+
+
+async def test_a_server_found_lost_by_a_call_is_published_at_once(door: Door) -> None:
+    """The gauge of servers that may be called does not wait for the next look at all links."""
+    servers = door.gateway.sets.routing.servers
+    assert REGISTRY.get_sample_value("hongbao_servers_alive") == 2
+    servers.mark_lost("a")
+    assert servers.alive == {"b"}
+    assert REGISTRY.get_sample_value("hongbao_servers_alive") == 1

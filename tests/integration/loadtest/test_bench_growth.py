@@ -1,4 +1,4 @@
-"""The sections on growth, commits, memory and payouts run at a tiny size, and their money adds up."""
+"""The sections on growth, commits, memory, payouts and expiry run at a tiny size, and their money adds up."""
 
 import random
 import tempfile
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.bench import commits, fill, footprint, payouts
+from loadtest.bench import commits, expiry, fill, footprint, payouts
 from loadtest.bench.arrivals import Overrun, open_loop
 from loadtest.bench.figures import Bench
 from loadtest.bench.growth import SECTION, section
@@ -50,6 +50,15 @@ async def test_payouts_drain(bench: Bench) -> None:
     found = await payouts.measure(bench, payouts.TINY)
     assert found["opens_per_second"] > 0
     assert found["credits_per_second"] > 0
+    assert all(one.holds for one in bench.audits), bench.audits
+
+
+async def test_what_was_created_is_closed(bench: Bench) -> None:
+    """All envelopes of a round stand, fall due together, and are refunded to the fen."""
+    found = await expiry.measure(bench, expiry.TINY)
+    assert found["creates_per_second"] > 0
+    assert found["closings_per_second"] > 0
+    assert len(list(expiry.SECTION.rows(found))) == 2
     assert all(one.holds for one in bench.audits), bench.audits
 
 

@@ -37,7 +37,7 @@ async def test_payouts_that_wait_are_made_by_the_new_set(land: Land, monkeypatch
     payers = land.nodes["set-1"].payouts
 
     async def away(_: object) -> None:
-        raise Unavailable("peer_down", "the wallet is away for this SET")
+        raise Unavailable("wallet_unavailable", "the wallet is away for this SET")
 
     monkeypatch.setattr(payers, "_wallet", type("Away", (), {"pay": staticmethod(away)}))
     one, other = Traffic(land, moved), Traffic(land, stays)

@@ -1,6 +1,7 @@
 """Admission: the cap over all servers of a SET, and what holds when memcached does not."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -9,15 +10,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 import pytest_asyncio
 
-from errors import Unavailable
+from errors import Refused, Unavailable
 from machine.memcached import Memcached, MemcachedSpec
+from runtime import settings
 from runtime.postgres import Session
 from setnode.commit import admission, lease_store
 from setnode.commit.admission import Admission, AdmissionConfig
 from setnode.commit.committer import Committer
+from setnode.limits import LOCAL_CAP
+from setnode.service import SetnodeSettings
 from tests.integration.setnode.fixtures import Town, common_town, living_town, module_databases, prove, shared_town
 
 __all__ = ["common_town", "module_databases", "shared_town"]
@@ -300,6 +305,87 @@ async def test_foreign_bytes_in_memcached_are_as_good_as_none(memcached: str, va
             await two.acquire()
         one.release(lease)
     assert away() == before
+
+
+async def test_leases_that_nobody_can_have_been_given_do_not_hold_the_cap(memcached: str) -> None:
+    """Eternal ones, as any client of memcached can write, are dropped; a server's own, and a near clock's, stay."""
+    forged = msgspec.msgpack.encode([(f"x{n}", 4_102_444_800_000) for n in range(8)])
+    say(memcached, b"set hongbao:alone:inside 0 0 %d\r\n%s\r\n" % (len(forged), forged))
+    with Gate(memcached, cap=2, lease_s=5.0) as (one, two):
+        lease = await one.acquire()
+        two.release(await two.acquire())
+        near = [("theirs", time.time_ns() // 1_000_000 + 6_000)]
+        held = msgspec.msgpack.decode(one._store._client().get("hongbao:alone:inside"))
+        value = msgspec.msgpack.encode([*held, *near])
+        say(memcached, b"set hongbao:alone:inside 0 0 %d\r\n%s\r\n" % (len(value), value))
+        with pytest.raises(Unavailable, match="busy"):
+            await two.acquire()
+        one.release(lease)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("CLAIM_CONNECTIONS", "0"), ("CLAIM_CONNECTIONS", str(LOCAL_CAP)), ("ADMISSION_CAP", "0")],
+)
+def test_settings_that_starve_creates_or_claims_are_refused(name: str, value: str) -> None:
+    """A server does not start with no worker for claims, or with one for each of its leases."""
+    fields = (
+        "listen",
+        "topology",
+        "set",
+        "server",
+        "postgres_dsn",
+        "memcached",
+        "wallet_url",
+        "link_key",
+        "password_key",
+    )
+    environ = {f"HONGBAO_{field.upper()}": "x" * 32 for field in fields}
+    settings.load(SetnodeSettings, environ)
+    with pytest.raises(Refused) as caught:
+        settings.load(SetnodeSettings, {**environ, f"HONGBAO_{name}": value})
+    assert caught.value.code == "settings_invalid"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_worker_without_a_lease_leaves_the_queue_to_the_one_that_drains_it(
+    common_town: Town, memcached: str
+) -> None:
+    """Of two workers at a cap of one, the second refuses nobody; with nobody inside, those that wait hear busy."""
+    rejected: list[Unavailable] = []
+
+    class Busy(Ceaseless):
+        def __init__(self) -> None:
+            super().__init__()
+            self.backlogged.set()
+
+        def on_rejected(self, error: Unavailable) -> None:
+            rejected.append(error)
+
+    with Gate(memcached, count=2, cap=1, wait_s=0.1, set_name="siblings") as (own, other):
+        sessions = [Session(common_town.nodes[0].settings.postgres_dsn) for _ in range(2)]
+        for session in sessions:
+            await session.use()
+        refused = admission._refused.labels("set")._value
+        before = refused.get()
+        running = asyncio.ensure_future(Committer(Busy(), sessions, own).run())
+        async with asyncio.timeout(20):
+            while refused.get() < before + 3:
+                await asyncio.sleep(0.01)
+            heard_beside_a_sibling = list(rejected)
+            lease = None
+            while lease is None:
+                with contextlib.suppress(Unavailable):
+                    lease = await other.acquire()
+            while not rejected:
+                await asyncio.sleep(0.01)
+        other.release(lease)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        for session in sessions:
+            await session.close()
+    assert heard_beside_a_sibling == []
 
 
 @asynccontextmanager

@@ -259,19 +259,22 @@ async def test_what_an_answer_showed_stays_after_a_reload(common_town: Town) -> 
     assert details[0] == details[1]
 
 
-async def test_one_bad_header_does_not_hide_its_neighbours(common_town: Town) -> None:
+@pytest.mark.parametrize("seed", ["seed", "NULL", "'not hex'"])
+async def test_one_bad_header_does_not_hide_its_neighbours(common_town: Town, seed: str) -> None:
     """An envelope whose header cannot be read is frozen; another of the same slot and day opens."""
     town = common_town
-    bad = await town.create(100, 2, key="bad")
+    bad = await town.create(100, 2, key=f"bad {seed}")
     good = bad + 1_000
-    columns = (
-        "shares, created_at, opens_at, expires_at, slot, kind, named, sender, seed, create_key, greeting, total_fen"
+    columns = "shares, created_at, opens_at, expires_at, slot, kind, named, sender, create_key, greeting, total_fen"
+    split = "'no_such_split'" if seed == "seed" else "split"
+    connection = await asyncpg.connect(town.set_dsn)
+    await connection.execute("ALTER TABLE envelope DISABLE TRIGGER envelope_insert")
+    await connection.execute(
+        f"INSERT INTO envelope (envelope_id, split, split_version, seed, {columns}) "
+        f"SELECT envelope_id + 1000, {split}, 1, {seed}, {columns} FROM envelope WHERE envelope_id = {bad}"
     )
-    await town.scalar(
-        f"INSERT INTO envelope (envelope_id, split, split_version, {columns}) "
-        f"SELECT envelope_id + 1000, 'no_such_split', 1, {columns} FROM envelope WHERE envelope_id = $1",
-        bad,
-    )
+    await connection.execute("ALTER TABLE envelope ENABLE TRIGGER envelope_insert")
+    await connection.close()
     nodes = town.other(bad), town.other(good)
     answers = await asyncio.gather(
         town.open(good, "a", node=nodes[0]), town.open(bad, "a", node=nodes[0]), return_exceptions=True
@@ -279,6 +282,83 @@ async def test_one_bad_header_does_not_hide_its_neighbours(common_town: Town) ->
     await town.scalar("DELETE FROM envelope WHERE envelope_id = $1", good)
     assert getattr(answers[0], "code", "") == "invariant_broken"
     assert answers[1]["result"] == "opened"
+
+
+@pytest.mark.parametrize("secret", [None, "word"])
+async def test_a_row_that_postgres_does_not_take_costs_its_own_envelope_only(
+    common_town: Town, monkeypatch: pytest.MonkeyPatch, secret: str | None
+) -> None:
+    """A name too long for its column, past every check: its envelope freezes, those of the same batch are opened."""
+    town = common_town
+    monkeypatch.setattr("setnode.dispatch._USER_CHARS", 60)
+    node = town.nodes[0]
+    groups = [await town.create(100, 2, password=secret) for _ in range(5)]
+    users = ["u", "u", "x" * 50, "u", "u"]
+    asked = [
+        town.open(envelope_id, user, node=node, password=secret)
+        for envelope_id, user in zip(groups, users, strict=True)
+    ]
+    if secret:
+        # A wrong password beside them: the batch then takes the way of each envelope for itself.
+        asked.append(town.open(groups[0], "v", node=node, password="wrong"))
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert [one["result"] for number, one in enumerate(answers[:5]) if number != 2] == ["opened"] * 4
+    assert getattr(answers[2], "code", "") == "invariant_broken"
+    rows = await truth(town, groups)
+    assert {user for _, user in rows} == {"u"}
+    assert len(rows) == 4
+    await town.paid_out()
+    # Thawed, it is opened by others.
+    node.registry._actors[groups[2]].frozen_until = 0.0
+    assert (await town.open(groups[2], "u", node=node, password=secret))["result"] == "opened"
+
+
+async def test_a_log_that_two_rows_contradict_stops_no_other_envelope(common_town: Town) -> None:
+    """A user stands at a later seq, by hand: the batch conflicts as a whole, the other envelopes of it are opened."""
+    town = common_town
+    node = town.nodes[0]
+    odd, well = await town.create(100, 3), await town.create(100, 3)
+    for one in (odd, well):
+        await town.open(one, "first", node=node)
+    await town.scalar(
+        "INSERT INTO claim SELECT envelope_id, amount_fen, claimed_at, 2, shares, slot, kind, 'twice' "
+        "FROM claim WHERE envelope_id = $1",
+        odd,
+    )
+    # The second of this batch is the user who stands at seq 2 already.
+    asked = [town.open(one, user, node=node) for one, user in ((odd, "u"), (odd, "twice"), (well, "u"))]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    await town.scalar("DELETE FROM claim WHERE envelope_id = $1 AND user_id = 'twice'", odd)
+    assert answers[2]["result"] == "opened"
+    assert {getattr(one, "code", "") for one in answers[:2]} == {"invariant_broken"}
+
+
+async def test_an_envelope_that_no_date_can_show_stops_no_other(common_town: Town) -> None:
+    """Its start lies behind the last year of a calendar, by hand: showing it fails alone, and no server ends."""
+    town = common_town
+    far, well = await town.create(100, 2, key="far"), await town.create(100, 2, key="well")
+    node = town.other(far)
+    connection = await asyncpg.connect(town.set_dsn)
+    await connection.execute(
+        "UPDATE envelope SET opens_at = timestamptz '20000-01-01 00:00+00', expires_at = "
+        f"timestamptz '20000-01-02 00:00+00' WHERE envelope_id = {far}"
+    )
+    asked = [
+        town.caller.ask(node, Op.DETAIL, [far, "sender", True]),
+        town.caller.ask(node, Op.DETAIL, [well, "sender", True]),
+        town.caller.ask(node, Op.CANCEL, [far, "sender"]),
+        town.open(well, "a", node=node),
+    ]
+    shown_far, shown_well, canceled, opened = await asyncio.gather(*asked, return_exceptions=True)
+    assert isinstance(shown_far, Exception)
+    assert isinstance(canceled, Exception)
+    assert (shown_well[0]["envelope_id"], opened["result"]) == (str(well), "opened")
+    assert await town.scalar("SELECT kind FROM claim WHERE envelope_id = $1", far) == "canceled"
+    await connection.execute(
+        "UPDATE envelope SET opens_at = created_at, expires_at = created_at + interval '1 day' "
+        f"WHERE envelope_id = {far}"
+    )
+    await connection.close()
 
 
 TERMS = {

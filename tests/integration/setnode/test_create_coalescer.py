@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import AsyncMock
 
+import msgspec
 import pytest
 
 from errors import HongbaoError, Refused, Unavailable
@@ -166,12 +167,12 @@ async def test_no_more_than_so_many_are_in_flight(town: Town, monkeypatch) -> No
 
 
 async def test_where_the_wallet_is_away_nothing_is_begun(town: Town, monkeypatch) -> None:
-    """Each hears `peer_down`, with a known outcome, and takes up no room."""
+    """Each hears `wallet_unavailable`, with a known outcome, and takes up no room."""
     crowd = await paid_crowd(town, "away", 3)
     with monkeypatch.context() as patch:
         patch.setattr(town.nodes[0].wallet_link, "_socket", None)
         answers = await answers_of([ask(town, args) for args in crowd])
-    assert [(error.code, error.outcome_known) for error in answers] == [("peer_down", True)] * 3
+    assert [(error.code, error.outcome_known) for error in answers] == [("wallet_unavailable", True)] * 3
     assert crowds_of(town.nodes[0])._in_flight == 0
     assert [replayed for replayed, _, _ in await answers_of([ask(town, args) for args in crowd])] == [False] * 3
 
@@ -203,3 +204,23 @@ async def test_a_link_lost_in_mid_crowd_leaves_it_to_the_retry(town: Town) -> No
     assert crowds_of(node)._in_flight == 0
     assert await town.scalar("SELECT count(*) FROM envelope WHERE sender LIKE 'lost%'") == len(crowd)
     assert {await town.wallet.balance(args[0]) for args in crowd} == {0}
+
+
+async def test_terms_that_postgres_does_not_take_are_refused_alone(town: Town, monkeypatch) -> None:
+    """Of five in one transaction the third has a greeting too long for its column, past every check: four stand."""
+    crowd = await paid_crowd(town, "long", 5)
+    creator = town.nodes[0].creator
+    terms = creator.terms
+
+    def longer(create, envelope_id):
+        made = terms(create, envelope_id)
+        return msgspec.structs.replace(made, greeting="x" * 100) if create.sender == "long2" else made
+
+    with monkeypatch.context() as patch:
+        patch.setattr(creator, "terms", longer)
+        answers = await answers_of([ask(town, args) for args in crowd])
+    assert [answers[n][0] for n in (0, 1, 3, 4)] == [False] * 4
+    assert (type(answers[2]), answers[2].code) == (Refused, "malformed_request")
+    assert await town.scalar("SELECT count(*) FROM envelope WHERE sender LIKE 'long%'") == 4
+    ((replayed, _, _),) = await answers_of([ask(town, crowd[2])])
+    assert replayed

@@ -500,3 +500,111 @@ async def sweep_once(town: Town) -> int:
     result = await sweeper.run_once()
     sweeper._after_s = NEVER_S
     return result.undone
+
+
+async def put_right(town: Town) -> None:
+    """As an operator who has mended the cause: the funds are compared again, and everything is paid back."""
+    await town.scalar("DELETE FROM fund_set_apart")
+    await town.scalar("UPDATE fund_cursor SET after = 0")
+    assert await sweep(town) >= 1
+    for node in town.nodes:
+        node.payouts._overflow = True
+        await node.payouts.read_back()
+    await town.paid_out()
+
+
+@pytest.mark.parametrize("bad_id", [2602310000001000007, 8912310000001000007])
+async def test_a_fund_whose_id_names_no_day_of_ours_stops_no_other(town: Town, bad_id: int) -> None:
+    """No calendar has its day, or no tables ever had: it is set apart by name, and the create behind it is undone."""
+    await sweep(town)
+    sender = f"odd-{bad_id % 97}"
+    await town.deposit(sender, 1_000)
+    await town.deposit("dan", 1_000)
+    odd = town.create_args(sender, 1_000, 5, f"bad {bad_id}")
+    await half(town, odd)
+    await half(town, town.create_args("dan", 1_000, 5, f"behind {bad_id}"))
+    renamed = "UPDATE fund SET envelope_id = $1 WHERE envelope_id = $2"
+    await town.scalar(renamed, bad_id, odd[3][0], wallet=True)
+    assert await sweep(town) == 1
+    (kept,) = await town.rows("SELECT envelope_id, sender, total_fen FROM fund_set_apart")
+    assert tuple(kept) == (bad_id, sender, 1_000)
+    assert sweeper_module._apart._value.get() == 1
+    assert await town.scalar("SELECT count(*) FROM envelope WHERE sender = $1", sender) == 0
+    # It is passed for good: the next rounds have nothing to do.
+    assert (await town.nodes[0].sweeper.run_once()).funds == 0
+    await town.scalar(renamed, odd[3][0], bad_id, wallet=True)
+    await put_right(town)
+
+
+async def test_a_fund_that_no_header_can_follow_stops_no_other(town: Town) -> None:
+    """Its sender's name fits the wallet and no header: found by halves among good ones, which are undone."""
+    await sweep(town)
+    long = "x" * 50
+    await town.deposit(long, 1_000)
+    for number in range(3):
+        await town.deposit("eve", 1_000)
+        await half(town, town.create_args("eve", 1_000, 5, f"good {number}"))
+        if number == 1:
+            key = town.create_args(long, 1_000, 5, "long")
+            assert (await town.wallet.fund(key[1], key[2], long, 1_000, key[3][0]))[0] == 0
+    assert await sweep(town) == 3
+    (kept,) = await town.rows("SELECT envelope_id, reason FROM fund_set_apart")
+    assert kept["envelope_id"] == key[3][0]
+    assert "not accepted" in kept["reason"]
+    await town.scalar("UPDATE account SET name = 'user:short' WHERE name = $1", f"user:{long}", wallet=True)
+    await put_right(town)
+    assert await town.wallet.balance("short") == 1_000
+
+
+async def test_what_was_paid_out_is_never_paid_back(town: Town) -> None:
+    """As after a restore to an earlier instant: header and claims are gone, and a share was paid. Nothing is undone."""
+    await sweep(town)
+    envelope_id = await town.create(1_000, 5, sender="ivy")
+    await town.open(envelope_id, "lucky one")
+    await town.paid_out()
+    ids = "envelope_id = $1"
+    for table in ("envelope", "claim", "due"):
+        await town.scalar(f"CREATE TABLE lost_{table} AS SELECT * FROM {table} WHERE envelope_id = {envelope_id}")
+        await town.scalar(f"DELETE FROM {table} WHERE {ids}", envelope_id)
+    await town.scalar("UPDATE fund_cursor SET after = after - 1")
+    before = await town.wallet.balance("ivy")
+    assert await sweep(town) == 0
+    (kept,) = await town.rows("SELECT envelope_id, reason FROM fund_set_apart")
+    assert (kept["envelope_id"], "paid" in kept["reason"]) == (envelope_id, True)
+    for table in ("envelope", "claim", "due"):
+        await town.scalar(f"INSERT INTO {table} SELECT * FROM lost_{table}")
+        await town.scalar(f"DROP TABLE lost_{table}")
+    await town.scalar("DELETE FROM fund_set_apart")
+    await town.paid_out()
+    assert await town.wallet.balance("ivy") == before
+
+
+async def test_too_many_funds_in_a_row_without_a_header_stop_the_sweeper(town: Town, monkeypatch) -> None:
+    """Nothing is undone, readiness says why and stays yes; with headers between them, or a higher limit, it goes on."""
+    await sweep(town)
+    sweeper, readiness = town.nodes[0].sweeper, town.nodes[0].readiness
+    monkeypatch.setattr(sweeper, "_in_a_row", 2)
+    await town.deposit("gil", 9_000)
+
+    async def dies(number: int) -> None:
+        await half(town, town.create_args("gil", 1_000, 5, f"row {number}"))
+
+    for number in range(2):
+        await dies(number)
+    await create(town, town.create_args("gil", 1_000, 5, "stands"))
+    await dies(2)
+    assert await sweep(town) == 3
+    assert not sweeper.stopped
+    for number in range(3, 6):
+        await dies(number)
+    assert await sweep(town) == 0
+    assert sweeper.stopped
+    assert sweeper_module._stopped._value.get() == 1
+    assert (readiness.missing(), len(readiness.notes())) == ([], 1)
+    monkeypatch.setattr(sweeper, "_in_a_row", 100)
+    assert await sweep(town) == 3
+    assert (sweeper.stopped, readiness.notes()) == (False, [])
+    for node in town.nodes:
+        node.payouts._overflow = True
+    await town.paid_out()
+    assert await town.wallet.balance("gil") == 8_000

@@ -95,16 +95,43 @@ async def test_a_late_open_and_the_close_never_both_take_the_rest(town: Town, mo
 
 
 async def test_a_dead_owners_envelopes_are_closed_by_another(town: Town, monkeypatch) -> None:
-    """Not before adopt_after_s, so that a living owner keeps its memory; then by whoever looks."""
+    """Not before adopt_after_s, so that a restarted owner keeps its memory; then by whoever looks."""
     at_rest(town, monkeypatch)
     envelope_id = await town.create(100, 10, expires_in_s=60)
     other, patient = town.other(envelope_id), ExpiryConfig(adopt_after_s=5)
+    monkeypatch.setattr(other.expiry, "_owner_of", lambda _: "set-1-gone")
     town.clock.advance(seconds=64)
     assert (await due(other, owns=False, config=patient)).closed == 0
     town.clock.advance(seconds=2)
     assert (await due(other, owns=False, config=patient)).closed == 1
     assert await closings(town, [envelope_id]) == {envelope_id: ("expired", 100)}
     assert (await town.open(envelope_id, "late"))["result"] == "expired"
+
+
+async def test_a_living_owner_closes_its_own_however_late(town: Town, monkeypatch) -> None:
+    """A backlog is no reason to close another server's envelopes; the owner's listening connection shows its life."""
+    at_rest(town, monkeypatch)
+    envelope_id = await town.create(100, 10, expires_in_s=60)
+    other, patient = town.other(envelope_id), ExpiryConfig(adopt_after_s=5)
+    town.clock.advance(hours=3)
+    async with asyncio.timeout(WAIT_S):
+        while await town.scalar("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '%:listen'") < 2:
+            await asyncio.sleep(0.02)
+    assert (await due(other, owns=False, config=patient)).closed == 0
+    assert (await due(town.owner(envelope_id))).closed == 1
+
+
+async def test_full_pages_follow_each_other_without_a_pause(town: Town, monkeypatch) -> None:
+    """One round of a server ends with everything closed that was due, not after its first page."""
+    at_rest(town, monkeypatch)
+    node = town.nodes[0]
+    envelope_ids = [await town.create(100, 2, sender=f"page{n}", expires_in_s=60) for n in range(12)]
+    town.clock.advance(seconds=61)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(node.expiry, "_owns", lambda _: True)
+        patch.setattr(node.expiry, "config", ExpiryConfig(page=3, adopt_after_s=1e9))
+        await node.expiry.run_round()
+    assert len(await closings(town, envelope_ids)) == len(envelope_ids)
 
 
 async def test_sold_out_and_canceled_envelopes_are_only_forgotten(town: Town, monkeypatch) -> None:

@@ -221,3 +221,54 @@ async def test_a_listener_that_died_without_a_word_is_remade(town: Town, proxy: 
     async with asyncio.timeout(SOON_S):
         while (await town.detail(envelope_id, "sender"))["claimed_count"] != 2:
             await asyncio.sleep(0.02)
+
+
+async def test_a_server_that_cannot_read_is_not_ready(town: Town, proxy: HangingProxy) -> None:
+    """Its days were known before: readiness goes by the last look, and comes back with an answer."""
+    node = town.nodes[0]
+    assert proxy.silence(b":fetch")
+    # Its service may be the one that finds out, and the next look the first that is answered again.
+    async with asyncio.timeout(SOON_S):
+        while "database" not in node.readiness.missing():
+            await asyncio.sleep(0.01)
+    await node.days.look()
+    assert "database" not in node.readiness.missing()
+
+
+async def test_a_late_sign_of_life_costs_only_the_logs_that_were_written_meanwhile(
+    town: Town, proxy: HangingProxy
+) -> None:
+    """After a silence the envelope that a stand-in wrote is read again; the others are shown from memory."""
+    written, untouched = await town.create(1_000, 10), await town.create(1_000, 10)
+    node = town.owner(written)
+    while town.owner(untouched) is not node:
+        untouched = await town.create(1_000, 10)
+    for one in (written, untouched):
+        await town.open(one, "first")
+    generation, kept = node.registry.generation, node.registry._actors[untouched].log
+    assert proxy.silence(b":listen")
+    await town.open(written, "second", node=town.other(written))
+    async with asyncio.timeout(SOON_S):
+        while (await town.detail(written, "sender"))["claimed_count"] != 2:
+            await asyncio.sleep(0.02)
+    assert (await town.detail(untouched, "sender"))["claimed_count"] == 1
+    assert node.registry.generation == generation
+    assert node.registry._actors[untouched].log is kept
+
+
+async def test_a_batch_of_more_envelopes_than_a_notification_names_is_named_by_the_table(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner reads exactly these logs again, and trusts its others."""
+    monkeypatch.setattr(invalidation, "NOTIFY_IDS", 1)
+    envelope_ids = [await town.create(1_000, 10) for _ in range(12)]
+    stand_in = town.nodes[0]
+    for one in envelope_ids:
+        await town.open(one, "first")
+    generations = [node.registry.generation for node in town.nodes]
+    await asyncio.gather(*(town.open(one, "second", node=stand_in) for one in envelope_ids))
+    async with asyncio.timeout(SOON_S):
+        for one in envelope_ids:
+            while (await town.detail(one, "sender"))["claimed_count"] != 2:
+                await asyncio.sleep(0.02)
+    assert [node.registry.generation for node in town.nodes] == generations

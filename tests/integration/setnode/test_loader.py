@@ -1,7 +1,9 @@
 """Waking envelopes: made-up IDs cost those who made them up, and a query opens no table that it does not need."""
 
 import asyncio
+import gc
 import random
+import time
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -16,7 +18,7 @@ from setnode.activation import loader
 from setnode.limits import LOAD_READS
 from setnode.service import Setnode
 from sharding.ids import SERIALS, business_date, day_of, end_id, first_id, make_id, slot_of
-from tests.integration.setnode.fixtures import SMALL, XXS, Town, common_town, module_databases, shared_town
+from tests.integration.setnode.fixtures import SMALL, XXS, Town, common_town, module_databases, shared_town, told
 from wire.messages import Op
 
 __all__ = ["common_town", "module_databases", "shared_town"]
@@ -152,3 +154,73 @@ async def test_a_query_opens_only_the_leaves_of_its_day_and_slots(town: Town) ->
     claims = [one for one in scans if " on claim_" in one and "never executed" not in one]
     loops = [int(one.partition("loops=")[2].rstrip(")")) for one in claims]
     assert sum(loops) == len(envelope_ids), claims
+
+
+async def crowd_of(town: Town, envelopes: int, shares: int) -> list[int]:
+    """So many sold out envelopes of one slot, as copies of one, which no actor holds."""
+    made = await town.create(10 * shares, shares)
+    for begin in range(0, shares, 100):
+        await asyncio.gather(*(town.open(made, f"u{n}") for n in range(begin, min(begin + 100, shares))))
+    await town.paid_out()
+    header = (
+        "total_fen, created_at, opens_at, expires_at, shares, slot, split_version, kind, split, named, sender, seed"
+    )
+    await town.scalar(
+        f"INSERT INTO envelope (envelope_id, create_key, greeting, {header}) SELECT envelope_id + 1000 * n, '', '', "
+        f"{header} FROM envelope, generate_series(1, $2) n WHERE envelope_id = $1",
+        made,
+        envelopes,
+    )
+    claim = "amount_fen, claimed_at, seq, shares, slot, kind, user_id"
+    await town.scalar(
+        f"INSERT INTO claim (envelope_id, {claim}) SELECT envelope_id + 1000 * n, {claim} "
+        "FROM claim, generate_series(1, $2) n WHERE envelope_id = $1",
+        made,
+        envelopes,
+    )
+    return [made + 1000 * (n + 1) for n in range(envelopes)]
+
+
+async def test_the_loop_never_stands_still_while_large_envelopes_wake(town: Town) -> None:
+    """500 envelopes of 500 shares at once: between two turns of the loop this process never computes for 50 ms."""
+    node = town.nodes[0]
+    envelope_ids = await crowd_of(town, 500, 500)
+    longest, done = 0.0, asyncio.Event()
+
+    async def watch() -> None:
+        nonlocal longest
+        while not done.is_set():
+            before = time.thread_time()
+            await asyncio.sleep(0.001)
+            longest = max(longest, time.thread_time() - before)
+
+    gc.collect()
+    watching = asyncio.ensure_future(watch())
+    args = [[envelope_id, "stranger", True] for envelope_id in envelope_ids]
+    waiting = [town.caller.ask(node, Op.GRAB, each) for each in args]
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    done.set()
+    await watching
+    ids = "envelope_id = ANY($1)"
+    await town.scalar(f"DELETE FROM claim WHERE {ids}", envelope_ids)
+    await town.scalar(f"DELETE FROM envelope WHERE {ids}", envelope_ids)
+    assert longest < 0.05
+    # Those that waited longer than STALE_S hear so; nobody hears an error, and most are answered.
+    assert Counter(type(answer) for answer in answers)[list] > 100
+    assert {told(answer)["result"] for answer in answers if isinstance(answer, list)} == {"sold_out"}
+
+
+async def test_a_round_is_cut_by_the_shares_of_its_envelopes(town: Town, monkeypatch) -> None:
+    """What does not fit is read by later rounds; everybody is answered, also for IDs that never were."""
+    monkeypatch.setattr(loader, "LOAD_SHARES", 30)
+    monkeypatch.setattr(loader, "LOAD_UNMEASURED", 2)
+    envelope_ids = await asyncio.gather(*(town.create(100, 10, sender=f"cut{n}") for n in range(20)))
+    node = town.nodes[0]
+    node.registry._actors.clear()
+    node.registry._weights.clear()
+    node.registry.weight = 0
+    counting = watch(node, monkeypatch)
+    asked = [*envelope_ids, *(one + 1_000 for one in envelope_ids)]
+    answers = await asyncio.gather(*(town.open(one, "a", node=node) for one in asked))
+    assert [answer["result"] for answer in answers] == ["opened"] * 20 + ["not_found"] * 20
+    assert counting.count()["seal"] >= 20 * 10 / 40

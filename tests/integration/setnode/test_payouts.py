@@ -125,7 +125,7 @@ def between(town: Town, monkeypatch, *faults) -> list[Wallet]:
 async def test_while_the_wallet_is_away_no_order_is_lost_and_no_attempt_burned(town: Town, monkeypatch) -> None:
     """Far more failed calls than an order may have attempts: all are paid when the wallet is back."""
     monkeypatch.setattr(payer_module, "PAY_ATTEMPTS", 2)
-    away = [Unavailable("peer_down", "away"), Unavailable("outcome_unknown", "late", outcome_known=False)] * 10
+    away = [Unavailable("wallet_unavailable", "away"), Unavailable("outcome_unknown", "late", outcome_known=False)] * 10
     wallets = between(town, monkeypatch, *away)
     won = await sold(town, "away")
     await town.paid_out()
@@ -206,7 +206,7 @@ async def test_a_batch_the_wallet_cannot_read_does_not_hold_up_the_others(town: 
     won = await sold(town, "poison", shares=1)
     await town.paid_out()
     rows = await town.rows("SELECT reason, attempts FROM payout_stuck")
-    assert [(row["reason"], row["attempts"]) for row in rows] == [("cannot read this", 2)]
+    assert [(row["reason"], row["attempts"]) for row in rows] == [("cannot read this", 1)]
     monkeypatch.undo()
     await retry_all(town)
     assert await balances(town, won) == won
@@ -286,3 +286,30 @@ async def test_an_intent_is_forgotten_only_when_all_of_it_is_final(town: Town, m
     assert broken == []
     assert await balances(town, won) == won
     assert await credited(town, won) == len(won)
+
+
+class Reasoning:
+    """The real wallet; it refuses users of that prefix, with these words."""
+
+    def __init__(self, real, prefix: str, reason: str) -> None:
+        self.real, self.prefix, self.reason = real, prefix, reason
+
+    async def pay(self, orders):
+        known = iter(await self.real.pay([one for one in orders if not one.user.startswith(self.prefix)]))
+        return [(PayStatus.REFUSED, self.reason) if one.user.startswith(self.prefix) else next(known) for one in orders]
+
+
+async def test_words_that_postgres_does_not_take_stop_no_payout(town: Town, monkeypatch) -> None:
+    """A refusal with a NUL, which no text may hold: its order is stuck without the words, the batches beside it end."""
+    for node in town.nodes:
+        monkeypatch.setattr(node.payouts, "_wallet", Reasoning(node.payouts._wallet, "nul", "account\0closed"))
+    await asyncio.gather(*(sold(town, name, shares=2) for name in ("nul", "well-a", "well-b")))
+    await town.paid_out()
+    rows = await town.rows("SELECT reason, amount_fen FROM payout_stuck")
+    assert {row["reason"] for row in rows} == {payer_module.UNREADABLE}
+    assert sum(row["amount_fen"] for row in rows) == 1_000
+    assert not any(node.payouts.held for node in town.nodes)
+    await asyncio.gather(*(node.payouts.read_back() for node in town.nodes))
+    assert {node.payouts.stuck_fen for node in town.nodes} == {1_000}
+    monkeypatch.undo()
+    await retry_all(town)

@@ -1,6 +1,7 @@
 """The ledger under a database that goes away: nothing is lost, nothing is paid twice."""
 
 import asyncio
+import contextlib
 
 import asyncpg
 import pytest
@@ -12,8 +13,10 @@ from tests.funds import fund_request
 from tests.integration.hanging_proxy import hanging_proxy
 from tests.integration.wallet.fixtures import ENVELOPE, claim, ledger_rows, running, wallet, wallet_database
 from wallet import batcher as batcher_module
+from wallet import readers as readers_module
 from wallet.accounts import Accounts
 from wallet.ledger import Ledger
+from wallet.limits import READERS
 from wallet.requests import DepositRequest, PayRequest
 from wallet.service import writer_session
 from wire.messages import FundStatus, PayStatus
@@ -249,3 +252,40 @@ async def test_a_stop_with_a_batch_in_flight_lets_everybody_go(wallet_database, 
             await answer
         assert refused.value.outcome_known is known
     await other.close()
+
+
+async def test_reads_of_a_silent_database_end_in_time_and_readiness_says_so(wallet_database, ledger_rows, monkeypatch):
+    """No connection is held for ever: more reads than connections are let go, and are served once it answers again."""
+    monkeypatch.setattr(readers_module, "READ_DEADLINE_S", 0.5)
+    async with hanging_proxy(wallet_database) as proxy, running(proxy.through(wallet_database)) as wallet:
+        await wallet.give("ann", 7)
+        assert await wallet.history.balance("ann") == 7
+        assert wallet.readers.up
+        proxy.hang()
+        reads = [wallet.history.balance("ann") for _ in range(2 * READERS)]
+        async with asyncio.timeout(10):
+            answers = await asyncio.gather(*reads, return_exceptions=True)
+        assert {one.code for one in answers} <= {"database_unavailable", "busy"}
+        assert all(one.outcome_known for one in answers)
+        assert not wallet.readers.up
+        proxy.wake()
+        async with asyncio.timeout(20):
+            while not wallet.readers.up:
+                with contextlib.suppress(Unavailable):
+                    await wallet.readers.check()
+        assert await asyncio.gather(*(wallet.history.balance("ann") for _ in range(2 * READERS))) == [7] * 2 * READERS
+        assert proxy.cancels == 0
+
+
+async def test_an_idle_writer_notices_that_its_database_is_silent(wallet_database, ledger_rows, monkeypatch):
+    """Nobody has to send a payment to find out: readiness says no, and yes again once it answers."""
+    monkeypatch.setattr(batcher_module, "IDLE_CHECK_S", 0.2)
+    async with hanging_proxy(wallet_database) as proxy, running(proxy.through(wallet_database)) as wallet:
+        await wallet.give("ann", 7)
+        proxy.hang()
+        async with asyncio.timeout(10):
+            while wallet.batcher.up:
+                await asyncio.sleep(0.01)
+        proxy.wake()
+        await wallet.give("ann", 7)
+        assert wallet.batcher.up

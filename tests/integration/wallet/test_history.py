@@ -1,10 +1,14 @@
 """What users and sweepers read: signs, order, cursors, and the cut of FUNDS."""
 
 import asyncpg
+import pytest
 
 from runtime import sql
 from tests.funds import fund_request
 from tests.integration.wallet.fixtures import ENVELOPE, claim, ledger_rows, refund, wallet, wallet_database
+from wallet.requests import PayOrder
+from wire.messages import PayKind
+from wire.orders import payout_order
 
 __all__ = ["ledger_rows", "wallet", "wallet_database"]
 NEVER_MS = 2**52
@@ -69,3 +73,29 @@ async def test_a_fund_waits_for_the_one_before_it(wallet, ledger_rows, wallet_da
     await waiting
     assert (await wallet.history.funds(0, NEVER_MS, 9))[0][0] > number
     await other.close()
+
+
+async def test_it_is_known_of_which_envelopes_anything_was_paid(wallet, ledger_rows):
+    """One claim or refund is enough, of whatever seq; an ID that begins like another is another."""
+    paid, refunded, unpaid = ENVELOPE, ENVELOPE + 1000, ENVELOPE + 2000
+    for number, envelope_id in enumerate((paid, refunded, unpaid)):
+        await wallet.give("ann", 100)
+        await wallet.batcher.submit(fund_request(f"k{number}", "f", "ann", 100, envelope_id))
+    orders = [
+        PayOrder(payout_order(paid, 12), PayKind.CLAIM, "bob", 10, paid),
+        PayOrder(payout_order(refunded, 0), PayKind.REFUND, "ann", 100, refunded),
+    ]
+    await wallet.channel.pay(orders)
+    asked = [paid, refunded, unpaid, paid // 10, 7]
+    assert sorted(await wallet.history.paid_out(asked)) == [paid, refunded]
+    assert await wallet.history.paid_out([]) == []
+
+
+@pytest.mark.parametrize(("role", "index"), [("sent", "transfer_sent"), ("received", "transfer_statement")])
+async def test_a_list_of_envelopes_is_a_range_of_an_index(wallet, ledger_rows, role, index):
+    """Under the plan that readers use: what a user sent is found among any number of receipts."""
+    await _story(wallet)
+    query = "EXPLAIN (COSTS OFF) " + sql.read("wallet", f"envelopes_{role}")
+    plan = "\n".join(row[0] for row in await wallet.readers.fetch(query, "user:ann", NEVER_MS, 10))
+    assert f"Index Scan Backward using {index}" in plan
+    assert ("Filter: (kind" in plan) == (role == "received")

@@ -582,3 +582,78 @@ def test_any_schedule_answers_in_order_and_never_lies(seed):  # noqa: C901, PLR0
     final = ClaimLog(harness.terms)
     final.restore(harness.rows)
     assert entries_of(final) == harness.rows
+
+
+def test_an_exception_that_nobody_expected_freezes_its_envelope_alone(harness, monkeypatch):
+    """Deciding fails: what others put into the batch stays, and this envelope refuses until it is read again."""
+    other = Harness()
+    other.ask("x")
+    batch = ClaimBatch(OPENS)
+    other.ready.pop().collect(batch, 10, -1.0)
+    number = harness.ask("a")
+    with monkeypatch.context() as patch:
+        patch.setattr(actor_module, "decide", lambda *_: 1 // 0)
+        harness.ready.pop().collect(batch, 10, -1.0)
+    assert (batch.actors, len(batch.claims)) == ([other.actor], 1)
+    assert harness.actor.phase is Phase.FROZEN
+    assert harness.heard(number) == "invariant_broken"
+    assert [one.check for one in harness.shouts] == ["envelope_decides"]
+
+
+def test_an_envelope_that_cannot_be_settled_freezes_and_tells_no_lie(harness):
+    """A reply fails after the commit: who was not told hears that it is unknown, since it is durable."""
+    numbers = [harness.ask(user) for user in ("a", "b", "c")]
+    harness.write(harness.collect())
+    harness.actor.decided[1].caller = None
+    told = harness.actor.decided
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Request, "fail", lambda self, error: harness.replies.append((self.number, (error,))))
+        harness.actor.settle()
+    assert harness.actor.phase is Phase.FROZEN
+    assert [harness.heard(number) for number in numbers] == ["opened", "outcome_unknown", "outcome_unknown"]
+    assert len(told) == 3
+
+
+def test_an_envelope_that_cannot_be_shown_is_still_opened(harness, monkeypatch):
+    """A detail that cannot be made fails alone; opens before and after it are decided and settled."""
+    monkeypatch.setattr(actor_module, "detail_view", lambda *_: 1 // 0)
+    numbers = [harness.ask("a"), harness.ask("sender", Action.DETAIL), harness.ask("b")]
+    harness.write(harness.collect())
+    harness.actor.settle()
+    (error,) = next(values for number, values in harness.replies if number == numbers[1])
+    assert isinstance(error, ZeroDivisionError)
+    assert [harness.heard(number) for number in numbers[::2]] == ["opened", "opened"]
+    assert harness.actor.phase is Phase.IDLE
+
+
+@pytest.mark.parametrize("ask", [Action.DETAIL, Action.GRAB, Action.CANCEL])
+def test_who_waits_while_another_server_writes_is_answered_from_a_log_read_after(harness, ask):
+    """The notification comes while requests wait: opens before it are decided, what is shown is read again first."""
+    harness.time = 1.0
+    first, shown = harness.ask("a"), harness.ask("sender", ask)
+    harness.actor.generation = FOREIGN
+    harness.time = 2.0
+    batch = harness.collect()
+    assert [claim[4] for claim in batch.claims] == ["a"]
+    harness.write(batch)
+    harness.rows.append((1, "open", "elsewhere", ClaimLog(harness.terms).amounts[1], OPENS))
+    harness.actor.settle()
+    assert harness.heard(first) == "opened"
+    harness.collect()
+    assert harness.actor.phase is Phase.LOADING
+    harness.load()
+    if harness.ready:
+        harness.write(harness.collect())
+        harness.actor.settle()
+    told = harness.heard(shown)
+    assert told["claimed_count"] == 2 if isinstance(told, dict) else told
+
+
+def test_a_lost_claim_of_an_envelope_that_is_nowhere_is_unknown(harness):
+    """No header is found after a lost commit: who may have been written hears that, the others `not_found`."""
+    lost = harness.ask("a")
+    harness.collect()
+    harness.actor.reload(in_doubt=True)
+    fresh = harness.ask("b")
+    harness.actor.reply_not_found()
+    assert (harness.heard(lost), harness.heard(fresh)) == ("outcome_unknown", "not_found")

@@ -1,7 +1,13 @@
 """What a create says, read off the link."""
 
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from envelope.limits import LIMITS
 from envelope.split import Split
 from envelope.terms import Kind
+from errors import Refused
 from setnode.creation.request import read_create
 
 TERMS = {"kind": "lucky", "split": "bell", "total_fen": 100, "count": 20, "expires_in_s": 60}
@@ -23,3 +29,19 @@ def test_receivers_are_a_set_and_a_password_is_not_shown():
     assert create.terms.to == {"bob", "cid"}
     assert create.terms.password == "secret-1234"
     assert "1234" not in repr(create)
+
+
+@pytest.mark.parametrize("opens_at_ms", [2**53, 253402300799000, 253402300799000 - 10**9, 1_797_000_000_000])
+def test_a_start_that_no_envelope_of_its_day_may_have_is_refused(opens_at_ms):
+    """Further ahead than the rules allow from the ID's day, up to instants that no calendar has: before any money."""
+    with pytest.raises(Refused) as caught:
+        read_create(["ann", "k", "f", [2611210000000001007], {**TERMS, "opens_at_ms": opens_at_ms}])
+    assert caught.value.code == "malformed_request"
+
+
+def test_a_start_within_the_rules_is_taken():
+    """Three days ahead of the last minute of the ID's day, in a zone behind ours."""
+    latest = datetime(2026, 11, 22, 12, tzinfo=UTC) + timedelta(seconds=LIMITS.max_opens_in_s)
+    opens_at_ms = int(latest.timestamp() * 1000)
+    create = read_create(["ann", "k", "f", [2611210000000001007], {**TERMS, "opens_at_ms": opens_at_ms}])
+    assert create.terms.opens_at_ms == opens_at_ms

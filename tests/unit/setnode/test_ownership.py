@@ -9,7 +9,7 @@ from errors import Unavailable
 from setnode.ownership import Ownership
 from sharding.ids import make_id
 from sharding.topology import ServerSpec, TopologyFile, dump
-from sharding.topology.changes import assign, hold, move_from, successor
+from sharding.topology.changes import assign, drained, hold, move_from, paused, successor
 from tests.unit.sharding.test_topology import make
 from wire.messages import Op
 from wire.server import Caller
@@ -168,3 +168,22 @@ def test_it_owns_until_the_date_of_a_move(place):
         assert all(ownership.reload() for ownership in all_holdings)
         assert owners(DAY) == 0
         assert owners(DAY - timedelta(days=1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "distrusts"),
+    [
+        (lambda old: successor(old, wallet_url="http://elsewhere:1"), False),
+        (lambda old: paused(old, "set-1", on=True), False),
+        (lambda old: paused(old, NAME, on=True), False),
+        (lambda old: drained(old, "s1-0", away=True), False),
+        (lambda old: drained(old, "s0-0", away=True), True),
+        (lambda old: assign(old, old.databases_of(NAME)[0], "set-1"), True),
+        (lambda old: assign(old, old.databases_of("set-1")[0], NAME), True),
+    ],
+)
+def test_only_a_topology_that_concerns_this_set_makes_its_logs_doubtful(place, change, distrusts):
+    """Another SET's pause, drain or address changes nothing that is in memory here; a move or a drain of ours does."""
+    dump(change(place.topology), place.path)
+    assert place.ownership.reload()
+    assert place.changed == int(distrusts)

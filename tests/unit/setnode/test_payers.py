@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from errors import HongbaoError, Unavailable
+from errors import HongbaoError, Refused, Unavailable
 from runtime.clock import SystemClock
 from setnode.limits import PAY_WORKERS
 from setnode.services.payouts import payer, payout_queues
 from setnode.services.payouts.payer import Payer
 from setnode.services.payouts.payout_batch import PayoutBatch
-from wire.messages import PayStatus
+from wire.messages import PAID, PayResult, PayStatus
 
 WHOLE = 20
 
@@ -98,9 +98,10 @@ class Returning(Wallet):
         return [(PayStatus.PAID, None)] * len(orders)
 
 
-AWAY = Unavailable("peer_down", "wallet is not connected")
+AWAY = Unavailable("wallet_unavailable", "wallet is not connected")
 SILENT = Unavailable("outcome_unknown", "no answer from wallet in time", outcome_known=False)
 BUSY = Unavailable("busy", "the wallet has too much to do")
+NO_DATABASE = Unavailable("database_unavailable", "the wallet's database is away")
 BROKEN = Unavailable("internal_error", "an unexpected error was logged")
 
 
@@ -142,9 +143,9 @@ async def test_a_wallet_that_is_back_has_all_workers_at_once(small_calls, long_p
     assert len(set(wallet.callers[PAY_WORKERS:])) == PAY_WORKERS
 
 
-@pytest.mark.parametrize("error", [BUSY, BROKEN])
+@pytest.mark.parametrize("error", [BUSY, NO_DATABASE])
 async def test_who_was_answered_with_an_error_keeps_to_his_pause(small_calls, long_pauses, error):
-    """Who is told `busy`, or that something broke, does not come again because others are paid."""
+    """Who is told `busy`, or that the database is away, does not come again because others are paid."""
     wallet = Returning(*[error] * PAY_WORKERS)
     async with backlog(wallet, 20) as payouts:
         await all_paid(payouts)
@@ -160,3 +161,87 @@ async def test_a_wallet_that_goes_away_is_left_alone(small_calls, long_pauses):
         await asyncio.sleep(0.1)
     assert len(wallet.calls) <= 2 + PAY_WORKERS
     assert payouts.unpaid_fen == 19 * WHOLE
+
+
+class Stumbling(Returning):
+    """Fails as a whole whenever it is asked for one of these seqs, and pays all other orders."""
+
+    def __init__(self, error: Exception, *seqs: int) -> None:
+        super().__init__()
+        self.error = error
+        self.bad = {f"2611210000000001007.{seq}" for seq in seqs}
+        self.paid: set[str] = set()
+
+    async def pay(self, orders):
+        self.calls.append(len(orders))
+        await asyncio.sleep(0)
+        if any(order.order_no in self.bad for order in orders):
+            raise self.error
+        self.paid.update(order.order_no for order in orders)
+        return [PAID] * len(orders)
+
+
+@pytest.mark.parametrize("error", [BROKEN, Refused("malformed_request", "cannot read this")])
+async def test_an_order_that_the_wallet_cannot_read_is_set_apart(small_calls, long_pauses, monkeypatch, error):
+    """Its call is repeated in halves: all others of its batch and of later ones are paid, it alone is retried."""
+    monkeypatch.setattr(payer, "PAY_ATTEMPTS", 3)
+    monkeypatch.setattr(payout_queues, "PAY_RETRY_S", 0.01)
+    wallet = Stumbling(error, 7, 23)
+    async with backlog(wallet, 4) as payouts:
+        await all_paid(payouts)
+    assert len(wallet.paid) == 4 * WHOLE - 2
+    assert not wallet.paid & wallet.bad
+    assert len(wallet.calls) < 80
+
+
+async def test_an_order_is_given_up_after_exactly_so_many_tries(small_calls, long_pauses, monkeypatch):
+    """PAY_ATTEMPTS tries and no more; an order refused at the first is stored with one try, not with its batch's."""
+    monkeypatch.setattr(payer, "PAY_ATTEMPTS", 3)
+    monkeypatch.setattr(payout_queues, "PAY_RETRY_S", 0.01)
+    stuck = {}
+
+    class Deciding(Returning):
+        tries = 0
+
+        async def pay(self, orders):
+            await asyncio.sleep(0)
+            self.tries += any(order.order_no.endswith(".1") for order in orders)
+            return [
+                PayResult(PayStatus.REFUSED, "closed") if order.order_no.endswith(".0")
+                else PayResult(PayStatus.UNKNOWN, "no answer") if order.order_no.endswith(".1") else PAID
+                for order in orders
+            ]  # fmt: skip
+
+    class Noting(Session):
+        async def run(self, work, deadline_s):
+            class Connection:
+                async def execute(self, _, batch_ids, envelopes, seqs, reasons, attempts, amounts, now):
+                    stuck.update(zip(seqs, zip(attempts, amounts, strict=True), strict=True))
+
+            await work(Connection())
+
+    wallet = Deciding()
+    async with backlog(wallet, 0) as payouts:
+        payouts._session = Noting()
+        whole = PayoutBatch(1, [(2611210000000001007, seq, 9, "open", "u", 5) for seq in range(3)], ["u"] * 3, 0.0)
+        payouts._hold(whole)
+        payouts._new.put(whole)
+        while len(stuck) < 2:
+            await asyncio.sleep(0.01)
+    assert stuck == {0: (1, 5), 1: (3, 5)}
+    assert wallet.tries == 3
+
+
+async def test_a_fault_of_ours_in_one_batch_does_not_end_the_payer(small_calls, long_pauses):
+    """An exception that nobody expected leaves the batch to Postgres; the next one is paid."""
+
+    class Faulty(Returning):
+        async def pay(self, orders):
+            if not self.calls:
+                self.calls.append(0)
+                raise ZeroDivisionError
+            return await super().pay(orders)
+
+    async with backlog(Faulty(), 2) as payouts:
+        await all_paid(payouts)
+        assert payouts._overflow
