@@ -39,10 +39,13 @@ class PgPrograms:
         """
         home = self.folder.home
         try:
+            if not self.folder.root.exists():
+                self.folder.root.mkdir(parents=True, mode=0o700)
+                self.folder.root.chmod(0o711 if self.account.drop_privileges else 0o700)
             for folder in (home, self.folder.wal, self.folder.base):
-                folder.mkdir(parents=True, exist_ok=True)
-                folder.chmod(0o700)
-                self.account.chown(folder)
+                if not folder.exists():
+                    folder.mkdir(mode=0o700)
+                    self.account.chown(folder)
         except OSError as error:
             raise Refused("backup_folder_unwritable", f"cannot write to {home} ({error.strerror})") from error
         if not self.account.can_access("-w", home):

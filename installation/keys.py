@@ -43,6 +43,10 @@ class Secrets:
         if json.dumps(self._content) != before:
             write_private(self._path, self._content)
 
+    def has(self, server: str) -> bool:
+        """Say whether the keys, and passwords of this database server, were generated or read."""
+        return bool(self._content.get("keys")) and server in self._content.get("postgres", {})
+
     def key(self, name: str) -> str:
         """Return a key; raises Refused `no_key` if neither the environment nor the file has it."""
         value = os.environ.get(f"HONGBAO_{name}") or self._content.get("keys", {}).get(name)

@@ -34,12 +34,6 @@ async def set_up_cluster(server: Postgres) -> None:
         await _count_statements(connection)
 
 
-async def system_identifier(server: Postgres) -> str:
-    """Return the number that initdb gave this cluster; no other cluster has it."""
-    async with asyncio.timeout(SETUP_S), postgres.connected(server.dsn()) as connection:
-        return str(await connection.fetchval("SELECT system_identifier FROM pg_control_system()"))
-
-
 async def _ensure_roles(connection: Connection, passwords: Mapping[str, str]) -> None:
     verifiers = {row["rolname"]: row["verifier"] for row in await connection.fetch(_ROLES)}
     for role, password in passwords.items():

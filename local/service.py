@@ -103,6 +103,10 @@ class Service:
         if self._child is not None:
             self._child.send(signal.SIGKILL)
 
+    async def answers(self) -> bool:
+        """Say whether its loop turns: GET /healthz within PROBE_S."""
+        return (await probe(self.spec.host, self.spec.port, "/healthz")).startswith("200")
+
     async def wait(self) -> int:
         """Wait, without a deadline, until it has ended; returns its exit status."""
         return await self._child.wait() if self._child else 0
@@ -120,12 +124,17 @@ class Service:
 
 
 async def probe_ready(host: str, port: int) -> str:
-    """Return status and body of GET /readyz, or "no answer". Written by hand: an HTTP client is slow to import."""
+    """Return status and body of GET /readyz, or "no answer"."""
+    return await probe(host, port, "/readyz")
+
+
+async def probe(host: str, port: int, path: str) -> str:
+    """Return status and body of a GET, or "no answer". Written by hand: an HTTP client is slow to import."""
     try:
         async with asyncio.timeout(PROBE_S):
             reader, writer = await asyncio.open_connection(host, port)
             try:
-                writer.write(f"GET /readyz HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
+                writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
                 head, _, body = (await reader.read(MAX_ANSWER_BYTES)).decode(errors="replace").partition("\r\n\r\n")
                 return f"{head[9:12]} {body}".strip()
             finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from errors import Unavailable
 from machine import ports
-from machine.account import Account, server_account
+from machine.account import Account, cache_account
 from machine.child import Child, Command
 from machine.debian_programs import TOOLS, Program, find_program
 from machine.logfile import LogFile
@@ -40,7 +40,7 @@ class Memcached:
         self.name = spec.name
         self.spec = spec
         self.log = LogFile(spec.log)
-        self._account = account or server_account()
+        self._account = account or cache_account()
         self._program: Program | None = None
         self._port = spec.port
         self._child: Child | None = None
@@ -84,6 +84,10 @@ class Memcached:
         """Stop and start, empty, on the same port."""
         await self.stop()
         await self.start()
+
+    async def answers(self) -> bool:
+        """Say whether it answers within a second."""
+        return self._port is not None and await responds(self._port)
 
     async def wait(self) -> int:
         """Wait, without a deadline, until it has ended."""

@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -25,8 +25,15 @@ STOP_S = 2.0
 """A fast stop writes all dirty pages; after this time SIGQUIT follows, and the next start recovers instead."""
 TRIES = 40
 PAUSE_S = 0.25
-MIN_FREE_BYTES = 500 * 1024 * 1024
+MIN_FREE_TO_MAKE_BYTES = 500 * 1024 * 1024
+"""To make a cluster: 40 MB, its first log files and day tables, and room to work."""
+MIN_FREE_BYTES = 64 * 1024 * 1024
+"""To start a cluster that stands: recovery ends with a checkpoint and needs a few log files of 16 MB."""
 TICK_S = 0.01
+PROBE_S = 2.0
+"""A fork takes milliseconds; on a machine that swaps it takes long."""
+_SSL_REQUEST = bytes.fromhex("00000008 04d2162f")
+"""The first packet of a client that would like TLS; the server answers with one byte."""
 
 Mode = Literal["smart", "fast", "immediate"]
 _SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
@@ -46,6 +53,10 @@ class PostgresSpec:
     port: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     start_s: float = START_S
+    known: str | None = None
+    """What is known of the cluster before the first start here; see `ClusterFolder`."""
+    warn: Callable[[str], None] = lambda _: None
+    """Receives a sentence for the operator about something that does not keep the server from starting."""
 
 
 class Postgres:
@@ -58,8 +69,16 @@ class Postgres:
         self._account = account or server_account()
         self._binaries = binaries or find_binaries(self._account, spec.folder.parent)
         self._folder = ClusterFolder(spec.folder, self._binaries, self._account)
+        self._known = spec.known
         self._port = spec.port
         self._child: Child | None = None
+
+    @property
+    def system_identifier(self) -> str:
+        """The number that initdb gave the cluster; known from the first start on. No later start takes another."""
+        if not self._known:
+            raise Refused("postgres_not_started", f"the cluster of {self.name} is not known before its first start")
+        return self._known
 
     @property
     def port(self) -> int:
@@ -93,7 +112,7 @@ class Postgres:
         if self.running:
             raise Refused("postgres_already_running", f"Postgres {self.name} is running")
         self._check_space()
-        await self._folder.ensure(self.spec.passwords["postgres"], self.log)
+        self._known = await self._folder.ensure(self.spec.passwords["postgres"], self.log, self._known)
         for _ in range(TRIES):
             port = self._port or ports.free_port()
             logged = await self._start_once(port)
@@ -119,6 +138,20 @@ class Postgres:
         """Stop and start on the same port."""
         await self.stop(mode)
         await self.start()
+
+    async def answers(self) -> bool:
+        """Say whether the postmaster forks for a connection within PROBE_S; needs no password and no free slot."""
+        try:
+            async with asyncio.timeout(PROBE_S):
+                reader, writer = await asyncio.open_connection(ports.LOOPBACK, self.port)
+                try:
+                    writer.write(_SSL_REQUEST)
+                    return await reader.read(1) in {b"N", b"S"}
+                finally:
+                    writer.close()
+                    await writer.wait_closed()
+        except (OSError, TimeoutError):
+            return False
 
     async def wait(self) -> int:
         """Wait, without a deadline, until the postmaster has ended."""
@@ -179,15 +212,19 @@ class Postgres:
         raise _failed(self.name, logged, self.log.path)
 
     def _check_space(self) -> None:
+        """Raise Refused `disk_full` where a start would not end well; warn where a cluster has little room left."""
         folder = self.spec.folder
         while not folder.exists():
             folder = folder.parent
         free = shutil.disk_usage(folder).free
-        if free < MIN_FREE_BYTES:
+        needed = MIN_FREE_BYTES if self._folder.stands else MIN_FREE_TO_MAKE_BYTES
+        if free < needed:
             raise Refused(
                 "disk_full",
-                f"only {free // 1024**2} MB are free at {folder}; make room for at least {MIN_FREE_BYTES // 1024**2}",
+                f"only {free // 1024**2} MB are free at {folder}; make room for at least {needed // 1024**2}",
             )
+        if free < MIN_FREE_TO_MAKE_BYTES:
+            self.spec.warn(f"{self.name} starts with only {free // 1024**2} MB free at {folder}; make room soon")
 
 
 def _port_taken(name: str, port: int) -> HongbaoError:
