@@ -43,9 +43,9 @@ class PgPrograms:
                 self.folder.root.mkdir(parents=True, mode=0o700)
                 self.folder.root.chmod(0o711 if self.account.drop_privileges else 0o700)
             for folder in (home, self.folder.wal, self.folder.base):
-                if not folder.exists():
-                    folder.mkdir(mode=0o700)
-                    self.account.chown(folder)
+                folder.mkdir(mode=0o700, exist_ok=True)
+                folder.chmod(0o700)
+                self.account.chown(folder)
         except OSError as error:
             raise Refused("backup_folder_unwritable", f"cannot write to {home} ({error.strerror})") from error
         if not self.account.can_access("-w", home):

@@ -15,6 +15,7 @@ from local.backing_services import BackingServices, backing_services
 from local.cluster_setup import set_up_cluster
 from local.config import StackConfig
 from local.day_table_service import OCCUPIED, DayTableService
+from local.fund_cursors import set_back
 from local.gateway_ports import check_gateway_ports
 from local.inventory_writer import write_inventory
 from local.part import Part
@@ -104,6 +105,7 @@ class Stack:
         await _gather_or_cancel(backing.memcached.start(), *(self._start_database(name) for name in backing.postgres))
         self._write_topology(factory, backing)
         owners = {name: self.postgres(name).dsn(roles.OWNER, roles.DATABASE) for name in self.config.set_names()}
+        await self._set_sweepers_back(owners)
         self._day_tables = DayTableService(self.folder.topology, owners, self.notify, self.config.ahead_days)
         self.today_occupied = not await self._make_today(self._day_tables)
         self._make_processes(factory, backing)
@@ -133,6 +135,14 @@ class Stack:
         await set_up_cluster(server)
         owner = server.dsn(roles.OWNER, roles.DATABASE)
         await (migrate_wallet(owner) if name == WALLET else migrate_set(owner))
+
+    async def _set_sweepers_back(self, owners: dict[str, str]) -> None:
+        moved = await set_back(self.postgres(WALLET).dsn(roles.OWNER, roles.DATABASE), owners)
+        for name, (old, new) in moved.items():
+            self.notify(
+                f"the wallet's newest fund is {new}, and the sweeper of {name} had seen {old}: the wallet was restored "
+                "to an earlier instant; the sweeper goes on from there. Run ./run audit"
+            )
 
     def _write_topology(self, factory: ProcessFactory, backing: BackingServices) -> None:
         write_topology(

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from errors import Refused
@@ -152,3 +153,18 @@ async def test_memcached_may_not_read_the_clusters(server_folder: Path) -> None:
     async with Stack(config(server_folder, sets=1, servers=1)) as stack:
         owners = {name: Path(f"/proc/{pid}").stat().st_uid for name, pid in pids(stack).items()}
     assert owners["memcached"] not in {0, owners["postgres-set-1"]}
+
+
+async def test_a_start_sets_sweepers_back_to_a_restored_wallet(server_folder: Path) -> None:
+    """A sweeper that has seen more funds than the wallet has is set back before any server runs, and it is said."""
+    async with Stack(config(server_folder, sets=2, servers=1)) as stack:
+        connection = await asyncpg.connect(stack.postgres("set-2").dsn("hongbao_owner", "hongbao"))
+        await connection.execute("UPDATE fund_cursor SET after = 5000")
+        await connection.close()
+    said: list[str] = []
+    async with Stack(config(server_folder, said, sets=2, servers=1)) as stack:
+        connection = await asyncpg.connect(stack.postgres("set-2").dsn("hongbao_owner", "hongbao"))
+        assert await connection.fetchval("SELECT after FROM fund_cursor") == 0
+        await connection.close()
+    assert [line for line in said if "was restored" in line and "sweeper of set-2 had seen 5000" in line]
+    assert not [line for line in said if "sweeper of set-1" in line]
