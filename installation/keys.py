@@ -16,8 +16,13 @@ class Secrets:
     """The keys of the processes and the passwords of the databases, in `path`."""
 
     def __init__(self, path: Path, content: dict[str, Any]) -> None:
-        self.path = path
+        self._path = path
         self._content = content
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
 
     @classmethod
     def load(cls, path: Path) -> "Secrets":
@@ -41,7 +46,7 @@ class Secrets:
             for role in roles:
                 passwords.setdefault(role, secrets.token_hex(24))
         if json.dumps(self._content) != before:
-            write_private(self.path, self._content)
+            write_private(self._path, self._content)
 
     def has(self, server: str) -> bool:
         """Say whether the keys, and passwords of this database server, were generated or read."""
@@ -51,7 +56,7 @@ class Secrets:
         """Return a key; raises Refused `no_key` if neither the environment nor the file has it."""
         value = os.environ.get(f"HONGBAO_{name}") or self._content.get("keys", {}).get(name)
         if not value:
-            raise Refused("no_key", f"no {name} in {self.path} yet; start hongbao once, or set HONGBAO_{name}")
+            raise Refused("no_key", f"no {name} in {self._path} yet; start hongbao once, or set HONGBAO_{name}")
         return str(value)
 
     def environment(self) -> dict[str, str]:

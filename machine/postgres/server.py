@@ -14,7 +14,7 @@ from errors import HongbaoError, Refused, Unavailable
 from machine import ports
 from machine.account import Account, server_account
 from machine.child import Child, Command
-from machine.logfile import LogFile
+from machine.child_part import ChildPart
 from machine.postgres.binaries import Binaries, find_binaries
 from machine.postgres.cluster_folder import ClusterFolder
 from machine.postgres.settings import render_conf
@@ -59,19 +59,19 @@ class PostgresSpec:
     """Receives a sentence for the operator about something that does not keep the server from starting."""
 
 
-class Postgres:
-    """A server. `start` makes the cluster if there is none; committed data survives every kind of end."""
+class Postgres(ChildPart):
+    """A server. `start` makes the cluster if none was known; committed data survives every kind of end.
+
+    Its process here is the postmaster; when that is killed, its backends notice and exit.
+    """
 
     def __init__(self, spec: PostgresSpec, *, binaries: Binaries | None = None, account: Account | None = None) -> None:
-        self.name = spec.name
+        super().__init__(spec.name, spec.log, account or server_account())
         self.spec = spec
-        self.log = LogFile(spec.log)
-        self._account = account or server_account()
         self._binaries = binaries or find_binaries(self._account, spec.folder.parent)
         self._folder = ClusterFolder(spec.folder, self._binaries, self._account)
         self._known = spec.known
         self._port = spec.port
-        self._child: Child | None = None
 
     @property
     def system_identifier(self) -> str:
@@ -91,16 +91,6 @@ class Postgres:
     def address(self) -> str:
         """Where it listens, host:port; known from the first start on."""
         return f"{ports.LOOPBACK}:{self.port}"
-
-    @property
-    def pid(self) -> int:
-        """The postmaster's process ID; 0 before the first start."""
-        return self._child.pid if self._child else 0
-
-    @property
-    def running(self) -> bool:
-        """Whether the postmaster exists."""
-        return self._child is not None and self._child.running
 
     def dsn(self, user: str = "postgres", database: str = "postgres") -> str:
         """Return the DSN of `user` for `database`, with the password."""
@@ -126,13 +116,7 @@ class Postgres:
 
     async def stop(self, mode: Mode = "fast") -> None:
         """Stop in `mode`; after STOP_S by SIGQUIT, then SIGKILL. No mode loses what was committed."""
-        if self._child is not None:
-            await self._child.stop((_SIGNALS[mode], STOP_S), (signal.SIGQUIT, 1.0))
-
-    def kill(self) -> None:
-        """Kill the postmaster as a crash would; its backends notice and exit."""
-        if self._child is not None:
-            self._child.send(signal.SIGKILL)
+        await self._stop((_SIGNALS[mode], STOP_S), (signal.SIGQUIT, 1.0))
 
     async def restart(self, mode: Mode = "fast") -> None:
         """Stop and start on the same port."""
@@ -152,10 +136,6 @@ class Postgres:
                     await writer.wait_closed()
         except (OSError, TimeoutError):
             return False
-
-    async def wait(self) -> int:
-        """Wait, without a deadline, until the postmaster has ended."""
-        return await self._child.wait() if self._child else 0
 
     async def _start_once(self, port: int) -> str | None:
         """Start once; returns None if it accepts connections, else what it has logged."""
