@@ -14,7 +14,9 @@ says `dropped`, the archive is the only copy; the register holds the digest of i
 **Promise.** An archive is there complete and signed, or it is not there: it is written apart, fsynced, and renamed.
 `details`, `restore`, `verify` and the audit check the signature and the hashes of the files before they use a row, all
 but `restore` also that the manifest is the one that the register names. `view` checks signatures and sizes of files,
-not hashes, and queries only what is in the folder.
+and that every archive of the registers is there; hashes of files only if that is asked for (`query --verify`). An
+archive that was spoilt is written anew only if the tables still hold the rows that were exported
+(`test_a_spoilt_archive_is_not_cured_from_changed_rows`).
 
 **How it fails.** Refused with a stable code: `archive_missing`, `archive_forged` (not signed with this key, or not the
 manifest that the register names), `archive_corrupt` (files or rows are not those of the manifest), `archive_differs`

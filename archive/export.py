@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive import engine, pipes, place
-from archive.manifest import File, Manifest, check_key, plain, sign
+from archive.manifest import File, Manifest, check_key, plain, read, sign
 from archive.tables import TABLES, Table, canonical_in_postgres, check_day, of_database
 from archive.threads import run_blocking
 from errors import InvariantBroken, Refused, Unavailable
@@ -43,9 +43,11 @@ async def export_database(
     """Write the archive of database `xx` and business date `day` under `folder`; durable when this returns.
 
     `connection` is the owner's, outside a transaction; `proof` is the rotation's (JSON), for the manifest. Idempotent:
-    a sound archive that the register names is kept and its manifest returned; any other is replaced. Raises Refused
-    `day_not_here`, `archive_schema_unknown`, `archive_not_written`, `archive_key_weak`, `archive_busy`; Unavailable if
-    Postgres is lost; InvariantBroken if the rows written are not those of the snapshot.
+    a sound archive that the register names is kept and its manifest returned; any other is replaced, if the tables
+    still hold the rows that were exported then. Raises Refused `day_not_here`, `archive_schema_unknown`,
+    `archive_not_written`, `archive_key_weak`, `archive_busy`, `archive_differs` (the rows are others than those that
+    were exported; nothing is published); Unavailable if Postgres is lost; InvariantBroken if the rows written are not
+    those of the snapshot.
     """
     check_key(key)
     async with archive_lock(connection, xx=xx, day=day):
@@ -55,6 +57,7 @@ async def export_database(
             return standing
         with place.staging(folder, xx=xx, day=day) as new:
             manifest = await _write(connection, new, xx=xx, day=day, proof=plain(proof), progress=progress)
+            await _check_same(connection, folder, key, manifest)
             await run_blocking(place.publish, new, sign(manifest, key), folder, xx=xx, day=day)
             return manifest
 
@@ -86,13 +89,45 @@ async def archive_lock(connection: Connection, *, xx: int, day: date) -> AsyncIt
 
 async def _existing(connection: Connection, folder: Path, key: bytes, *, xx: int, day: date) -> Manifest | None:
     """Return the manifest of the archive that the register names, if that archive is sound."""
-    named = await connection.fetchval("SELECT manifest_sha256 FROM day_register WHERE day = $1 AND xx = $2", day, xx)
+    named = await connection.fetchval(_NAMED, day, xx)
     if named is None:
         return None
     try:
         return await run_blocking(place.verified, place.Archive(folder, key), xx=xx, day=day, digest=named)
     except Refused:
         return None  # lost or corrupt, but the tables are still here: export again
+
+
+async def _check_same(connection: Connection, folder: Path, key: bytes, new: Manifest) -> None:
+    """Raise Refused `archive_differs` if the register names an archive of this day that held other rows.
+
+    A spoilt archive is cured from tables that nobody has proven since. The same rows and proof give the same manifest,
+    to the byte, so the register's digest tells, whatever is left of the old archive. Another version of the tables or
+    of DuckDB writes another manifest: then the old one, if it is whole, has the digest of each table's rows.
+    """
+    named = await connection.fetchval(_NAMED, new.day, new.xx)
+    if named in (None, new.digest):
+        return
+    where = place.folder_of(folder, xx=new.xx, day=new.day)
+    what = "its manifest is gone, too, so the rows cannot be compared with it"
+    try:
+        old = await run_blocking(read, where, key, xx=new.xx, day=new.day)
+    except Refused:
+        old = None
+    if old is not None and old.digest == named:
+        changed = [table.kind.value for table in TABLES if _rows(old, table) != _rows(new, table)]
+        if not changed:
+            return
+        what = f"rows of {', '.join(changed)} are not those that were exported"
+    text = (
+        f"{database_name(new.xx)} of {new.day}: {what}; nothing was written. Find out who wrote, or bring {where} back "
+        "from a copy"
+    )
+    raise Refused("archive_differs", text)
+
+
+def _rows(manifest: Manifest, table: Table) -> str:
+    return manifest.files[table.file].rows_sha256
 
 
 async def _write(
@@ -123,6 +158,7 @@ def _described(duck: "duckdb.DuckDBPyConnection", table: Table, path: Path, rows
     return File(rows=rows, size=path.stat().st_size, sha256=place.sha256_of(path), rows_sha256=rows_sha256)
 
 
+_NAMED = "SELECT manifest_sha256 FROM day_register WHERE day = $1 AND xx = $2"
 _COUNTS = {TableKind.ENVELOPE: "envelopes", TableKind.CLAIM: "claims", TableKind.GUEST: "guests"}
 
 

@@ -8,6 +8,8 @@ DETAIL_MEMORY_MB = 96
 """For reading single envelopes: a row group of claims decodes to 2 MB; the rest caches what was read lately."""
 QUERY_MEMORY_MB = 512
 """For a query over the whole archive; one that needs more is refused."""
+QUERY_S = 300.0
+"""For a query unless told otherwise: one that nobody waits for any more must not keep cores and disk busy."""
 THREADS = 2
 """DuckDB's threads for an export."""
 THREADS_IN_ORDER = 1

@@ -104,10 +104,10 @@ def publish(new: Path, manifest: bytes, archive: Path, *, xx: int, day: date) ->
 
 
 def _ensure_folder(archive: Path) -> None:
-    """Create the archive's own folder if missing; as root, for the owner of the folder around it."""
+    """Create the archive's own folder if missing, 0700; as root, for the owner of the folder around it."""
     if archive.exists():
         return
-    archive.mkdir(parents=True)
+    archive.mkdir(parents=True, mode=0o700)
     if os.geteuid() == 0:
         above = archive.parent.stat()
         os.chown(archive, above.st_uid, above.st_gid)

@@ -1,18 +1,20 @@
 """Queries over the archive: one SELECT on the views `envelope`, `claim` and `guest` over all archived days.
 
 Each view has the columns of its table and `day` (the business date) and `xx` (the database); a condition on these reads
-only the files it selects. Signatures of manifests and sizes of files are checked, their hashes are not (`verify.reread`
-does that), and only archives found in the folder are queried. Blocks; memory is bounded; no other file, network or
-setting is accessible.
+only the files it selects. Signatures of manifests and sizes of files are checked, and that no archive of the registers
+is missing. Hashes of the files are checked only if that is asked for: it reads all of them, also those that a query of
+one day does not touch. Blocks, with a deadline; memory is bounded; no other file, network or setting is accessible.
 """
 
 import contextlib
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from archive import engine, manifest, place
-from archive.limits import QUERY_MEMORY_MB
+from archive.limits import QUERY_MEMORY_MB, QUERY_S
 from archive.place import Archive
 from archive.tables import TABLES, Table, tables_of
 from errors import Refused
@@ -28,8 +30,7 @@ _XX = r"'/db_(\d\d)/[a-z]+\.parquet$', 1"
 class QueryResult(NamedTuple):
     """Result of a query: names and types of its columns, rows, and whether there were `more` than the limit.
 
-    `left_out`: archives in the folder that were not queried, each with the reason. A day missing from the folder is not
-    named.
+    `left_out`: archives that were not queried, each with the reason.
     """
 
     columns: list[str]
@@ -41,20 +42,32 @@ class QueryResult(NamedTuple):
 
 Files: TypeAlias = dict[int, list[Path]]
 """The files of one table by the format of their archives."""
+Registered: TypeAlias = Mapping[tuple[date, int], str]
+"""The archives of the registers: (day, database) and the digest of the manifest."""
 
 
-def query(archive: Archive, sql: str, *, limit: int) -> QueryResult:
+def query(
+    archive: Archive,
+    sql: str,
+    *,
+    limit: int,
+    registered: Registered | None = None,
+    hashes: bool = False,
+    timeout_s: float = QUERY_S,
+) -> QueryResult:
     """Run one SELECT over the archive; returns up to `limit` rows, instants as text in UTC.
 
-    Raises Refused `query_only_select`, `query_invalid` (with what DuckDB says), `query_too_large`.
+    `registered`: what must be there, None if no register could be read. `hashes`: read and verify all files first, for
+    which `timeout_s` does not count. Raises Refused `query_only_select`, `query_invalid` (with what DuckDB says),
+    `query_too_large`, `query_too_slow`.
     """
-    files, left_out = _usable_files(archive)
+    files, left_out = _usable_files(archive, registered or {}, hashes=hashes)
     duck = engine.connect(memory_mb=QUERY_MEMORY_MB)
     try:
         for table in TABLES:
             duck.execute(f"CREATE VIEW {table.kind.value} AS {_view(table, files[table.file])}")
         engine.confine(duck, [path for by_format in files.values() for some in by_format.values() for path in some])
-        with _translated():
+        with _bounded(duck, timeout_s), _translated():
             columns, types, statement = _prepared(duck, sql)
             rows = duck.execute(statement).fetchmany(limit + 1)
     finally:
@@ -62,18 +75,19 @@ def query(archive: Archive, sql: str, *, limit: int) -> QueryResult:
     return QueryResult(columns, types, rows[:limit], len(rows) > limit, left_out)
 
 
-def _usable_files(archive: Archive) -> tuple[dict[str, Files], list[str]]:
-    """Return the files of all archives whose manifest is signed and whose files have its sizes, and those left out.
-
-    Hashing the files would take minutes for a year of them; `hongbao archive verify` does that.
-    """
+def _usable_files(archive: Archive, registered: Registered, *, hashes: bool) -> tuple[dict[str, Files], list[str]]:
+    """Return the files of all archives whose manifest is signed and whose files have its sizes, and those left out."""
     manifest.check_key(archive.key)
     files: dict[str, Files] = {table.file: {} for table in TABLES}
     left_out = []
-    for day, xx in place.archived(archive.folder):
+    for day, xx in sorted({*place.archived(archive.folder), *registered}):
         where = place.folder_of(archive.folder, xx=xx, day=day)
         try:
             found = manifest.read(where, archive.key, xx=xx, day=day)
+            if found.digest != registered.get((day, xx), found.digest):
+                raise Refused("archive_forged", f"the manifest in {where} is not the one that the register names")
+            if hashes:
+                place.check_files(where, found)
             wrong = [name for name in files if (where / name).stat().st_size != found.files[name].size]
         except (Refused, OSError, KeyError) as error:
             left_out.append(f"{day} {database_name(xx)}: {getattr(error, 'detail', None) or error}")
@@ -122,6 +136,30 @@ def _prepared(duck: "duckdb.DuckDBPyConnection", sql: str) -> tuple[list[str], l
         )
         text = f"SELECT {shown} FROM ({text}\n) AS asked ({', '.join(numbered)})"  # noqa: S608 - it is the user's own
     return columns, types, text
+
+
+@contextlib.contextmanager
+def _bounded(duck: "duckdb.DuckDBPyConnection", timeout_s: float) -> Iterator[None]:
+    """End the block's statement after `timeout_s`; raises Refused `query_too_slow` then."""
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        duck.interrupt()
+
+    timer = threading.Timer(timeout_s, end)
+    timer.start()
+    try:
+        yield
+    except Exception as error:
+        if not late.is_set():
+            raise
+        sentence = f"the query was not over after {timeout_s:g} s; ask for fewer days, or give --timeout"
+        raise Refused("query_too_slow", sentence) from error
+    finally:
+        timer.cancel()
+        # So that it cannot interrupt what the connection does next.
+        timer.join()
 
 
 @contextlib.contextmanager

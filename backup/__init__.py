@@ -1,9 +1,9 @@
 """Backup: base copies of a server and the log since, and a restore to any instant that they reach (floor 7).
 
 What lives here: `folder`, what a backup is on disk and which instants it reaches; `backups`, taking a base copy and
-restoring; `logkeeper`, receiving a server's log as it is written and saying how it stands; `programs`, Postgres' own
-programs (pg_basebackup, pg_verifybackup, pg_receivewal), which do the work. A server is a SET's Postgres or the
-wallet's.
+restoring; `retention`, which old copies and log may go; `logkeeper`, receiving a server's log as it is written and
+saying how it stands; `programs`, Postgres' own programs (pg_basebackup, pg_verifybackup, pg_receivewal), which do the
+work. A server is a SET's Postgres or the wallet's.
 
 Authority. The folder alone: a base copy counts once it is verified and renamed (`BackupFolder.seal`); its log is whole
 if no segment is missing after it (`gap_after`). What the server still keeps is its replication slot's word
@@ -17,7 +17,11 @@ tests/faults/test_backup.py, test_backup_log.py.
 How it fails: Refused `no_backup`, `log_has_a_hole`, `log_ends_before`, `log_unreadable`, `log_lost`, `disk_full` …, and
 `backup_runs`, `log_already_kept`, `folder_taken` if another process is at work; Unavailable `backup_failed`.
 
-Not promised: nothing prunes old copies or their log, and a restored copy may be behind the wallet: an audit tells.
+A restore needs the backups and the server's passwords, no running server (`test_a_restore_needs_files_only`). What
+`retention` removes takes no instant away from a copy that stays (`test_what_is_kept_restores_as_before`).
+
+Not promised: a restored copy may be behind the wallet: an audit tells. The archive is not backed up here: copy its
+folder, of which after a drop no other copy exists.
 
 May import: `machine`, `runtime`, `errors`. Operators: docs/operations/backup.md.
 """

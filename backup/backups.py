@@ -12,6 +12,7 @@ from pathlib import Path
 from backup.folder import BackupFolder, Base, lsn_position, segment_start
 from backup.limits import COPY_S, CUT_BYTES, FREE_SHARE
 from backup.programs import PgPrograms, Source
+from backup.retention import READERS
 from errors import Refused, Unavailable
 from machine.account import Account
 from machine.file_lock import hold_lock
@@ -64,11 +65,12 @@ class Backups:
         `log_has_a_hole`, `log_ends_before`, `log_unreadable`, `folder_taken`, `folder_unreachable`,
         `folder_unwritable`; a restore that fails leaves nothing under `into` but `restore.log`.
         """
-        base = self.folder.base_for(until)
-        # With an instant, the replay finds out: a hole after that instant is no reason to refuse.
-        if until is None and (hole := self.folder.gap_after(base)) is not None:
-            raise self._hole(hole)
-        with _locked(into.absolute(), self._programs.account) as home:
+        self.folder.base_for(until)
+        with self._being_read(), _locked(into.absolute(), self._programs.account) as home:
+            base = self.folder.base_for(until)
+            # With an instant, the replay finds out: a hole after that instant is no reason to refuse.
+            if until is None and (hole := self.folder.gap_after(base)) is not None:
+                raise self._hole(hole)
             target = home / "postgres" / self.source.name
             spec = PostgresSpec(
                 f"restored-{self.source.name}", target, home / "restore.log", self.source.passwords,
@@ -83,6 +85,17 @@ class Backups:
                 await asyncio.to_thread(shutil.rmtree, home / "postgres", ignore_errors=True)
                 raise
             return server
+
+    @contextlib.contextmanager
+    def _being_read(self) -> Iterator[None]:
+        """Keep `prune` away for the block. A folder that cannot be written to, a copy on tape, is not pruned either."""
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):
+                stack.enter_context(hold_lock(self.folder.home / READERS, self._pruned, shared=True))
+            yield
+
+    def _pruned(self, holder: str) -> Refused:
+        return Refused("backup_runs", f"process {holder} removes old copies from {self.folder.home}; wait for it")
 
     async def _replay(self, server: Postgres, base: Base, until: datetime | None) -> None:
         start = server.log.size()

@@ -150,6 +150,11 @@ def segment_start(segment: str) -> int:
     return int(segment[8:16], 16) << 32 | int(segment[16:], 16) << _SEGMENT_BITS
 
 
+def segment_of(path: Path) -> str | None:
+    """Return the name of the segment that a file of the log holds, complete or partial; None if it holds none."""
+    return path.name.removesuffix(".partial") if _SEGMENT.match(path.name) else None
+
+
 def _segments(folders: list[Path]) -> set[str]:
     kept = (path.name for folder in folders if folder.is_dir() for path in folder.iterdir())
     return {name.removesuffix(".partial") for name in kept if _SEGMENT.match(name)}

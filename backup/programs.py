@@ -39,8 +39,11 @@ class PgPrograms:
         """
         home = self.folder.home
         try:
+            if not self.folder.root.exists():
+                self.folder.root.mkdir(parents=True, mode=0o700)
+                self.folder.root.chmod(0o711 if self.account.drop_privileges else 0o700)
             for folder in (home, self.folder.wal, self.folder.base):
-                folder.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(mode=0o700, exist_ok=True)
                 folder.chmod(0o700)
                 self.account.chown(folder)
         except OSError as error:

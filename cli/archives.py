@@ -58,14 +58,14 @@ def select_archives(
     return selected
 
 
-async def registered_archives(access: Access) -> set[tuple[date, int]]:
-    """Return (day, database) of all archives in the registers of all SETs, whether or not their files exist.
+async def registered_archives(access: Access) -> dict[tuple[date, int], str]:
+    """Return the manifest's digest of each (day, database) in the registers of all SETs, whether or not it exists.
 
     Raises Unavailable if a SET's Postgres is away.
     """
-    found = set()
+    found: dict[tuple[date, int], str] = {}
     for one in access.topology().sets:
         async with postgres.connected(access.set_dsn(one.name, roles.OWNER)) as connection:
             register = await read_register(connection)
-        found |= {key for key, entry in register.items() if entry.manifest_sha256 is not None}
+        found |= {key: entry.manifest_sha256 for key, entry in register.items() if entry.manifest_sha256 is not None}
     return found

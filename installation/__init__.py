@@ -11,8 +11,8 @@ Promises: a command that needs only databases or files works from the inventory,
 alive, and the inventory holds no password of a stack on this machine
 (`test_what_is_installed_is_known_while_nothing_runs`). Inventory and secrets are 0600 and are replaced in one step; a
 crash leaves the old file or the new one. One secret is not protected here: whoever reads `secrets.json` can act as
-every process. A `secrets.json` or a cluster that was lost is made anew at the next start, without a warning: back up
-both.
+every process. Back up `secrets.json`, `topology.json` and `installation.json` with the databases: a start refuses to
+make new ones of what stood there before (`local.known_clusters`).
 
 Fails by `Refused` (`not_installed` if there is no inventory; `no_key`, `no_dsn`, `unknown_set`, `archive_key_differs`),
 and by `Unavailable` if what the inventory names does not answer.

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
+import msgspec
+
 from archive.manifest import fingerprint
 from archive.place import Archive
 from audit.proof import AuditTarget, audit
@@ -108,7 +110,12 @@ class Access:
         return urlunsplit(parts._replace(netloc=f"{login}@{parts.hostname}:{parts.port}"))
 
     def passwords(self, server: str) -> dict[str, str]:
-        """Return one database server's passwords by role."""
+        """Return one database server's passwords by role; raises Refused `secrets_missing` if the file has none."""
+        if not self._secrets.has(server):
+            raise Refused(
+                "secrets_missing",
+                f"{self._secrets.path} has no passwords of {server}; bring the file back from where the backups are",
+            )
         return self._secrets.passwords(server)
 
     @contextlib.asynccontextmanager
@@ -165,7 +172,12 @@ def find(data: Path | None) -> Access:
     """Return the installation of the data folder; raises Refused `not_installed` if there is none."""
     folder = data_folder.locate(data)
     found = inventory.load(folder.inventory)
-    return Access(found, Secrets.load(Path(found.secrets)))
+    # Brought to another machine or folder with the inventory: they lie beside it, not where it says.
+    secrets, topology = (
+        path if path.exists() or not beside.exists() else beside
+        for path, beside in ((Path(found.secrets), folder.secrets), (Path(found.topology), folder.topology))
+    )
+    return Access(msgspec.structs.replace(found, topology=str(topology)), Secrets.load(secrets))
 
 
 def _slots(topology: Topology, name: str, day: date | None = None) -> list[int]:

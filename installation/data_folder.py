@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,18 +63,31 @@ class DataFolder:
         return self.logs / f"{name}.log"
 
     def prepare(self, account: Account) -> None:
-        """Make the folder: `account` can enter it, only we can list it. Raises Refused if that is impossible."""
+        """Make the folder if there is none: `account` can enter it, only we can list it.
+
+        One that is there is used as it is. Raises Refused `data_folder_unwritable`, `data_folder_open` (other users may
+        write there) or `data_folder_unreachable`; nothing is changed then.
+        """
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self.path.chmod(0o711 if account.drop_privileges else 0o700)
+            if not self.path.exists():
+                self.path.mkdir(parents=True, mode=0o700)
+                self.path.chmod(0o711 if account.drop_privileges else 0o700)
+            found = self.path.stat()
         except OSError as error:
             raise Refused(
                 "data_folder_unwritable", f"cannot use {self.path} ({error.strerror}); choose another with --data"
             ) from error
+        if found.st_mode & stat.S_IWOTH:
+            raise Refused(
+                "data_folder_open",
+                f"every user of this machine may write to {self.path}; choose a folder of your own with --data, such "
+                f"as {self.path / 'hongbao'}",
+            )
         if not account.can_access("-x", self.path):
             raise Refused(
                 "data_folder_unreachable",
-                f"Postgres runs as {account.name}, which cannot enter {self.path}; choose another folder with --data",
+                f"Postgres runs as {account.name}, which cannot enter {self.path}; choose another folder with --data, "
+                f"or let it pass: chmod o+x {self.path}",
             )
 
     @contextmanager

@@ -19,6 +19,11 @@ class Secrets:
         self._path = path
         self._content = content
 
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
     @classmethod
     def load(cls, path: Path) -> "Secrets":
         """Read the file, if there is one; nothing is written. Raises Refused `secrets_unreadable`."""
@@ -42,6 +47,10 @@ class Secrets:
                 passwords.setdefault(role, secrets.token_hex(24))
         if json.dumps(self._content) != before:
             write_private(self._path, self._content)
+
+    def has(self, server: str) -> bool:
+        """Say whether the keys, and passwords of this database server, were generated or read."""
+        return bool(self._content.get("keys")) and server in self._content.get("postgres", {})
 
     def key(self, name: str) -> str:
         """Return a key; raises Refused `no_key` if neither the environment nor the file has it."""

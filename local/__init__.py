@@ -1,10 +1,11 @@
 """The runner: starts, supervises and stops all parts of one installation on this machine.
 
-What lives here, in the order of a start: `config` (how large a stack is), `gateway_ports` and `stable_ports` (where
-parts listen), `backing_services` (Postgres servers and memcached), `cluster_setup` and `scram` (database, roles and
-passwords of a new cluster), `topology_file`, `day_table_service`, `process_factory` and `service` (our own processes),
-`part` (what all of these can do), `supervisor` and `supervisor_log`, `stack` (all of it as one `async with`). `running`
-is the file of what runs now; `status` and `attach` are what commands ask of it.
+What lives here, in the order of a start: `config` (how large a stack is), `known_clusters` (what stood here at earlier
+starts), `gateway_ports` and `stable_ports` (where parts listen), `backing_services` (Postgres servers and memcached),
+`cluster_setup` and `scram` (database, roles and passwords of a new cluster), `topology_file`, `day_table_service`,
+`process_factory` and `service` (our own processes), `part` (what all of these can do), `supervisor`, `answers` (who
+hangs) and `supervisor_log`, `stack` (all of it as one `async with`). `running` is the file of what runs now; `status`
+and `attach` are what commands ask of it.
 
 May import: `installation` and the floors below it. Not `rotation`, `moving`, `backup` and `inspection`: they operate on
 any installation; the command that wants both (`cli.commands.up`) combines them.
@@ -17,7 +18,12 @@ Promises, each with the test that keeps it:
   (`test_ctrl_c_during_…`).
 - A restart finds all data (`test_a_stack_comes_up_…`), and each part but the gateways listens where it did before
   unless another process took its port (`test_parts_keep_their_ports_…`). Gateways listen where --port says.
-- A part that ends is started again at its address, and the restart is logged (`test_a_killed_part_comes_back_…`).
+- A part that ends is started again at its address, and the restart is logged (`test_a_killed_part_comes_back_…`); a
+  full disk does not end that (`test_supervision_outlives_…`). A part that hangs is reported
+  (`test_a_part_that_does_not_answer_…`).
+- A cluster or a `secrets.json` that was there at an earlier start and is missing is refused, never made anew
+  (`test_a_missing_cluster_…`, `test_lost_secrets_…`), also while the stack runs.
+- Only folders that it makes get a mode, and nobody else can read them (`test_what_we_make_is_closed_…`).
 - Every wait for a part has a deadline, except the supervisor's wait for a part to end.
 
 Fails by `Refused` (the operator must change something) or `Unavailable` (a part did not start), with a sentence that

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from installation.data_folder import DataFolder
 from installation.keys import Secrets
 from local.config import StackConfig
+from local.known_clusters import check_secrets, known_clusters
 from local.stable_ports import MEMCACHED, WALLET, StablePorts, postgres_part
+from local.supervisor_log import Notify
 from machine.account import Account
 from machine.memcached import Memcached, MemcachedSpec
 from machine.postgres.server import Postgres, PostgresSpec
@@ -20,20 +22,30 @@ class BackingServices:
     memcached: Memcached
 
 
-def backing_services(config: StackConfig, folder: DataFolder, secrets: Secrets, account: Account) -> BackingServices:
-    """Return the servers, not started. Generates the keys and passwords that `secrets` lacks; they are durable then."""
+def backing_services(
+    config: StackConfig, folder: DataFolder, secrets: Secrets, account: Account, notify: Notify
+) -> BackingServices:
+    """Return the servers, not started. Generates the keys and passwords that `secrets` lacks; they are durable then.
+
+    Raises Refused `secrets_missing` if a cluster stands whose passwords `secrets` does not have.
+    """
     ports = StablePorts(folder)
     names = [WALLET, *config.set_names()]
+    known = known_clusters(config, folder)
+    check_secrets(folder, secrets, names)
     secrets.ensure({name: roles.roles_of("wallet" if name == WALLET else "set") for name in names})
     memcached = MemcachedSpec(MEMCACHED, folder.path, folder.log(MEMCACHED), port=ports.reserve(MEMCACHED))
     return BackingServices(
-        {name: Postgres(_postgres_spec(name, folder, secrets, ports), account=account) for name in names},
-        Memcached(memcached, account=account),
-    )
-
-
-def _postgres_spec(name: str, folder: DataFolder, secrets: Secrets, ports: StablePorts) -> PostgresSpec:
-    part = postgres_part(name)
-    return PostgresSpec(
-        part, folder.postgres(name), folder.log(part), secrets.passwords(name), port=ports.reserve(part)
-    )
+        {
+            name: Postgres(
+                PostgresSpec(
+                    part, folder.postgres(name), folder.log(part), secrets.passwords(name), port=ports.reserve(part),
+                    known=known[name], warn=notify,
+                ),
+                account=account,
+            )
+            for name in names
+            for part in [postgres_part(name)]
+        },
+        Memcached(memcached),
+    )  # fmt: skip

@@ -14,6 +14,7 @@ from schema.roles import AUDIT, DATABASE, OWNER, SETNODE
 
 SETUP_S = 30.0
 """A dozen statements of milliseconds; CREATE DATABASE copies a template to the disk."""
+_OF_LOGGING = ("track_activities", "log_min_error_statement", "log_min_duration_statement")
 _ROLES = "SELECT rolname, CASE WHEN rolcanlogin THEN rolpassword END AS verifier FROM pg_authid"
 _FORGET = """SELECT pg_stat_statements_reset(userid, dbid, queryid) FROM pg_stat_statements
 WHERE query ~* '^\\s*(CREATE|ALTER)\\s+(ROLE|USER|SUBSCRIPTION)'"""
@@ -34,12 +35,6 @@ async def set_up_cluster(server: Postgres) -> None:
         await _count_statements(connection)
 
 
-async def system_identifier(server: Postgres) -> str:
-    """Return the number that initdb gave this cluster; no other cluster has it."""
-    async with asyncio.timeout(SETUP_S), postgres.connected(server.dsn()) as connection:
-        return str(await connection.fetchval("SELECT system_identifier FROM pg_control_system()"))
-
-
 async def _ensure_roles(connection: Connection, passwords: Mapping[str, str]) -> None:
     verifiers = {row["rolname"]: row["verifier"] for row in await connection.fetch(_ROLES)}
     for role, password in passwords.items():
@@ -52,6 +47,8 @@ async def _ensure_roles(connection: Connection, passwords: Mapping[str, str]) ->
 async def _grant_moves(connection: Connection) -> None:
     """Let the owner of a SET's tables move a database to another SET: create a slot there, a subscription here."""
     await connection.execute(f"ALTER ROLE {OWNER} REPLICATION")
+    # A subscription's text has a password in it, which the owner keeps out of log and pg_stat_activity (`moving`).
+    await connection.execute(f"GRANT SET ON PARAMETER {', '.join(_OF_LOGGING)} TO {OWNER}")
     # Before Postgres 16 only a superuser can subscribe: a live move is refused there, a move by time is not.
     if await connection.fetchval("SELECT 1 FROM pg_roles WHERE rolname = 'pg_create_subscription'"):
         await connection.execute(f"GRANT pg_create_subscription TO {OWNER}")

@@ -26,8 +26,9 @@ class StackConfig:
 
     `servers` is per SET. `gateways` listen on `port`, `port` + 1 and so on; port 0: any free ports. `slots` is used by
     the first start only: it is part of every envelope ID, so it never changes. `ahead_days`: how many days after today
-    have their tables made. `modules`: what `python -m` runs for each kind of process; `env` is added to the environment
-    of all.
+    have their tables made. `new_clusters`: servers (a SET, or "wallet") whose cluster may be another than before, or
+    missing; an empty one is made then. `modules`: what `python -m` runs for each kind of process; `env` is added to the
+    environment of all.
     """
 
     data: Path | None = None
@@ -38,6 +39,7 @@ class StackConfig:
     port: int = 8080
     slots: int = 100
     ahead_days: int = AHEAD_DAYS
+    new_clusters: frozenset[str] = frozenset()
     modules: Mapping[str, str] = field(
         default_factory=lambda: {"wallet": "wallet", "setnode": "setnode", "gateway": "gateway"}
     )
@@ -49,6 +51,11 @@ class StackConfig:
         for name, most in (("sets", MAX_SETS), ("servers", MAX_SERVERS), ("gateways", MAX_GATEWAYS)):
             if not 1 <= getattr(self, name) <= most:
                 raise Refused("config_invalid", f"--{name} must be 1 to {most}, is {getattr(self, name)}")
+        unknown = self.new_clusters - {"wallet", *self.set_names()}
+        if unknown:
+            raise Refused(
+                "config_invalid", f"--new-cluster takes a SET of this stack, or wallet; there is no {min(unknown)}"
+            )
         highest = PORTS_END - self.gateways
         if not 0 <= self.port <= highest:
             raise Refused("config_invalid", f"--port must be 0 to {highest}, is {self.port}")

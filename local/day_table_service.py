@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from errors import HongbaoError
 from local.supervisor_log import Notify
+from runtime.postgres import is_lost
 from schema.day_tables import DayTables
 from sharding.ids import business_date
 from sharding.topology import load
@@ -88,4 +90,9 @@ class DayTableService:
 
 
 def _reason(error: BaseException) -> str:
-    return getattr(error, "detail", None) or repr(error)
+    """Return a sentence, also for an error of the driver: an operator cannot act on its text."""
+    if isinstance(error, HongbaoError):
+        return error.detail
+    if is_lost(error):
+        return "Postgres closed the connection or does not answer; is its disk full? See ./run logs"
+    return f"{type(error).__name__}: {error}"

@@ -1,7 +1,5 @@
 """Describes a started stack as an inventory, the file from which commands work whether or not anything runs."""
 
-from collections.abc import Mapping
-
 from archive.manifest import fingerprint
 from installation.data_folder import DataFolder
 from installation.inventory import Cluster, Inventory
@@ -18,12 +16,11 @@ def write_inventory(
     factory: ProcessFactory,
     *,
     gateway_urls: list[str],
-    system_identifiers: Mapping[str, str],
 ) -> None:
-    """Replace the inventory in the data folder; durable when this returns."""
+    """Replace the inventory in the data folder; durable when this returns. All clusters must have been started."""
     Inventory(
         clusters={
-            name: Cluster(dsns=_dsns(server), system_identifier=system_identifiers[name])
+            name: Cluster(dsns=_dsns(server), system_identifier=server.system_identifier)
             for name, server in backing.postgres.items()
         },
         gateway_urls=gateway_urls,

@@ -32,5 +32,8 @@ class Part(Protocol):
     def kill(self) -> None:
         """Kill it as a crash would."""
 
+    async def answers(self) -> bool:
+        """Say whether it answers now, within a deadline of its own; a stopped or hanging process does not."""
+
     async def wait(self) -> int:
         """Wait, without a deadline, until it has ended; returns its exit status, or minus the signal."""

@@ -12,7 +12,7 @@ from errors import Unavailable
 from machine.account import own_account
 from machine.checkout import CHECKOUT
 from machine.child import Child, Command
-from machine.logfile import LogFile
+from machine.child_part import ChildPart
 
 START_S = 60.0
 """Imports take half a second; a first start makes day tables."""
@@ -37,15 +37,12 @@ class ServiceSpec:
     log: Path
 
 
-class Service:
+class Service(ChildPart):
     """A process that runs under the same account as this one."""
 
     def __init__(self, spec: ServiceSpec) -> None:
-        self.name = spec.name
+        super().__init__(spec.name, spec.log, own_account())
         self.spec = spec
-        self.log = LogFile(spec.log)
-        self._account = own_account()
-        self._child: Child | None = None
 
     @property
     def url(self) -> str:
@@ -56,16 +53,6 @@ class Service:
     def address(self) -> str:
         """Where it listens, host:port."""
         return f"{self.spec.host}:{self.spec.port}"
-
-    @property
-    def pid(self) -> int:
-        """The process ID; 0 before the first start."""
-        return self._child.pid if self._child else 0
-
-    @property
-    def running(self) -> bool:
-        """Whether the process exists."""
-        return self._child is not None and self._child.running
 
     async def start(self) -> None:
         """Start; /readyz has answered 200 when this returns. Raises Unavailable (`service_slow`, `service_failed`)."""
@@ -95,17 +82,11 @@ class Service:
 
     async def stop(self) -> None:
         """Ask it to finish by SIGTERM; SIGKILL after STOP_S."""
-        if self._child is not None:
-            await self._child.stop((signal.SIGTERM, STOP_S))
+        await self._stop((signal.SIGTERM, STOP_S))
 
-    def kill(self) -> None:
-        """Kill it as a crash would."""
-        if self._child is not None:
-            self._child.send(signal.SIGKILL)
-
-    async def wait(self) -> int:
-        """Wait, without a deadline, until it has ended; returns its exit status."""
-        return await self._child.wait() if self._child else 0
+    async def answers(self) -> bool:
+        """Say whether its loop turns: GET /healthz within PROBE_S."""
+        return (await probe(self.spec.host, self.spec.port, "/healthz")).startswith("200")
 
     def _command(self) -> Command:
         path = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH", "")]))
@@ -120,12 +101,17 @@ class Service:
 
 
 async def probe_ready(host: str, port: int) -> str:
-    """Return status and body of GET /readyz, or "no answer". Written by hand: an HTTP client is slow to import."""
+    """Return status and body of GET /readyz, or "no answer"."""
+    return await probe(host, port, "/readyz")
+
+
+async def probe(host: str, port: int, path: str) -> str:
+    """Return status and body of a GET, or "no answer". Written by hand: an HTTP client is slow to import."""
     try:
         async with asyncio.timeout(PROBE_S):
             reader, writer = await asyncio.open_connection(host, port)
             try:
-                writer.write(f"GET /readyz HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
+                writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
                 head, _, body = (await reader.read(MAX_ANSWER_BYTES)).decode(errors="replace").partition("\r\n\r\n")
                 return f"{head[9:12]} {body}".strip()
             finally:

@@ -12,9 +12,10 @@ from errors import Refused
 from installation import data_folder
 from installation.keys import Secrets
 from local.backing_services import BackingServices, backing_services
-from local.cluster_setup import set_up_cluster, system_identifier
+from local.cluster_setup import set_up_cluster
 from local.config import StackConfig
 from local.day_table_service import OCCUPIED, DayTableService
+from local.fund_cursors import set_back
 from local.gateway_ports import check_gateway_ports
 from local.inventory_writer import write_inventory
 from local.part import Part
@@ -48,7 +49,6 @@ class Stack:
         self._wallet: Service | None = None
         self._setnodes: list[Service] = []
         self._gateways: list[Service] = []
-        self._system_identifiers: dict[str, str] = {}
         self._supervisor: Supervisor | None = None
         self._day_tables: DayTableService | None = None
         self._began = datetime.now(UTC)
@@ -100,24 +100,21 @@ class Stack:
 
     async def _start(self) -> None:
         secrets = self._take_folder()
-        self._backing = backing = backing_services(self.config, self.folder, secrets, self._account)
+        self._backing = backing = backing_services(self.config, self.folder, secrets, self._account, self.notify)
         self._factory = factory = ProcessFactory(self.config, self.folder, secrets)
         await _gather_or_cancel(backing.memcached.start(), *(self._start_database(name) for name in backing.postgres))
         self._write_topology(factory, backing)
         owners = {name: self.postgres(name).dsn(roles.OWNER, roles.DATABASE) for name in self.config.set_names()}
+        await self._set_sweepers_back(owners)
         self._day_tables = DayTableService(self.folder.topology, owners, self.notify, self.config.ahead_days)
         self.today_occupied = not await self._make_today(self._day_tables)
-        await self._start_processes(factory, backing)
+        self._make_processes(factory, backing)
+        # Before any process serves: from now on a cluster that is missing is not made anew.
+        write_inventory(self.folder, backing, factory, gateway_urls=self.gateway_urls)
+        await self._start_processes()
         self._supervisor = Supervisor(self._parts(), self.notify, self._write_running)
         self._supervisor.start()
         self._day_tables.start()
-        write_inventory(
-            self.folder,
-            backing,
-            factory,
-            gateway_urls=self.gateway_urls,
-            system_identifiers=self._system_identifiers,
-        )
         self._write_running()
 
     def _take_folder(self) -> Secrets:
@@ -138,7 +135,14 @@ class Stack:
         await set_up_cluster(server)
         owner = server.dsn(roles.OWNER, roles.DATABASE)
         await (migrate_wallet(owner) if name == WALLET else migrate_set(owner))
-        self._system_identifiers[name] = await system_identifier(server)
+
+    async def _set_sweepers_back(self, owners: dict[str, str]) -> None:
+        moved = await set_back(self.postgres(WALLET).dsn(roles.OWNER, roles.DATABASE), owners)
+        for name, (old, new) in moved.items():
+            self.notify(
+                f"the wallet's newest fund is {new}, and the sweeper of {name} had seen {old}: the wallet was restored "
+                "to an earlier instant; the sweeper goes on from there. Run ./run audit"
+            )
 
     def _write_topology(self, factory: ProcessFactory, backing: BackingServices) -> None:
         write_topology(
@@ -163,25 +167,33 @@ class Stack:
             return False
         return True
 
-    async def _start_processes(self, factory: ProcessFactory, backing: BackingServices) -> None:
-        """Start all at once: each one's /readyz waits for those it needs, and imports are most of a start."""
+    def _make_processes(self, factory: ProcessFactory, backing: BackingServices) -> None:
         self._wallet = factory.wallet(backing)
         self._setnodes = [one for name in self.config.set_names() for one in factory.setnodes(name, backing)]
         self._gateways = factory.gateways()
-        await _gather_or_cancel(*(one.start() for one in (self._wallet, *self._setnodes, *self._gateways)))
+
+    async def _start_processes(self) -> None:
+        """Start all at once: each one's /readyz waits for those it needs, and imports are most of a start."""
+        services = [*([self._wallet] if self._wallet else []), *self._setnodes, *self._gateways]
+        await _gather_or_cancel(*(one.start() for one in services))
 
     async def _stop(self) -> None:
+        """Stop all parts, whatever one of them raises; the first error is raised at the end."""
+        errors: list[BaseException] = []
         if self._day_tables is not None:
             await self._day_tables.stop()
         if self._supervisor is not None:
             await self._supervisor.close()
         try:
             for tier in self._stop_order():
-                await asyncio.gather(*(part.stop() for part in tier))
+                ended = await asyncio.gather(*(part.stop() for part in tier), return_exceptions=True)
+                errors += [one for one in ended if one is not None]
             if self._factory is not None:
                 self.folder.running.unlink(missing_ok=True)
         finally:
             self._exit.close()
+        if errors:
+            raise errors[0]
 
     def _stop_order(self) -> Iterable[Sequence[Part]]:
         """Yield the parts tier by tier: callers before those they call."""

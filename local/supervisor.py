@@ -1,13 +1,14 @@
 """Keeps parts alive: a part that ends by itself is started again after a pause that grows, and the operator sees it."""
 
 import asyncio
-import contextlib
+import errno
 import random
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from errors import HongbaoError, Refused
+from local.answers import watch_answers
 from local.part import Part
 from local.supervisor_log import Notify
 
@@ -59,21 +60,24 @@ class Supervisor:
         self._task = asyncio.create_task(self._run(), name="supervisor")
 
     async def close(self) -> None:
-        """Stop watching; the parts are left as they are."""
+        """Stop watching; the parts are left as they are. Never raises: the parts are stopped afterwards."""
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait({self._task})
+            if not self._task.cancelled() and (error := self._task.exception()) is not None:
+                self._notify(f"supervision had ended: {error!r}")
 
     async def restart(self, name: str) -> None:
         """Stop the part if it runs, and start it; raises Refused `no_such_part` or what the start raises."""
         member = self._member(name)
         async with member.lock:
             member.should_run.clear()
-            await member.part.stop()
-            await member.part.start()
-            member.note_restart()
-            member.should_run.set()
+            try:
+                await member.part.stop()
+                await member.part.start()
+                member.note_restart()
+            finally:
+                member.should_run.set()
         self._on_change()
 
     def kill(self, name: str, *, stay_dead: bool = False) -> None:
@@ -98,6 +102,7 @@ class Supervisor:
             for member in self._members.values():
                 group.create_task(self._supervise(member))
             group.create_task(self._bound_logs())
+            group.create_task(watch_answers([one.part for one in self._members.values()], self._notify))
 
     async def _supervise(self, member: _SupervisedPart) -> None:
         part = member.part
@@ -116,18 +121,37 @@ class Supervisor:
                     continue
                 try:
                     await part.start()
-                except HongbaoError as error:
-                    self._notify(f"{part.name} did not start: {error.detail}")
-                else:
-                    member.note_restart()
-                    self._notify(f"{part.name} is back (process {part.pid})")
+                # Any error: on a full disk even the log cannot be opened, and supervision must outlive that.
+                except Exception as error:  # noqa: BLE001
+                    self._notify(f"{part.name} did not start: {_reason(error)}")
+                    continue
+                member.note_restart()
+                self._notify(f"{part.name} is back (process {part.pid})")
+                try:
                     self._on_change()
+                except Exception as error:  # noqa: BLE001 - as above; the next change writes it
+                    self._notify(f"what runs could not be noted: {_reason(error)}")
 
     async def _bound_logs(self) -> None:
+        failing: dict[str, str] = {}
         while True:
             await asyncio.sleep(LOG_CHECK_S)
-            for member in self._members.values():
-                member.part.log.bound()
+            for name, member in self._members.items():
+                try:
+                    member.part.log.bound()
+                    failing.pop(name, None)
+                except OSError as error:
+                    if failing.get(name) != (why := _reason(error)):
+                        self._notify(f"the log of {name} could not be bounded: {why}")
+                    failing[name] = why
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, HongbaoError):
+        return error.detail
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return "the disk is full; make room"
+    return f"{type(error).__name__}: {error}"
 
 
 def _describe(status: int) -> str:

@@ -23,8 +23,9 @@ class SupervisorLog:
         self._log = log
 
     def __call__(self, line: str) -> None:
-        """Show a line and log it. A log that cannot be written (a full disk) is ignored: the line was shown."""
-        self._notify(line)
+        """Show a line and log it; never raises. One of the two is enough: the disk is full, or the terminal is gone."""
+        with contextlib.suppress(OSError, ValueError):
+            self._notify(line)
         with contextlib.suppress(OSError):
             self._log.bound()
             handle = self._log.open()

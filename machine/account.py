@@ -1,5 +1,6 @@
 """The account that servers run under: Postgres refuses to run as root, and memcached should not either."""
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -54,6 +55,22 @@ def server_account() -> Account:
         "no_server_account",
         "Postgres refuses root and this machine has neither a user postgres nor nobody; create one",
     )
+
+
+def cache_account() -> Account:
+    """Return the account for memcached: as `server_account`, but another where root runs both.
+
+    Whoever takes over a memcached must not be able to read the clusters. Raises Refused `no_server_account`.
+    """
+    servers = server_account()
+    if not servers.drop_privileges:
+        return servers
+    for name in ("memcache", "nobody", "daemon"):
+        with contextlib.suppress(KeyError):
+            entry = pwd.getpwnam(name)
+            if entry.pw_uid not in (0, servers.uid):
+                return Account(name, entry.pw_uid, entry.pw_gid, drop_privileges=True)
+    raise Refused("no_server_account", "memcached needs an account other than Postgres' one; create a user memcache")
 
 
 def own_account() -> Account:

@@ -73,9 +73,22 @@ async def _fetch(package: str, tools: Path) -> str:
 
 def _copy(program: Program, to: Path) -> Program:
     """Copy program and libraries to a folder that the account can enter: it often cannot enter root's checkout."""
-    to.mkdir(parents=True, exist_ok=True)
+    for made in (to.parent, to):
+        if not made.exists():
+            made.mkdir(parents=True)
+            # Other accounts run it, whatever the umask.
+            made.chmod(0o755)
     for folder in program.libraries:
         for library in folder.glob("*.so*"):
-            shutil.copy(library, to / library.name)
-    shutil.copy(program.path, to / program.path.name)
+            _copy_file(library, to / library.name)
+    _copy_file(program.path, to / program.path.name)
     return Program(to / program.path.name, (to,))
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    """Copy by a rename: the program may be running, and a killed copy must not be taken for a whole one."""
+    aside = target.with_name(f".{target.name}.new")
+    aside.unlink(missing_ok=True)
+    shutil.copyfile(source, aside)
+    aside.chmod(0o755)
+    aside.replace(target)

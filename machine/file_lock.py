@@ -10,16 +10,20 @@ from errors import Refused
 
 
 @contextmanager
-def hold_lock(path: Path, refusal: Callable[[str], Refused]) -> Iterator[None]:
-    """Lock `path` (made if need be, 0600) for the block; raises `refusal(process ID of the holder)` if it is locked."""
+def hold_lock(path: Path, refusal: Callable[[str], Refused], *, shared: bool = False) -> Iterator[None]:
+    """Lock `path` (made if need be, 0600) for the block; raises `refusal(process ID of the holder)` if it is locked.
+
+    `shared`: others may hold it shared at the same time; the process ID in the refusal is "" then.
+    """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             raise refusal(os.pread(handle, 32, 0).decode(errors="replace").strip()) from None
         os.ftruncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        if not shared:
+            os.pwrite(handle, str(os.getpid()).encode(), 0)
         yield
     finally:
         os.close(handle)

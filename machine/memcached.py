@@ -8,10 +8,10 @@ from pathlib import Path
 
 from errors import Unavailable
 from machine import ports
-from machine.account import Account, server_account
+from machine.account import Account, cache_account
 from machine.child import Child, Command
+from machine.child_part import ChildPart
 from machine.debian_programs import TOOLS, Program, find_program
-from machine.logfile import LogFile
 
 START_S = 5.0
 STOP_S = 0.3
@@ -33,32 +33,19 @@ class MemcachedSpec:
     tools: Path = field(default=TOOLS)
 
 
-class Memcached:
+class Memcached(ChildPart):
     """A server whose content is lost when it ends; nothing relies on the content."""
 
     def __init__(self, spec: MemcachedSpec, *, account: Account | None = None) -> None:
-        self.name = spec.name
+        super().__init__(spec.name, spec.log, account or cache_account())
         self.spec = spec
-        self.log = LogFile(spec.log)
-        self._account = account or server_account()
         self._program: Program | None = None
         self._port = spec.port
-        self._child: Child | None = None
 
     @property
     def address(self) -> str:
         """Where it listens, host:port; known from the first start on."""
         return f"{ports.LOOPBACK}:{self._port}"
-
-    @property
-    def pid(self) -> int:
-        """The process ID; 0 before the first start."""
-        return self._child.pid if self._child else 0
-
-    @property
-    def running(self) -> bool:
-        """Whether the process exists."""
-        return self._child is not None and self._child.running
 
     async def start(self) -> None:
         """Start; it answers when this returns. Raises Refused `no_memcached` or Unavailable `memcached_failed`."""
@@ -72,22 +59,16 @@ class Memcached:
 
     async def stop(self) -> None:
         """Stop within STOP_S, by SIGKILL if need be."""
-        if self._child is not None:
-            await self._child.stop((signal.SIGTERM, STOP_S))
-
-    def kill(self) -> None:
-        """Kill it as a crash would."""
-        if self._child is not None:
-            self._child.send(signal.SIGKILL)
+        await self._stop((signal.SIGTERM, STOP_S))
 
     async def restart(self) -> None:
         """Stop and start, empty, on the same port."""
         await self.stop()
         await self.start()
 
-    async def wait(self) -> int:
-        """Wait, without a deadline, until it has ended."""
-        return await self._child.wait() if self._child else 0
+    async def answers(self) -> bool:
+        """Say whether it answers within a second."""
+        return self._port is not None and await responds(self._port)
 
     async def _start_once(self, program: Program, port: int) -> bool:
         # -U 0: no UDP. No -u: setpriv changes the account before; a change by memcached would clear the death signal.

@@ -31,9 +31,13 @@ InvariantBroken `copies_are_equal`: a move by time drops the copies, a live move
 the cutover leaves its database held (requests get `busy`) until the move is run again or aborted: no timeout may end
 that, because no other process knows whether the fence stands.
 
-Not promised: a target that loses its postmaster within milliseconds of the switch may lose rows that it had compared,
-because the replication writes them without waiting for its disk. A move by time that was interrupted after its
-comparison and is continued days later drops the old copies without comparing again.
+The last act before the switch puts all that was compared on the target's disk (`cutover.make_durable`): the replication
+commits without waiting for it. The switch is written only while the database is held, so a process that was stopped in
+its cutover and finds that another has released it does not switch (`hold_lost`). By time, the copies are compared again
+just before the old ones are dropped.
+
+Not promised: a live move that is stopped between switch and drop for days drops the old copies without comparing again,
+because the target's rows have gone on since.
 
 May import: `days`, `installation`, `wire`, `schema`, `sharding`, `runtime`, `envelope`, and of `gateway` how long it
 holds a request. Reasons: docs/decisions/0012-moving-a-database.md. Operators: docs/operations/moving.md.

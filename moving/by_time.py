@@ -36,6 +36,7 @@ KIND = "by_time"
 BEGIN = ("planned", "tables", "announced", "given_up")
 FINISH = ("fenced", "copied", "compared", "attached", "switched", "dropped", DONE)
 STEPS = (*BEGIN, *FINISH)
+_REGISTERED = "SELECT day FROM day_register WHERE xx = $1"
 
 
 @dataclass
@@ -140,6 +141,7 @@ class ByTime:
                 await all_follow(self.context.topology(), self._route.source, self._route.target)
                 await rewind_sweeper(target, self.journal.entry.note.get("fund_cursor", 0))
                 await asyncio.sleep(self.context.grace_s)
+                await self._compare_again(target, days)
                 self.context.must_hold(self._route.target, self._route.xx, days)
                 await leaves.drop(self.connection, leaves_of(self._route.xx, days))
                 await self.journal.done("dropped")
@@ -234,6 +236,21 @@ class ByTime:
             await self._undo_try(target)
             raise
         self.figures.update(total(found))
+
+    async def _compare_again(self, target: Connection, days: Sequence[date]) -> None:
+        """Compare once more just before the drop: the tool may have been stopped for days since, the target restored.
+
+        Both sides stand still: the days are over, and rotation is kept away from here on. A day that rotation has taken
+        up at the target since was proven there. Raises InvariantBroken `copies_are_equal`; both copies stay then.
+        """
+        await keep_rotation_away(self._route, self.connection, target)
+        ours, theirs = [set(await leaves.hot_days(one, self._route.xx)) for one in (self.connection, target)]
+        proven = {row["day"] for row in await target.fetch(_REGISTERED, self._route.xx)}
+        standing = [day for day in days if day in ours]
+        if lost := [day for day in standing if day not in theirs and day not in proven]:
+            text = f"{self._route.target} has no tables of {lost[0]} of {self._route.name} any more; nothing is dropped"
+            raise InvariantBroken("copies_are_equal", text)
+        await compare(self.connection, target, leaves_of(self._route.xx, [day for day in standing if day in theirs]))
 
     async def _check_still_hot(self, days: Sequence[date]) -> None:
         """Raise InvariantBroken `days_stay_hot` if a day has left the hot tables: it would be in both SETs, or in none.

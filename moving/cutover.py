@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from errors import HongbaoError, Unavailable
 from moving import leaves
 from moving.auxiliary import delete_copies
 from moving.context import MoveContext, notify_servers
@@ -24,6 +25,11 @@ STEPS = ("held", "fenced", "equal")
 BEFORE = "attached"
 """The step to which a move goes back when its cutover is undone."""
 
+_LOCK_HOLDER = """SELECT pid FROM pg_locks
+WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND objid = $1::int::oid
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND classid::bigint = hashtext('hongbao_move')::bigint & 4294967295"""
+
 _log = logs.get("moving")
 
 
@@ -35,15 +41,43 @@ def switched(context: MoveContext, route: Route) -> bool:
 async def release_traffic(context: MoveContext, journal: Journal) -> None:
     """Lift fence and hold: the source serves on. Durable on return; idempotent, also if no cutover has begun.
 
-    Opens a connection of its own: that of the try that failed may be lost, or in the middle of a statement.
+    Opens a connection of its own: that of the try that failed may be lost, or in the middle of a statement. Raises
+    Unavailable `database_unavailable` if the source is lost meanwhile: the traffic is still held then.
     """
     entry = journal.entry
-    async with context.connect(entry.route.source) as source:
-        await leaves.unfence(source, leaves_of(entry.route.xx, entry.days("days")))
-        change(context.topology_path, lambda old: release(old, entry.route.xx))
-        await notify_servers(source)
-    if entry.step in STEPS:
-        await journal.done(BEFORE)
+    try:
+        async with context.connect(entry.route.source) as source:
+            await leaves.unfence(source, leaves_of(entry.route.xx, entry.days("days")))
+            change(context.topology_path, lambda old: release(old, entry.route.xx))
+            await notify_servers(source)
+        if entry.step in STEPS:
+            await journal.done(BEFORE)
+    except Exception as error:
+        if isinstance(error, HongbaoError) or not postgres.is_lost(error):
+            raise
+        text = f"{entry.route.source} was lost while {entry.route.name} was released: {error}; run this again"
+        raise Unavailable("database_unavailable", text) from error
+
+
+async def taken_over(context: MoveContext, route: Route, own_pid: int) -> bool:
+    """Say whether another process has this move's lock now, because the source lost ours (`own_pid` is its backend).
+
+    Such a process releases or switches the traffic itself, and must not be disturbed in its cutover.
+    """
+    async with context.connect(route.source) as source:
+        holder = await source.fetchval(_LOCK_HOLDER, route.xx)
+    return holder is not None and holder != own_pid
+
+
+async def make_durable(target: Connection) -> None:
+    """Put all that the target has committed on its disk, rows of the replication included.
+
+    The replication commits without waiting for the disk. A commit that waits flushes the log up to itself, and the
+    message makes it write to the log even if nothing else did.
+    """
+    async with target.transaction():
+        await target.execute("SET LOCAL synchronous_commit = on")
+        await target.execute("SELECT pg_logical_emit_message(true, 'hongbao_move', 'compared')")
 
 
 async def delete_copies_at_target(context: MoveContext, route: Route) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
-from errors import InvariantBroken, Refused, Unavailable
+from errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from moving import cutover, leaves
 from moving.auxiliary import copy_auxiliary, delete_copies, delete_moved, rewind_sweeper, sweeper_cursor
 from moving.compare import Settled, compare, settle_old, total
@@ -161,7 +161,7 @@ class Live:
         """Hold the traffic, fence, compare, switch; if anything fails before the switch, the source serves on."""
         await all_follow(self.context.topology(), self._route.source, self._route.target)
         taken = leaves_of(self._route.xx, self._days("days"))
-        loop = asyncio.get_running_loop()
+        loop, pid = asyncio.get_running_loop(), self.source.get_server_pid()
         try:
             self.context.progress(f"comparing {self._route.name}", 0, 1)
             await self._catch_up()
@@ -171,13 +171,17 @@ class Live:
             began = loop.time()
             await cutover.run_within(self._hold_to_switch(taken, settled), CUTOVER_S, (self.target, self.source))
         except BaseException as error:
+            reason = self._as_reason(error)
             # A switch that was written counts, however the try ended: the next run continues from there.
             if not cutover.switched(self.context, self._route):
-                await self._back_out(differ=isinstance(error, InvariantBroken))
-            if isinstance(error, TimeoutError):
-                text = f"{self._route.name} would have been held for more than {CUTOVER_S} s; try at a quieter hour"
-                raise Unavailable("stall_too_long", text) from None
-            raise
+                try:
+                    await self._back_out(pid, differ=isinstance(error, InvariantBroken))
+                except Exception as failed:  # noqa: BLE001 - raised, with what had come before
+                    # Both are said: what ended the cutover, and that its end is not complete.
+                    raise _with(reason, failed) from error
+            if reason is error:
+                raise
+            raise reason from None
         self.figures["stall_s"] = round(loop.time() - began, 4)
 
     async def _hold_to_switch(self, taken: Sequence[Leaf], settled: Settled) -> None:
@@ -192,15 +196,27 @@ class Live:
         copied = await copy_auxiliary(self.source, self.target, self._route.slots)
         self.figures.update(total(await compare(self.source, self.target, taken, settled)), **copied)
         await self.journal.done("equal")
+        await cutover.make_durable(self.target)
         self._switch()
+
+    def _as_reason(self, error: BaseException) -> BaseException:
+        if not isinstance(error, TimeoutError):
+            return error
+        text = f"{self._route.name} would have been held for more than {CUTOVER_S} s; try at a quieter hour"
+        return Unavailable("stall_too_long", text)
 
     async def _check_days(self) -> None:
         """Raise Unavailable `leaves_changed` if the days to take are not those that are followed."""
         if await all_days(self.context, self.source, self._route) != (self._days("days"), self._days("left")):
             raise Unavailable("leaves_changed", f"days of {self._route.name} came or went just now; run it again")
 
-    async def _back_out(self, *, differ: bool) -> None:
-        """Let the source serve on and the copy follow again; if the copies differ, undo the move."""
+    async def _back_out(self, pid: int, *, differ: bool) -> None:
+        """Let the source serve on and the copy follow again; if the copies differ, undo the move.
+
+        Nothing is done if the move lock of our backend `pid` was lost and another process goes on with this move.
+        """
+        if await cutover.taken_over(self.context, self._route, pid):
+            return
         await cutover.release_traffic(self.context, self.journal)
         if differ:
             await self.undo()
@@ -212,13 +228,20 @@ class Live:
             await notify_servers(connection)
 
     def _switch(self) -> None:
-        """Give the target all days after the last that stays, in one write of the topology file. Idempotent."""
+        """Give the target all days after the last that stays, in one write of the topology file. Idempotent.
+
+        Only if the database is still held: whoever has released it has lifted the fence as well, and rows may have been
+        written since the comparison. Raises Unavailable `hold_lost`; nothing is changed then.
+        """
         left, route = self._days("left"), self._route
         since = max(left) + timedelta(days=1) if left else None
 
         def switch(old: Topology) -> Topology:
             if old.set_for_database(route.xx).name == route.target:
                 return old
+            if route.name not in old.held:
+                text = f"another process has ended the cutover of {route.name} meanwhile; run this again"
+                raise Unavailable("hold_lost", text)
             return assign(old, route.xx, route.target, since)
 
         change(self.context.topology_path, switch)
@@ -256,3 +279,13 @@ class Live:
         self.context.must_hold(route.source, route.xx, days)
         await leaves.drop(self.target, leaves_of(route.xx, days))
         await self.journal.done(ABORTED)
+
+
+def _with(reason: BaseException, failed: Exception) -> BaseException:
+    """Return `reason` with the failure that followed it in its sentence; any other error gives way to the failure."""
+    said = getattr(failed, "detail", None) or f"{type(failed).__name__}: {failed}"
+    if isinstance(reason, InvariantBroken):
+        return InvariantBroken(reason.check, f"{reason.detail}; and it could not be undone: {said}; run this again")
+    if isinstance(reason, HongbaoError):
+        return Unavailable(reason.code, f"{reason.detail}; and the traffic could not be released: {said}; run it again")
+    return failed

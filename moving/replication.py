@@ -1,8 +1,10 @@
 """Logical replication of one database's leaves: publication and slot at the source, subscription at the target.
 
 Their names hold the number of the database and the OID of the source's Postgres database, so two moves never share one.
-Rows go from leaf to leaf. The target's apply worker writes them as a replica, so ordinary triggers, which have fired at
-the source, do not fire again. A watermark is a number in `move_beat` that is replicated behind all rows before it.
+The subscription holds the source's password in its text: statements that carry it run `quietly`, so that neither the
+server's log nor pg_stat_activity, which the audit's role reads, shows it. Rows go from leaf to leaf. The target's apply
+worker writes them as a replica, so ordinary triggers, which have fired at the source, do not fire again. A watermark is
+a number in `move_beat` that is replicated behind all rows before it.
 """
 
 import asyncio
@@ -24,6 +26,10 @@ _SLOTS = """SELECT slot_name, active_pid FROM pg_replication_slots
 WHERE database = current_database() AND starts_with(slot_name, $1)"""
 _PUBLISHED = """SELECT schemaname || '.' || tablename AS leaf FROM pg_publication_tables
 WHERE pubname = $1 AND tablename <> 'move_beat'"""
+
+_QUIET = "SET track_activities = off; SET log_min_error_statement = panic; SET log_min_duration_statement = -1"
+_LOUD = "RESET log_min_duration_statement; RESET log_min_error_statement; RESET track_activities"
+_GRANT = "start that SET once with this version of ./run, which grants it (`local.cluster_setup`)"
 
 
 class Replication:
@@ -65,10 +71,12 @@ class Replication:
         # Left by an earlier move in the other direction; the copy brings the source's row.
         await self._target.execute("DELETE FROM move_beat WHERE xx = $1", self._xx)
         try:
-            await self._target.execute(
+            await self._quietly(
                 f"CREATE SUBSCRIPTION {name} CONNECTION {self._conninfo} PUBLICATION {name} "
                 f"WITH (create_slot = false, slot_name = '{name}', copy_data = true)"
             )
+        except Refused:
+            raise
         except Exception as error:
             if getattr(error, "sqlstate", "") == "42501":
                 text = f"the owner may not subscribe on this Postgres ({error}); from Postgres 16 on it may"
@@ -132,7 +140,25 @@ class Replication:
 
     async def _update_address(self, name: str) -> None:
         """Give the subscription the source's present address: a restart may have changed its port."""
-        await self._target.execute(f"ALTER SUBSCRIPTION {name} CONNECTION {self._conninfo}")
+        await self._quietly(f"ALTER SUBSCRIPTION {name} CONNECTION {self._conninfo}")
+
+    async def _quietly(self, statement: str) -> None:
+        """Execute a statement at the target whose text no log and no view of the server may show.
+
+        Raises Refused `no_subscription` if the owner may not switch these off.
+        """
+        try:
+            await self._target.execute(_QUIET)
+        except Exception as error:
+            if getattr(error, "sqlstate", "") == "42501":
+                text = f"the owner may not keep a password out of the log ({error}); {_GRANT}"
+                raise Refused("no_subscription", text) from error
+            raise
+        try:
+            await self._target.execute(statement)
+        finally:
+            if not self._target.is_closed():
+                await self._target.execute(_LOUD)
 
     async def _drop_slots(self, beginning: str) -> None:
         """Drop the source's slots whose names begin so; a reader that is still connected is terminated."""

@@ -1,6 +1,7 @@
 """Which topology version each server goes by: `hongbao_topology_version` in its /metrics."""
 
 import asyncio
+import errno
 import re
 
 import aiohttp
@@ -16,8 +17,9 @@ _VERSION = re.compile(rf"^{VERSION_METRIC} (\S+)$", re.MULTILINE)
 async def all_follow(topology: Topology, *set_names: str, patience_s: float = RELOAD_S) -> None:
     """Wait until every server of these SETs goes by `topology` or a later version.
 
-    A server to which no connection can be made counts as stopped and is not waited for: it reads the file when it
-    starts. Raises Unavailable `servers_lag`, naming the servers, after `patience_s`.
+    A server that refuses connections counts as stopped and is not waited for: it reads the file when it starts. One
+    that cannot be reached (no route, no answer) may be running: it is waited for. Raises Unavailable `servers_lag`,
+    naming the servers, after `patience_s`.
     """
     servers = [server for one in topology.sets if one.name in set_names for server in one.servers]
     loop = asyncio.get_running_loop()
@@ -42,12 +44,13 @@ async def all_follow(topology: Topology, *set_names: str, patience_s: float = RE
 
 
 async def _version(session: aiohttp.ClientSession, server: ServerSpec) -> int | None:
-    """Return the version a server goes by; 0 if it does not say, None if it cannot be connected to."""
+    """Return the version a server goes by; 0 if it does not say or cannot be reached, None if it is stopped."""
     try:
         async with session.get(server.url.rstrip("/") + "/metrics") as answer:
             found = _VERSION.search(await answer.text())
             return int(float(found[1])) if found else 0
-    except aiohttp.ClientConnectorError:
-        return None
+    except aiohttp.ClientConnectorError as error:
+        # Any other error is one of the network between: in a partition the server runs and goes by the old file.
+        return None if error.os_error.errno == errno.ECONNREFUSED else 0
     except (aiohttp.ClientError, TimeoutError, OSError):
         return 0

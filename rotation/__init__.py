@@ -33,8 +33,9 @@ How it fails. Refused, with the day where it was: `day_unproven` (with what stan
 fence that a killed run left round a day that is not closed refuses that day's late creates until the next run proves
 the day or lifts the fence.
 
-Not promised: that tables were not changed after an archive was verified. If that archive is later found spoilt, it is
-exported anew from the tables, which are compared with the sums in the register, not row by row with the spoilt files.
+If a verified archive is later found spoilt, it is exported anew from the tables, if these still hold the rows that were
+exported: the digest in the register or the old manifest tells (`archive.export`). Otherwise `archive_differs` is
+refused.
 
 May import: `days`, `installation`, `audit`, `archive`, `wire`, `schema`, `sharding`, `envelope`, `runtime`. Reasons:
 docs/decisions/0011-days-that-go.md. Tests: tests/integration/rotation, tests/faults/test_rotation_killed.py.

@@ -130,14 +130,13 @@ class Daemon:
     ) -> HongbaoError | None:
         """Await one part of the round, for `limit_s` at most; return its error, which is noted and counted, or None."""
         try:
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(limit_s) as limit:
                 await work
         except HongbaoError as raised:
             error = raised
-        except TimeoutError:
-            error = Unavailable(
-                "rotation_late", f"{name} was given up after {limit_s or 0:g} s; the next round goes on"
-            )
+        except TimeoutError as raised:
+            text = f"was given up after {limit_s:g} s" if limit.expired() else f"did not answer in time: {raised!r}"
+            error = Unavailable("rotation_late", f"{name} {text}; the next round goes on")
         except Exception as raised:  # noqa: BLE001 - a bug that one SET meets must not leave the others without tables
             error = InvariantBroken("rotation_round", f"{name}: {type(raised).__name__}: {raised}")
             _log.exception("a part of a round failed", set=name, day=str(day))

@@ -19,6 +19,7 @@ from audit.sums import DaySums
 from days.finality import Obstacle, escrows, remaining_work, slots_of_all
 from days.limits import SHOWN
 from envelope.claim_log import ClaimLog
+from errors import InvariantBroken
 from rotation.limits import PROOF_CHARS, TICK
 from rotation.obstacles import misplaced
 from runtime.postgres import Connection
@@ -68,8 +69,14 @@ class Proof:
 
 
 def as_text(proof: dict[str, Any]) -> str:
-    """Return a proof as the operation log holds it: compact JSON of a few hundred characters."""
-    return json.dumps(proof, separators=(",", ":"))[:PROOF_CHARS]
+    """Return a proof as the operation log holds it: compact JSON of a few hundred characters.
+
+    Raises InvariantBroken if it is longer than the log's column: cut, the export could not read it.
+    """
+    text = json.dumps(proof, separators=(",", ":"))
+    if len(text) > PROOF_CHARS:
+        raise InvariantBroken("proof_fits", f"a proof has {len(text)} characters, the log holds {PROOF_CHARS}")
+    return text
 
 
 async def prove(

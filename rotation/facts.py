@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -64,6 +65,14 @@ async def all_days(connection: Connection, databases: Databases) -> list[DayFact
 
 
 async def _facts(connection: Connection, databases: Databases, only: date | None) -> list[DayFacts]:
+    """In one snapshot: between two of them tables come and go, and an entry of the register comes with that."""
+    async with AsyncExitStack() as stack:
+        if not connection.is_in_transaction():
+            await stack.enter_async_context(connection.transaction(isolation="repeatable_read", readonly=True))
+        return await _facts_in_snapshot(connection, databases, only)
+
+
+async def _facts_in_snapshot(connection: Connection, databases: Databases, only: date | None) -> list[DayFacts]:
     days: dict[date, DayFacts] = {}
     fences: dict[date, list[bool]] = defaultdict(list)
     for row in await connection.fetch(_DAY_TABLES, only):

@@ -121,9 +121,9 @@ def _listed(archive: Archive, day: date, xx: int) -> Result:
 
 async def _verify(archive: Archive, day: str | None, database: str | None, access: Access | None) -> list[Result]:
     # The registers are asked, too: an archive folder that is not mounted looks empty, not wrong.
-    known: set[tuple[date, int]] = set()
+    known: Collection[tuple[date, int]] = ()
     try:
-        known = await registered_archives(access) if access else known
+        known = await registered_archives(access) if access else ()
     except Unavailable as unavailable:
         click.echo(f"only the files are verified, not compared with the registers: {unavailable.detail}", err=True)
         access = None

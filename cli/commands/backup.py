@@ -3,37 +3,34 @@
 import asyncio
 import signal
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from audit.report import Report
 from backup.backups import Backups
 from backup.folder import BackupFolder, LogState
 from backup.logkeeper import LogKeeper, LogStatus
 from backup.programs import Source
+from backup.retention import plan_prune
 from cli.commands.audit import show as show_audit
-from errors import Refused, Unavailable
+from cli.commands.backup_text import prune_json, show_backups, show_pruned, show_taken
+from errors import HongbaoError, Refused, Unavailable
 from installation.access import Access, find
-from runtime.reporting import data_option, json_option, print_report, print_table
+from runtime.reporting import data_option, json_option, print_report
 from schema import roles
 
 folder_option = click.option(
     "--folder", required=True, type=click.Path(path_type=Path, file_okay=False), help="Where the backups are."
 )
 
-_LOG_STATES = {
-    LogState.NONE: "not kept; only the base copies can be restored",
-    LogState.KEPT: "kept",
-    LogState.AWAY: "[bold]no `backup log` is connected[/]; the server retains it for a while",
-    LogState.BEHIND: "[bold]received too slowly[/]",
-    LogState.LOST: "[bold]lost[/]: `backup log --anew`, then `backup take`",
-    None: "unknown, the server does not answer",
-}
+ALL = "all"
+"""In the place of a server's name: every SET and the wallet."""
 _GOOD = {LogState.NONE, LogState.KEPT}
 
 
@@ -48,12 +45,18 @@ def command() -> None:
 @data_option
 @json_option
 def take(*, server: str, folder: Path, data: Path | None, as_json: bool) -> None:
-    """Copy the whole cluster of SERVER (set-1, wallet) and verify the copy."""
-    backups = _backups(find(data), server, folder)
-    with Console(stderr=True).status(f"copying {server}"):
-        base = asyncio.run(backups.take())
-    found = {"server": server, "path": str(base.path), "taken_at": base.taken_at.isoformat()}
-    print_report(found, as_json=as_json, show=f"{server} is in {base.path}, verified")
+    """Copy the whole cluster of SERVER (set-1, wallet, or all one after the other) and verify the copy.
+
+    Exit status 1 if a copy could not be taken; with `all` the others are taken all the same.
+    """
+    access = find(data)
+    if server != ALL:
+        found = _taken(access, server, folder)
+        print_report(found, as_json=as_json, show=partial(show_taken, [found]))
+        return
+    every = [_taken_or_why(access, one, folder) for one in access.servers()]
+    print_report({"servers": every}, as_json=as_json, show=partial(show_taken, every))
+    sys.exit(1 if any("code" in one for one in every) else 0)
 
 
 @command.command("log")
@@ -62,42 +65,59 @@ def take(*, server: str, folder: Path, data: Path | None, as_json: bool) -> None
 @click.option("--anew", is_flag=True, help="Set aside the log received so far; begin a new one after a gap.")
 @data_option
 def log(*, server: str, folder: Path, anew: bool, data: Path | None) -> None:
-    """Receive the log of SERVER as it is written, until Ctrl-C; a later call continues where this one ended.
+    """Receive the log of SERVER (or all) as it is written, until Ctrl-C; a later call continues where this one ended.
 
     It survives restarts of the stack. Exit status 1 if the server has removed log that was not received yet: then
-    start it with --anew and take a base copy.
+    start it with --anew and take a base copy. With `all` the others are received until Ctrl-C all the same.
     """
-    keeper = _keeper(data, server, folder)
-    click.echo(f"receiving the log of {server} in {folder}; Ctrl-C ends it", err=True)
-    asyncio.run(_receive(keeper, anew=anew))
+    names = find(data).servers() if server == ALL else [server]
+    click.echo(f"receiving the log of {', '.join(names)} in {folder}; Ctrl-C ends it", err=True)
+    failed = asyncio.run(_receive({one: _keeper(data, one, folder) for one in names}, anew=anew))
+    for error in failed:
+        raise error
 
 
 @command.command("list")
-@click.argument("server")
+@click.argument("server", required=False)
 @folder_option
 @data_option
 @json_option
-def list_(*, server: str, folder: Path, data: Path | None, as_json: bool) -> None:
+def list_(*, server: str | None, folder: Path, data: Path | None, as_json: bool) -> None:
     """Show the base copies of SERVER, whether the log after each is complete, and whether it is being received.
 
-    Exit status 1 if the newest copy cannot be restored up to now: the log after it has a gap, or is not being received.
-    While the server is down only the folder is read.
+    Without SERVER: of all. Exit status 1 if a newest copy cannot be restored up to now: the log after it has a gap, or
+    is not being received. While a server is down only the folder is read.
     """
-    backups = BackupFolder(folder.absolute(), server)
-    found = [
-        {"path": str(base.path), "taken_at": base.taken_at.isoformat(), "missing": backups.gap_after(base)}
-        for base in backups.bases()
-    ]
-    log = _standing(_keeper(data, server, folder))
+    _check_folder(folder)
+    names = [server] if server not in (None, ALL) else find(data).servers()
+    found = [_listed(data, one, folder) for one in names]
+    report = found[0] if server not in (None, ALL) else {"servers": found}
+    print_report(report, as_json=as_json, show=partial(show_backups, found))
+    sys.exit(1 if any(_is_behind(one) for one in found) else 0)
 
-    def show(console: Console) -> None:
-        print_table(console, _table(found))
-        behind = "" if log is None or log.behind_bytes is None else f", {log.behind_bytes:,} bytes behind the server"
-        console.print(f"log: {_LOG_STATES[log.state if log else None]}{behind}")
 
-    log_json = {"log": log.state if log else "unknown", "behind_bytes": log.behind_bytes if log else None}
-    print_report({"server": server, "bases": found, **log_json}, as_json=as_json, show=show)
-    sys.exit(1 if (log is not None and log.state not in _GOOD) or (found and found[-1]["missing"]) else 0)
+@command.command("prune")
+@click.argument("server", default=ALL)
+@folder_option
+@click.option("--keep", default=7, show_default=True, type=click.IntRange(1), help="Base copies to keep, the newest.")
+@click.option("--yes", "sure", is_flag=True, help="Remove; without it this only shows what would go.")
+@data_option
+@json_option
+def prune(*, server: str, folder: Path, keep: int, sure: bool, data: Path | None, as_json: bool) -> None:
+    """Remove the base copies of SERVER (all unless given) older than the newest ones, and the log only they need.
+
+    Each copy that stays can be restored to every instant to which it could be before. Without --yes nothing is removed.
+    """
+    _check_folder(folder)
+    names = find(data).servers() if server == ALL else [server]
+    found = []
+    for name in names:
+        plan = plan_prune(BackupFolder(folder.absolute(), name), keep)
+        if sure:
+            plan.remove()
+        found.append(prune_json(name, plan, removed=sure))
+    report = found[0] if server != ALL else {"servers": found}
+    print_report(report, as_json=as_json, show=partial(show_pruned, found))
 
 
 @command.command("restore")
@@ -105,31 +125,94 @@ def list_(*, server: str, folder: Path, data: Path | None, as_json: bool) -> Non
 @folder_option
 @click.option("--into", required=True, type=click.Path(path_type=Path), help="A new folder for the restored cluster.")
 @click.option("--until", help="Instant (ISO 8601, with a zone) to restore.  [default: the end of the log]")
+@click.option("--no-audit", is_flag=True, help="Do not audit the copy: for a machine on which nothing else runs yet.")
 @data_option
 @json_option
-def restore(*, server: str, folder: Path, into: Path, until: str | None, data: Path | None, as_json: bool) -> None:
+def restore(
+    *, server: str, folder: Path, into: Path, until: str | None, no_audit: bool, data: Path | None, as_json: bool
+) -> None:
     """Restore SERVER as it was at an instant into another folder, and audit it there with the rest of the installation.
 
-    The running cluster is not touched. Exit status 0 only if the audit holds: at an instant before the last payouts the
-    copy is behind the wallet, and the audit names every fen of that.
+    The running cluster is not touched, and need not exist: installation.json and secrets.json in the data folder are
+    enough. Exit status 0 only if the audit holds, or with --no-audit: at an instant before the last payouts the copy is
+    behind the wallet, and the audit names every fen of that. Where the other servers do not answer, the copy stands,
+    unaudited, and the exit status is 1.
     """
     access = find(data)
     with Console(stderr=True).status(f"restoring {server}"):
-        path, found = asyncio.run(_restore(access, _backups(access, server, folder), into, _instant(until)))
+        path, found, why = asyncio.run(
+            _restore(access, _backups(access, server, folder), into, _instant(until), no_audit=no_audit)
+        )
 
     def show(console: Console) -> None:
-        console.print(f"{server} is restored in {path}")
-        show_audit(found, console)
+        console.print(f"{server} is restored in {path}", highlight=False)
+        if found is not None:
+            show_audit(found, console)
+        else:
+            console.print(f"it was not audited: {why}", highlight=False)
 
-    print_report({"server": server, "path": str(path), "audit": found.as_json()}, as_json=as_json, show=show)
-    sys.exit(0 if found.holds else 1)
+    audit = None if found is None else found.as_json()
+    report = {"server": server, "path": str(path), "audit": audit, "not_audited": why or None}
+    print_report(report, as_json=as_json, show=show)
+    sys.exit(0 if no_audit or (found is not None and found.holds) else 1)
 
 
-async def _receive(keeper: LogKeeper, *, anew: bool) -> None:
+def _taken(access: Access, server: str, folder: Path) -> dict[str, Any]:
+    backups = _backups(access, server, folder)
+    with Console(stderr=True).status(f"copying {server}"):
+        base = asyncio.run(backups.take())
+    return {"server": server, "path": str(base.path), "taken_at": base.taken_at.isoformat()}
+
+
+def _taken_or_why(access: Access, server: str, folder: Path) -> dict[str, Any]:
+    try:
+        return _taken(access, server, folder)
+    except HongbaoError as error:
+        return {"server": server, "code": error.code, "detail": error.detail}
+
+
+async def _receive(keepers: Mapping[str, LogKeeper], *, anew: bool) -> list[Refused]:
+    """Receive all logs until a signal; returns what has ended one of them, reported when it happened if not alone."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await keeper.receive(stop, anew=anew)
+
+    async def receive(server: str, keeper: LogKeeper) -> Refused | None:
+        try:
+            await keeper.receive(stop, anew=anew)
+        except Refused as refusal:
+            if len(keepers) > 1:
+                click.echo(f"{server}: {refusal.detail}; the logs of the others are received further", err=True)
+            return refusal
+        return None
+
+    ended = await asyncio.gather(*(receive(*one) for one in keepers.items()))
+    return [one for one in ended if one is not None]
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise Refused("no_such_folder", f"there is no folder {folder}; is its disk mounted?")
+
+
+def _listed(data: Path | None, server: str, folder: Path) -> dict[str, Any]:
+    backups = BackupFolder(folder.absolute(), server)
+    bases = [
+        {"path": str(base.path), "taken_at": base.taken_at.isoformat(), "missing": backups.gap_after(base)}
+        for base in backups.bases()
+    ]
+    log = _standing(_keeper(data, server, folder))
+    return {
+        "server": server,
+        "bases": bases,
+        "log": log.state if log else "unknown",
+        "behind_bytes": log.behind_bytes if log else None,
+    }
+
+
+def _is_behind(one: Mapping[str, Any]) -> bool:
+    bases, log = one["bases"], one["log"]
+    return (log != "unknown" and log not in _GOOD) or bool(bases and bases[-1]["missing"])
 
 
 def _standing(keeper: LogKeeper) -> LogStatus | None:
@@ -144,13 +227,20 @@ def _standing(keeper: LogKeeper) -> LogStatus | None:
         return None
 
 
-async def _restore(access: Access, backups: Backups, into: Path, until: datetime | None) -> tuple[Path, Report]:
+async def _restore(
+    access: Access, backups: Backups, into: Path, until: datetime | None, *, no_audit: bool
+) -> tuple[Path, Report | None, str]:
+    """Return the restored cluster, the audit's report, and why there is none; the restored server has stopped."""
     server = await backups.restore(into, until)
     try:
-        found = await access.audit(instead={backups.source.name: server.dsn(roles.AUDIT, roles.DATABASE)})
+        if no_audit:
+            return server.spec.folder, None, "--no-audit"
+        copy = {backups.source.name: server.dsn(roles.AUDIT, roles.DATABASE)}
+        return server.spec.folder, await access.audit(instead=copy), ""
+    except Unavailable as away:
+        return server.spec.folder, None, away.detail
     finally:
         await server.stop()
-    return server.spec.folder, found
 
 
 def _source(access: Access, server: str) -> Source:
@@ -163,7 +253,7 @@ def _backups(access: Access, server: str, folder: Path) -> Backups:
 
 def _keeper(data: Path | None, server: str, folder: Path) -> LogKeeper:
     def notify(text: str) -> None:
-        click.echo(text, err=True)
+        click.echo(f"{server}: {text}", err=True)
 
     return LogKeeper(lambda: _source(find(data), server), BackupFolder(folder.absolute(), server), notify)
 
@@ -180,10 +270,3 @@ def _instant(text: str | None) -> datetime | None:
             "malformed_instant", f"{text[:50]!r} is not an instant with a zone; write it as 2026-11-21T10:15:00+08:00"
         )
     return instant.astimezone(UTC)
-
-
-def _table(found: list[dict[str, Any]]) -> Table:
-    table = Table("base copy", "taken at", "log after it")
-    for one in found:
-        table.add_row(one["path"], one["taken_at"][:19], f"lacks {one['missing']}" if one["missing"] else "complete")
-    return table

@@ -91,14 +91,14 @@ def move(
     """Move DATABASE (db_07) to another SET, from a date on or (--live) now. A repeated call continues where it stopped.
 
     By time: from the date on new envelopes are created in the new SET; a call after the days before are over copies
-    these, compares them and switches reads. Exit status 0 if what was asked is done.
+    these, compares them and switches reads. Exit status 0 if what was asked is done, 1 if days stay for now.
     """
     if live and (from_date is not None or finish):
         raise click.UsageError("--live moves all days at once; --from-date and --finish are for a move by time")
     day = None if from_date is None else from_date.date()
     outcome = asyncio.run(_move(find(data), database, to, day, live=live, finish=finish, aborting=aborting))
     print_report(outcome.as_json(), as_json=as_json, show=lambda console: _show_outcome(outcome, console))
-    sys.exit(0)
+    sys.exit(1 if outcome.left else 0)
 
 
 async def _move(

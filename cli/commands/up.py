@@ -27,13 +27,33 @@ _KILLED = 128
 @click.option("--slots", default=100, show_default=True, help="Slots, fixed by the first start; production: 1000.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the gateways listen on.")
 @click.option("--port", default=8080, show_default=True, help="Port of the first gateway; 0: any free one.")
+@click.option(
+    "--new-cluster",
+    "new_clusters",
+    metavar="SERVER",
+    multiple=True,
+    help="Accept for SERVER (set-1, wallet) another Postgres cluster than before; make an empty one if it is gone.",
+)
 @data_option
-def command(*, sets: int, servers: int, gateways: int, slots: int, host: str, port: int, data: Path | None) -> None:
+def command(
+    *,
+    sets: int,
+    servers: int,
+    gateways: int,
+    slots: int,
+    host: str,
+    port: int,
+    new_clusters: tuple[str, ...],
+    data: Path | None,
+) -> None:
     """Start Postgres per SET and for the wallet, memcached, setnodes, wallet and gateways; Ctrl-C stops them.
 
     All data stays in the data folder, where the next start finds it. Prints the gateways' addresses when ready.
     """
-    config = StackConfig(data=data, sets=sets, servers=servers, gateways=gateways, slots=slots, host=host, port=port)
+    config = StackConfig(
+        data=data, sets=sets, servers=servers, gateways=gateways, slots=slots, host=host, port=port,
+        new_clusters=frozenset(new_clusters),
+    )  # fmt: skip
     sys.exit(asyncio.run(_serve(config)))
 
 

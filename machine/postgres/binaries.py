@@ -87,7 +87,10 @@ def _copy(folder: Path, to: Path) -> Path:
     package = folder.parents[1]
     home = to / f"{WHEEL}-{importlib.metadata.version(WHEEL.replace('_', '-'))}"
     if not home.exists():
-        to.mkdir(parents=True, exist_ok=True)
+        if not to.exists():
+            to.mkdir(parents=True)
+            # The server's account passes through, whatever the umask.
+            to.chmod(0o755)
         # A name of our own, renamed at the end: another process may be copying, too.
         staging = Path(tempfile.mkdtemp(prefix=f"{home.name}.", suffix=".new", dir=to))
         ignored = shutil.ignore_patterns("include", "*.a", "doc", "pgxs", "pkgconfig", "vector*")

@@ -1,5 +1,9 @@
 """The folder of one Postgres cluster: made once by initdb, checked before each start.
 
+A cluster that was there before and is missing now is never made again: the disk may only be unmounted, and an empty
+cluster in its place would serve. `known` says what is known of it: None if none was made yet, its system identifier, or
+"" if it was made and its identifier is not known.
+
 Each SET runs initdb instead of copying one result: the clusters get different system identifiers, by which Postgres and
 our backups distinguish the log of one SET from that of another.
 """
@@ -9,6 +13,7 @@ import contextlib
 import os
 import shutil
 import signal
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,17 +38,50 @@ class ClusterFolder:
     binaries: Binaries
     account: Account
 
-    async def ensure(self, password: str, log: LogFile) -> None:
-        """Make the cluster if there is none, with `password` for the superuser `postgres`; may be killed at any point.
+    @property
+    def stands(self) -> bool:
+        """Whether there is a cluster."""
+        return (self.path / "PG_VERSION").exists()
 
-        If there is one, wait until no earlier server works on it. Raises Refused (`postgres_other_version`,
-        `postgres_already_running`) or Unavailable `initdb_failed`.
+    async def ensure(self, password: str, log: LogFile, known: str | None = None) -> str:
+        """Return the system identifier of the cluster, which is made first if `known` is None and there is none.
+
+        `password` is for the superuser `postgres` of a new one; may be killed at any point. Waits until no earlier
+        server works on it. Raises Refused (`cluster_missing`, `cluster_differs`, `postgres_other_version`,
+        `postgres_already_running`; nothing is made or changed) or Unavailable `initdb_failed`.
         """
-        if (self.path / "PG_VERSION").exists():
+        if self.stands or known is not None:
+            self._check_identity(known)
             self._check_major()
             await self._await_earlier_server()
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        else:
+            await self._make(password, log)
+        return self.system_identifier()
+
+    def system_identifier(self) -> str:
+        """Return the number that initdb gave this cluster, which no other has: the first field of pg_control."""
+        with (self.path / "global" / "pg_control").open("rb") as control:
+            return str(int.from_bytes(control.read(8), sys.byteorder))
+
+    def _check_identity(self, known: str | None) -> None:
+        if not self.stands:
+            raise Refused(
+                "cluster_missing",
+                f"the cluster of {self.path.name} was in {self.path} and is not there; mount its disk, or restore it "
+                f"from a backup (docs/operations/backup.md). An empty one would serve in its place: only if all of it "
+                f"is lost for good, start once with --new-cluster {self.path.name}",
+            )
+        if known and (found := self.system_identifier()) != known:
+            raise Refused(
+                "cluster_differs",
+                f"{self.path} holds the cluster {found}, that of {self.path.name} is {known}; put the right folder "
+                f"there (was another disk mounted?). If this one is to be {self.path.name} from now on, start once "
+                f"with --new-cluster {self.path.name}",
+            )
+
+    async def _make(self, password: str, log: LogFile) -> None:
+        if not self.path.parent.exists():
+            self.path.parent.mkdir(parents=True, mode=0o700)
         self.account.chown(self.path.parent)
         staging = self.path.with_name(self.path.name + ".new")
         shutil.rmtree(staging, ignore_errors=True)

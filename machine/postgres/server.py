@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -14,7 +14,7 @@ from errors import HongbaoError, Refused, Unavailable
 from machine import ports
 from machine.account import Account, server_account
 from machine.child import Child, Command
-from machine.logfile import LogFile
+from machine.child_part import ChildPart
 from machine.postgres.binaries import Binaries, find_binaries
 from machine.postgres.cluster_folder import ClusterFolder
 from machine.postgres.settings import render_conf
@@ -25,8 +25,15 @@ STOP_S = 2.0
 """A fast stop writes all dirty pages; after this time SIGQUIT follows, and the next start recovers instead."""
 TRIES = 40
 PAUSE_S = 0.25
-MIN_FREE_BYTES = 500 * 1024 * 1024
+MIN_FREE_TO_MAKE_BYTES = 500 * 1024 * 1024
+"""To make a cluster: 40 MB, its first log files and day tables, and room to work."""
+MIN_FREE_BYTES = 64 * 1024 * 1024
+"""To start a cluster that stands: recovery ends with a checkpoint and needs a few log files of 16 MB."""
 TICK_S = 0.01
+PROBE_S = 2.0
+"""A fork takes milliseconds; on a machine that swaps it takes long."""
+_SSL_REQUEST = bytes.fromhex("00000008 04d2162f")
+"""The first packet of a client that would like TLS; the server answers with one byte."""
 
 Mode = Literal["smart", "fast", "immediate"]
 _SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
@@ -46,20 +53,32 @@ class PostgresSpec:
     port: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     start_s: float = START_S
+    known: str | None = None
+    """What is known of the cluster before the first start here; see `ClusterFolder`."""
+    warn: Callable[[str], None] = lambda _: None
+    """Receives a sentence for the operator about something that does not keep the server from starting."""
 
 
-class Postgres:
-    """A server. `start` makes the cluster if there is none; committed data survives every kind of end."""
+class Postgres(ChildPart):
+    """A server. `start` makes the cluster if none was known; committed data survives every kind of end.
+
+    Its process here is the postmaster; when that is killed, its backends notice and exit.
+    """
 
     def __init__(self, spec: PostgresSpec, *, binaries: Binaries | None = None, account: Account | None = None) -> None:
-        self.name = spec.name
+        super().__init__(spec.name, spec.log, account or server_account())
         self.spec = spec
-        self.log = LogFile(spec.log)
-        self._account = account or server_account()
         self._binaries = binaries or find_binaries(self._account, spec.folder.parent)
         self._folder = ClusterFolder(spec.folder, self._binaries, self._account)
+        self._known = spec.known
         self._port = spec.port
-        self._child: Child | None = None
+
+    @property
+    def system_identifier(self) -> str:
+        """The number that initdb gave the cluster; known from the first start on. No later start takes another."""
+        if not self._known:
+            raise Refused("postgres_not_started", f"the cluster of {self.name} is not known before its first start")
+        return self._known
 
     @property
     def port(self) -> int:
@@ -73,16 +92,6 @@ class Postgres:
         """Where it listens, host:port; known from the first start on."""
         return f"{ports.LOOPBACK}:{self.port}"
 
-    @property
-    def pid(self) -> int:
-        """The postmaster's process ID; 0 before the first start."""
-        return self._child.pid if self._child else 0
-
-    @property
-    def running(self) -> bool:
-        """Whether the postmaster exists."""
-        return self._child is not None and self._child.running
-
     def dsn(self, user: str = "postgres", database: str = "postgres") -> str:
         """Return the DSN of `user` for `database`, with the password."""
         password = quote(self.spec.passwords[user], safe="")
@@ -93,7 +102,7 @@ class Postgres:
         if self.running:
             raise Refused("postgres_already_running", f"Postgres {self.name} is running")
         self._check_space()
-        await self._folder.ensure(self.spec.passwords["postgres"], self.log)
+        self._known = await self._folder.ensure(self.spec.passwords["postgres"], self.log, self._known)
         for _ in range(TRIES):
             port = self._port or ports.free_port()
             logged = await self._start_once(port)
@@ -107,22 +116,26 @@ class Postgres:
 
     async def stop(self, mode: Mode = "fast") -> None:
         """Stop in `mode`; after STOP_S by SIGQUIT, then SIGKILL. No mode loses what was committed."""
-        if self._child is not None:
-            await self._child.stop((_SIGNALS[mode], STOP_S), (signal.SIGQUIT, 1.0))
-
-    def kill(self) -> None:
-        """Kill the postmaster as a crash would; its backends notice and exit."""
-        if self._child is not None:
-            self._child.send(signal.SIGKILL)
+        await self._stop((_SIGNALS[mode], STOP_S), (signal.SIGQUIT, 1.0))
 
     async def restart(self, mode: Mode = "fast") -> None:
         """Stop and start on the same port."""
         await self.stop(mode)
         await self.start()
 
-    async def wait(self) -> int:
-        """Wait, without a deadline, until the postmaster has ended."""
-        return await self._child.wait() if self._child else 0
+    async def answers(self) -> bool:
+        """Say whether the postmaster forks for a connection within PROBE_S; needs no password and no free slot."""
+        try:
+            async with asyncio.timeout(PROBE_S):
+                reader, writer = await asyncio.open_connection(ports.LOOPBACK, self.port)
+                try:
+                    writer.write(_SSL_REQUEST)
+                    return await reader.read(1) in {b"N", b"S"}
+                finally:
+                    writer.close()
+                    await writer.wait_closed()
+        except (OSError, TimeoutError):
+            return False
 
     async def _start_once(self, port: int) -> str | None:
         """Start once; returns None if it accepts connections, else what it has logged."""
@@ -179,15 +192,19 @@ class Postgres:
         raise _failed(self.name, logged, self.log.path)
 
     def _check_space(self) -> None:
+        """Raise Refused `disk_full` where a start would not end well; warn where a cluster has little room left."""
         folder = self.spec.folder
         while not folder.exists():
             folder = folder.parent
         free = shutil.disk_usage(folder).free
-        if free < MIN_FREE_BYTES:
+        needed = MIN_FREE_BYTES if self._folder.stands else MIN_FREE_TO_MAKE_BYTES
+        if free < needed:
             raise Refused(
                 "disk_full",
-                f"only {free // 1024**2} MB are free at {folder}; make room for at least {MIN_FREE_BYTES // 1024**2}",
+                f"only {free // 1024**2} MB are free at {folder}; make room for at least {needed // 1024**2}",
             )
+        if free < MIN_FREE_TO_MAKE_BYTES:
+            self.spec.warn(f"{self.name} starts with only {free // 1024**2} MB free at {folder}; make room soon")
 
 
 def _port_taken(name: str, port: int) -> HongbaoError:

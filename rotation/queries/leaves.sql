@@ -1,7 +1,8 @@
 -- leaves: the leaves of all day tables, or of one day's ($1), attached or not: the schema where each stands, its size.
 -- Index: those of the catalog. Lock: none.
 SELECT split_part(d.relname, '_', 1) AS kind, to_date(right(d.relname, 8), 'YYYYMMDD') AS day, n.nspname AS stands_in,
-    count(*) AS leaves, sum(pg_total_relation_size(c.oid))::bigint AS bytes,
+    -- A size is of now, not of the snapshot: NULL for a leaf that has gone since.
+    count(*) AS leaves, coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint AS bytes,
     sum(greatest(c.reltuples, 0))::bigint AS rows_about
 FROM pg_class d
 JOIN pg_inherits i ON i.inhparent = d.oid JOIN pg_class c ON c.oid = i.inhrelid

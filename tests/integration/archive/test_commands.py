@@ -414,6 +414,60 @@ async def test_an_archive_that_does_not_hold_is_left_out_aloud(kept: Kept) -> No
     assert [one.partition(":")[0] for one in told["left_out"]] == [f"{NEXT} db_00", f"{NEXT} db_01"]
 
 
+async def test_what_the_registers_name_and_is_not_there_is_left_out_aloud(kept: Kept) -> None:
+    """A day that is gone, or a folder that is not mounted, is named and ends with 1; without registers that is said."""
+    sql = "SELECT DISTINCT day FROM claim"
+    told = await kept.json("query", sql)
+    assert (told["complete"], told["left_out"]) == (True, [])
+    away = kept.archive.folder / str(NEXT)
+    away.rename(kept.archive.folder / "aside")
+    told = await kept.json("query", sql, code=1)
+    assert told["rows"] == [[str(DAY)]]
+    assert told["complete"] is False
+    assert [one.partition(":")[0] for one in told["left_out"]] == [f"{NEXT} db_00", f"{NEXT} db_01"]
+    (kept.archive.folder / "aside").rename(away)
+    kept.archive.folder.rename(kept.data / "unmounted")
+    told = await kept.json("query", sql, code=1)
+    assert (told["rows"], len(told["left_out"])) == ([], 4)
+    (kept.data / "unmounted").rename(kept.archive.folder)
+    kept.stop()
+    ran = await kept.run("query", sql, "--json")
+    assert (ran.exit_code, json.loads(ran.stdout)["complete"]) == (0, None)
+    assert "an archive may be missing" in ran.stderr
+
+
+async def test_a_query_verifies_hashes_when_it_is_asked_to(kept: Kept) -> None:
+    """A byte changed behind the signature is found with --verify, and a manifest the register does not name always."""
+    claim = kept.archive.folder / str(NEXT) / "db_01" / "claim.parquet"
+    content = claim.read_bytes()
+    claim.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
+    told = await kept.json("query", "SELECT 1 AS one", "--verify", code=1)
+    assert [one.partition(":")[0] for one in told["left_out"]] == [f"{NEXT} db_01"]
+    claim.write_bytes(content)
+    assert (await kept.json("query", "SELECT 1 AS one", "--verify"))["left_out"] == []
+    async with owner(kept.databases, kept.dsn) as connection:
+        await move_on(connection, DAY, 0, "verified", "0" * 64)
+    told = await kept.json("query", "SELECT 1 AS one", code=1)
+    assert [one.partition(":")[0] for one in told["left_out"]] == [f"{DAY} db_00"]
+
+
+async def test_a_query_ends_in_its_time(kept: Kept) -> None:
+    """One that would run for hours is refused by name once its time is over."""
+    sql = "SELECT sum((a.range * b.range) % 7) FROM range(100000) a, range(100000) b WHERE (a.range + b.range) % 3 = 1"
+    ran = await kept.run("query", sql, "--timeout", "0.5")
+    assert "was not over after 0.5 s" in ran.stderr, ran.stderr
+    assert ran.exit_code == 1
+
+
+async def test_no_text_of_a_csv_is_a_formula(kept: Kept) -> None:
+    """A greeting that a spreadsheet would calculate is a text there; numbers stay numbers."""
+    sql = "SELECT '=cmd|x' AS \"=head\", '@sum' AS b, -5 AS c, 'plain' AS d, '-1' AS e"
+    ran = await kept.run("query", sql, "--csv")
+    assert list(csv.reader(io.StringIO(ran.stdout))) == [
+        ["'=head", "b", "c", "d", "e"], ["'=cmd|x", "'@sum", "-5", "plain", "'-1"],
+    ]  # fmt: skip
+
+
 async def test_an_empty_archive_has_empty_views(tmp_path: Path) -> None:
     """Before the first rotation a query is answered with nothing."""
     found = query(place.Archive(tmp_path, KEY), "SELECT day, xx, sum(amount_fen) FROM claim GROUP BY ALL", limit=10)

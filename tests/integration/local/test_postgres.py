@@ -175,10 +175,31 @@ async def test_a_taken_port_is_refused(server_folder: Path, account: Account) ->
 
 async def test_a_full_disk_is_refused(server_folder: Path, account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     """With too little space nothing is started: Postgres would stop in the middle of a commit."""
-    monkeypatch.setattr("machine.postgres.server.MIN_FREE_BYTES", shutil.disk_usage("/").total * 1000)
+    much = shutil.disk_usage("/").total * 1000
+    monkeypatch.setattr("machine.postgres.server.MIN_FREE_TO_MAKE_BYTES", much)
     with pytest.raises(Refused, match="make room") as caught:
         await Postgres(spec(server_folder), account=account).start()
     assert caught.value.code == "disk_full"
+    assert not (server_folder / "postgres").exists()
+
+
+async def test_a_cluster_that_stands_starts_with_little_room(
+    server_folder: Path, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a crash on a small disk it starts again with less than a first start needs, and warns; not with nothing."""
+    server = Postgres(spec(server_folder), account=account)
+    await server.start()
+    await server.stop()
+    much = shutil.disk_usage("/").total * 1000
+    monkeypatch.setattr("machine.postgres.server.MIN_FREE_TO_MAKE_BYTES", much)
+    said: list[str] = []
+    server = Postgres(spec(server_folder, warn=said.append), account=account)
+    await server.start()
+    await server.stop()
+    assert ["make room soon" in line for line in said] == [True]
+    monkeypatch.setattr("machine.postgres.server.MIN_FREE_BYTES", much)
+    with pytest.raises(Refused, match="make room for at least"):
+        await server.start()
 
 
 async def test_a_killed_initdb_heals(server_folder: Path, account: Account) -> None:

@@ -10,7 +10,7 @@ import pytest
 from errors import HongbaoError, InvariantBroken, Refused
 from moving import by_time, compare
 from moving.journal import move_lock, open_move
-from moving.leaves import hot_days
+from moving.leaves import drop, hot_days, leaves_of
 from moving.moves import move_by_time
 from moving.route import Route
 from sharding.ids import day_of, make_id
@@ -157,6 +157,28 @@ async def test_a_copy_that_differs_is_thrown_away(land: Land, monkeypatch: pytes
     assert (await until_final(land, name)).complete
     assert await rows_of(land, "set-2", xx) == rows
     assert (await land.settled()).holds
+
+
+@pytest.mark.parametrize("how", ["a row differs", "the day is gone"])
+async def test_old_copies_stay_if_the_target_has_others_by_then(land: Land, how: str) -> None:
+    """Stopped after the switch for days, in which the new SET was restored: the only good copy is not dropped."""
+    xx = land.database()
+    name, traffic = database_name(xx), Traffic(land, xx)
+    await _over(land, traffic, name)
+    rows = await rows_of(land, "set-1", xx)
+    assert await until_final(land, name, tool="switched") is None
+    async with land.context().connect("set-1") as source, land.context().connect("set-2") as target:
+        old = leaves_of(xx, await hot_days(source, xx))
+        if how == "the day is gone":
+            await drop(target, old)
+        else:
+            for leaf in old:
+                if leaf.kind == "claim" and await source.fetchval(f"SELECT count(*) FROM {leaf.name}"):
+                    one = f"(SELECT min(ctid) FROM {leaf.name})"
+                    await land.on("set-2", f"UPDATE {leaf.name} SET amount_fen = amount_fen + 1 WHERE ctid = {one}")
+    with pytest.raises(InvariantBroken, match="copies_are_equal"):
+        await move_by_time(land.context(), name, None)
+    assert await rows_of(land, "set-1", xx) == rows
 
 
 async def test_days_that_rotation_has_begun_with_stay_until_they_are_archived(land: Land) -> None:

@@ -1,17 +1,25 @@
 """A live move whose SETs or disks fail it, or that restarts find elsewhere: the traffic never pays for it."""
 
+import asyncio
 import errno
 from typing import Any
 
+import asyncpg
+import msgspec
 import pytest
 
 from days import crash_points
 from errors import Refused, Unavailable
-from moving import compare
-from moving.journal import open_move, open_moves
+from machine import ports
+from machine.postgres.server import Postgres
+from moving import compare, cutover, live, servers
+from moving.journal import move_lock, open_move, open_moves
 from moving.moves import abort, move_live
+from moving.replication import Replication
+from moving.route import new_route
 from sharding.slots import database_name
-from sharding.topology import file
+from sharding.topology import ServerSpec, SetSpec, change, file
+from sharding.topology.changes import release
 from tests.integration.moving.checks import no_stream, nothing_left
 from tests.integration.moving.fixtures import Land, Traffic, land
 from tests.integration.moving.move_and_die import DIED
@@ -181,3 +189,128 @@ async def test_a_disk_that_fails_the_switch(land: Land, monkeypatch: pytest.Monk
     await some_traffic(traffic)
     await traffic.all_stands()
     assert (await land.settled()).holds
+
+
+async def test_a_tool_that_finds_the_hold_gone_does_not_switch(land: Land) -> None:
+    """Stopped in its cutover while another lets the traffic go, it must not switch on its old comparison."""
+    xx = land.database()
+    name, traffic = database_name(xx), Traffic(land, xx)
+    await some_traffic(traffic)
+
+    def let_go(point: str) -> None:
+        if point == "equal":
+            change(land.path, lambda old: release(old, xx))
+
+    with pytest.raises(Unavailable) as late, crash_points.armed(let_go):
+        await move_live(land.context(), name, "set-2")
+    assert late.value.code == "hold_lost"
+    await free(land, traffic)
+    assert (await move_live(land.context(), name, None)).complete
+    await some_traffic(traffic)
+    await traffic.all_stands()
+    assert (await land.settled()).holds
+
+
+async def test_a_tool_whose_lock_went_to_another_leaves_its_cutover_alone(land: Land) -> None:
+    """Who holds the move's lock is told by its backend: only that process releases what is held."""
+    xx = land.database()
+    route = new_route(land.topology, xx, "set-2")
+    async with move_lock(land.context(), route) as connection:
+        own = connection.get_server_pid()
+        assert not await cutover.taken_over(land.context(), route, own)
+        assert await cutover.taken_over(land.context(), route, own + 1)
+        other = new_route(land.topology, land.topology.databases_of("set-1")[1], "set-2")
+        assert not await cutover.taken_over(land.context(), other, own + 1)
+    assert not await cutover.taken_over(land.context(), route, own + 1)
+
+
+async def test_the_copy_is_on_the_disk_before_the_switch(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a subscription commits without waiting is flushed by the last act before the topology file is written."""
+    xx = land.database()
+    name, traffic = database_name(xx), Traffic(land, xx)
+    await some_traffic(traffic)
+    flushed: list[tuple[bool, bool, str]] = []
+    make_durable = cutover.make_durable
+
+    async def watched(target: Any) -> None:
+        async with target.transaction():
+            await target.execute("SET LOCAL synchronous_commit = off; CREATE TABLE not_flushed (n int)")
+        written = await target.fetchval("SELECT pg_current_wal_insert_lsn()")
+        reached = "SELECT pg_current_wal_flush_lsn() >= $1"
+        before = await target.fetchval(reached, written)
+        await make_durable(target)
+        flushed.append((before, await target.fetchval(reached, written), land.topology.set_for_database(xx).name))
+        await target.execute("DROP TABLE not_flushed")
+
+    monkeypatch.setattr(cutover, "make_durable", watched)
+    assert (await move_live(land.context(), name, "set-2")).complete
+    # Whether it was flushed before is the walwriter's doing; afterwards it is, and the switch is still to come.
+    assert [(after, owner) for _, after, owner in flushed] == [(True, "set-1")]
+
+
+async def test_a_release_that_fails_does_not_hide_why_it_was_needed(
+    land: Land, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stall was too long and then the source was lost: both are said, and the next run lets the traffic go."""
+    xx = land.database()
+    name, traffic = database_name(xx), Traffic(land, xx)
+    await some_traffic(traffic)
+    unfence = cutover.leaves.unfence
+
+    async def lost(*_: Any) -> None:
+        raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+
+    async def slow(*_: Any) -> None:
+        await asyncio.sleep(60)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(live, "compare", slow)
+        patch.setattr(live, "CUTOVER_S", 0.8)
+        patch.setattr(cutover.leaves, "unfence", lost)
+        said_both = "at a quieter hour; and the traffic could not be released: set-1 was lost"
+        with pytest.raises(Unavailable, match=said_both) as said:
+            await move_live(land.context(), name, "set-2")
+    assert said.value.code == "stall_too_long"
+    assert cutover.leaves.unfence is unfence
+    assert land.topology.held == (name,)
+    assert (await move_live(land.context(), name, None)).complete
+    await some_traffic(traffic)
+    assert (await land.settled()).holds
+
+
+async def test_no_password_of_a_move_is_logged_or_shown(land: Land, postgres: Postgres) -> None:
+    """A subscription that fails leaves neither its text in the log nor in what the audit's role may look at."""
+    xx = land.database()
+    start = postgres.log.size()
+    async with land.context().connect("set-1") as source, land.context().connect("set-2") as target:
+        dsn = land.owners["set-1"].replace("secret_of", "seen_by_all")
+        replication = Replication(xx, source, target, dsn)
+        await replication.publish([])
+        with pytest.raises(asyncpg.PostgresError):
+            await replication.subscribe()
+        seen = await land.on("set-2", "SELECT query FROM pg_stat_activity WHERE query LIKE '%seen' || '_by_all%'")
+        assert seen == []
+        assert await target.fetchval("SHOW track_activities") == "on"
+        await replication.end()
+    with postgres.log.path.open() as log:
+        log.seek(start)
+        written = log.read()
+    assert "could not connect to the publisher" in written
+    assert "seen_by_all" not in written
+
+
+async def test_only_a_server_that_refuses_connections_is_stopped(land: Land) -> None:
+    """One to which there is no way may be running with the old file: the move waits for it and says its name."""
+    topology = land.topology
+    unreachable = msgspec.structs.replace(
+        topology,
+        sets=(topology.sets[0], SetSpec("set-2", (ServerSpec("set-2-a", "http://255.255.255.255:1"),))),
+    )
+    with pytest.raises(Unavailable, match="set-2-a do not go by") as lag:
+        await servers.all_follow(unreachable, "set-1", "set-2", patience_s=0.5)
+    assert lag.value.code == "servers_lag"
+    stopped = msgspec.structs.replace(
+        topology,
+        sets=(topology.sets[0], SetSpec("set-2", (ServerSpec("set-2-a", f"http://127.0.0.1:{ports.free_port()}"),))),
+    )
+    await servers.all_follow(stopped, "set-1", "set-2", patience_s=0.5)

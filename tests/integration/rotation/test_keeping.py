@@ -1,6 +1,8 @@
 # ruff: noqa: E501 - one property a line
 """Dropping, and the daemon: what destroys and what works alone, and what neither of them does."""
 
+import asyncio
+import json
 import shutil
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -13,8 +15,10 @@ import pytest
 from archive import place
 from archive.place import Archive
 from errors import InvariantBroken, Refused
+from rotation import facts
 from rotation.background import BackgroundRotation
 from rotation.daemon import Daemon, DaemonSettings, Round
+from rotation.day_proof import as_text
 from rotation.detach import drop_foreign
 from rotation.drop import drop_day
 from rotation.plan import Action, Alarm, Rules
@@ -113,6 +117,41 @@ async def test_a_verified_day_whose_archive_is_spoilt_is_exported_anew(
     await drop(old_days)
     assert await old_days.states() == {0: "dropped", 1: "dropped"}
     assert await old_days.violations() == []
+
+
+@pytest.mark.parametrize("manifest", ["there", "gone"])
+async def test_a_spoilt_archive_is_not_cured_from_changed_rows(
+    old_days: OldDays, tmp_path: Path, manifest: str
+) -> None:
+    """Users swapped in the cold table, all sums as before: the digest that was kept refuses the new export by name."""
+    old_days.real = Archive(tmp_path / "archive", ARCHIVE_KEY)
+    await old_days.run()
+    where = place.folder_of(old_days.real.folder, xx=1, day=DAY)
+    claims = where / "claim.parquet"
+    content = claims.read_bytes()
+    claims.write_bytes(bytes([*content[:100], content[100] ^ 1, *content[101:]]))
+    if manifest == "gone":
+        (where / "manifest.json").unlink()
+    before = {path: path.read_bytes() for path in where.iterdir()}
+    table = f"public.claim_{DAY:%Y%m%d}"
+    two = f"SELECT user_id, ctid, tableoid FROM {table} WHERE slot BETWEEN 10 AND 19 AND kind = 'open' ORDER BY 1 DESC"
+    connection = await asyncpg.connect(old_days.set_dsn)
+    async with connection.transaction():
+        await connection.execute("SET LOCAL session_replication_role = replica")
+        await connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER ALL")
+        first, *others = await connection.fetch(two)
+        last = next(one for one in reversed(others) if one["user_id"] != first["user_id"])
+        for one, other in ((first, last), (last, first)):
+            await connection.execute(
+                f"UPDATE {table} SET user_id = $1 WHERE ctid = $2 AND tableoid = $3",
+                other["user_id"], one["ctid"], one["tableoid"],
+            )  # fmt: skip
+    await connection.close()
+    with pytest.raises(Refused, match="nothing was written") as differs:
+        await old_days.run()
+    assert differs.value.code == "archive_differs"
+    assert (await old_days.states())[1] in ("exported", "verified")
+    assert {path: path.read_bytes() for path in where.iterdir()} == before
 
 
 async def test_an_archive_spoilt_before_it_was_verified_is_written_anew(old_days: OldDays) -> None:
@@ -237,6 +276,50 @@ async def test_a_fault_of_one_set_keeps_the_others_from_nothing(old_days: OldDay
     told = metrics.render().decode()
     assert f'hongbao_rotation_days_ahead{{set="full"}} {AHEAD_DAYS}' in told
     assert 'hongbao_rotation_days_ahead{set="away"}' not in told, "what nobody could read is not published"
+
+
+async def test_days_are_read_in_one_snapshot(old_days: OldDays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day whose tables are made between the two looks at the catalog is seen whole or not at all."""
+    new = DAY - timedelta(days=20)
+    connection = await asyncpg.connect(old_days.set_access.dsn)
+    fetch = asyncpg.Connection.fetch
+
+    async def made_meanwhile(self: Any, query: str, *args: Any, **more: Any) -> Any:
+        if query == facts._LEAVES:
+            await DayTables(old_days.set_access.dsn, XXS).ensure(new, ahead_days=0)
+        return await fetch(self, query, *args, **more)
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncpg.Connection, "fetch", made_meanwhile)
+            seen = await facts.all_days(connection, lambda _: XXS)
+        assert [one.day for one in seen] == [DAY, NEXT]
+        assert new in [one.day for one in await facts.all_days(connection, lambda _: XXS)]
+    finally:
+        await connection.close()
+
+
+async def test_a_part_without_a_limit_is_not_given_up_after_zero_seconds() -> None:
+    """A timeout from inside a part is named as what it is."""
+    done = Round()
+
+    async def times_out() -> None:
+        raise TimeoutError("the wallet")
+
+    await Daemon._part(done, "set-1", DAY, times_out())
+    await Daemon._part(done, "set-1", None, asyncio.sleep(5), 0.01)
+    first, second = [error.detail for *_, error in done.failed]
+    assert "0 s" not in first
+    assert "did not answer in time: TimeoutError('the wallet')" in first
+    assert "was given up after 0.01 s" in second
+
+
+def test_a_proof_is_never_cut() -> None:
+    """What the log holds is read back as JSON by the export; one too long is refused before it is written."""
+    proof = {"at": "2026-11-21", "envelopes": 10**18}
+    assert json.loads(as_text(proof)) == proof
+    with pytest.raises(InvariantBroken, match="proof_fits"):
+        as_text({"at": "x" * 4_000})
 
 
 async def test_empty_tables_that_somebody_reads_are_dropped_when_he_has_left(

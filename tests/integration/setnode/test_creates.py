@@ -9,6 +9,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from errors import HongbaoError, InvariantBroken, Refused, Unavailable
+from local.fund_cursors import set_back
 from schema.day_tables import DayTables
 from setnode.commit import create_queue
 from setnode.commit.store import insert_envelopes
@@ -315,6 +316,22 @@ async def test_a_cursor_that_a_move_turns_back_stays_back(town: Town, monkeypatc
     assert await town.scalar("SELECT after FROM fund_cursor") > 0
     await town.paid_out()
     assert await town.wallet.balance("ida") == 2_000
+
+
+async def test_a_restored_wallet_does_not_hide_creates_that_died(town: Town) -> None:
+    """A wallet that is behind what the sweeper has seen gives numbers out again: set back, the sweeper finds them."""
+    await town.deposit("urs", 2_000)
+    await half(town, town.create_args("urs", 1_000, 5, "before the restore"))
+    await sweep(town)
+    newest = await town.scalar("SELECT max(fund_id) FROM fund", wallet=True)
+    # As after a restore of the wallet to an instant before it gave out the next thousand.
+    await town.rows("UPDATE fund_cursor SET after = $1", newest + 1_000)
+    assert await set_back(town.wallet_dsn, {"set-1": town.set_dsn}) == {"set-1": (newest + 1_000, newest)}
+    assert await set_back(town.wallet_dsn, {"set-1": town.set_dsn}) == {}
+    await half(town, town.create_args("urs", 1_000, 5, "after the restore"))
+    assert await sweep(town) == 1
+    await town.paid_out()
+    assert await town.wallet.balance("urs") == 2_000
 
 
 @pytest.mark.parametrize("days", [-3, 3])

@@ -6,6 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
 from errors import HongbaoError, Refused, Unavailable
@@ -49,6 +50,16 @@ async def test_a_failure_leaves_no_maker_behind(ahead: Any, monkeypatch: pytest.
     with pytest.raises(Refused, match="old day"):
         await ahead[0].make_today()
     assert finished == ["set-2", "set-3"]
+
+
+async def test_a_lost_connection_is_told_as_a_sentence(ahead: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator reads what may be the matter, not the text of the driver's error."""
+    failing(monkeypatch, set_1=asyncpg.InterfaceError("cannot call Transaction.__aexit__(): the connection is closed"))
+    tables, said = ahead
+    with pytest.raises(asyncpg.InterfaceError):
+        await tables.make_today()
+    lost = "Postgres closed the connection or does not answer; is its disk full? See ./run logs"
+    assert said == [f"tables of set-1 are missing: {lost}"]
 
 
 @pytest.mark.parametrize("worse", [Unavailable("day_tables_locked", "set-2 waits"), OSError("set-2 is gone")])

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from cli.commands import archive, backup, dba, payout, topology
+from cli.commands import archive, backup_text, dba, payout, topology
 from cli.table import COMMANDS, main
 from inspection.hot import Hot
 from runtime.reporting import print_output
@@ -45,7 +45,8 @@ ARCHIVED = [{"day": "2026-11-21", "database": "db_07", "code": "archive_damaged"
 TABLES: dict[str, tuple[Any, Any, list[str]]] = {
     "dba hot": (lambda console: dba.print_table(console, dba._hot(HOT)), None, [ENVELOPE, TABLE, "set-1-a", "12345"]),
     "backup list": (
-        lambda console: backup.print_table(console, backup._table(BASES)), None, [PATH, "000000010000000000000042"],
+        backup_text.show_backups, [{"server": "set-1", "bases": BASES, "log": "kept", "behind_bytes": 0}],
+        ["set-1", PATH, "000000010000000000000042"],
     ),
     "topology show": (topology._show, SHOWN, ["set-1", f"set-1-a {URL}", "db_07", "2026-11-21"]),
     "payout stuck": (lambda console: payout.print_table(console, payout._table(STUCK)), None, [ENVELOPE, "u" * 64]),

@@ -1,0 +1,72 @@
+"""Which base copies and which log may go: the newest copies are kept, and all log since the oldest of these.
+
+Whatever is removed, each copy that is kept can still be restored to every instant to which it could be before.
+"""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from backup.folder import BackupFolder, Base, segment_of
+from errors import Refused
+from machine.file_lock import hold_lock
+
+READERS = "readers.lock"
+"""A restore holds it shared, `Prune.remove` for itself: no copy goes while it is being read."""
+GONE = ".gone"
+"""Suffix of a copy that is being removed; it does not count any more."""
+
+
+@dataclass(frozen=True)
+class Prune:
+    """What would be removed: copies, and segments of the log that no kept copy needs; `bytes` is their size."""
+
+    folder: BackupFolder
+    bases: list[Base]
+    segments: list[Path]
+    bytes: int
+
+    def remove(self) -> None:
+        """Remove it, the copies first; killed anywhere, the next call finishes. Raises Refused `backup_runs`."""
+        home = self.folder.home
+        if not home.is_dir():
+            return
+        with hold_lock(home / "take.lock", self._busy), hold_lock(home / READERS, self._busy):
+            for base in self.bases:
+                # By a rename: a copy that is half removed must not look like one.
+                base.path.rename(base.path.with_name(base.path.name + GONE))
+            for left in self.folder.base.glob(f"*{GONE}"):
+                shutil.rmtree(left)
+            for segment in self.segments:
+                segment.unlink(missing_ok=True)
+            for ended in self.folder.logs()[1:]:
+                if not any(segment_of(one) for one in ended.iterdir()):
+                    shutil.rmtree(ended)
+
+    def _busy(self, holder: str) -> Refused:
+        who = f"process {holder}" if holder else "a restore"
+        return Refused("backup_runs", f"{who} is at work in {self.folder.home}; wait for it, nothing was removed")
+
+
+def plan_prune(folder: BackupFolder, keep: int) -> Prune:
+    """Return what keeping the newest `keep` complete copies (at least 1) makes needless; changes nothing.
+
+    Without a copy nothing goes: log alone may be all there is. Segments of the log that is being received go only up to
+    the oldest kept copy's first, so the receiver is not disturbed.
+    """
+    bases = folder.bases()
+    kept = bases[-max(1, keep) :]
+    if not kept:
+        return Prune(folder, [], [], 0)
+    gone = bases[: -len(kept)]
+    # A name begins with its timeline: log of a timeline that ended before the oldest kept copy's sorts before it.
+    first = min(base.first_segment for base in kept)
+    segments = [
+        path for log in folder.logs() for path in sorted(log.iterdir()) if (name := segment_of(path)) and name < first
+    ]
+    size = sum(_size(base.path) for base in gone) + sum(path.stat().st_size for path in segments)
+    return Prune(folder, gone, segments, size)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())

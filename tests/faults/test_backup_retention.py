@@ -1,0 +1,147 @@
+"""Backups of everything at once, on a machine where nothing runs, and old ones that go."""
+
+import json
+import shutil
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from backup.backups import Backups
+from backup.folder import BackupFolder
+from backup.retention import plan_prune
+from errors import Refused
+from local.stack import Stack
+from machine.account import Account
+from machine.file_lock import hold_lock
+from tests.faults.test_backup_log import Keeping, postgres, source, sql, until, write
+from tests.forks import hongbao
+from tests.integration.local.test_stack import config
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
+
+
+async def rows(backups: Backups, into: Path) -> int:
+    server = await backups.restore(into, None)
+    try:
+        return await sql(server, "SELECT count(*) FROM t")
+    finally:
+        await server.stop()
+
+
+async def test_what_is_kept_restores_as_before(server_folder: Path, account: Account) -> None:
+    """With two copies kept the third and its log go; both kept ones still lead to the last row, and so on again."""
+    server = postgres(server_folder, account)
+    await server.start()
+    keeping = Keeping(server, server_folder / "backups")
+    backups = Backups(source(server), server_folder / "backups")
+    try:
+        async with keeping.on():
+            for _ in range(3):
+                await write(server, 2)
+                await backups.take()
+            await write(server, 2)
+            await until(keeping.kept)
+            wanted = await sql(server, "SELECT count(*) FROM t")
+            folder = backups.folder
+            plan = plan_prune(folder, 2)
+            before = sorted(folder.home.rglob("*"))
+            assert len(plan.bases) == 1
+            assert plan.segments
+            assert sorted(folder.home.rglob("*")) == before
+            plan.remove()
+            assert [folder.gap_after(base) for base in folder.bases()] == [None, None]
+            assert not any(path.exists() for path in (plan.bases[0].path, *plan.segments))
+            assert (plan_prune(folder, 2).bases, plan_prune(folder, 2).segments) == ([], [])
+            await write(server, 1)
+            await until(keeping.kept)
+        assert await rows(backups, server_folder / "newest") == wanted + 2
+        shutil.rmtree(folder.bases()[-1].path)
+        assert await rows(backups, server_folder / "older") == wanted + 2
+    finally:
+        await server.stop()
+
+
+async def test_no_copy_goes_while_it_is_read_or_taken(server_folder: Path, account: Account) -> None:
+    """Beside a restore or a copy that is being taken nothing is removed; without a copy no log goes either."""
+    server = postgres(server_folder, account)
+    await server.start()
+    keeping = Keeping(server, server_folder / "backups")
+    try:
+        async with keeping.on():
+            await write(server, 2)
+            await until(keeping.kept)
+        assert plan_prune(keeping.folder, 1).segments == []
+        backups = Backups(source(server), server_folder / "backups")
+        await backups.take()
+        await backups.take()
+    finally:
+        await server.stop()
+    plan = plan_prune(keeping.folder, 1)
+    for name, shared in (("readers.lock", True), ("take.lock", False)):
+        with (
+            hold_lock(keeping.folder.home / name, lambda _: Refused("x", "x"), shared=shared),
+            pytest.raises(Refused, match="nothing was removed"),
+        ):
+            plan.remove()
+    assert len(keeping.folder.bases()) == 2
+    plan.remove()
+    assert len(keeping.folder.bases()) == 1
+
+
+async def test_a_restore_needs_files_only(server_folder: Path) -> None:
+    """With the host lost, inventory, secrets and backups are enough, in another place; then the stack starts there."""
+    folder = str(server_folder / "backups")
+    new = server_folder / "new"
+    async with Stack(config(server_folder, sets=1, servers=1)) as stack:
+        connection = await asyncpg.connect(stack.postgres("set-1").dsn("hongbao_owner", "hongbao"))
+        await connection.execute("CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)")
+        await connection.close()
+        words = ["--folder", folder, "--data", str(stack.folder.path), "--json"]
+        taken = await hongbao("backup", "take", "all", *words)
+        assert taken.status == 0, taken.err
+        assert [one["server"] for one in json.loads(taken.out)["servers"]] == ["wallet", "set-1"]
+        listed = await hongbao("backup", "list", *words)
+        assert [len(one["bases"]) for one in json.loads(listed.out)["servers"]] == [1, 1]
+    new.mkdir(mode=0o711)
+    new.chmod(0o711)
+    for name in ("installation.json", "secrets.json", "topology.json"):
+        (server_folder / "data" / name).rename(new / name)
+    shutil.rmtree(server_folder / "data")
+    words = ["--folder", folder, "--data", str(new), "--json"]
+    unproven = await hongbao("backup", "restore", "set-1", "--into", str(server_folder / "look"), *words)
+    assert unproven.status == 1
+    assert "does not answer" in json.loads(unproven.out)["not_audited"]
+    (new / "postgres").mkdir()
+    for name in ("set-1", "wallet"):
+        into = server_folder / f"restored-{name}"
+        done = await hongbao("backup", "restore", name, "--into", str(into), "--no-audit", *words)
+        assert done.status == 0, done.err
+        (into / "postgres" / name).rename(new / "postgres" / name)
+    new.rename(server_folder / "data")
+    async with Stack(config(server_folder, sets=1, servers=1)) as stack:
+        connection = await asyncpg.connect(stack.postgres("set-1").dsn("hongbao_owner", "hongbao"))
+        assert await connection.fetchval("SELECT n FROM kept") == 7
+        await connection.close()
+
+
+async def test_old_copies_go_by_command_only_when_it_is_said(server_folder: Path) -> None:
+    """`prune` shows what would go and removes it with --yes; a folder that is not there is named, not empty."""
+    folder = server_folder / "backups"
+    async with Stack(config(server_folder, sets=1, servers=1)) as stack:
+        words = ["--folder", str(folder), "--data", str(stack.folder.path), "--json"]
+        for _ in range(2):
+            assert (await hongbao("backup", "take", "set-1", *words)).status == 0
+        kept = BackupFolder(folder, "set-1")
+        would = json.loads((await hongbao("backup", "prune", "set-1", "--keep", "1", *words)).out)
+        assert (len(would["bases"]), would["kept"], would["removed"], len(kept.bases())) == (1, 1, False, 2)
+        every = json.loads((await hongbao("backup", "prune", "--keep", "1", "--yes", *words)).out)["servers"]
+        assert [(one["server"], len(one["bases"])) for one in every] == [("wallet", 0), ("set-1", 1)]
+        assert len(kept.bases()) == 1
+        nowhere = ["--folder", str(server_folder / "none"), "--data", str(stack.folder.path)]
+        for command in ("list", "prune"):
+            done = await hongbao("backup", command, *nowhere)
+            assert (done.status, "there is no folder" in done.err) == (1, True)
+        part = await hongbao("backup", "take", "all", "--folder", "/proc/none", "--data", str(stack.folder.path))
+        assert part.status == 1
+        assert part.out.count("cannot write to") == 2
