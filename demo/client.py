@@ -61,9 +61,15 @@ class DemoClient:
         return self._expect(await self._call("POST", f"/v1/envelopes/{envelope['envelope_id']}/cancel", sender, {}))
 
     async def detail(self, user: str, envelope: dict[str, Any]) -> dict[str, Any]:
-        """Return the envelope's state as `user` sees it."""
+        """Return the envelope's state as `user` sees it, with all claims."""
         headers = {"X-Share-Token": envelope["share_token"]}
-        return self._expect(await self._call("GET", f"/v1/envelopes/{envelope['envelope_id']}", user, None, headers))
+        path = f"/v1/envelopes/{envelope['envelope_id']}"
+        state = page = self._expect(await self._call("GET", path, user, None, headers))
+        while page.get("next_cursor") is not None:
+            following = f"{path}?cursor={page['next_cursor']}"
+            page = self._expect(await self._call("GET", following, user, None, headers))
+            state["claims"] += page["claims"]
+        return state
 
     async def balance(self, user: str) -> int:
         """Return the balance of `user` in fen."""

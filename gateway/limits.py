@@ -66,6 +66,10 @@ a chance of 10^-3, all four with one of 10^-12; then the client must try again."
 PAGE: Final = 100
 """The longest page of a list, and of the wallet (`wallet.limits.MAX_PAGE`)."""
 DEFAULT_PAGE: Final = 20
+CLAIMS_PAGE: Final = 100
+"""Claims in a detail unless the client says otherwise: what a person looks at, about 8 KB."""
+CLAIMS_PAGE_MOST: Final = 1_000
+"""The longest page of claims, about 85 KB; a setnode refuses a longer one (`setnode.limits.MAX_CLAIMS_PAGE`)."""
 """The page of a client that names no limit: one screen."""
 CURSOR_CHARS: Final = 64
 """Ours have about 30."""

@@ -10,8 +10,9 @@ from setnode.actors.registry import Registry
 from setnode.actors.request import Action, Request
 from setnode.creation.coalescer import CreateCoalescer
 from setnode.creation.request import read_create
-from setnode.limits import DAYS_CHECKED
+from setnode.limits import DAYS_CHECKED, MAX_CLAIMS_PAGE
 from setnode.passwords import mac
+from setnode.views.claims_json import ClaimsPage
 from sharding.ids import day_from, first_id, yymmdd_of
 from wire.messages import Op
 from wire.server import Caller
@@ -24,6 +25,8 @@ _ACTIONS: dict[int, tuple[Action, int]] = {
 }
 """By operation: the actor's action, and how many arguments it needs at least."""
 _USER_CHARS = LIMITS.user_id_chars
+_DETAIL_ARGUMENTS = 3
+"""Of DETAIL without a page; two more name one."""
 
 
 class Dispatcher:
@@ -85,6 +88,8 @@ class Dispatcher:
         password_mac = None if password is None else mac(self._password_key, envelope_id, password)
         token_ok = action is Action.CANCEL or bool(args[2])
         request = Request(action, user, token_ok, password_mac, caller, number, self._loop_time())
+        if action is Action.DETAIL and len(args) > _DETAIL_ARGUMENTS:
+            request.page = _page(args)
         self._registry.offer(envelope_id, request)
 
     def _check_day(self, digits: int) -> None:
@@ -96,6 +101,13 @@ class Dispatcher:
         if len(self._valid_days) >= DAYS_CHECKED:
             self._valid_days.clear()
         self._valid_days.add(digits)
+
+
+def _page(args: list[Any]) -> ClaimsPage:
+    first, limit, *_ = [*args[_DETAIL_ARGUMENTS:], None]
+    if type(first) is not int or type(limit) is not int or first < 0 or not 1 <= limit <= MAX_CLAIMS_PAGE:
+        raise Refused("malformed_request", f"a page begins at a seq and has 1 to {MAX_CLAIMS_PAGE} claims")
+    return ClaimsPage(first, limit)
 
 
 def _check_user(user: object) -> None:

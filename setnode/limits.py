@@ -21,6 +21,10 @@ PASSIVATE_STEPS = 8
 """Actors looked at for passivation when one is added to full memory: more than one, so that more leaves than comes."""
 FROZEN_S = 10.0
 """A frozen envelope is read again at most this often."""
+CLAIMS_PAGE = 100
+"""Claims in a detail whose caller names no number."""
+MAX_CLAIMS_PAGE = 1_000
+"""The longest page of claims: about 85 KB, so that the answers on a link stay small beside each other."""
 CLAIMS_JSON_FROM = 100
 """Claims from which an envelope's JSON rows are kept; encoding fewer takes little time and keeping none saves
 memory."""

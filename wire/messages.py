@@ -29,7 +29,9 @@ class Op(IntEnum):
     expires_in_s.
     """
     DETAIL = 4
-    """envelope_id, user, token_ok → detail (JSON), whether the user is its sender"""
+    """envelope_id, user, token_ok, first seq of the claims, limit → detail (JSON), whether the user is its sender
+
+    The last two may be missing: the first page."""
     CANCEL = 5
     """envelope_id, user → detail (JSON), whether the user is its sender"""
 

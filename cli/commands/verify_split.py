@@ -18,6 +18,8 @@ from runtime.reporting import data_option, json_option, print_report
 from runtime.wording import counted
 
 FETCH_S = 10.0
+PAGE = 1_000
+"""Claims fetched at once: the longest page that a gateway gives."""
 SHOWN = 20
 """Amounts printed; --json has all."""
 
@@ -30,8 +32,9 @@ SHOWN = 20
 def command(*, what: str, user: str | None, data: Path | None, as_json: bool) -> None:
     """Check that nobody was favoured: every amount follows from the seed that was fixed at creation.
 
-    FILE is the JSON that GET /v1/envelopes/ID returns once the envelope is closed ("-": standard input); with an ID it
-    is fetched from the running stack. Exit status 1 if an amount or the commitment does not match.
+    FILE is the JSON that GET /v1/envelopes/ID returns once the envelope is closed, with all its claims ("-": standard
+    input); with an ID it is fetched from the running stack. Exit status 1 if an amount or the commitment does not
+    match.
     """
     document = asyncio.run(_fetch(data, what, user)) if what.isdecimal() else _read(what)
     result = verify(document)
@@ -54,10 +57,20 @@ async def _fetch(data: Path | None, envelope_id: str, user: str | None) -> dict[
         raise Refused("no_user", "add --as USER: the sender, a winner or a named receiver of the envelope")
     access = find(data)
     headers = {"Authorization": f"Bearer {access.token(user)}"}
-    async with (
-        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=FETCH_S)) as session,
-        session.get(f"{access.gateway_url}/v1/envelopes/{envelope_id}", headers=headers) as response,
-    ):
+    url, claims, document = f"{access.gateway_url}/v1/envelopes/{envelope_id}", [], dict[str, Any]()
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=FETCH_S), headers=headers) as session:
+        cursor: str | None = ""
+        while cursor is not None:
+            document = await _page(session, url, cursor)
+            claims += document["claims"]
+            cursor = document.get("next_cursor")
+    return {**document, "claims": claims}
+
+
+async def _page(session: aiohttp.ClientSession, url: str, cursor: str) -> dict[str, Any]:
+    """Return the envelope with one page of its claims."""
+    parameters = {"limit": str(PAGE), **({"cursor": cursor} if cursor else {})}
+    async with session.get(url, params=parameters) as response:
         document: dict[str, Any] = await response.json(content_type=None)
     if response.status != HTTPStatus.OK:
         raise Refused(

@@ -15,6 +15,7 @@ from gateway.identity.share_tokens import ShareTokens
 from gateway.identity.tokens import Tokens
 from gateway.limits import CANDIDATE_IDS
 from gateway.parsing.calendar import Calendar
+from gateway.parsing.paging import read_claims_page
 from gateway.parsing.parameters import EMPTY_BODY, X_SHARE_TOKEN, idempotency_key_of, read_open_body, share_token_of
 from gateway.parsing.terms import fingerprint, read_terms
 from gateway.resources import Resource
@@ -76,11 +77,12 @@ class EnvelopeHandlers:
         return outcome_answer(await self._sets.call(target, Op.GRAB, target.envelope_id, user, token_ok))
 
     async def detail(self, request: Request, resource: Resource) -> Answer:
-        """Show an envelope to those who may see it."""
+        """Show an envelope, with a page of its claims, to those who may see it."""
         user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
+        first, limit = read_claims_page(request)
         target = resource.target or self._target(resource)
         token_ok = self._share_tokens.is_valid(target.envelope_id, share_token_of(request))
-        view, own = await self._sets.call(target, Op.DETAIL, target.envelope_id, user, token_ok)
+        view, own = await self._sets.call(target, Op.DETAIL, target.envelope_id, user, token_ok, first, limit)
         return Answer(200, self._with_share_token(view, target.envelope_id) if own else view)
 
     async def cancel(self, request: Request, resource: Resource) -> Answer:

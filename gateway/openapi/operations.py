@@ -2,7 +2,7 @@
 
 from typing import Any, Final, NamedTuple
 
-from gateway.limits import DEFAULT_PAGE, PAGE
+from gateway.limits import CLAIMS_PAGE, CLAIMS_PAGE_MOST, DEFAULT_PAGE, PAGE
 from gateway.openapi.schemas import ID, Schema, ref
 from gateway.parsing.paging import CURSOR_PATTERN
 from gateway.parsing.parameters import KEY_PATTERN, ROLES
@@ -33,6 +33,15 @@ PARAMETERS: Final[dict[str, Schema]] = {
     ),
     "cursor": _parameter(
         "cursor", "query", {"type": "string", "pattern": CURSOR_PATTERN}, "next_cursor of the page before."
+    ),
+    "claims_limit": _parameter(
+        "limit",
+        "query",
+        {"type": "integer", "minimum": 1, "maximum": CLAIMS_PAGE_MOST, "default": CLAIMS_PAGE},
+        "How many claims at most.",
+    ),
+    "claims_cursor": _parameter(
+        "cursor", "query", {"type": "string", "pattern": "^[1-9][0-9]*$"}, "next_cursor of the page before."
     ),
     "role": _parameter("role", "query", {"type": "string", "enum": [*ROLES]}, "Which list.", required=True),
 }
@@ -82,10 +91,10 @@ OPERATIONS: Final[dict[str, Operation]] = {
     ),
     "getEnvelope": Operation(
         "Look at an envelope",
-        "State, claims so far, best luck once all are taken, refund, and after the close the seed that proves the "
-        "split.",
+        "State, claims so far in pages, oldest first, best luck once all are taken, refund, and after the close the "
+        "seed that proves the split.",
         _ok("The envelope as it is now", ref("Detail")),
-        ("id", "share", "share_query"),
+        ("id", "share", "share_query", "claims_limit", "claims_cursor"),
     ),
     "openEnvelope": Operation(
         "Open a share",

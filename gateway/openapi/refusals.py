@@ -55,7 +55,7 @@ _LIST: Final[Codes] = (*ANY, *TOKEN, *PAGE, *LINK, *WALLET)
 
 REFUSALS: Final[dict[str, Codes]] = {
     "createEnvelope": (*ANY, *TOKEN, *KEY, *BODY, *PASSWORD, *TERMS, *SET, *CREATOR, *WALLET),
-    "getEnvelope": (*_ENVELOPE, "not_invited"),
+    "getEnvelope": (*_ENVELOPE, "not_invited", "repeated_parameter", "malformed_limit", "malformed_cursor"),
     "openEnvelope": (*_ENVELOPE, *BODY, *PASSWORD),
     "grabEnvelope": (*_ENVELOPE, *BODY, *PASSWORD),
     "cancelEnvelope": (*_ENVELOPE, "not_invited", "not_the_sender", "already_final"),

@@ -120,6 +120,10 @@ DETAIL: Final = _object(
         "claimed_count": {"type": "integer", "minimum": 0},
         "claimed_fen": FEN,
         "claims": {"type": "array", "items": ref("Claim")},
+        "next_cursor": {
+            "type": ["string", "null"],
+            "description": "For the page of claims after this one; null if there is none. Sums are of all claims.",
+        },
         "best_luck": {**ref("Claim"), "description": "Once all are taken; of equals the first."},
         "refund_fen": FEN,
         "closed_at": INSTANT,

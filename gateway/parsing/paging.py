@@ -7,8 +7,10 @@ from typing import Any, Final, NamedTuple
 
 from multidict import MultiMapping
 
+from envelope.limits import LIMITS
 from errors import Refused
-from gateway.limits import CURSOR_CHARS, DEFAULT_PAGE, PAGE
+from gateway.http.request import Request
+from gateway.limits import CLAIMS_PAGE, CLAIMS_PAGE_MOST, CURSOR_CHARS, DEFAULT_PAGE, PAGE
 
 CURSOR_PATTERN: Final = rf"^[A-Za-z0-9_-]{{1,{CURSOR_CHARS}}}$"
 PARAMETERS: Final = ("limit", "cursor")
@@ -43,6 +45,20 @@ def read_page(listing: str, query: MultiMapping[str]) -> Page:
     """
     limit, cursor = one(query, "limit"), one(query, "cursor")
     return Page(listing, 0 if cursor is None else read_cursor(listing, cursor), _limit(limit))
+
+
+def read_claims_page(request: Request) -> tuple[int, int]:
+    """Return the first seq and the number of claims that a detail asks for, by its `cursor` and `limit`.
+
+    Raises Refused `malformed_limit`, `malformed_cursor`, `repeated_parameter`.
+    """
+    if "?" not in request.raw_path:
+        return 0, CLAIMS_PAGE
+    query = request.url.query
+    limit, cursor = one(query, "limit"), one(query, "cursor")
+    if cursor is not None and not _is_seq(cursor):
+        raise Refused("malformed_cursor", "send a cursor as it was given in next_cursor, or none to begin at the top")
+    return 0 if cursor is None else int(cursor), CLAIMS_PAGE if limit is None else _limit(limit, CLAIMS_PAGE_MOST)
 
 
 def check_names(query: MultiMapping[str], *more: str) -> None:
@@ -80,9 +96,14 @@ def read_cursor(listing: str, cursor: str) -> int:
     raise Refused("malformed_cursor", "send a cursor as it was given in next_cursor, or none to begin at the top")
 
 
-def _limit(text: str | None) -> int:
+def _limit(text: str | None, most: int = PAGE) -> int:
     if text is None:
         return DEFAULT_PAGE
-    if text.isascii() and text.isdigit() and len(text) <= len(str(PAGE)) and 1 <= int(text) <= PAGE:
+    if text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most:
         return int(text)
-    raise Refused("malformed_limit", f"limit must be 1 to {PAGE}")
+    raise Refused("malformed_limit", f"limit must be 1 to {most}")
+
+
+def _is_seq(text: str) -> bool:
+    """Say whether `text` is the first seq of a page as `next_cursor` has it: decimal, without leading zeros."""
+    return text.isascii() and text.isdigit() and len(text) <= len(str(LIMITS.max_count)) and text[0] != "0"

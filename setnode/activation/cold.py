@@ -257,7 +257,7 @@ class ColdEnvelopes:
         if refusal is not None:
             request.fail(refusal)
         else:
-            view = {**detail_view(log, request.user, self._context.now_ms(), claims), "archived": True}
+            view = {**detail_view(log, request.user, self._context.now_ms(), claims, request.page), "archived": True}
             request.show(as_json(view), request.user == log.terms.sender)
 
 

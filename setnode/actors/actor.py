@@ -345,7 +345,8 @@ class Actor:
     def _show(self, log: ClaimLog, request: Request) -> None:
         """Reply with the detail; one that cannot be made fails this request alone."""
         try:
-            view = detail_view(log, request.user, self.context.now_ms(), self._current_claims_json(log))
+            claims = self._current_claims_json(log)
+            view = detail_view(log, request.user, self.context.now_ms(), claims, request.page)
             shown = as_json(view)
         except Exception as error:  # noqa: BLE001 - whatever it was, opens of this envelope go on
             # The caller logs it, with its traceback.

@@ -9,6 +9,7 @@ import msgspec
 from envelope.decide import Answer
 from envelope.outcomes import Outcome
 from errors import HongbaoError
+from setnode.views.claims_json import FIRST_PAGE, ClaimsPage
 
 
 class Action(IntEnum):
@@ -70,6 +71,8 @@ class Request(msgspec.Struct, eq=False, gc=False):
     in_doubt: bool = False
     attempt_no: int = 0
     decision: Decision | None = None
+    page: ClaimsPage = FIRST_PAGE
+    """Of DETAIL: which claims are asked for."""
 
     def __repr__(self) -> str:
         """Name it as logs do, without user and password."""

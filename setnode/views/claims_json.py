@@ -1,12 +1,15 @@
 """The claims of an envelope as JSON: each row is encoded once, and only new rows are added.
 
-The rows are nearly all of a large detail, the same for all viewers, and never change. So they are kept encoded and put
-into the detail as they are.
+The rows are nearly all of a large detail, the same for all viewers, and never change. So they are kept encoded, and a
+page of them is a slice.
 """
+
+from array import array
 
 import msgspec
 
 from envelope.claim_log import ClaimLog
+from setnode.limits import CLAIMS_PAGE
 from setnode.views.timestamps import rfc3339
 
 
@@ -19,23 +22,48 @@ class ClaimRow(msgspec.Struct, gc=False):
     claimed_at: str
 
 
+class ClaimsPage(msgspec.Struct, frozen=True, gc=False):
+    """Which claims of a detail are asked for: at most `limit` from seq `first` on."""
+
+    first: int = 0
+    limit: int = CLAIMS_PAGE
+
+
+FIRST_PAGE = ClaimsPage()
 _encode = msgspec.json.Encoder().encode
 
 
 class ClaimsJson:
-    """The committed opens of one log. `rows` is their JSON array, `best` the row of best luck so far.
+    """The committed opens of one log, encoded; `best` is the row of best luck so far.
 
-    It belongs to the log's actor and is dropped with the log. It holds about 90 bytes a claim.
+    It belongs to the log's actor and is dropped with the log. It holds about 95 bytes a claim.
     """
 
-    __slots__ = ("best", "claimed_fen", "count", "log", "rows")
+    __slots__ = ("_ends", "_rows", "best", "claimed_fen", "log")
 
     def __init__(self, log: ClaimLog) -> None:
         self.log = log
-        self.count = 0
         self.claimed_fen = 0
         self.best: ClaimRow | None = None
-        self.rows = msgspec.Raw(b"[]")
+        self._rows = b""
+        """The rows, each followed by a comma."""
+        self._ends = array("I")
+        """Where each row ends in `_rows`, its comma included."""
+
+    @property
+    def count(self) -> int:
+        """How many claims there are."""
+        return len(self._ends)
+
+    def page(self, asked: ClaimsPage) -> tuple[msgspec.Raw, int | None]:
+        """Return the JSON array of a page, and the first seq of the page after it; None if there is none."""
+        ends = self._ends
+        first, last = min(asked.first, len(ends)), min(asked.first + asked.limit, len(ends))
+        if first == last:
+            return msgspec.Raw(b"[]"), None
+        begin = ends[first - 1] if first else 0
+        rows = memoryview(self._rows)[begin : ends[last - 1] - 1]
+        return msgspec.Raw(b"".join((b"[", rows, b"]"))), (last if last < len(ends) else None)
 
     def catch_up(self) -> None:
         """Add the claims that were committed since the last call."""
@@ -49,11 +77,13 @@ class ClaimsJson:
         self.claimed_fen += sum(row.amount_fen for row in rows)
         # max() keeps the first of equals: in a tie the earlier open has best luck.
         self.best = max(rows if self.best is None else [self.best, *rows], key=_amount_fen)
-        new = _encode(rows)
-        if self.count:
-            new = b"".join((memoryview(self.rows)[:-1], b",", memoryview(new)[1:]))
-        self.rows = msgspec.Raw(new)
-        self.count += len(rows)
+        end, parts = len(self._rows), [self._rows]
+        for row in rows:
+            encoded = _encode(row)
+            end += len(encoded) + 1
+            self._ends.append(end)
+            parts += (encoded, b",")
+        self._rows = b"".join(parts)
 
 
 def _amount_fen(row: ClaimRow) -> int:

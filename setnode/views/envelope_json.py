@@ -8,7 +8,7 @@ from envelope.claim_log import ClaimLog
 from envelope.outcomes import State
 from envelope.split import commitment
 from envelope.terms import Terms
-from setnode.views.claims_json import ClaimsJson
+from setnode.views.claims_json import ClaimsJson, ClaimsPage
 from setnode.views.timestamps import rfc3339
 from sharding.ids import format_id
 
@@ -45,10 +45,11 @@ def created_view(terms: Terms) -> dict[str, Any]:
     return view
 
 
-def detail_view(log: ClaimLog, viewer: str, now_ms: int, claims: ClaimsJson) -> dict[str, Any]:
+def detail_view(log: ClaimLog, viewer: str, now_ms: int, claims: ClaimsJson, page: ClaimsPage) -> dict[str, Any]:
     """Return the envelope as `viewer`, who may see it, is shown it: committed entries, the seed if nothing can change.
 
-    `claims` is the log's JSON, caught up; it goes into the object as it is (`msgspec.Raw`).
+    `claims` is the log's JSON, caught up; a page of it goes into the object as it is (`msgspec.Raw`). Sums and best
+    luck are those of all claims.
     """
     terms, state = log.terms, log.state(now_ms)
     view = created_view(terms)
@@ -57,7 +58,8 @@ def detail_view(log: ClaimLog, viewer: str, now_ms: int, claims: ClaimsJson) -> 
     view["status"] = state.value
     view["claimed_count"] = claims.count
     view["claimed_fen"] = claims.claimed_fen
-    view["claims"] = claims.rows
+    view["claims"], following = claims.page(page)
+    view["next_cursor"] = None if following is None else str(following)
     if state is State.SOLD_OUT:
         view["best_luck"] = claims.best
     closing = log.closing

@@ -90,6 +90,32 @@ async def test_a_group_opens(client: Client, sender: str) -> None:
     assert "share_token" not in seen
 
 
+async def test_claims_come_in_pages(client: Client, sender: str) -> None:
+    """Oldest first, `next_cursor` until the last; sums and best luck on each page are those of all claims."""
+    made = await client.create(sender, kind="lucky", total_fen=10_000, count=5)
+    for n in range(5):
+        await client.ask("open", f"paged-{n}", made)
+    path, rows, cursor = f"/v1/envelopes/{made['envelope_id']}?limit=2", [], ""
+    pages = []
+    while cursor is not None:
+        status, _, page = await client.call("GET", path + (cursor and f"&cursor={cursor}"), sender)
+        assert status == 200
+        rows += page["claims"]
+        pages.append(page)
+        cursor = page["next_cursor"]
+    assert [len(page["claims"]) for page in pages] == [2, 2, 1]
+    assert [row["seq"] for row in rows] == list(range(5))
+    assert {page["claimed_fen"] for page in pages} == {10_000}
+    assert {page["best_luck"]["seq"] for page in pages} == {max(rows, key=lambda row: row["amount_fen"])["seq"]}
+    refused = {
+        "limit=0": "malformed_limit", "limit=1001": "malformed_limit", "limit=1&limit=2": "repeated_parameter",
+        "cursor=x": "malformed_cursor", "cursor=0": "malformed_cursor", "cursor=-1": "malformed_cursor",
+    }  # fmt: skip
+    for wrong, code in refused.items():
+        status, _, problem = await client.call("GET", f"/v1/envelopes/{made['envelope_id']}?{wrong}", sender)
+        assert (status, problem["code"]) == (422, code)
+
+
 async def test_strangers_need_the_share_token(client: Client, sender: str) -> None:
     """Without the token a stranger hears not_invited and sees nothing; a wrong token is none."""
     made = await client.create(sender, **LUCKY)

@@ -11,7 +11,7 @@ from errors import InvariantBroken
 from setnode.actors.request import Action
 from setnode.limits import CLAIMS_JSON_FROM
 from setnode.views import claims_json as claims_json_module
-from setnode.views.claims_json import ClaimRow, ClaimsJson
+from setnode.views.claims_json import FIRST_PAGE, ClaimRow, ClaimsJson, ClaimsPage
 from setnode.views.envelope_json import detail_view
 from setnode.views.timestamps import rfc3339
 from tests.unit.envelope.test_ladder import OPENS, terms
@@ -22,6 +22,15 @@ COUNT = 70_000
 
 def as_read(value):
     return msgspec.json.decode(value if isinstance(value, bytes) else msgspec.json.encode(value))
+
+
+def all_of(shown: ClaimsJson) -> list[dict]:
+    """Read all rows, by pages of the longest kind."""
+    rows, first = [], 0
+    while first is not None:
+        page, first = shown.page(ClaimsPage(first, 1_000))
+        rows += as_read(page)
+    return rows
 
 
 def opened(log: ClaimLog, number: int) -> None:
@@ -48,7 +57,7 @@ def test_rows_built_in_steps_are_the_rows_built_at_once(steps):
         {"seq": seq, "user": user, "amount_fen": fen, "claimed_at": rfc3339(at_ms)}
         for seq, (user, fen, at_ms) in enumerate(log.claims())
     ]
-    assert as_read(shown.rows) == expected
+    assert all_of(shown) == expected
     assert (shown.count, shown.claimed_fen) == (sum(steps), sum(row["amount_fen"] for row in expected))
     assert as_read(shown.best) == max(expected, key=lambda row: row["amount_fen"])
 
@@ -59,11 +68,11 @@ def test_what_is_not_committed_is_not_shown():
     log.append("a", OPENS)
     shown = ClaimsJson(log)
     shown.catch_up()
-    assert (as_read(shown.rows), shown.count, shown.best) == ([], 0, None)
+    assert (all_of(shown), shown.count, shown.best) == ([], 0, None)
     log.mark_committed()
     log.append("b", OPENS)
     shown.catch_up()
-    assert [row["user"] for row in as_read(shown.rows)] == ["a"]
+    assert [row["user"] for row in all_of(shown)] == ["a"]
 
 
 def test_a_repeated_detail_builds_no_row_twice(monkeypatch):
@@ -77,7 +86,27 @@ def test_a_repeated_detail_builds_no_row_twice(monkeypatch):
     opened(harness.actor.log, 1)
     detail = harness.heard(harness.ask("u1", Action.DETAIL))
     assert len(built) == 301
-    assert (detail["claimed_count"], len(detail["claims"])) == (301, 301)
+    assert (detail["claimed_count"], len(detail["claims"]), detail["next_cursor"]) == (301, 100, "100")
+
+
+def test_a_page_begins_and_ends_where_it_was_asked_to():
+    """Any part of the claims comes as it stands in the whole, with the seq of the next one, None at the end."""
+    log = ClaimLog(terms(count=250, total_fen=2_500))
+    opened(log, 250)
+    shown = ClaimsJson(log)
+    shown.catch_up()
+    whole = all_of(shown)
+    for first, limit, following in (
+        (0, 1, 1),
+        (7, 100, 107),
+        (150, 100, None),
+        (249, 1, None),
+        (250, 5, None),
+        (900, 5, None),
+    ):
+        page, found = shown.page(ClaimsPage(first, limit))
+        assert as_read(page) == whole[first : first + limit]
+        assert found == following
 
 
 def test_kept_rows_are_weighed_and_small_ones_are_not_kept():
@@ -114,7 +143,7 @@ def test_the_state_is_never_kept():
     after = harness.heard(harness.ask("sender", Action.DETAIL))
     fresh = ClaimsJson(log)
     fresh.catch_up()
-    assert after == as_read(detail_view(log, "sender", OPENS, fresh))
+    assert after == as_read(detail_view(log, "sender", OPENS, fresh, FIRST_PAGE))
     assert (before["status"], after["status"], after["claims"]) == ("open", "canceled", before["claims"])
     assert after["refund_fen"] == 5_000 - after["claimed_fen"]
 
