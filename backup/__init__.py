@@ -14,8 +14,9 @@ its own. A restore to an instant that the copies and the log do not reach is ref
 anywhere, taking and receiving begin again; a restore that fails leaves its log alone. Tests:
 tests/faults/test_backup.py, test_backup_log.py.
 
-How it fails: Refused `no_backup`, `log_has_a_hole`, `log_ends_before`, `log_unreadable`, `log_lost`, `disk_full` …, and
-`backup_runs`, `log_already_kept`, `folder_taken` if another process is at work; Unavailable `backup_failed`.
+How it fails: Refused `no_backup`, `backup_of_another`, `log_has_a_hole`, `log_ends_before`, `log_unreadable`,
+`log_lost`, `disk_full` …, and `backup_runs`, `log_already_kept`, `folder_taken` if another process is at work;
+Unavailable `backup_failed`.
 
 A restore needs the backups and the server's passwords, no running server (`test_a_restore_needs_files_only`). What
 `retention` removes takes no instant away from a copy that stays (`test_what_is_kept_restores_as_before`).

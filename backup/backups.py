@@ -11,7 +11,7 @@ from pathlib import Path
 
 from backup.folder import BackupFolder, Base, lsn_position, segment_start
 from backup.limits import COPY_S, CUT_BYTES, FREE_SHARE
-from backup.programs import PgPrograms, Source
+from backup.programs import IDENTIFIER, PgPrograms, Source
 from backup.retention import READERS
 from errors import Refused, Unavailable
 from machine.account import Account
@@ -43,14 +43,14 @@ class Backups:
         """Copy the whole cluster while it serves, verify the copy, and make it count; durable only then.
 
         What a killed call has copied is removed by the next one. Raises Refused `backup_runs` if another process takes
-        a copy, `disk_full`; Unavailable `backup_failed`.
+        a copy, `backup_of_another`, `disk_full`; Unavailable `backup_failed`.
         """
         self._programs.prepare()
         with hold_lock(self.folder.home / "take.lock", self._taken):
             # This process holds the lock, so such a folder was left by one that was killed.
             for left in self.folder.base.glob("*.new"):
                 await asyncio.to_thread(shutil.rmtree, left)
-            await self._check_space()
+            await self._check_server()
             unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", suffix=".new", dir=self.folder.base))
             self._programs.account.chown(unfinished)
             words = ["-D", str(unfinished), "--wal-method=stream", "--checkpoint=fast", "--manifest-checksums=SHA256"]
@@ -140,9 +140,11 @@ class Backups:
             account.chown(path)
         aside.rename(target)
 
-    async def _check_space(self) -> None:
+    async def _check_server(self) -> None:
+        """Raise Refused unless the copies here are this server's, and there is room for another."""
         query = "SELECT sum(pg_database_size(oid))::bigint FROM pg_database"
         async with connected(self.source.dsn) as connection:
+            self.folder.check_cluster(str(await connection.fetchval(IDENTIFIER)))
             needed = FREE_SHARE * await connection.fetchval(query)
         free = shutil.disk_usage(self.folder.root).free
         if free < needed:

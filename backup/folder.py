@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from errors import Refused
+from machine.postgres.cluster_folder import read_system_identifier
 
 _NAME = "%Y%m%dT%H%M%SZ"
 _SEGMENT = re.compile(r"^[0-9A-F]{24}(\.partial)?$")
@@ -89,6 +90,19 @@ class BackupFolder:
         """Return the complete base copies, oldest first."""
         found = [] if not self.base.is_dir() else [_base(one) for one in self.base.iterdir() if not one.suffix]
         return sorted((one for one in found if one is not None), key=lambda one: one.taken_at)
+
+    def check_cluster(self, system_identifier: str) -> None:
+        """Raise Refused `backup_of_another` if the copies here are of another cluster than this one.
+
+        Two installations that share a folder would prune each other's copies, and mix their logs.
+        """
+        for base in self.bases()[-1:]:
+            if (found := read_system_identifier(base.path)) != system_identifier:
+                raise Refused(
+                    "backup_of_another",
+                    f"{base.path} is a copy of the cluster {found}, the server is {system_identifier}; choose another "
+                    f"folder, or move {self.home} aside",
+                )
 
     def base_for(self, until: datetime | None) -> Base:
         """Return the newest copy that had ended by `until` (None: the newest of all); raises Refused `no_backup`."""

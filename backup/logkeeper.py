@@ -12,7 +12,7 @@ from functools import cached_property
 
 from backup.folder import BackupFolder, LogState, log_state
 from backup.limits import CONNECTED_S, RETRY_FIRST_S, RETRY_MOST_S, SETUP_S, STOP
-from backup.programs import PgPrograms, Source
+from backup.programs import IDENTIFIER, PgPrograms, Source
 from errors import Refused, Unavailable
 from machine.file_lock import hold_lock
 from runtime.postgres import connected
@@ -51,7 +51,8 @@ class LogKeeper:
 
         A replication slot makes the server keep what was not received, up to max_slot_wal_keep_size. After `anew`,
         restores need a base copy that is taken after it. While the server is away it is retried, and each new reason is
-        printed once. Raises Refused `log_lost` if no retry can help, `log_already_kept` if another process receives.
+        printed once. Raises Refused `log_lost` if no retry can help, `log_already_kept` if another process receives,
+        `backup_of_another` if the copies in the folder are another cluster's.
         """
         self._programs.prepare()
         with hold_lock(self._folder.home / "log.lock", self._taken):
@@ -108,6 +109,7 @@ class LogKeeper:
 
     async def _check_slot(self, source: Source) -> None:
         async with connected(source.dsn) as connection:
+            self._folder.check_cluster(str(await connection.fetchval(IDENTIFIER)))
             slot = await connection.fetchrow(_SLOT, SLOT)
         if slot is not None and slot["wal_status"] == "lost":
             raise Refused("log_lost", _LOST)

@@ -13,6 +13,8 @@ from machine.child import Child, Command
 from machine.logfile import LogFile
 from machine.postgres.binaries import find_binaries
 
+IDENTIFIER = "SELECT system_identifier FROM pg_control_system()"
+
 
 @dataclass(frozen=True)
 class Source:

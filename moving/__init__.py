@@ -33,11 +33,8 @@ that, because no other process knows whether the fence stands.
 
 The last act before the switch puts all that was compared on the target's disk (`cutover.make_durable`): the replication
 commits without waiting for it. The switch is written only while the database is held, so a process that was stopped in
-its cutover and finds that another has released it does not switch (`hold_lost`). By time, the copies are compared again
-just before the old ones are dropped.
-
-Not promised: a live move that is stopped between switch and drop for days drops the old copies without comparing again,
-because the target's rows have gone on since.
+its cutover and finds that another has released it does not switch (`hold_lost`). The copies are compared again just
+before the old ones are dropped; in a live move those rows that were old at the switch, since the target has gone on.
 
 May import: `days`, `installation`, `wire`, `schema`, `sharding`, `runtime`, `envelope`, and of `gateway` how long it
 holds a request. Reasons: docs/decisions/0012-moving-a-database.md. Operators: docs/operations/moving.md.

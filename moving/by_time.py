@@ -24,7 +24,7 @@ from moving.dates import check_notice, first_date
 from moving.final_proof import prove_final
 from moving.journal import ABORTED, DONE, Entry, Journal, texts
 from moving.leaves import leaves_of
-from moving.register import days_to_take, keep_rotation_away, take_register
+from moving.register import days_on_both, days_to_take, keep_rotation_away, take_register
 from moving.route import Route
 from moving.servers import all_follow
 from runtime.postgres import Connection
@@ -36,7 +36,6 @@ KIND = "by_time"
 BEGIN = ("planned", "tables", "announced", "given_up")
 FINISH = ("fenced", "copied", "compared", "attached", "switched", "dropped", DONE)
 STEPS = (*BEGIN, *FINISH)
-_REGISTERED = "SELECT day FROM day_register WHERE xx = $1"
 
 
 @dataclass
@@ -240,17 +239,11 @@ class ByTime:
     async def _compare_again(self, target: Connection, days: Sequence[date]) -> None:
         """Compare once more just before the drop: the tool may have been stopped for days since, the target restored.
 
-        Both sides stand still: the days are over, and rotation is kept away from here on. A day that rotation has taken
-        up at the target since was proven there. Raises InvariantBroken `copies_are_equal`; both copies stay then.
+        Both sides stand still: the days are over, and rotation is kept away from here on. Raises InvariantBroken
+        `copies_are_equal`; both copies stay then.
         """
-        await keep_rotation_away(self._route, self.connection, target)
-        ours, theirs = [set(await leaves.hot_days(one, self._route.xx)) for one in (self.connection, target)]
-        proven = {row["day"] for row in await target.fetch(_REGISTERED, self._route.xx)}
-        standing = [day for day in days if day in ours]
-        if lost := [day for day in standing if day not in theirs and day not in proven]:
-            text = f"{self._route.target} has no tables of {lost[0]} of {self._route.name} any more; nothing is dropped"
-            raise InvariantBroken("copies_are_equal", text)
-        await compare(self.connection, target, leaves_of(self._route.xx, [day for day in standing if day in theirs]))
+        both = await days_on_both(self._route, self.connection, target, days)
+        await compare(self.connection, target, leaves_of(self._route.xx, both))
 
     async def _check_still_hot(self, days: Sequence[date]) -> None:
         """Raise InvariantBroken `days_stay_hot` if a day has left the hot tables: it would be in both SETs, or in none.

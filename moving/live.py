@@ -22,7 +22,7 @@ from moving.context import MoveContext, notify_servers
 from moving.journal import ABORTED, DONE, Journal, texts
 from moving.leaves import Leaf, leaves_of
 from moving.limits import CATCH_UP_ROUNDS, CLOSE_S, CUTOVER_S, DAY_TRIES
-from moving.register import all_days, keep_rotation_away, take_register
+from moving.register import all_days, days_on_both, keep_rotation_away, take_register
 from moving.replication import Replication
 from moving.route import Route
 from moving.servers import all_follow
@@ -257,6 +257,7 @@ class Live:
             await self.journal.done("settled")
         if not self._reached("cleared"):
             await asyncio.sleep(self.context.grace_s)
+            await self._compare_old_again()
             self.context.must_hold(self._route.target, self._route.xx, self._days("days"))
             await delete_moved(self.source, self._route.slots)
             await leaves.drop(self.source, leaves_of(self._route.xx, self._days("days")))
@@ -266,6 +267,15 @@ class Live:
         else:
             await self.journal.done(DONE, **self.figures)
         return left
+
+    async def _compare_old_again(self) -> None:
+        """Before the drop, compare the rows that were old when the source was fenced: the target may have lost some.
+
+        It may have been restored since the switch, if the tool was stopped in between. Its younger rows have gone on.
+        Raises InvariantBroken `copies_are_equal`; both copies stay then.
+        """
+        both = await days_on_both(self._route, self.source, self.target, self._days("days"))
+        await settle_old(self.source, self.target, leaves_of(self._route.xx, both), self._route.slots)
 
     async def undo(self) -> None:
         """Remove all that the move has made at the target, and end the replication: the move is aborted. Idempotent.
@@ -287,5 +297,7 @@ def _with(reason: BaseException, failed: Exception) -> BaseException:
     if isinstance(reason, InvariantBroken):
         return InvariantBroken(reason.check, f"{reason.detail}; and it could not be undone: {said}; run this again")
     if isinstance(reason, HongbaoError):
-        return Unavailable(reason.code, f"{reason.detail}; and the traffic could not be released: {said}; run it again")
+        # Any other code of `reason` may mean that the move goes on by itself; it must not while requests are held.
+        code = reason.code if reason.code == "stall_too_long" else getattr(failed, "code", "still_held")
+        return Unavailable(code, f"{reason.detail}; and the traffic could not be released: {said}; run this again")
     return failed

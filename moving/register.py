@@ -1,9 +1,10 @@
 """What both SETs' registers say: which hot days can be moved now, and which must stay until they are archived."""
 
+from collections.abc import Iterable
 from datetime import date, timedelta
 
 from days.lock import lock_days
-from errors import Refused, Unavailable
+from errors import InvariantBroken, Refused, Unavailable
 from moving import leaves
 from moving.context import MoveContext
 from moving.route import Route
@@ -26,6 +27,23 @@ async def keep_rotation_away(route: Route, source: Connection, target: Connectio
         if not await lock_days(connection):
             text = f"a rotation or another move is at work on {name}; run this again once it is through"
             raise Unavailable("rotation_busy", text)
+
+
+async def days_on_both(route: Route, source: Connection, target: Connection, days: Iterable[date]) -> list[date]:
+    """Return those of the days that have switched whose tables stand on both SETs, to be compared before a drop.
+
+    Rotation is kept away until these connections close. A day that rotation has taken up at the target since the switch
+    was proven there. Raises InvariantBroken `copies_are_equal` for a day that the target has neither hot nor in its
+    register; Unavailable `rotation_busy`.
+    """
+    await keep_rotation_away(route, source, target)
+    ours, theirs = [set(await leaves.hot_days(one, route.xx)) for one in (source, target)]
+    proven = {row["day"] for row in await target.fetch(_STATES, route.xx)}
+    standing = [day for day in days if day in ours]
+    if lost := [day for day in standing if day not in theirs and day not in proven]:
+        text = f"{route.target} has no tables of {lost[0]} of {route.name} any more; nothing is dropped"
+        raise InvariantBroken("copies_are_equal", text)
+    return [day for day in standing if day in theirs]
 
 
 async def all_days(context: MoveContext, connection: Connection, route: Route) -> tuple[list[date], list[date]]:

@@ -59,9 +59,8 @@ class ClusterFolder:
         return self.system_identifier()
 
     def system_identifier(self) -> str:
-        """Return the number that initdb gave this cluster, which no other has: the first field of pg_control."""
-        with (self.path / "global" / "pg_control").open("rb") as control:
-            return str(int.from_bytes(control.read(8), sys.byteorder))
+        """Return the number that initdb gave this cluster."""
+        return read_system_identifier(self.path)
 
     def _check_identity(self, known: str | None) -> None:
         if not self.stands:
@@ -169,6 +168,12 @@ class ClusterFolder:
                     if (entry / "cwd").readlink() == home:
                         found.append(int(entry.name))
         return sorted(found)
+
+
+def read_system_identifier(cluster: Path) -> str:
+    """Return the number that initdb gave a cluster (or what it is a copy of): the first field of pg_control."""
+    with (cluster / "global" / "pg_control").open("rb") as control:
+        return str(int.from_bytes(control.read(8), sys.byteorder))
 
 
 def _reason(text: str) -> str:

@@ -1,6 +1,8 @@
 """Backups of everything at once, on a machine where nothing runs, and old ones that go."""
 
+import asyncio
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -87,6 +89,49 @@ async def test_no_copy_goes_while_it_is_read_or_taken(server_folder: Path, accou
     assert len(keeping.folder.bases()) == 2
     plan.remove()
     assert len(keeping.folder.bases()) == 1
+
+
+@pytest.mark.usefixtures("own_initdb")
+async def test_two_clusters_do_not_share_a_folder(server_folder: Path, account: Account) -> None:
+    """A server of another installation is refused by `take` and `log`: it would prune the copies of this one."""
+    folder = server_folder / "backups"
+    first = postgres(server_folder / "one", account)
+    other = postgres(server_folder / "two", account)
+    for home in ("one", "two"):
+        (server_folder / home).mkdir(mode=0o711)
+    await first.start()
+    await other.start()
+    try:
+        await Backups(source(first), folder).take()
+        with pytest.raises(Refused) as taken:
+            await Backups(source(other), folder).take()
+        with pytest.raises(Refused) as kept:
+            await Keeping(other, folder).keeper.receive(asyncio.Event())
+        assert {taken.value.code, kept.value.code} == {"backup_of_another"}
+        assert len(BackupFolder(folder, "set-1").bases()) == 1
+        assert await sql(other, "SELECT count(*) FROM pg_replication_slots") == 0
+    finally:
+        await first.stop()
+        await other.stop()
+
+
+async def test_backups_are_closed_whatever_the_umask(server_folder: Path, account: Account) -> None:
+    """Copies, log and what the programs say can be read by their owner only, and the folder be listed by ours."""
+    server = postgres(server_folder, account)
+    await server.start()
+    folder = server_folder / "kept" / "backups"
+    before = os.umask(0)
+    try:
+        keeping = Keeping(server, folder)
+        async with keeping.on():
+            await Backups(source(server), folder).take()
+            await until(keeping.kept)
+    finally:
+        os.umask(before)
+        await server.stop()
+    assert folder.stat().st_mode & 0o066 == 0
+    for path in (folder / "set-1").rglob("*"):
+        assert path.is_symlink() or path.stat().st_mode & 0o077 == 0, path
 
 
 async def test_a_restore_needs_files_only(server_folder: Path) -> None:

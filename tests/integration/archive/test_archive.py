@@ -513,3 +513,18 @@ async def test_a_new_column_stops_the_export(databases: Databases, tmp_path: Pat
         await connection.execute("ALTER TABLE claim ADD COLUMN note varchar(8)")
         with pytest.raises(Refused, match=r"archive_schema_unknown.*note"):
             await export(connection, tmp_path)
+
+
+async def test_an_archive_that_we_make_is_closed_whatever_the_umask(databases: Databases, tmp_path: Path) -> None:
+    """Names, amounts and seeds of a day can be read by their owner only, also where root exports under umask 000."""
+    folder = tmp_path / "archive"
+    dsn = await past(databases)
+    before = os.umask(0)
+    try:
+        async with owner(databases, dsn) as connection:
+            await detach(connection)
+            await export(connection, folder)
+    finally:
+        os.umask(before)
+    for path in (folder, *folder.rglob("*")):
+        assert path.stat().st_mode & 0o077 == 0, path

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from days import crash_points
-from errors import Refused, Unavailable
+from errors import InvariantBroken, Refused, Unavailable
 from machine import ports
 from machine.postgres.server import Postgres
 from moving import compare, cutover, live, servers
@@ -20,7 +20,7 @@ from moving.route import new_route
 from sharding.slots import database_name
 from sharding.topology import ServerSpec, SetSpec, change, file
 from sharding.topology.changes import release
-from tests.integration.moving.checks import no_stream, nothing_left
+from tests.integration.moving.checks import no_stream, nothing_left, rows_of
 from tests.integration.moving.fixtures import Land, Traffic, land
 from tests.integration.moving.move_and_die import DIED
 
@@ -246,6 +246,32 @@ async def test_the_copy_is_on_the_disk_before_the_switch(land: Land, monkeypatch
     assert (await move_live(land.context(), name, "set-2")).complete
     # Whether it was flushed before is the walwriter's doing; afterwards it is, and the switch is still to come.
     assert [(after, owner) for _, after, owner in flushed] == [(True, "set-1")]
+
+
+@pytest.mark.parametrize("point", ["switched", "settled"])
+async def test_old_copies_of_a_live_move_stay_if_the_target_lost_rows(
+    land: Land, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """Stopped after the switch while the new SET was restored: old rows are compared, and nothing is dropped."""
+    xx = land.database()
+    name, traffic = database_name(xx), Traffic(land, xx)
+    await some_traffic(traffic, 120)
+    rows = await rows_of(land, "set-1", xx)
+    assert (await land.tool("live", name, "set-2", point))[0] == DIED
+    connection = await asyncpg.connect(land.dsns["set-2"])
+    kept = await connection.fetchrow("SELECT * FROM claim WHERE slot / 10 = $1 ORDER BY claimed_at LIMIT 1", xx)
+    await connection.execute("SET session_replication_role = replica")
+    await connection.execute("DELETE FROM claim WHERE envelope_id = $1 AND seq = $2", kept["envelope_id"], kept["seq"])
+    monkeypatch.setattr(compare, "SETTLED_S", 0.0)
+    with pytest.raises(InvariantBroken, match="copies_are_equal"):
+        await move_live(land.context(), name, None)
+    assert await rows_of(land, "set-1", xx) == rows
+    places = ", ".join(f"${number}" for number in range(1, len(kept) + 1))
+    await connection.execute(f"INSERT INTO claim ({', '.join(kept.keys())}) VALUES ({places})", *kept)
+    await connection.close()
+    assert (await move_live(land.context(), name, None)).complete
+    assert await rows_of(land, "set-1", xx) == 0
+    assert (await land.settled()).holds
 
 
 async def test_a_release_that_fails_does_not_hide_why_it_was_needed(
