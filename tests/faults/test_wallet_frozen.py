@@ -27,7 +27,7 @@ class Watching(Crowd):
 
 
 async def test_opens_go_on_while_the_wallet_stands_still(server_folder: Path) -> None:
-    """For ten seconds creates are refused as `wallet_unavailable` or unknown, every open is answered, credits follow."""
+    """For ten seconds creates are refused or unknown, while every open is answered; the credits follow."""
     async with running_stack(server_folder / "data", sets=1, servers=2) as running:
         for sender in range(4):
             await running.deposit(f"sender-{sender}", 10_000_000)
