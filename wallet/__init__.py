@@ -21,7 +21,8 @@ a different order or deposit under the same number with `order_conflict`, a diff
 KEY_REUSED. A balance of a user or an escrow below zero is refused by CHECK.
 
 **What is durable when.** A reply to a write, also to a replay, is sent after the commit that it rests on
-(`queries/emit_wal.sql` says why a replay commits, too). Reads see committed rows only.
+(`queries/emit_wal.sql` says why a replay commits, too). Reads see committed rows only; each
+ends within READ_DEADLINE_S, also while Postgres is silent (tests/integration/wallet/test_faults.py).
 
 **How it fails.** Queue full, or no connection within the deadline: Unavailable with a known outcome, nothing was sent.
 Connection lost or silent during a write: Unavailable `outcome_unknown`; the caller repeats under the same number. A

@@ -16,8 +16,10 @@ What is trusted. Rows only after `ClaimLog.restore` has checked each entry again
 fails freezes its envelope. Archive files only after their hashes match the signed manifest.
 
 How it fails. While Postgres is away actors wait; requests older than STALE_S get `database_unavailable`. A missing,
-damaged or forged archive is `archive_unavailable`. IDs come from outside and may be made up, so every round is bounded,
-days take turns, and days without tables cost one look at the catalog for all of them.
+damaged or forged archive is `archive_unavailable`. IDs come from outside and may be made up, so every round is bounded
+by envelopes and by their shares, days take turns, and days without tables cost one look at the catalog for all of them.
+Logs are restored in slices, so that a crowd that wakes does not stop the loop. An envelope that cannot be activated
+freezes alone.
 
 Why it is safe. The loader seals each read: it commits a record of its own after the read and before any reply. With
 synchronous replication a row may be visible before it is replicated; once the later record is, the row is too, and an

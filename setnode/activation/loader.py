@@ -205,7 +205,11 @@ async def _read_sealed(connection: Any, reads: Sequence[Read]) -> tuple[dict[int
     shares_left = LOAD_SHARES
     for day, actors in reads:
         envelope_ids = [actor.envelope_id for actor in actors]
-        if len(envelope_ids) > LOAD_UNMEASURED:
+        if shares_left <= 0:
+            put_off.update(envelope_ids)
+            continue
+        measured = len(envelope_ids) > LOAD_UNMEASURED
+        if measured:
             sizes = await connection.fetch(_SIZES, *_bounds(day, envelope_ids))
             envelope_ids = []
             for envelope_id, shares in sizes:
@@ -215,7 +219,10 @@ async def _read_sealed(connection: Any, reads: Sequence[Read]) -> tuple[dict[int
                 else:
                     put_off.add(envelope_id)
         if envelope_ids:
-            rows.update(await _read(connection, day, envelope_ids))
+            found = await _read(connection, day, envelope_ids)
+            rows.update(found)
+            if not measured:
+                shares_left -= sum(row["shares"] or 0 for row in found.values())
     await connection.execute(_SEAL)
     return rows, put_off
 

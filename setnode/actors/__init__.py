@@ -15,13 +15,14 @@ transaction conflicts, its actor reloads the log and decides again.
 State. LOADING (the log is being read), IDLE, READY (requests wait for a transaction), WRITING (a batch is in flight),
 FROZEN (an invariant is broken). The diagram stands in `actor`.
 
-What is trusted. The log in memory, for opens: an outdated log is caught by the unique keys. If another
-server may have written since it was read (`generation`), it is not trusted for a detail, a grab or a password that
-finds the actor idle: it is read again first.
+What is trusted. The log in memory, for opens: an outdated log is caught by the unique keys. If another server may have
+written since it was read (`generation`), it is not trusted for a detail, a grab or a password that came after it was
+read: it is read again first.
 
 How it fails. A conflict or a lost connection reloads the log, and the waiting requests are decided from what it says. A
 request whose claim may have been committed is answered only what the log proves, else `outcome_unknown`. A log that
-violates an invariant freezes the envelope: its requests are refused, and nothing is repaired automatically.
+violates an invariant, and an exception that nobody expected, freeze the envelope: its requests are refused, nothing is
+repaired automatically, and no other envelope of the batch is concerned.
 
 Why it is safe. A reply is sent after the commit of what it says, in order of arrival; at most one transaction of an
 envelope is in flight. There is no await between "mailbox empty" and "idle", so no wake-up is lost

@@ -20,8 +20,10 @@ on any conflict, and the one that follows is all or nothing for each envelope. S
 
 How it fails. Conflict: the actors concerned reload, the other envelopes of the batch are durable. Lost connection or no
 reply within COMMIT_DEADLINE_S: all actors of the batch reload and answer only what the log proves (`outcome_unknown`
-else); creates get `database_unavailable` with an unknown outcome. No lease in time: `busy`, nothing was
-written. Fence: only the envelopes of that day or database are refused. Each `on_...` method of a queue is called
+else); creates get `database_unavailable` with an unknown outcome. No lease in time: `busy`, nothing was written, unless
+another worker of this server drains the queue: then what waits is in one of its next batches. Fence: only the envelopes
+of that day or database are refused. A row that Postgres does not accept: its envelope freezes, or its create is
+refused, and the others of the batch are written (docs/decisions/0030). Each `on_...` method of a queue is called
 exactly once for each batch, so every request is answered.
 
 Why it is safe. Replies follow the commit; claims and their payout intent are rows of one statement, so no claim is
