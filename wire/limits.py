@@ -6,6 +6,11 @@ HEARTBEAT_S = 5.0
 """An end that answers no ping for this long counts as dead, and the connection is closed."""
 CONNECT_S = 2.0
 """A connection is made in milliseconds; after this long the attempt is given up."""
+CHALLENGE_S = 5.0
+"""A caller answers a challenge in milliseconds; more than CONNECT_S, so that a slow one fails by its own limit."""
+MAX_CHALLENGES = 4_096
+"""Challenges that nobody has answered yet, 100 bytes each. Above it the oldest ends: an honest caller answers within
+milliseconds, so a stranger who asks for thousands a second does not end its challenge."""
 DEADLINE_S = 5.0
 """A call without a reply by then ends with `outcome_unknown`; must exceed the setnode's and the wallet's own waits."""
 MAX_IN_FLIGHT = 20_000
@@ -24,5 +29,6 @@ SWEEP_S = 0.05
 CLOSE_S = 0.3
 """For closing one caller's connection at a stop."""
 
+check_limit(CONNECT_S < CHALLENGE_S, "a challenge must outlive the attempt that asked for it")
 check_limit(CONNECT_S < DEADLINE_S, "a connection attempt must end before a call would")
 check_limit(SWEEP_S < DEADLINE_S, "overdue calls must be found near their deadline")

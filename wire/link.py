@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import random
 from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
@@ -16,6 +17,8 @@ import msgspec
 from errors import Refused, Unavailable
 from runtime import logs, metrics
 from wire.framing import LINK_PATH, NOTICE, frames
+from wire.handshake import LinkRefused, Prover
+from wire.keys import LinkKey
 from wire.limits import (
     CONNECT_S,
     DEADLINE_S,
@@ -39,12 +42,13 @@ _late = metrics.counter("hongbao_link_deadline_total", "Calls given up at their 
 
 
 class Link:
-    """A connection to the process at `url`; run `maintain()` in a task group, then `call` from anywhere in the loop.
+    """A connection to the server `name` at `url`; run `maintain()` in a task group, then `call` anywhere in the loop.
 
     A reply is a list of values. Errors: those the other end raised; Unavailable `peer_down` or `busy` (nothing was
     sent); Refused `malformed_request` (cannot be encoded); Unavailable `outcome_unknown` (no reply within `deadline_s`,
     or the connection was lost). `hello` returns the notice that is sent first on every connection: an operation, its
-    arguments.
+    arguments. `key` is this process's own (`wire.keys`); it is proven, never sent, and the other end proves that it is
+    `name` before anything is sent to it.
     """
 
     def __init__(
@@ -52,7 +56,7 @@ class Link:
         name: str,
         url: str,
         *,
-        key: str,
+        key: LinkKey,
         deadline_s: float = DEADLINE_S,
         hello: Callable[[], list[Any]] | None = None,
     ) -> None:
@@ -60,6 +64,8 @@ class Link:
         self._hello = hello
         self._url = url.rstrip("/") + LINK_PATH
         self._key = key
+        self._refusal = ""
+        """Why the last attempt was refused; logged once, not at each attempt."""
         self._deadline_s = deadline_s
         self._numbers = itertools.count(1)
         # By number, in order of sending. All have the same deadline, so the oldest is due first.
@@ -107,7 +113,7 @@ class Link:
         """Keep the connection up until cancelled; reconnect after a pause with jitter."""
         attempt = 0
         self._loop = asyncio.get_running_loop()
-        async with aiohttp.ClientSession(headers={"Authorization": f"Link {self._key}"}) as session:
+        async with aiohttp.ClientSession() as session:
             while True:
                 connected = await self._connect_once(session)
                 _lost.labels(self.name).inc()
@@ -119,15 +125,16 @@ class Link:
         try:
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(CONNECT_S):
-                    connecting = session.ws_connect(
-                        self._url, heartbeat=HEARTBEAT_S, max_msg_size=MAX_FRAME_BYTES, compress=0
-                    )
-                    socket = await stack.enter_async_context(connecting)
-                self._socket, connected = socket, True
+                    socket = await stack.enter_async_context(self._prove(session))
+                self._socket, connected, self._refusal = socket, True, ""
                 if self._hello is not None:
                     self.notify(self._hello())
                 async with _background(self._write(socket)), _background(self._expire()):
                     await self._read(socket)
+        except LinkRefused as error:
+            if error.detail != self._refusal:
+                self._refusal = error.detail
+                _log.error("link refused", peer=self.name, error=error.detail)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             _log.debug("link lost", peer=self.name, error=str(error))
         except (msgspec.DecodeError, ValueError, IndexError, TypeError) as error:
@@ -136,6 +143,32 @@ class Link:
             self._socket = None
             self._fail_all()
         return connected
+
+    @contextlib.asynccontextmanager
+    async def _prove(self, session: aiohttp.ClientSession) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """Yield a connection whose ends have proven themselves (`wire.handshake`); raises LinkRefused."""
+        prover = Prover(self._key, self.name, LINK_PATH)
+        async with session.get(
+            self._url, headers={"Authorization": prover.hello}, allow_redirects=False
+        ) as response:  # fmt: skip
+            answer = prover.answer(response.status, response.headers.get("WWW-Authenticate", ""))
+        try:
+            async with session.ws_connect(
+                self._url,
+                headers={"Authorization": answer},
+                heartbeat=HEARTBEAT_S,
+                max_msg_size=MAX_FRAME_BYTES,
+                compress=0,
+            ) as socket:
+                first = await socket.receive()
+                if first.type is not aiohttp.WSMsgType.TEXT:
+                    raise aiohttp.ClientConnectionError("the connection ended before the server had proven itself")
+                prover.check(first.data)
+                yield socket
+        except aiohttp.WSServerHandshakeError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                raise prover.refused() from error
+            raise
 
     async def _write(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         while True:

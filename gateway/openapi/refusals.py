@@ -27,7 +27,10 @@ TERMS: Final[Codes] = (
     *("malformed_opens_at", "opens_at_out_of_range", "expires_in_out_of_range"),
 )
 PAGE: Final[Codes] = ("unknown_parameter", "repeated_parameter", "malformed_limit", "malformed_cursor")
-LINK: Final[Codes] = ("peer_down", "stopping", "outcome_unknown", "database_unavailable", "malformed_request")
+LINK: Final[Codes] = (
+    *("peer_down", "stopping", "outcome_unknown", "database_unavailable", "malformed_request"),
+    "not_permitted",
+)
 """What the link to another part raises, and what any part may answer."""
 SET: Final[Codes] = (
     *LINK, "no_server", "wrong_set", "being_moved", "topology_outdated", "invariant_broken", "unknown_operation",
@@ -63,7 +66,7 @@ REFUSALS: Final[dict[str, Codes]] = {
     "getDocs": ANY,
     "getHealth": ANY,
     "getReadiness": (*ANY, "not_ready"),
-    "getMetrics": ANY,
+    "getMetrics": (*ANY, "metrics_key_missing"),
 }
 """By the names of `gateway.routes`."""
 
