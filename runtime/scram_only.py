@@ -9,6 +9,7 @@ it stands aside: nothing of it runs per statement.
 `PROTOCOL` below is private to asyncpg. To upgrade it, run tests/integration/schema/test_login.py.
 """
 
+import asyncio
 import re
 from typing import Any, Final
 
@@ -38,8 +39,16 @@ class ScramOnly(PROTOCOL):  # type: ignore[misc]
         self._read = b""
         self._last: int | None = None
 
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Keep the transport: asyncpg's own attribute cannot be seen from Python."""
+        self._line = transport
+        super().connection_made(transport)
+
     def data_received(self, data: bytes) -> None:
         """Pass on what the server sends while the login goes as it must; else fail the login, and send nothing."""
+        if self._last == _OK:
+            super().data_received(data)
+            return
         self._read += data
         while len(self._read) > 4:  # noqa: PLR2004 - the type and the length of a message
             length = 1 + int.from_bytes(self._read[1:5])
@@ -50,15 +59,17 @@ class ScramOnly(PROTOCOL):  # type: ignore[misc]
             if wrong:
                 # As the server itself would say it: asyncpg then gives up, with this sentence.
                 super().data_received(_refusal(wrong))
-                self.transport.abort()
+                self._line.abort()
                 return
             super().data_received(message)
             if self._last == _OK:
-                # From here on asyncpg's own method is called, not this one.
+                # From here on asyncpg's own method is called, not this one. uvloop looks it up when it is told its
+                # protocol, asyncio at each call.
                 self.data_received = super().data_received  # type: ignore[method-assign]
-                if self._read:
-                    super().data_received(self._read)
-                self._read = b""
+                self._line.set_protocol(self)
+                rest, self._read = self._read, b""
+                if rest:
+                    super().data_received(rest)
                 return
 
     def _wrong(self, message: bytes) -> str:

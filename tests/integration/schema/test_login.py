@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
+import uvloop
 
 from errors import Unavailable
 from runtime import postgres
@@ -70,7 +71,8 @@ class FakePostgres:
 @pytest.mark.parametrize("asked", ASKED)
 async def test_a_server_that_wants_anything_but_scram_is_told_nothing(asked: str) -> None:
     """Attack 7: who asks for the password, its MD5 or none at all is told nothing, and counts as a Postgres away."""
-    fake = FakePostgres(ASKED[asked])
+    fake, complaints = FakePostgres(ASKED[asked]), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
     async with fake.listening() as dsn:
         with pytest.raises(Unavailable, match=r"we log in by scram-sha-256 only; nothing was sent") as caught:
             await postgres.connect(dsn)
@@ -82,6 +84,7 @@ async def test_a_server_that_wants_anything_but_scram_is_told_nothing(asked: str
     assert PASSWORD.encode() not in fake.heard
     assert b"md5" not in fake.heard
     assert b"SELECT" not in fake.heard
+    assert complaints == []
     if "SASL" not in asked:
         assert fake.heard == b""
 
@@ -106,6 +109,29 @@ async def test_after_the_login_asyncpg_reads_by_itself(databases: Databases) -> 
         assert "data_received" in vars(guard)
     with pytest.raises(asyncpg.InvalidPasswordError):
         await postgres.connect(_with_password(dsn, "wrong"))
+
+
+async def test_it_stands_aside_on_the_loop_of_our_processes_too(
+    databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With uvloop, which remembers the method that takes what comes, it is asyncpg's own after the login."""
+    dsn = await databases.clone("empty", _nothing)
+    calls, whole = [], ScramOnly.data_received
+
+    def counted(self: ScramOnly, data: bytes) -> None:
+        calls.append(len(data))
+        whole(self, data)
+
+    monkeypatch.setattr(ScramOnly, "data_received", counted)
+
+    async def ask() -> int:
+        async with postgres.connected(dsn) as connection:
+            logged_in = len(calls)
+            for _ in range(20):
+                assert len(await connection.fetchval("SELECT repeat('x', 1000000)")) == 1_000_000
+            return len(calls) - logged_in
+
+    assert await asyncio.to_thread(uvloop.run, ask()) == 0
 
 
 async def test_a_login_that_comes_byte_by_byte_is_read_as_one(
