@@ -7,7 +7,7 @@ from installation.keys import Secrets
 from local.config import StackConfig
 from local.stable_ports import MEMCACHED, WALLET, StablePorts, postgres_part
 from machine.account import Account
-from machine.memcached import Memcached, MemcachedSpec
+from machine.memcached import MAX_SOCKET_PATH, Memcached, MemcachedSpec
 from machine.postgres.server import Postgres, PostgresSpec
 from schema import roles
 
@@ -25,7 +25,12 @@ def backing_services(config: StackConfig, folder: DataFolder, secrets: Secrets, 
     ports = StablePorts(folder)
     names = [WALLET, *config.set_names()]
     secrets.ensure({name: roles.roles_of("wallet" if name == WALLET else "set") for name in names})
-    memcached = MemcachedSpec(MEMCACHED, folder.path, folder.log(MEMCACHED), port=ports.reserve(MEMCACHED))
+    socket = folder.path / "memcached" / "socket"
+    if len(str(socket)) > MAX_SOCKET_PATH:
+        config.notify(f"the path of {folder.path} is too long for a socket: memcached listens on 127.0.0.1 instead")
+        memcached = MemcachedSpec(MEMCACHED, folder.path, folder.log(MEMCACHED), port=ports.reserve(MEMCACHED))
+    else:
+        memcached = MemcachedSpec(MEMCACHED, folder.path, folder.log(MEMCACHED), socket=socket)
     return BackingServices(
         {name: Postgres(_postgres_spec(name, folder, secrets, ports), account=account) for name in names},
         Memcached(memcached, account=account),

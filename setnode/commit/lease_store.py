@@ -29,7 +29,8 @@ class LeaseStore:
 
     def __init__(self, memcached: str) -> None:
         host, _, port = memcached.rpartition(":")
-        self._address = (host, int(port))
+        # pymemcache takes the path of a socket, or host and port.
+        self._address = memcached if memcached.startswith("/") else (host, int(port))
         self._own = threading.local()
         self._clients: list[Client] = []
         self.me = f"{os.getpid():x}.{time.time_ns():x}"

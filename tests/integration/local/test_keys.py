@@ -5,13 +5,15 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from cli.table import main
 from errors import Refused
 from installation.keys import KEYS, Secrets, write_private
 from local import running
 from local.stack import Stack
 from tests.integration.local.test_stack import config, told
-from wire.keys import caller_key
+from wire.keys import accepted_keys, caller_key
 
 pytestmark = pytest.mark.faults
 
@@ -79,3 +81,21 @@ def test_a_short_key_from_the_environment_is_refused(tmp_path: Path, monkeypatch
         secrets.environment("gateway", "gateway-1")
     assert caught.value.code == "key_weak"
     assert "guess me" not in caught.value.detail
+
+
+def test_keys_of_a_process_are_printed_for_those_who_start_it_themselves(tmp_path: Path) -> None:
+    """What `keys` prints is what `./run` would give to that process: it starts with them, and others do not."""
+    secrets = Secrets.load(tmp_path / "secrets.json")
+    secrets.ensure({})
+    words = ["keys", "setnode", "--set", "set-2", "--server", "set-2-b", "--data", str(tmp_path)]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    env = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    assert env == secrets.environment("setnode", "set-2-b", "set-2")
+    caller_key(env["HONGBAO_LINK_KEY"], "setnode/set-2")
+    accepted_keys(env["HONGBAO_ACCEPT_KEYS"], "set-2-b", ("gateway", "operator"))
+    with pytest.raises(Refused):
+        accepted_keys(env["HONGBAO_ACCEPT_KEYS"], "set-2-a", ("gateway", "operator"))
+    refused = CliRunner().invoke(main, ["keys", "setnode", "--data", str(tmp_path)])
+    assert (refused.exit_code, refused.stderr.count("\n")) == (1, 1)
+    assert "name the setnode" in refused.stderr
