@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from gateway.connection import ConnectionFactory
+from gateway.connection_bounds import ConnectionBounds, TrustedProxies
 from gateway.dispatch import Dispatcher
 from gateway.handlers.envelopes import EnvelopeHandlers
 from gateway.handlers.ops import OpsHandlers
@@ -16,7 +17,14 @@ from gateway.handlers.wallets import WalletHandlers
 from gateway.identity.auth_failures import AuthFailureLimiter
 from gateway.identity.share_tokens import ShareTokens
 from gateway.identity.tokens import KEY_BYTES, Tokens
-from gateway.limits import AUTH_FAILURES_PER_S, COUNTS_S, MOST_AUTH_FAILURES_PER_S
+from gateway.limits import (
+    AUTH_FAILURES_PER_S,
+    CONNECTIONS,
+    CONNECTIONS_PER_ADDRESS,
+    COUNTS_S,
+    MOST_AUTH_FAILURES_PER_S,
+    SWEEP_S,
+)
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler
 from gateway.sets.calls import Sets
@@ -57,6 +65,11 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Opens `/metrics` (`Authorization: Bearer KEY`) and nothing else; without it `/metrics` is closed."""
     rejected_tokens_per_s: Annotated[int, msgspec.Meta(ge=1, le=MOST_AUTH_FAILURES_PER_S)] = AUTH_FAILURES_PER_S
     """See `gateway.identity.auth_failures`; raise it where many clients come through a proxy that is not trusted."""
+    trusted_proxies: str = ""
+    """Networks or addresses of our own proxies, with commas between: their `X-Forwarded-For` names the client."""
+    connections: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS
+    connections_per_address: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS_PER_ADDRESS
+    """See `gateway.connection_bounds`."""
 
 
 class Gateway:
@@ -68,6 +81,9 @@ class Gateway:
         self.request_metrics = RequestMetrics()
         self.readiness = Readiness()
         self.link_key = caller_key(settings.link_key, GATEWAY)
+        self.bounds = ConnectionBounds(
+            settings.connections, settings.connections_per_address, TrustedProxies(settings.trusted_proxies)
+        )
         self.wallet_link = Link(WALLET, settings.wallet_url, key=self.link_key)
         self.sets: Sets | None = None
         self.port = 0
@@ -78,14 +94,15 @@ class Gateway:
         async with asyncio.TaskGroup() as tasks:
             self.sets = sets = Sets(Path(self.settings.topology), self.link_key, tasks)
             counts = Periodic("counts", self.request_metrics.publish, interval_s=COUNTS_S)
+            late = Periodic("late_heads", self.bounds.sweep, interval_s=SWEEP_S)
             running = [
                 tasks.create_task(work)
-                for work in (self.wallet_link.maintain(), *(one.run() for one in (counts, *sets.services)))
+                for work in (self.wallet_link.maintain(), *(one.run() for one in (counts, late, *sets.services)))
             ]
             self.readiness.require("a server of every SET", sets.ready)
             self.readiness.require("wallet", lambda: self.wallet_link.up)
             host, port = host_and_port(self.settings.listen)
-            connections = ConnectionFactory(Dispatcher(self._handlers(sets), self.request_metrics))
+            connections = ConnectionFactory(Dispatcher(self._handlers(sets), self.request_metrics), self.bounds)
             async with HttpServer(connections, host, port) as server:
                 self.port = server.port
                 self.serving.set()

@@ -63,5 +63,5 @@ class OpsHandlers:
 
     def _is_operator(self, request: Request) -> bool:
         # Without a key in the settings nobody is: this port is open to the world.
-        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        given = (request.authorization or "").encode("utf-8", "surrogateescape")
         return bool(self._metrics_key) and hmac.compare_digest(given, f"Bearer {self._metrics_key}".encode())

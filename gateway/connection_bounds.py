@@ -1,0 +1,159 @@
+"""How many clients may be connected, in all and from one address, and how long one may take to ask for something.
+
+A connection costs a file descriptor and some KB whether or not anything comes over it, so that a client could hold all
+of them with no traffic at all. Who is above a bound is not refused; the connections that have been idle longest are
+ended instead: those of somebody who only holds them, or of a client who makes another one when it needs it.
+"""
+
+import asyncio
+import heapq
+import resource
+from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Protocol
+
+from errors import Refused
+from gateway.limits import HEAD_S, MAKE_ROOM, SPARE_FILES, SWEEP_AT_ONCE
+from runtime import logs, metrics
+
+_log = logs.get("gateway")
+_open = metrics.gauge("hongbao_http_connections", "Connections of clients")
+_ended = metrics.counter("hongbao_http_connections_ended_total", "Connections that we ended", ("reason",))
+
+
+class Held(Protocol):
+    """A client's connection, as far as its bounds are concerned."""
+
+    address: str
+    idle_since: float
+    """When it was made or its last answer was written (loop time)."""
+    asked: bool
+    """Whether a request has come over it."""
+    began: bool
+    """Whether bytes have come since the last whole head."""
+    began_at: float | None
+    """When `ConnectionBounds.sweep` first saw that."""
+
+    @property
+    def serving(self) -> bool:
+        """Whether a request is being answered, or waits for it."""
+
+    def hang_up(self) -> None:
+        """End it."""
+
+
+class TrustedProxies:
+    """Addresses whose `X-Forwarded-For` is believed: networks or single addresses, separated by commas."""
+
+    def __init__(self, setting: str) -> None:
+        self._networks: list[IPv4Network | IPv6Network] = []
+        for text in filter(None, (one.strip() for one in setting.split(","))):
+            try:
+                self._networks.append(ip_network(text))
+            except ValueError:
+                raise Refused(
+                    "settings_invalid", f"HONGBAO_TRUSTED_PROXIES: {text!r} is no address or network like 10.0.0.0/8"
+                ) from None
+
+    def trusts(self, address: str) -> bool:
+        """Say whether a proxy of ours has this address."""
+        if not self._networks:
+            return False
+        try:
+            parsed = ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in self._networks)
+
+    def client_of(self, proxy: str, forwarded: Iterable[str]) -> str:
+        """Return the client's address: of those in `X-Forwarded-For` the last that is no proxy of ours.
+
+        What stands before that address was written by the client and is not believed. If there is none, or it is no
+        address, the proxy's own counts.
+        """
+        for text in reversed([one.strip() for line in forwarded for one in line.split(",")]):
+            try:
+                ip_address(text)
+            except ValueError:
+                return proxy
+            if not self.trusts(text):
+                return text
+        return proxy
+
+
+class ConnectionBounds:
+    """Knows all connections. `most` in all, `per_address` from one address that is no proxy of ours."""
+
+    def __init__(self, most: int, per_address: int, proxies: TrustedProxies) -> None:
+        self._most = min(most, _files() - SPARE_FILES)
+        if self._most < 1:
+            raise Refused("settings_invalid", f"this process may open {_files()} files; raise it (ulimit -n)")
+        if self._most < most:
+            _log.warning("fewer connections than set: files are limited (ulimit -n)", connections=self._most)
+        self._per_address = per_address
+        self.proxies = proxies
+        self._all: set[Held] = set()
+        self._by_address: dict[str, set[Held]] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(self, one: Held) -> None:
+        """Take in a new connection; above a bound the idlest are ended, some at a time."""
+        if len(self._all) >= self._most:
+            self._make_room(self._all, "too_many")
+        near = self._by_address.setdefault(one.address, set())
+        if len(near) >= self._per_address and not self.proxies.trusts(one.address):
+            self._make_room(near, "too_many_of_an_address")
+        self._all.add(one)
+        near.add(one)
+
+    def remove(self, one: Held) -> None:
+        """Forget a connection that has ended."""
+        self._all.discard(one)
+        near = self._by_address.get(one.address)
+        if near is not None:
+            near.discard(one)
+            if not near:
+                del self._by_address[one.address]
+
+    async def sweep(self) -> None:
+        """End connections whose first request, or begun head, has not come within HEAD_S; call it every second."""
+        now, late = asyncio.get_running_loop().time(), 0
+        for number, one in enumerate(list(self._all), 1):
+            late += self._check(one, now)
+            if not number % SWEEP_AT_ONCE:
+                await asyncio.sleep(0)
+        _open.set(len(self._all))
+        if late:
+            _log.info("connections ended: no request came", ended=late, left=len(self._all))
+
+    def _check(self, one: Held, now: float) -> bool:
+        if one.serving or (one.asked and not one.began):
+            one.began_at = None
+            return False
+        if one.asked and one.began_at is None:
+            one.began_at = now
+        since = one.began_at if one.asked else one.idle_since
+        if since is None or now - since < HEAD_S:
+            return False
+        self._end(one, "no_request")
+        return True
+
+    def _make_room(self, among: set[Held], reason: str) -> None:
+        idle = [one for one in among if not one.serving]
+        # Some at a time: to look for the idlest costs a look at all.
+        idlest = heapq.nsmallest(max(1, len(among) // MAKE_ROOM), idle, key=lambda one: one.idle_since)
+        for one in idlest:
+            self._end(one, reason)
+        _log.warning("too many connections: the idlest are ended", reason=reason, ended=len(idlest), of=len(among))
+
+    def _end(self, one: Held, reason: str) -> None:
+        self.remove(one)
+        _ended.labels(reason).inc()
+        one.hang_up()
+
+
+def _files() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1 << 30 if soft == resource.RLIM_INFINITY else soft
