@@ -6,7 +6,8 @@ and finding the SET and server of an envelope. May import: `wire`, `sharding`, `
 
 The path of a request, file by file; each step is called by the one before it:
 
-    1  connection.py          one client's connection: parsed requests in, bytes out, in order; `pacing` slows bursts
+    1  connection.py          one client's connection: parsed requests in, bytes out, in order; `pacing` slows bursts,
+                              `connection_bounds` ends connections that are too many or too slow
     2  dispatch.py            gives the request its ID, calls its operation; an error becomes a problem (`problems`)
     3  resources.py           the path: its operations (`routes`) and its envelope, remembered by path
     4  handlers/envelopes.py  one method per operation, which calls in turn

@@ -118,12 +118,14 @@ class Access:
 
     @contextlib.asynccontextmanager
     async def wallet(self) -> AsyncIterator[WalletClient]:
-        """Yield a client connected to the wallet; raises Unavailable `wallet_away` after CONNECT_S."""
+        """Yield a client connected to the wallet; raises Unavailable `wallet_away`, Refused `link_refused`."""
         link = Link("wallet", self._inventory.wallet_url, key=self.operator_key())
         keeping = asyncio.ensure_future(link.maintain())
         try:
             async with asyncio.timeout(CONNECT_S):
                 while not link.up:
+                    if link.refusal:
+                        raise Refused("link_refused", link.refusal)
                     await asyncio.sleep(0.01)
             yield WalletClient(link)
         except TimeoutError:

@@ -25,7 +25,9 @@ MAX_ANSWER_BYTES = 4096
 TICK_S = 0.02
 LOG_LINES = 8
 """Last lines of the log that an error shows."""
-INHERITED = re.compile(r"(?:PATH|HOME|USER|LANG|LC_\w+|TZ|TMPDIR|LD_LIBRARY_PATH|PYTHON\w+|COVERAGE_\w+|HONGBAO_\w+)$")
+INHERITED = re.compile(
+    r"(?:PATH|HOME|USER|LANG|LC_\w+|TZ|TMPDIR|SSL_CERT_\w+|LD_LIBRARY_PATH|PYTHON\w+|COVERAGE_\w+|HONGBAO_\w+)$"
+)
 """Variables that a process inherits. The rest may hold passwords of whoever ran `./run`."""
 
 

@@ -18,9 +18,9 @@ def add_admin(app: web.Application, registry: Registry, clock: Clock, doorkeeper
 
     async def hot(request: web.Request) -> web.Response:
         admitted = admit(doorkeeper, request)
-        if admitted.role != OPERATOR:
-            raise web.HTTPForbidden(text="not_permitted: this address is for operators")
         proof = {PROOF_HEADER: admitted.proof}
+        if admitted.role != OPERATOR:
+            raise web.HTTPForbidden(text="not_permitted: this address is for operators", headers=proof)
         text = request.query.get("top", "10")
         if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= HOT_SHOWN):
             raise web.HTTPBadRequest(text=f"top is 1 to {HOT_SHOWN}", headers=proof)

@@ -64,8 +64,10 @@ class Link:
         self._hello = hello
         self._url = url.rstrip("/") + LINK_PATH
         self._key = key
-        self._refusal = ""
-        """Why the last attempt was refused; logged once, not at each attempt."""
+        self._refusals = 0
+        """Attempts in a row that the other end refused, or that ended because it could not prove its key."""
+        self.refusal = ""
+        """Why this link cannot come up until an operator mends it; empty while it is up or may come up."""
         self._deadline_s = deadline_s
         self._numbers = itertools.count(1)
         # By number, in order of sending. All have the same deadline, so the oldest is due first.
@@ -126,14 +128,16 @@ class Link:
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(CONNECT_S):
                     socket = await stack.enter_async_context(self._prove(session))
-                self._socket, connected, self._refusal = socket, True, ""
+                self._socket, connected, self._refusals, self.refusal = socket, True, 0, ""
                 if self._hello is not None:
                     self.notify(self._hello())
                 async with _background(self._write(socket)), _background(self._expire()):
                     await self._read(socket)
         except LinkRefused as error:
-            if error.detail != self._refusal:
-                self._refusal = error.detail
+            # The first may be a server that restarted between the two requests: it does not know our challenge.
+            self._refusals += 1
+            if self._refusals > 1 and error.detail != self.refusal:
+                self.refusal = error.detail
                 _log.error("link refused", peer=self.name, error=error.detail)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             _log.debug("link lost", peer=self.name, error=str(error))

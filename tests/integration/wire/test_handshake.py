@@ -231,7 +231,7 @@ async def test_nonsense_at_the_link_is_401(words: bytes) -> None:
         assert await status_of(url, words) == 401
 
 
-async def test_another_version_is_named(caplog: pytest.LogCaptureFixture) -> None:
+async def test_another_version_is_named() -> None:
     """Processes of two releases do not talk past each other: the caller says which versions there are."""
     with pytest.raises(LinkRefused, match=r"set-1-a speaks version 3 of links, this process 2"):
         Prover(GATEWAY_KEY, "set-1-a", LINK_PATH).answer(401, "Hongbao 3 " + "0" * 32)
@@ -239,6 +239,21 @@ async def test_another_version_is_named(caplog: pytest.LogCaptureFixture) -> Non
         Prover(GATEWAY_KEY, "set-1-a", LINK_PATH).answer(401, "")
     async with server_of("set-1-a") as url:
         assert await status_of(url, "Hongbao 1 gateway/set-1-a " + "0" * 32) == 401
+
+
+async def test_why_a_link_stays_down_is_said() -> None:
+    """A wrong key is an error that names whose it is, once; a server that is merely away, or restarting, is none."""
+    async with server_of("set-1-a") as url, kept(Link("set-1-a", url, key=root_key("another", GATEWAY))) as link:
+        async with asyncio.timeout(WAIT_S):
+            while not link.refusal:
+                await asyncio.sleep(0.01)
+        assert "does not accept our key of gateway/set-1-a" in link.refusal
+    async with contextlib.AsyncExitStack() as later, kept(Link("set-1-a", url, key=GATEWAY_KEY)) as link:
+        await asyncio.sleep(SHORT_S)
+        assert not link.up
+        assert link.refusal == ""
+        await later.enter_async_context(server_of("set-1-a", port=int(url.rpartition(":")[2])))
+        await up(link)
 
 
 async def test_an_operator_asks_without_sending_the_key() -> None:
