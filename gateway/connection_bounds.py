@@ -8,11 +8,13 @@ ended instead: those of somebody who only holds them, or of a client who makes a
 import asyncio
 import heapq
 import resource
+from collections import Counter
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Protocol
 
 from errors import Refused
+from gateway.identity.auth_failures import network_of
 from gateway.limits import HEAD_S, MAKE_ROOM, SPARE_FILES, SWEEP_AT_ONCE
 from runtime import logs, metrics
 
@@ -60,9 +62,12 @@ class TrustedProxies:
         if not self._networks:
             return False
         try:
-            parsed = ip_address(address)
+            parsed: IPv4Address | IPv6Address = ip_address(address)
         except ValueError:
             return False
+        if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
+            # A socket for both kinds of addresses shows those of IPv4 like this.
+            parsed = parsed.ipv4_mapped
         return any(parsed in network for network in self._networks)
 
     def client_of(self, proxy: str, forwarded: Iterable[str]) -> str:
@@ -94,6 +99,9 @@ class ConnectionBounds:
         self.proxies = proxies
         self._all: set[Held] = set()
         self._by_address: dict[str, set[Held]] = {}
+        """By network: an IPv6 client has a whole one (`network_of`)."""
+        self._room_made: Counter[str] = Counter()
+        """Connections ended by reason since the last `sweep`, which logs them."""
 
     def __len__(self) -> int:
         return len(self._all)
@@ -102,7 +110,7 @@ class ConnectionBounds:
         """Take in a new connection; above a bound the idlest are ended, some at a time."""
         if len(self._all) >= self._most:
             self._make_room(self._all, "too_many")
-        near = self._by_address.setdefault(one.address, set())
+        near = self._by_address.setdefault(network_of(one.address), set())
         if len(near) >= self._per_address and not self.proxies.trusts(one.address):
             self._make_room(near, "too_many_of_an_address")
         self._all.add(one)
@@ -111,11 +119,12 @@ class ConnectionBounds:
     def remove(self, one: Held) -> None:
         """Forget a connection that has ended."""
         self._all.discard(one)
-        near = self._by_address.get(one.address)
+        network = network_of(one.address)
+        near = self._by_address.get(network)
         if near is not None:
             near.discard(one)
             if not near:
-                del self._by_address[one.address]
+                del self._by_address[network]
 
     async def sweep(self) -> None:
         """End connections whose first request, or begun head, has not come within HEAD_S; call it every second."""
@@ -125,6 +134,9 @@ class ConnectionBounds:
             if not number % SWEEP_AT_ONCE:
                 await asyncio.sleep(0)
         _open.set(len(self._all))
+        made, self._room_made = self._room_made, Counter()
+        if made:
+            _log.warning("too many connections: the idlest were ended", **made, left=len(self._all))
         if late:
             _log.info("connections ended: no request came", ended=late, left=len(self._all))
 
@@ -146,7 +158,7 @@ class ConnectionBounds:
         idlest = heapq.nsmallest(max(1, len(among) // MAKE_ROOM), idle, key=lambda one: one.idle_since)
         for one in idlest:
             self._end(one, reason)
-        _log.warning("too many connections: the idlest are ended", reason=reason, ended=len(idlest), of=len(among))
+        self._room_made[reason] += len(idlest)
 
     def _end(self, one: Held, reason: str) -> None:
         self.remove(one)

@@ -178,6 +178,13 @@ def test_the_client_is_the_last_address_that_is_no_proxy(forwarded: list[str], c
     assert TrustedProxies("127.0.0.1,10.0.0.0/8").client_of("127.0.0.1", forwarded) == client
 
 
+def test_a_proxy_is_known_however_its_address_is_shown() -> None:
+    """On a socket for both kinds an IPv4 proxy has a mapped address; nothing else is taken for it."""
+    proxies = TrustedProxies("10.0.0.5, 2001:db8::/64")
+    assert [proxies.trusts(one) for one in ("10.0.0.5", "::ffff:10.0.0.5", "2001:db8::7")] == [True] * 3
+    assert not any(proxies.trusts(one) for one in ("10.0.0.6", "::ffff:10.0.0.6", "2001:db8:1::7", "", "nonsense"))
+
+
 @pytest.mark.parametrize("setting", ["proxy.example", "10.0.0.0/33", "10.0.0.1 10.0.0.2"])
 def test_a_proxy_that_is_no_address_is_refused_at_the_start(setting: str) -> None:
     """A misspelt network would trust nobody, or the wrong ones: the process does not start."""
@@ -211,3 +218,27 @@ async def test_two_authorization_headers_are_refused(door: Door) -> None:
             head = f"POST /v1/envelopes/{some_id()}/open" + head[head.index(" HTTP") :]
             assert (await one.ended()) or await one.ask(head) == 400
     assert all(peer.asked == [] for peer in (*door.servers.values(), door.wallet))
+
+
+def test_an_ipv6_network_is_one_client() -> None:
+    """Who has a whole network of addresses holds no more connections by using all of them."""
+
+    class Idle:
+        def __init__(self, address: str, since: float) -> None:
+            self.address, self.idle_since = address, since
+            self.asked = self.began = self.serving = self.ended = False
+            self.began_at = None
+
+        def hang_up(self) -> None:
+            self.ended = True
+
+    bounds = ConnectionBounds(100, 3, TrustedProxies(""))
+    held = [Idle(f"2001:db8::{n}", float(n)) for n in range(1, 5)]
+    for one in (*held, other := Idle("2001:db8:0:1::1", 0.0)):
+        bounds.add(one)
+    assert [one.ended for one in held] == [True, False, False, False]
+    assert not other.ended
+    for one in (*held, other):
+        bounds.remove(one)
+    assert len(bounds) == 0
+    assert bounds._by_address == {}
