@@ -9,12 +9,13 @@ from typing import Annotated
 import msgspec
 
 from gateway.connection import ConnectionFactory
-from gateway.connection_bounds import ConnectionBounds, TrustedProxies
+from gateway.connection_bounds import ConnectionBounds
 from gateway.dispatch import Dispatcher
 from gateway.handlers.envelopes import EnvelopeHandlers
 from gateway.handlers.ops import OpsHandlers
 from gateway.handlers.wallets import WalletHandlers
 from gateway.identity.auth_failures import AuthFailureLimiter
+from gateway.identity.proxies import TrustedProxies
 from gateway.identity.share_tokens import ShareTokens
 from gateway.identity.tokens import KEY_BYTES, Tokens
 from gateway.limits import (

@@ -17,11 +17,12 @@ from aiohttp import hdrs, web
 
 from envelope.outcomes import Outcome
 from gateway.connection import ConnectionFactory
-from gateway.connection_bounds import ConnectionBounds, TrustedProxies
+from gateway.connection_bounds import ConnectionBounds
 from gateway.dispatch import Dispatcher
 from gateway.handlers.outcomes import outcome_answer
 from gateway.http.answer import Answer, json_answer
 from gateway.http.request import Request
+from gateway.identity.proxies import TrustedProxies
 from gateway.identity.share_tokens import ShareTokens
 from gateway.identity.tokens import Tokens
 from gateway.limits import CONNECTIONS

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from errors import Refused
-from gateway.connection_bounds import ConnectionBounds, TrustedProxies
+from gateway.connection_bounds import ConnectionBounds
+from gateway.identity.proxies import TrustedProxies
 from gateway.identity.tokens import make_token
 from gateway.service import GatewaySettings
 from gateway.service import running as running_gateway
