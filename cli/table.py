@@ -27,6 +27,7 @@ COMMANDS = {
         "topology": Entry("cli.commands.topology", "which SET holds which database; move one"),
         "rotate": Entry("cli.commands.rotate", "take past days out of the hot tables, by proof"),
         "archive": Entry("cli.commands.archive", "what is stored cold: list it, verify it, put a date back"),
+        "keys": Entry("cli.commands.keys", "print the keys of one process, to start it by other means"),
         "query": Entry("cli.commands.query", "SQL over the archive"),
     },
     "Measure": {

@@ -6,7 +6,8 @@ and finding the SET and server of an envelope. May import: `wire`, `sharding`, `
 
 The path of a request, file by file; each step is called by the one before it:
 
-    1  connection.py          one client's connection: parsed requests in, bytes out, in order; `pacing` slows bursts
+    1  connection.py          one client's connection: parsed requests in, bytes out, in order; `pacing` slows bursts,
+                              `connection_bounds` ends connections that are too many or too slow
     2  dispatch.py            gives the request its ID, calls its operation; an error becomes a problem (`problems`)
     3  resources.py           the path: its operations (`routes`) and its envelope, remembered by path
     4  handlers/envelopes.py  one method per operation, which calls in turn
@@ -19,9 +20,9 @@ The path of a request, file by file; each step is called by the one before it:
 `request_metrics`.
 
 Authority: none over money. A gateway decides who a user is and whether a request is well-formed; everything about an
-envelope is decided by its SET. It holds the token, share and slot keys, and the link key, which opens every setnode and
-the wallet: an intruder in a gateway has all of them. State: caches, counters and connections; any number of
-gateways may run, and each may be killed at any time.
+envelope is decided by its SET. It holds the token, share and slot keys, and the gateways' link key: an intruder in a
+gateway can act as any user, and can neither deposit nor pay (docs/security.md; wallet/test_rights.py). State: caches,
+counters and connections; any number of gateways may run, and each may be killed at any time.
 
 Promise, each with the tests that hold it: a request is answered once, with a documented status (test_http.py,
 test_fuzz.py); an answer that is not 2xx is problem+json with a stable code (test_problems.py); a SET receives no call

@@ -11,8 +11,10 @@ import contextlib
 from typing import Any, Final, cast
 
 from aiohttp import hdrs, web
+from aiohttp.http import HttpVersion10, HttpVersion11
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
+from gateway.connection_bounds import ConnectionBounds
 from gateway.dispatch import Dispatcher
 from gateway.http.aiohttp_private import MALFORMED, MalformedHead
 from gateway.http.answer import Answer
@@ -29,6 +31,7 @@ _SETTINGS: Final[dict[str, Any]] = {
     # A compressed body is refused, so it must not be inflated first.
     "auto_decompress": False,
 }
+_VERSIONS: Final = (HttpVersion11, HttpVersion10)
 
 
 class ConnectionFactory(web.Server):
@@ -37,9 +40,10 @@ class ConnectionFactory(web.Server):
     Must be made inside a running event loop. `runtime.http.HttpServer` listens and stops it.
     """
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(self, dispatcher: Dispatcher, bounds: ConnectionBounds) -> None:
         super().__init__(cast("Any", dispatcher.serve), **_SETTINGS)
         self.dispatcher = dispatcher
+        self.bounds = bounds
         self.pacer = Pacer(REQUESTS_PER_TURN, asyncio.get_running_loop())
 
     def __call__(self) -> web.RequestHandler:
@@ -49,8 +53,17 @@ class ConnectionFactory(web.Server):
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         """Set the client's address for the task that serves the connection: aiohttp makes it next, in this context."""
         name = transport.get_extra_info("peername")
-        CLIENT_ADDRESS.set(str(name[0]) if isinstance(name, tuple) else "")
+        address = str(name[0]) if isinstance(name, tuple) else ""
+        CLIENT_ADDRESS.set(address)
+        connection = cast("Connection", handler)
+        connection.made(address, proxied=self.bounds.proxies.trusts(address))
+        self.bounds.add(connection)
         super().connection_made(handler, transport)
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        """Forget the connection."""
+        self.bounds.remove(cast("Connection", handler))
+        super().connection_lost(handler, exc)
 
 
 class Connection(web.RequestHandler):
@@ -61,6 +74,32 @@ class Connection(web.RequestHandler):
 
     _current_request: Any
     """A `Request`; aiohttp uses nothing of it but `_cancel`."""
+
+    __slots__ = ("address", "asked", "began", "began_at", "idle_since", "proxied")
+
+    def made(self, address: str, *, proxied: bool) -> None:
+        """Note where the client is, before the first byte comes; `proxied`: its address is that of a trusted proxy."""
+        self.address = address
+        self.proxied = proxied
+        # What `connection_bounds` needs to know of it.
+        self.asked = self.began = False
+        self.began_at: float | None = None
+        self.idle_since: float = self._loop.time()
+
+    @property
+    def serving(self) -> bool:
+        """Whether a request is being answered, or waits for it."""
+        return self._request_in_progress or bool(self._messages)
+
+    def hang_up(self) -> None:
+        """End the connection: nobody is being answered on it."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Note that something has come, and parse it."""
+        self.began = True
+        super().data_received(data)
 
     async def start(self) -> None:
         """Serve this connection (aiohttp calls it once the connection is made)."""
@@ -93,7 +132,8 @@ class Connection(web.RequestHandler):
                 if request.content is not EMPTY_PAYLOAD and not request.content.is_eof():
                     alive = await self._drop(request.content) and alive
                 # From here the connection may idle for KEEP_ALIVE_S.
-                self._next_keepalive_close_time = loop.time() + KEEP_ALIVE_S
+                self.idle_since = loop.time()
+                self._next_keepalive_close_time = self.idle_since + KEEP_ALIVE_S
                 if self._keepalive_handle is None:
                     self._keepalive_handle = loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
                 # An idle connection keeps no body and no answer.
@@ -108,11 +148,18 @@ class Connection(web.RequestHandler):
     def _next_request(self) -> Request:
         """Take the next request off the queue, and let the parser go on if the queue was full."""
         message, payload = self._messages.popleft()
+        self.asked, self.began = True, False
         if self._parser is not None:
             self._parser.message_consumed()
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
             self._resume_reading_if_drained()
-        head: Any = MALFORMED if type(message) is MalformedHead else message
+        head: Any = message
+        if type(message) is MalformedHead or head.version not in _VERSIONS:
+            # The parser takes any version; of others than these two we do not know what they mean.
+            head = MALFORMED
+        if self.proxied:
+            proxies = cast("ConnectionFactory", self._manager).bounds.proxies
+            CLIENT_ADDRESS.set(proxies.client_of(self.address, head.headers.getall("X-Forwarded-For", ())))
         return Request(head.method, head.path, head.headers, payload, not head.should_close, self.transport, head)
 
     def resume_reading(self, resume_parser: bool = True) -> None:

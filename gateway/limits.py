@@ -12,6 +12,9 @@ BODY_BYTES: Final = LIMITS.body_bytes
 """The longest body that is read. A longer one is refused by its Content-Length, or once this much has come."""
 BODY_S: Final = 10.0
 """A body of 64 KB takes this long on the worst phone; a client that sends more slowly receives 408."""
+MAX_NAMES: Final = 256
+"""Names of fields in a body, and what looks like one in a text. A create has a dozen fields, and its greeting and
+password have room for fewer than 100 of `"":`."""
 HEADERS: Final = 64
 """Header lines of a request; a browser behind two proxies sends 30. More, or longer ones, are `malformed_http`."""
 HEADER_BYTES: Final = 4_096
@@ -23,6 +26,23 @@ TAKE_S: Final = 75.0
 """A client must read most of an answer in this time. The longest, 1 MB, takes a phone on a bad line a minute."""
 LINGER_S: Final = 1.0
 """The rest of a refused body is read and dropped for this long, so that the client sees the refusal and not a reset."""
+
+HEAD_S: Final = 10.0
+"""The first head of a connection, or one that has begun, must be whole after this long; then the connection ends."""
+CONNECTIONS: Final = 16_384
+"""Clients connected, unless HONGBAO_CONNECTIONS says otherwise: 5 KB and a file each. Above it the idlest are ended."""
+CONNECTIONS_PER_ADDRESS: Final = 4_096
+"""The same from one address, unless HONGBAO_CONNECTIONS_PER_ADDRESS says otherwise; a company's or a carrier's network
+has one address for thousands of phones. Proxies that are trusted have no bound of their own."""
+MAKE_ROOM: Final = 64
+"""At a bound one connection of this many is ended: the search for the idlest, 2 ms among CONNECTIONS, is then needed
+once for 256 new ones."""
+SPARE_FILES: Final = 128
+"""Files that are kept for links, logs and the topology when clients hold all others."""
+SWEEP_S: Final = 1.0
+"""How often connections are looked through for late heads."""
+SWEEP_AT_ONCE: Final = 1_000
+"""Connections looked at in one turn of the loop, 0.3 ms."""
 
 # Requests: how many at a time
 
@@ -100,6 +120,8 @@ COUNTS_S: Final = 1.0
 """How often counts are handed to Prometheus; its labelled counters are too slow for one increment per request."""
 
 check_limit(REQUESTS <= MAX_IN_FLIGHT, "a link must hold every request that the gateway may have in flight")
+check_limit(HEAD_S < KEEP_ALIVE_S, "a head must be late before its connection is idle")
+check_limit(CONNECTIONS_PER_ADDRESS <= CONNECTIONS, "one address must not hold more than all")
 check_limit(HELD <= REQUESTS, "requests that wait for a move are in flight")
 check_limit(HOLD_S < DEADLINE_S, "a request that is held must be refused before its caller gives up")
 check_limit(HOLD_LOOK_S < HOLD_S, "a request that is held must see a newer topology before it is refused")

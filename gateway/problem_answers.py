@@ -12,6 +12,7 @@ from gateway.problems import WITH_RETRY_AFTER, problem_of
 _CLOSING_STATUSES: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE})
 _CLOSING_CODES: Final = frozenset({"malformed_http"})
 """After these statuses and codes the rest of the request cannot be read or is not wanted: the connection ends."""
+_NO_TOKEN: Final = frozenset({"token_missing", "metrics_key_missing"})
 _OUTCOMES: Final = frozenset({"busy", "not_found"})
 """Outcomes that are problems over HTTP; open and grab repeat them in `result`."""
 _OUTCOME_OPERATIONS: Final = frozenset({"openEnvelope", "grabEnvelope"})
@@ -47,5 +48,5 @@ def problem_answer(error: HongbaoError, request_id: bytes, operation: str, metho
 
 
 def _challenge(code: str) -> bytes:
-    error = b"" if code == "token_missing" else b', error="invalid_token"'
+    error = b"" if code in _NO_TOKEN else b', error="invalid_token"'
     return b'WWW-Authenticate: Bearer realm="hongbao"%b\r\n' % error

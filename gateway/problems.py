@@ -60,6 +60,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "unsupported_media_type": Problem(415, "Send application/json"),
     # The user
     "token_missing": Problem(401, "A bearer token is needed"),
+    "metrics_key_missing": Problem(401, "Metrics need the metrics key"),
     "token_expired": Problem(401, "The bearer token has expired"),
     "token_invalid": Problem(401, "The bearer token is not valid"),
     "too_many_rejected_tokens": Problem(429, "Too many rejected tokens from this address", Retry.LATER),
@@ -121,6 +122,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "no_server": Problem(503, "A part is away", Retry.LATER, _AWAY),
     "not_ready": Problem(503, "Parts are not connected yet", Retry.LATER),
     "stopping": Problem(503, "A part is going away", Retry.LATER, _AWAY),
+    "not_permitted": Problem(500, "A part of the system lacks a right", Retry.LATER, _AWAY),
     "set_paused": Problem(503, "A part is paused", Retry.LATER),
     "wrong_set": _MOVED,
     "being_moved": _MOVED,

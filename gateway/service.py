@@ -9,14 +9,23 @@ from typing import Annotated
 import msgspec
 
 from gateway.connection import ConnectionFactory
+from gateway.connection_bounds import ConnectionBounds
 from gateway.dispatch import Dispatcher
 from gateway.handlers.envelopes import EnvelopeHandlers
 from gateway.handlers.ops import OpsHandlers
 from gateway.handlers.wallets import WalletHandlers
 from gateway.identity.auth_failures import AuthFailureLimiter
+from gateway.identity.proxies import TrustedProxies
 from gateway.identity.share_tokens import ShareTokens
 from gateway.identity.tokens import KEY_BYTES, Tokens
-from gateway.limits import AUTH_FAILURES_PER_S, COUNTS_S, MOST_AUTH_FAILURES_PER_S
+from gateway.limits import (
+    AUTH_FAILURES_PER_S,
+    CONNECTIONS,
+    CONNECTIONS_PER_ADDRESS,
+    COUNTS_S,
+    MOST_AUTH_FAILURES_PER_S,
+    SWEEP_S,
+)
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler
 from gateway.sets.calls import Sets
@@ -26,12 +35,14 @@ from runtime.http import HttpServer, Readiness
 from runtime.periodic import Periodic
 from runtime.settings import host_and_port
 from sharding.slots import KEY_BYTES as SLOT_KEY_BYTES
+from wire.keys import GATEWAY, WALLET, caller_key
 from wire.link import Link
 from wire.wallet import WalletClient
 
 _log = logs.get("gateway")
 
 Key = Annotated[str, msgspec.Meta(min_length=KEY_BYTES)]
+MetricsKey = Annotated[str, msgspec.Meta(pattern=r"^(.{16,})?$")]
 
 
 class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +54,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the topology file."""
     wallet_url: str
     link_key: str
-    """Shared secret of all links."""
+    """The gateways' own key, `gateway:HEX` (`wire.keys`): with it setnodes and the wallet are called."""
     token_key: Key
     """Signs bearer tokens (JWT, HS256)."""
     share_key: Key
@@ -51,8 +62,15 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     and a repeated create with a password is refused as `idempotency_key_reused`."""
     slot_key: Annotated[str, msgspec.Meta(min_length=SLOT_KEY_BYTES.start, max_length=SLOT_KEY_BYTES.stop - 1)]
     """Gives a create its slot; must not change while any create may still be repeated."""
+    metrics_key: MetricsKey = ""
+    """Opens `/metrics` (`Authorization: Bearer KEY`) and nothing else; without it `/metrics` is closed."""
     rejected_tokens_per_s: Annotated[int, msgspec.Meta(ge=1, le=MOST_AUTH_FAILURES_PER_S)] = AUTH_FAILURES_PER_S
-    """See `gateway.identity.auth_failures`; raise it where many clients come through one proxy."""
+    """See `gateway.identity.auth_failures`; raise it where many clients come through a proxy that is not trusted."""
+    trusted_proxies: str = ""
+    """Networks or addresses of our own proxies, with commas between: their `X-Forwarded-For` names the client."""
+    connections: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS
+    connections_per_address: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS_PER_ADDRESS
+    """See `gateway.connection_bounds`."""
 
 
 class Gateway:
@@ -63,7 +81,11 @@ class Gateway:
         self.clock = clock or SystemClock()
         self.request_metrics = RequestMetrics()
         self.readiness = Readiness()
-        self.wallet_link = Link("wallet", settings.wallet_url, key=settings.link_key)
+        self.link_key = caller_key(settings.link_key, GATEWAY)
+        self.bounds = ConnectionBounds(
+            settings.connections, settings.connections_per_address, TrustedProxies(settings.trusted_proxies)
+        )
+        self.wallet_link = Link(WALLET, settings.wallet_url, key=self.link_key)
         self.sets: Sets | None = None
         self.port = 0
         self.serving = asyncio.Event()
@@ -71,16 +93,17 @@ class Gateway:
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop`; then accept no connections, answer the requests in flight, and close all links."""
         async with asyncio.TaskGroup() as tasks:
-            self.sets = sets = Sets(Path(self.settings.topology), self.settings.link_key, tasks)
+            self.sets = sets = Sets(Path(self.settings.topology), self.link_key, tasks)
             counts = Periodic("counts", self.request_metrics.publish, interval_s=COUNTS_S)
+            late = Periodic("late_heads", self.bounds.sweep, interval_s=SWEEP_S)
             running = [
                 tasks.create_task(work)
-                for work in (self.wallet_link.maintain(), *(one.run() for one in (counts, *sets.services)))
+                for work in (self.wallet_link.maintain(), *(one.run() for one in (counts, late, *sets.services)))
             ]
             self.readiness.require("a server of every SET", sets.ready)
             self.readiness.require("wallet", lambda: self.wallet_link.up)
             host, port = host_and_port(self.settings.listen)
-            connections = ConnectionFactory(Dispatcher(self._handlers(sets), self.request_metrics))
+            connections = ConnectionFactory(Dispatcher(self._handlers(sets), self.request_metrics), self.bounds)
             async with HttpServer(connections, host, port) as server:
                 self.port = server.port
                 self.serving.set()
@@ -94,7 +117,7 @@ class Gateway:
         settings = self.settings
         tokens = Tokens(settings.token_key, self.clock, failures=AuthFailureLimiter(settings.rejected_tokens_per_s))
         wallets = WalletHandlers(tokens, WalletClient(self.wallet_link))
-        ops = OpsHandlers(self.readiness, self.request_metrics)
+        ops = OpsHandlers(self.readiness, self.request_metrics, settings.metrics_key)
         envelopes = EnvelopeHandlers(
             tokens,
             ShareTokens(settings.share_key),

@@ -10,6 +10,8 @@ from inspection.limits import ASK_S
 from installation.access import Access
 from schema import names
 from sharding.ids import day_of, slot_of
+from wire.ask import ask
+from wire.keys import LinkKey
 
 
 class Hot(msgspec.Struct, frozen=True):
@@ -35,8 +37,8 @@ async def hottest(access: Access, top: int) -> list[Hot]:
     """Return the `top` of each server, hottest first; raises Unavailable `server_away` if a server does not answer."""
     servers = [(one.name, server.name, server.url) for one in access.topology().sets for server in one.servers]
     timeout = aiohttp.ClientTimeout(total=ASK_S)
-    async with aiohttp.ClientSession(headers=access.link_headers(), timeout=timeout) as session:
-        asked = [_ask(session, url, server, top) for _, server, url in servers]
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        asked = [_ask(session, access.operator_key(), url, server, top) for _, server, url in servers]
         answers = await asyncio.gather(*asked)
     found = [
         _hot(set_name, server, one)
@@ -46,11 +48,12 @@ async def hottest(access: Access, top: int) -> list[Hot]:
     return sorted(found, key=lambda one: (-one.opened - one.waiting, one.envelope_id))
 
 
-async def _ask(session: aiohttp.ClientSession, url: str, server: str, top: int) -> list[_Answer]:
+async def _ask(session: aiohttp.ClientSession, key: LinkKey, url: str, server: str, top: int) -> list[_Answer]:
     try:
-        async with session.get(f"{url}/admin/hot", params={"top": str(top)}, raise_for_status=True) as response:
-            return msgspec.json.decode(await response.read(), type=list[_Answer])
-    except (aiohttp.ClientError, TimeoutError) as error:
+        return msgspec.json.decode(
+            await ask(session, key, server, f"{url}/admin/hot", {"top": str(top)}), type=list[_Answer]
+        )
+    except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
         raise Unavailable("server_away", f"{server} does not answer: {error or type(error).__name__}") from error
 
 

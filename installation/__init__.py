@@ -10,10 +10,11 @@ Whatever starts the processes (`local`, or an operator by other means) writes th
 Promises: a command that needs only databases or files works from the inventory, whether or not a process of ours is
 alive, and the inventory holds no password of a stack on this machine
 (`test_what_is_installed_is_known_while_nothing_runs`). Inventory and secrets are 0600 and are replaced in one step; a
-crash leaves the old file or the new one. One secret is not protected here: whoever reads `secrets.json` can act as
+crash leaves the old file or the new one. A process is given the keys that it uses and no others
+(tests/integration/local/test_keys.py). One secret is not protected here: whoever reads `secrets.json` can act as
 every process. Back up `secrets.json`, `topology.json` and `installation.json` with the databases: a start refuses to
 make new ones of what stood there before (`local.known_clusters`).
 
-Fails by `Refused` (`not_installed` if there is no inventory; `no_key`, `no_dsn`, `unknown_set`, `archive_key_differs`),
-and by `Unavailable` if what the inventory names does not answer.
+Fails by `Refused` (`not_installed` if there is no inventory; `no_key`, `key_weak`, `no_dsn`, `unknown_set`,
+`archive_key_differs`), and by `Unavailable` if what the inventory names does not answer.
 """

@@ -25,6 +25,7 @@ from schema import roles
 from sharding.ids import business_date
 from sharding.slots import slots_of
 from sharding.topology import Topology, load
+from wire.keys import OPERATOR, LinkKey
 from wire.link import Link
 from wire.wallet import WalletClient
 
@@ -74,9 +75,13 @@ class Access:
         """Return one of `installation.keys.KEYS`; raises Refused `no_key`."""
         return self._secrets.key(name)
 
-    def link_headers(self) -> dict[str, str]:
-        """Return the HTTP headers by which our own processes authenticate to each other."""
-        return {"Authorization": f"Link {self._secrets.key('LINK_KEY')}"}
+    def operator_key(self) -> LinkKey:
+        """Return the key with which an operator calls servers (`wire.keys`)."""
+        return self._secrets.link_key(OPERATOR)
+
+    def metrics_headers(self) -> dict[str, str]:
+        """Return the HTTP headers that open `/metrics`."""
+        return {"Authorization": f"Bearer {self._secrets.key('METRICS_KEY')}"}
 
     @staticmethod
     def order_no() -> str:
@@ -120,12 +125,14 @@ class Access:
 
     @contextlib.asynccontextmanager
     async def wallet(self) -> AsyncIterator[WalletClient]:
-        """Yield a client connected to the wallet; raises Unavailable `wallet_away` after CONNECT_S."""
-        link = Link("wallet", self._inventory.wallet_url, key=self._secrets.key("LINK_KEY"))
+        """Yield a client connected to the wallet; raises Unavailable `wallet_away`, Refused `link_refused`."""
+        link = Link("wallet", self._inventory.wallet_url, key=self.operator_key())
         keeping = asyncio.ensure_future(link.maintain())
         try:
             async with asyncio.timeout(CONNECT_S):
                 while not link.up:
+                    if link.refusal:
+                        raise Refused("link_refused", link.refusal)
                     await asyncio.sleep(0.01)
             yield WalletClient(link)
         except TimeoutError:

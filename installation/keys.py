@@ -3,13 +3,30 @@
 import json
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from errors import Refused
+from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, LinkKey, root_key
 
-KEYS = ("TOKEN_KEY", "SHARE_KEY", "SLOT_KEY", "PASSWORD_KEY", "LINK_KEY", "ARCHIVE_KEY")
-"""Given to the processes as HONGBAO_<name>. A variable of that name in our environment has precedence over the file."""
+KEYS = ("TOKEN_KEY", "SHARE_KEY", "SLOT_KEY", "PASSWORD_KEY", "LINK_SECRET", "ARCHIVE_KEY", "METRICS_KEY")
+"""A variable HONGBAO_<name> in our environment has precedence over the file.
+
+LINK_SECRET is given to no process: the key of each is derived from it (`wire.keys`).
+"""
+USES: Mapping[str, tuple[str, ...]] = {
+    GATEWAY: ("TOKEN_KEY", "SHARE_KEY", "SLOT_KEY", "METRICS_KEY"),
+    SETNODE: ("PASSWORD_KEY", "ARCHIVE_KEY"),
+    WALLET: (),
+}
+"""By kind of process, the keys that it gets as HONGBAO_<name>; it gets no others."""
+SECRET = frozenset({f"HONGBAO_{name}" for name in (*KEYS, "LINK_KEY", "ACCEPT_KEYS", "POSTGRES_DSN")})
+"""Variables that no process inherits from whoever started it."""
+REPLACED = ("LINK_KEY",)
+"""Keys of earlier releases that open nothing any more: every process knew it, and sent it to whoever listened."""
+SHORTEST = 16
+"""Characters of a key that an operator gives in the environment; ours have 64. A process may ask for more."""
 
 
 class Secrets:
@@ -39,6 +56,8 @@ class Secrets:
         """Generate missing keys, and a missing password for each role of each database server; durable on return."""
         before = json.dumps(self._content)
         keys = self._content.setdefault("keys", {})
+        for name in REPLACED:
+            keys.pop(name, None)
         for name in KEYS:
             keys.setdefault(name, secrets.token_hex(32))
         for server, roles in databases.items():
@@ -57,11 +76,30 @@ class Secrets:
         value = os.environ.get(f"HONGBAO_{name}") or self._content.get("keys", {}).get(name)
         if not value:
             raise Refused("no_key", f"no {name} in {self._path} yet; start hongbao once, or set HONGBAO_{name}")
+        if len(value) < SHORTEST:
+            raise Refused(
+                "key_weak", f"HONGBAO_{name} must have at least {SHORTEST} characters; 64 random digits are good"
+            )
         return str(value)
 
-    def environment(self) -> dict[str, str]:
-        """Return all keys as environment variables."""
-        return {f"HONGBAO_{name}": self.key(name) for name in KEYS}
+    def link_key(self, role: str, *names: str) -> LinkKey:
+        """Return the key of a path (`wire.keys`): `link_key("setnode", "set-1")`; raises Refused `no_key`."""
+        return root_key(self.key("LINK_SECRET"), role, *names)
+
+    def environment(self, kind: str, name: str, set_name: str = "") -> dict[str, str]:
+        """Return the keys that a process gets as environment variables, nothing else.
+
+        `kind` is GATEWAY, SETNODE or WALLET, `name` the server's, `set_name` its SET if it is a setnode.
+        """
+        env = {f"HONGBAO_{one}": self.key(one) for one in USES[kind]}
+        callers = [self.link_key(role, name) for role in (GATEWAY, OPERATOR)]
+        if kind == GATEWAY:
+            return {**env, "HONGBAO_LINK_KEY": self.link_key(GATEWAY).text}
+        if kind == WALLET:
+            callers.append(self.link_key(SETNODE))
+        else:
+            env["HONGBAO_LINK_KEY"] = self.link_key(SETNODE, set_name).text
+        return {**env, "HONGBAO_ACCEPT_KEYS": " ".join(key.text for key in callers)}
 
     def passwords(self, server: str) -> dict[str, str]:
         """Return one database server's passwords by role."""

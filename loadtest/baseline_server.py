@@ -17,12 +17,15 @@ from aiohttp import hdrs, web
 
 from envelope.outcomes import Outcome
 from gateway.connection import ConnectionFactory
+from gateway.connection_bounds import ConnectionBounds
 from gateway.dispatch import Dispatcher
 from gateway.handlers.outcomes import outcome_answer
 from gateway.http.answer import Answer, json_answer
 from gateway.http.request import Request
+from gateway.identity.proxies import TrustedProxies
 from gateway.identity.share_tokens import ShareTokens
 from gateway.identity.tokens import Tokens
+from gateway.limits import CONNECTIONS
 from gateway.parsing.calendar import Calendar
 from gateway.parsing.parameters import X_SHARE_TOKEN, read_open_body
 from gateway.request_metrics import RequestMetrics
@@ -137,7 +140,8 @@ async def _server(settings: BaselineSettings) -> AsyncIterator[web.Application |
 
 
 def _connections(handler: Handler) -> ConnectionFactory:
-    return ConnectionFactory(Dispatcher({"openEnvelope": handler, "getReadiness": ready}, RequestMetrics()))
+    bounds = ConnectionBounds(CONNECTIONS, CONNECTIONS, TrustedProxies(""))
+    return ConnectionFactory(Dispatcher({"openEnvelope": handler, "getReadiness": ready}, RequestMetrics()), bounds)
 
 
 async def _serve(stop: asyncio.Event) -> None:

@@ -9,7 +9,7 @@ from local.known_clusters import check_secrets, known_clusters
 from local.stable_ports import MEMCACHED, WALLET, StablePorts, postgres_part
 from local.supervisor_log import Notify
 from machine.account import Account
-from machine.memcached import Memcached, MemcachedSpec
+from machine.memcached import MAX_SOCKET_PATH, Memcached, MemcachedSpec
 from machine.postgres.server import Postgres, PostgresSpec
 from schema import roles
 
@@ -34,7 +34,12 @@ def backing_services(
     known = known_clusters(config, folder)
     check_secrets(folder, secrets, names)
     secrets.ensure({name: roles.roles_of("wallet" if name == WALLET else "set") for name in names})
-    memcached = MemcachedSpec(MEMCACHED, folder.path, folder.log(MEMCACHED), port=ports.reserve(MEMCACHED))
+    socket = folder.path / "memcached" / "socket"
+    if len(str(socket)) > MAX_SOCKET_PATH:
+        config.notify(f"the path of {folder.path} is too long for a socket: memcached listens on 127.0.0.1 instead")
+        memcached = MemcachedSpec(MEMCACHED, folder.path, folder.log(MEMCACHED), port=ports.reserve(MEMCACHED))
+    else:
+        memcached = MemcachedSpec(MEMCACHED, folder.path, folder.log(MEMCACHED), socket=socket)
     return BackingServices(
         {
             name: Postgres(

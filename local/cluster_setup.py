@@ -6,6 +6,7 @@ Repeated at every start, so that a first start that was killed half way is compl
 import asyncio
 from collections.abc import Mapping
 
+from local.cluster_rights import limit_connections, limit_functions
 from local.scram import matches, verifier
 from machine.postgres.server import Postgres
 from runtime import postgres
@@ -22,7 +23,10 @@ WHERE query ~* '^\\s*(CREATE|ALTER)\\s+(ROLE|USER|SUBSCRIPTION)'"""
 
 
 async def set_up_cluster(server: Postgres) -> None:
-    """Create missing roles and the database; set each password that is not the one in our secrets. Idempotent."""
+    """Create missing roles and the database, set changed passwords, take away what Postgres lets everybody do.
+
+    Idempotent.
+    """
     async with asyncio.timeout(SETUP_S), postgres.connected(server.dsn()) as connection:
         await _ensure_roles(connection, server.spec.passwords)
         if SETNODE in server.spec.passwords:
@@ -31,8 +35,10 @@ async def set_up_cluster(server: Postgres) -> None:
             await connection.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER} STRATEGY file_copy")
         # The reports for DBAs log in as the audit role, which reads and never writes.
         await connection.execute(f"GRANT pg_monitor TO {AUDIT}")
+        await limit_connections(connection, server.spec.passwords)
     async with asyncio.timeout(SETUP_S), postgres.connected(server.dsn(database=DATABASE)) as connection:
         await _count_statements(connection)
+        await limit_functions(connection, server.spec.passwords)
 
 
 async def _ensure_roles(connection: Connection, passwords: Mapping[str, str]) -> None:

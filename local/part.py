@@ -17,7 +17,7 @@ class Part(Protocol):
 
     @property
     def address(self) -> str:
-        """Where it listens, host:port; known from the first start on."""
+        """Where it listens, host:port or the path of a socket; known from the first start on."""
 
     @property
     def running(self) -> bool:

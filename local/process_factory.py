@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 
 from installation.data_folder import DataFolder
-from installation.keys import Secrets
+from installation.keys import SECRET, Secrets
 from local.backing_services import BackingServices
 from local.config import StackConfig
 from local.gateway_ports import gateway_ports
@@ -19,7 +19,7 @@ class ProcessFactory:
     def __init__(self, config: StackConfig, folder: DataFolder, secrets: Secrets) -> None:
         self._config = config
         self._folder = folder
-        self._keys = secrets.environment()
+        self._secrets = secrets
         stable = StablePorts(folder)
         setnodes = [one for name in config.set_names() for one in config.server_names(name)]
         self._ports = {name: stable.reserve(name) for name in [WALLET, *setnodes]}
@@ -31,7 +31,7 @@ class ProcessFactory:
 
     def archive_key(self) -> str:
         """Return the key with which the setnodes verify the archive."""
-        return {**self._keys, **self._config.env}["HONGBAO_ARCHIVE_KEY"]
+        return self._config.env.get("HONGBAO_ARCHIVE_KEY") or self._secrets.key("ARCHIVE_KEY")
 
     def wallet(self, backing: BackingServices) -> Service:
         """Return the wallet's process, not started."""
@@ -44,6 +44,7 @@ class ProcessFactory:
             "HONGBAO_SET": set_name,
             "HONGBAO_POSTGRES_DSN": backing.postgres[set_name].dsn(roles.SETNODE, roles.DATABASE),
             "HONGBAO_MEMCACHED": backing.memcached.address,
+            "HONGBAO_ARCHIVE": str(self._folder.archive),
         }
         return [
             self._service(name, "setnode", self.url(name), {**env, "HONGBAO_SERVER": name})
@@ -59,12 +60,13 @@ class ProcessFactory:
 
     def _service(self, name: str, kind: str, url: str, more: dict[str, str]) -> Service:
         address = urlsplit(url)
+        keys = self._secrets.environment(kind, name, more.get("HONGBAO_SET", ""))
         env = {
             "HONGBAO_TOPOLOGY": str(self._folder.topology),
             "HONGBAO_WALLET_URL": self.url(WALLET),
-            "HONGBAO_ARCHIVE": str(self._folder.archive),
-            **self._keys,
-            **self._config.env,
+            **keys,
+            # What is set for all, but a key only for those that use it.
+            **{name: value for name, value in self._config.env.items() if name in keys or name not in SECRET},
             **more,
         }
         log, module = self._folder.log(name), self._config.modules[kind]

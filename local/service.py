@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errors import Unavailable
+from installation.keys import SECRET
 from machine.account import own_account
 from machine.checkout import CHECKOUT
 from machine.child import Child, Command
@@ -23,11 +25,18 @@ MAX_ANSWER_BYTES = 4096
 TICK_S = 0.02
 LOG_LINES = 8
 """Last lines of the log that an error shows."""
+INHERITED = re.compile(
+    r"(?:PATH|HOME|USER|LANG|LC_\w+|TZ|TMPDIR|SSL_CERT_\w+|LD_LIBRARY_PATH|PYTHON\w+|COVERAGE_\w+|HONGBAO_\w+)$"
+)
+"""Variables that a process inherits. The rest may hold passwords of whoever ran `./run`."""
 
 
 @dataclass(frozen=True)
 class ServiceSpec:
-    """`module` runs with `env` added to our own environment; it listens on `host`:`port` and serves GET /readyz."""
+    """`module` runs with `env`, and with what INHERITED takes of our own environment.
+
+    It listens on `host`:`port` and serves GET /readyz.
+    """
 
     name: str
     module: str
@@ -94,10 +103,15 @@ class Service(ChildPart):
         # -P: modules come from PYTHONPATH above, not from the folder in which the process starts.
         return Command(
             [sys.executable, "-P", "-m", self.spec.module],
-            {**os.environ, **self.spec.env, **listen},
+            {**_inherited(), **self.spec.env, **listen},
             self._account,
             self.log,
         )
+
+
+def _inherited() -> dict[str, str]:
+    """Return what a process inherits: what programs need, and settings of ours that are no secrets."""
+    return {name: value for name, value in os.environ.items() if INHERITED.match(name) and name not in SECRET}
 
 
 async def probe_ready(host: str, port: int) -> str:

@@ -11,6 +11,7 @@ from local import running
 from local.running import RunningPart
 from local.service import probe_ready
 from local.stable_ports import MEMCACHED, postgres_part
+from machine.memcached import responds
 from runtime import postgres
 from schema.day_tables import days_ahead, known_days
 from sharding.topology import SetSpec
@@ -68,7 +69,7 @@ async def _part(part: RunningPart, access: Access, database: str | None) -> Part
     if database is not None:
         detail = await _database_problem(access, database)
     elif part.name == MEMCACHED:
-        detail = await _connection_problem(part.address)
+        detail = await _memcached_problem(part.address)
     else:
         host, _, port = part.address.rpartition(":")
         answer = await probe_ready(host, int(port))
@@ -86,16 +87,8 @@ async def _database_problem(access: Access, server: str) -> str:
         return error.detail
 
 
-async def _connection_problem(address: str) -> str:
-    host, _, port = address.rpartition(":")
-    try:
-        async with asyncio.timeout(ASK_S):
-            _, writer = await asyncio.open_connection(host, int(port))
-            writer.close()
-            await writer.wait_closed()
-    except (OSError, TimeoutError):
-        return "no answer"
-    return ""
+async def _memcached_problem(address: str) -> str:
+    return "" if await responds(address) else "no answer"
 
 
 async def _set(one: SetSpec, access: Access) -> SetStatus:

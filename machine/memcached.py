@@ -1,4 +1,7 @@
-"""One memcached server on loopback, as a part (`local.part`)."""
+"""One memcached server, as a part (`local.part`): on a socket that only its own account can reach, or on loopback.
+
+memcached asks for no password. On loopback every account of the machine can write to it.
+"""
 
 import asyncio
 import os
@@ -18,11 +21,17 @@ STOP_S = 0.3
 """Its content is worthless, and it may take a second to see a signal: SIGKILL follows soon."""
 TICK_S = 0.01
 TRIES = 5
+MAX_SOCKET_PATH = 100
+"""The kernel takes 107 characters."""
 
 
 @dataclass(frozen=True)
 class MemcachedSpec:
-    """`data`: where the program may be copied to. Without `port` a free one is chosen at the first start and kept."""
+    """`data`: where the program may be copied to.
+
+    `socket`: a path whose folder is used by us only, and private to the server's account (and root). Without it the
+    server listens on loopback, at `port`, or at a free one that is chosen at the first start and kept.
+    """
 
     name: str
     data: Path
@@ -30,6 +39,7 @@ class MemcachedSpec:
     memory_mb: int = 64
     connections: int = 1024
     port: int | None = None
+    socket: Path | None = None
     tools: Path = field(default=TOOLS)
 
 
@@ -44,15 +54,23 @@ class Memcached(ChildPart):
 
     @property
     def address(self) -> str:
-        """Where it listens, host:port; known from the first start on."""
+        """Where it listens, host:port or the path of the socket; known from the first start on."""
+        if self.spec.socket is not None:
+            return str(self.spec.socket)
         return f"{ports.LOOPBACK}:{self._port}"
 
     async def start(self) -> None:
         """Start; it answers when this returns. Raises Refused `no_memcached` or Unavailable `memcached_failed`."""
         self._program = self._program or await find_program("memcached", self._account, self.spec.data, self.spec.tools)
         for _ in range(TRIES):
+            if self.spec.socket is not None:
+                self._make_folder(self.spec.socket)
+                if await self._start_once(self._program, ["-s", self.address, "-a", "0700"], self.address):
+                    return
+                continue
             port = self._port or ports.free_port()
-            if await self._start_once(self._program, port):
+            where = ["-l", ports.LOOPBACK, "-p", str(port), "-U", "0"]  # -U 0: no UDP
+            if await self._start_once(self._program, where, f"{ports.LOOPBACK}:{port}"):
                 self._port = port
                 return
         raise Unavailable("memcached_failed", f"memcached does not start: {self.log.tail(2) or 'its log is empty'}")
@@ -68,11 +86,18 @@ class Memcached(ChildPart):
 
     async def answers(self) -> bool:
         """Say whether it answers within a second."""
-        return self._port is not None and await responds(self._port)
+        return await responds(self.address)
 
-    async def _start_once(self, program: Program, port: int) -> bool:
-        # -U 0: no UDP. No -u: setpriv changes the account before; a change by memcached would clear the death signal.
-        command = [str(program.path), "-l", ports.LOOPBACK, "-p", str(port), "-U", "0"]
+    def _make_folder(self, socket: Path) -> None:
+        """Make the socket's folder: the server's account can enter it, and root. The socket of a dead server goes."""
+        socket.parent.mkdir(mode=0o700, exist_ok=True)
+        socket.parent.chmod(0o700)
+        self._account.chown(socket.parent)
+        socket.unlink(missing_ok=True)
+
+    async def _start_once(self, program: Program, where: list[str], address: str) -> bool:
+        # No -u: setpriv changes the account before; a change by memcached would clear the death signal.
+        command = [str(program.path), *where]
         # It holds a few short lists that expire by themselves: one thread is enough, and the maintainer threads, which
         # wake a hundred times a second, are not needed.
         command += ["-m", str(self.spec.memory_mb), "-c", str(self.spec.connections), "-t", "1"]
@@ -82,18 +107,22 @@ class Memcached(ChildPart):
         loop = asyncio.get_running_loop()
         deadline = loop.time() + START_S
         while child.running and loop.time() < deadline:
-            if await responds(port):
+            if await responds(address):
                 return child.running
             await asyncio.sleep(TICK_S)
         await child.stop((signal.SIGTERM, STOP_S))
         return False
 
 
-async def responds(port: int) -> bool:
-    """Say whether a memcached answers on this loopback port."""
+async def responds(address: str) -> bool:
+    """Say whether a memcached answers at this address: host:port, or the path of a socket."""
     try:
         async with asyncio.timeout(1.0):
-            reader, writer = await asyncio.open_connection(ports.LOOPBACK, port)
+            if address.startswith("/"):
+                reader, writer = await asyncio.open_unix_connection(address)
+            else:
+                host, _, port = address.rpartition(":")
+                reader, writer = await asyncio.open_connection(host, int(port))
             try:
                 writer.write(b"version\r\n")
                 return (await reader.readline()).startswith(b"VERSION")

@@ -36,7 +36,10 @@ class Readiness:
 
 
 def add_probes(app: web.Application, readiness: Readiness) -> None:
-    """Add `/healthz` (the process answers), `/readyz` (every part is up, else 503) and `/metrics` to `app`."""
+    """Add `/healthz` (the process answers), `/readyz` (every part is up, else 503) and `/metrics` to `app`.
+
+    They ask for no key: a process that uses this listens where only our own machines reach it.
+    """
 
     async def healthz(_: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})

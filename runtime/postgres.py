@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from errors import Unavailable
-from runtime import logs
+from runtime import logs, scram_only
 
 CONNECT_S = 5.0
 """A connection is made in milliseconds; after this long the server counts as away."""
@@ -39,6 +39,7 @@ Cancelled and terminated backends (57P01…57P03: admin shutdown, crash shutdown
 _UNIQUE_VIOLATION = "23505"
 
 _log = logs.get("postgres")
+scram_only.install()
 
 
 def is_lost(error: BaseException) -> bool:

@@ -1,7 +1,6 @@
-"""What operators may ask one server over HTTP, with the link key: which envelopes are hot."""
+"""What operators may ask one server over HTTP, as an operator: which envelopes are hot."""
 
 import asyncio
-import hmac
 from typing import Any
 
 from aiohttp import web
@@ -9,18 +8,25 @@ from aiohttp import web
 from runtime.clock import Clock
 from setnode.actors.registry import Registry
 from setnode.limits import HOT_SCAN, HOT_SHOWN, HOT_WITHIN_S
+from wire.handshake import PROOF_HEADER, Doorkeeper
+from wire.keys import OPERATOR
+from wire.server import admit
 
 
-def add_admin(app: web.Application, registry: Registry, clock: Clock, *, key: str) -> None:
-    """Serve `GET /admin/hot?top=N` to callers that present the link key."""
+def add_admin(app: web.Application, registry: Registry, clock: Clock, doorkeeper: Doorkeeper) -> None:
+    """Serve `GET /admin/hot?top=N` to operators (`wire.ask`)."""
 
     async def hot(request: web.Request) -> web.Response:
-        if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), f"Link {key}".encode()):
-            raise web.HTTPUnauthorized(text="this address is for the system's own processes")
+        admitted = admit(doorkeeper, request)
+        proof = {PROOF_HEADER: admitted.proof}
+        if admitted.role != OPERATOR:
+            raise web.HTTPForbidden(text="not_permitted: this address is for operators", headers=proof)
         text = request.query.get("top", "10")
         if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= HOT_SHOWN):
-            raise web.HTTPBadRequest(text=f"top is 1 to {HOT_SHOWN}")
-        return web.json_response(await hottest(registry, clock.now_ms() - HOT_WITHIN_S * 1000, int(text)))
+            raise web.HTTPBadRequest(text=f"top is 1 to {HOT_SHOWN}", headers=proof)
+        return web.json_response(
+            await hottest(registry, clock.now_ms() - HOT_WITHIN_S * 1000, int(text)), headers=proof
+        )
 
     app.router.add_get("/admin/hot", hot)
 

@@ -246,6 +246,8 @@ DRAIN_POLL_S = 0.01
 """How often a stop checks whether work is left."""
 GAUGES_EVERY_S = 1.0
 """How often gauges and counters are published."""
+PASSWORD_KEY_CHARS = 16
+"""Shortest key for passwords: 128 bits even if it is text of one random byte a character."""
 
 check_limit(LIMITS.max_count <= MAILBOX, "a mailbox must hold a request for every share of the largest envelope")
 check_limit(LIMITS.max_count <= LIVE_SHARES, "memory must hold the largest envelope")

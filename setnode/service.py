@@ -43,6 +43,7 @@ from setnode.limits import (
     GAUGES_EVERY_S,
     LIVE_SHARES,
     LOCAL_CAP,
+    PASSWORD_KEY_CHARS,
     READ_BACK_EVERY_S,
     RECYCLE_AFTER,
     SERVICE_ROUND_S,
@@ -59,6 +60,8 @@ from setnode.services.sweeper import Sweeper
 from setnode.shared_session import SharedSession
 from sharding.ids import day_of
 from sharding.topology import Topology, TopologyFile
+from wire.handshake import Doorkeeper
+from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, accepted_keys, caller_key
 from wire.link import Link
 from wire.server import add_link
 from wire.wallet import WalletClient
@@ -83,7 +86,11 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     memcached: str
     wallet_url: str
     link_key: str
-    password_key: str
+    """This SET's own key, `setnode/SET:HEX` (`wire.keys`): with it the wallet is called."""
+    accept_keys: str
+    """The keys of those who may call this server: `gateway/SERVER:HEX operator/SERVER:HEX`."""
+    password_key: Annotated[str, msgspec.Meta(min_length=PASSWORD_KEY_CHARS)]
+    """Under it the passwords of envelopes are stored; with another one no open with a password succeeds."""
     archive: str = ""
     archive_key: str = ""
     admission_cap: Annotated[int, msgspec.Meta(ge=1)] = SET_CAP
@@ -109,7 +116,9 @@ class Setnode:
         )
         self.holds, self.owns = self.ownership.holds, self.ownership.owns
         self._header_seal = HeaderSeal(settings.password_key.encode())
-        self.wallet_link = Link("wallet", settings.wallet_url, key=settings.link_key)
+        key = caller_key(settings.link_key, f"{SETNODE}/{settings.set}")
+        self.doorkeeper = Doorkeeper(accepted_keys(settings.accept_keys, settings.server, (GATEWAY, OPERATOR)))
+        self.wallet_link = Link(WALLET, settings.wallet_url, key=key)
         wallet = WalletClient(self.wallet_link)
         self._sessions = {name: _session(settings, name, **extra) for name, extra in _SESSIONS.items()}
         self._claim_sessions = [_session(settings, "claims") for _ in range(settings.claim_connections)]
@@ -212,8 +221,8 @@ class Setnode:
             self._require()
             app = web.Application()
             add_probes(app, self.readiness)
-            add_link(app, self.dispatcher, key=self.settings.link_key)
-            add_admin(app, self.registry, self.clock, key=self.settings.link_key)
+            add_link(app, self.dispatcher, self.doorkeeper)
+            add_admin(app, self.registry, self.clock, self.doorkeeper)
             async with HttpServer(app, *host_and_port(self.settings.listen)):
                 _log.info("setnode serves", server=self.settings.server, listen=self.settings.listen)
                 await stop.wait()

@@ -16,6 +16,8 @@ MAX_WEIGHT: Final = 100
 MAX_MOVES: Final = 8
 """Moves that one database may have in the file. A move leaves it once its old days are copied: this many at a time
 means that none is finished."""
+NAME: Final = r"[A-Za-z0-9._-]{1,64}"
+"""Of a SET or a server: it stands in keys of links, metrics and application names of connections."""
 MAX_FILE_BYTES: Final = 1_048_576
 """A topology of MAX_SETS SETs with MAX_SERVERS_PER_SET servers fits; a longer file is something else."""
 DAY_CACHE: Final = 1_024

@@ -12,7 +12,8 @@ from wallet.batcher import Batcher
 from wallet.channels import Channel
 from wallet.history import History
 from wallet.limits import MAX_FUNDS_PAGE
-from wallet.requests import DepositRequest, EnvelopeId, FundRequest, read, read_orders
+from wallet.requests import DepositRequest, EnvelopeId, FundRequest, PayOrder, read, read_orders
+from wallet.rights import Rights
 from wire.messages import Op
 from wire.server import Caller
 
@@ -26,17 +27,19 @@ class Dispatcher:
     The number of tasks is bounded by the batcher's queues and by the readers' bound on waiting callers.
     """
 
-    def __init__(self, group: asyncio.TaskGroup, batcher: Batcher, channel: Channel, history: History) -> None:
+    def __init__(
+        self, group: asyncio.TaskGroup, batcher: Batcher, channel: Channel, history: History, rights: Rights
+    ) -> None:
         self._group = group
         self._batcher = batcher
         self._channel = channel
         self._history = history
+        self._rights = rights
         self._single_postings: dict[int, type[FundRequest | DepositRequest]] = {
             Op.FUND: FundRequest,
             Op.DEPOSIT: DepositRequest,
         }
         self._operations: dict[int, Callable[[list[Any]], Awaitable[Values]]] = {
-            Op.PAY: self._pay,
             Op.BALANCE: self._balance,
             Op.ENTRIES: self._entries,
             Op.ENVELOPES: self._envelopes,
@@ -46,19 +49,27 @@ class Dispatcher:
 
     def handle(self, caller: Caller, number: int, op: int, args: list[Any]) -> None:
         """Take one request (see `wire.server.Handler`); a reply to a write is sent after its commit."""
+        self._rights.check(caller, op)
         request_type = self._single_postings.get(op)
         if request_type is not None:
+            request = read(request_type, args)
+            if isinstance(request, FundRequest):
+                self._rights.check_envelopes(caller, (request.envelope_id,))
             # A callback is cheaper than a task per request (docs/performance/notebook.md).
-            self._batcher.submit(read(request_type, args)).add_done_callback(partial(_reply_with, caller, number))
+            self._batcher.submit(request).add_done_callback(partial(_reply_with, caller, number))
+            return
+        if op == Op.PAY:
+            checked = read_orders(args[0] if len(args) == 1 else None)
+            self._rights.check_envelopes(caller, [order.envelope_id for order in checked])
+            self._group.create_task(_reply(caller, number, self._pay(checked)))
             return
         operation = self._operations.get(op)
         if operation is None:
             raise Refused("malformed_request", f"the wallet does not know operation {op}")
         self._group.create_task(_reply(caller, number, operation(args)))
 
-    async def _pay(self, args: list[Any]) -> Values:
-        orders = args[0] if len(args) == 1 else None
-        return (await self._channel.pay(read_orders(orders)),)
+    async def _pay(self, orders: list[PayOrder]) -> Values:
+        return (await self._channel.pay(orders),)
 
     async def _balance(self, args: list[Any]) -> Values:
         (user,) = read(tuple[str], args)

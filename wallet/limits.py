@@ -72,6 +72,11 @@ MAX_PAGE: Final = 100
 MAX_FUNDS_PAGE: Final = 1_000
 """The longest page of creates, for the SETs' sweepers."""
 ESCROW_SAMPLE_S: Final = 15.0
+TOPOLOGY_EVERY_S: Final = 5.0
+"""How often the topology file is read: a SET that has given a database away loses the right to pay for it."""
+TOPOLOGY_AGAIN_S: Final = 0.01
+"""Least pause between two reads because a SET names an envelope that it does not seem to hold: a read takes 50 µs, and
+right after a move requests wait for it."""
 
 PROVIDER_AT_ONCE: Final = 64
 """Payments in progress at the outside provider: what it takes without slowing down, and how many may be in doubt

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from pathlib import Path
 from typing import Literal
 
 import aiohttp
@@ -13,6 +14,7 @@ from runtime import logs, settings
 from runtime.http import HttpServer, Readiness, add_probes
 from runtime.periodic import Periodic
 from runtime.postgres import Session
+from sharding.topology import TopologyFile
 from wallet import metrics
 from wallet.accounts import Accounts
 from wallet.batcher import Batcher
@@ -27,10 +29,14 @@ from wallet.limits import (
     LOCK_WAIT_MS,
     PROVIDER_AT_ONCE,
     READ_CHECK_S,
+    TOPOLOGY_EVERY_S,
 )
 from wallet.provider import Provider
 from wallet.provider_channel import ProviderChannel
 from wallet.readers import Readers
+from wallet.rights import Rights
+from wire.handshake import Doorkeeper
+from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, accepted_keys
 from wire.server import add_link
 
 _log = logs.get("wallet")
@@ -42,8 +48,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     listen: str
     """HOST:PORT for links and probes."""
     postgres_dsn: str
-    link_key: str
-    """Shared secret of all links."""
+    accept_keys: str
+    """The keys of those who may call: `gateway/wallet:HEX operator/wallet:HEX setnode:HEX` (`wire.keys`)."""
+    topology: str = ""
+    """Path of the topology file, by which a SET may pay for its own envelopes only; without it for any."""
     payout_channel: Literal["ledger", "provider"] = "ledger"
     """Who pays claims: the ledger, or the provider at `provider_url` (`wallet.channels`)."""
     provider_url: str = ""
@@ -78,6 +86,12 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
     history = History(readers)
     batcher = Batcher(writer_session(config.postgres_dsn), Ledger(Accounts()))
 
+    rights = _rights(config)
+    doorkeeper = Doorkeeper(accepted_keys(config.accept_keys, WALLET, (GATEWAY, OPERATOR, SETNODE)))
+
+    async def reread() -> None:
+        rights.reload()
+
     async def sample_escrow() -> None:
         metrics.escrow_fen.set(await history.escrow_total())
 
@@ -90,19 +104,30 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             ready.require("ledger", lambda: batcher.up)
             ready.require("reads", lambda: readers.up)
             add_probes(app, ready)
-            add_link(app, Dispatcher(group, batcher, channel, history), key=config.link_key)
+            add_link(app, Dispatcher(group, batcher, channel, history, rights), doorkeeper)
             writing = group.create_task(batcher.run())
-            sampling = group.create_task(Periodic("escrow_total", sample_escrow, interval_s=ESCROW_SAMPLE_S).run())
-            checking = group.create_task(Periodic("reads", readers.check, interval_s=READ_CHECK_S).run())
+            periodic = (
+                Periodic("escrow_total", sample_escrow, interval_s=ESCROW_SAMPLE_S),
+                Periodic("reads", readers.check, interval_s=READ_CHECK_S),
+                Periodic("topology", reread, interval_s=TOPOLOGY_EVERY_S),
+            )
+            repeating = [group.create_task(one.run()) for one in periodic]
             async with HttpServer(app, host, port) as server:
                 _log.info("wallet listens", host=host, port=server.port, channel=config.payout_channel)
                 await stop.wait()
                 batcher.stop()
                 await asyncio.wait({writing}, timeout=DRAIN_S)
                 await asyncio.sleep(0.01)  # the last replies are written in the next turn of the loop
-            sampling.cancel()
-            checking.cancel()
+            for one in repeating:
+                one.cancel()
             writing.cancel()
+
+
+def _rights(config: Settings) -> Rights:
+    if not config.topology:
+        _log.warning("HONGBAO_TOPOLOGY is not set: the key of a SET pays for envelopes of any SET")
+    file = TopologyFile(Path(config.topology)) if config.topology else None
+    return Rights(file, asyncio.get_running_loop().time)
 
 
 async def _channel(config: Settings, batcher: Batcher, readers: Readers, stack: contextlib.AsyncExitStack) -> Channel:

@@ -6,6 +6,11 @@ HEARTBEAT_S = 5.0
 """An end that answers no ping for this long counts as dead, and the connection is closed."""
 CONNECT_S = 2.0
 """A connection is made in milliseconds; after this long the attempt is given up."""
+CHALLENGE_S = 5.0
+"""A caller answers a challenge in milliseconds; more than CONNECT_S, so that a slow one fails by its own limit."""
+MAX_CHALLENGES = 4_096
+"""Challenges that nobody has answered yet, 100 bytes each. Above it the oldest ends: an honest caller answers within
+milliseconds, so a stranger who asks for thousands a second does not end its challenge."""
 DEADLINE_S = 5.0
 """A call without a reply by then ends with `outcome_unknown`; must exceed the setnode's and the wallet's own waits."""
 MAX_IN_FLIGHT = 20_000
@@ -27,6 +32,7 @@ OUTBOX_BYTES = 64 * 1024 * 1024
 """Of envelopes shown (JSON, up to 1 MB each) that wait to be sent to one caller; above it a caller that does not read
 gets `outcome_unknown` in their place. Other replies are small, and as many as its calls: MAX_IN_FLIGHT bounds them."""
 
+check_limit(CONNECT_S < CHALLENGE_S, "a challenge must outlive the attempt that asked for it")
 check_limit(CONNECT_S < DEADLINE_S, "a connection attempt must end before a call would")
 check_limit(OUTBOX_BYTES > 2 * MAX_FRAME_BYTES - 1, "a full frame must fit beside the one that is being sent")
 check_limit(SWEEP_S < DEADLINE_S, "overdue calls must be found near their deadline")

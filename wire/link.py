@@ -7,7 +7,8 @@ import asyncio
 import contextlib
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
@@ -16,6 +17,8 @@ import msgspec
 from errors import Refused, Unavailable
 from runtime import logs, metrics
 from wire.framing import LINK_PATH, NOTICE, LinkEnded, frames
+from wire.handshake import LinkRefused, Prover
+from wire.keys import LinkKey
 from wire.limits import (
     CLOSE_S,
     CONNECT_S,
@@ -48,13 +51,14 @@ class NotSent(Unavailable):
 
 
 class Link:
-    """A connection to the process at `url`; run `maintain()` in a task group, then `call` from anywhere in the loop.
+    """A connection to the server `name` at `url`; run `maintain()` in a task group, then `call` anywhere in the loop.
 
     A reply is a list of values. Errors: those the other end raised; NotSent (code `down_code`: not connected, or the
     connection was lost while the call was still queued here); Unavailable `busy` (nothing was sent); Refused
     `malformed_request` (cannot be encoded); Unavailable `outcome_unknown` (no reply within `deadline_s`, or the
     connection was lost after the call was sent). `hello` returns the notice that is sent first on every connection: an
-    operation, its arguments.
+    operation, its arguments. `key` is this process's own (`wire.keys`); it is proven, never sent, and the other end
+    proves that it is `name` before anything is sent to it.
     """
 
     def __init__(
@@ -62,7 +66,7 @@ class Link:
         name: str,
         url: str,
         *,
-        key: str,
+        key: LinkKey,
         deadline_s: float = DEADLINE_S,
         hello: Callable[[], list[Any]] | None = None,
     ) -> None:
@@ -73,6 +77,10 @@ class Link:
         self._hello = hello
         self._url = url.rstrip("/") + LINK_PATH
         self._key = key
+        self._refusals = 0
+        """Attempts in a row that the other end refused, or that ended because it could not prove its key."""
+        self.refusal = ""
+        """Why this link cannot come up until an operator mends it; empty while it is up or may come up."""
         self._deadline_s = deadline_s
         self._numbers = itertools.count(1)
         # By number, in order of sending. All have the same deadline, so the oldest is due first.
@@ -120,7 +128,7 @@ class Link:
         """Keep the connection up until cancelled; reconnect after a pause with jitter."""
         attempt = 0
         self._loop = asyncio.get_running_loop()
-        async with aiohttp.ClientSession(headers={"Authorization": f"Link {self._key}"}) as session:
+        async with aiohttp.ClientSession() as session:
             while True:
                 connected = await self._connect_once(session)
                 if (task := asyncio.current_task()) is not None and task.cancelling():
@@ -136,18 +144,18 @@ class Link:
         try:
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(CONNECT_S):
-                    connecting = session.ws_connect(
-                        self._url,
-                        heartbeat=HEARTBEAT_S,
-                        max_msg_size=MAX_FRAME_BYTES,
-                        compress=0,
-                        timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
-                    )
-                    socket = await stack.enter_async_context(connecting)
-                connected = True
+                    socket = await stack.enter_async_context(self._prove(session))
+                connected, self._refusals, self.refusal = True, 0, ""
                 await self._serve(socket)
         except* LinkEnded:
             pass
+        except* LinkRefused as group:
+            # The first may be a server that restarted between the two requests: it does not know our challenge.
+            self._refusals += 1
+            reason = str(getattr(group.exceptions[0], "detail", group.exceptions[0]))
+            if self._refusals > 1 and reason != self.refusal:
+                self.refusal = reason
+                _log.error("link refused", peer=self.name, error=reason)
         except* (aiohttp.ClientError, OSError, TimeoutError) as group:
             _log.debug("link lost", peer=self.name, error=str(group.exceptions[0]))
         except* (msgspec.DecodeError, ValueError, IndexError, TypeError) as group:
@@ -172,6 +180,33 @@ class Link:
             # Before the connection is closed, which takes time: no call may be taken for a writer that has ended.
             self._socket = None
             self._fail_all()
+
+    @contextlib.asynccontextmanager
+    async def _prove(self, session: aiohttp.ClientSession) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """Yield a connection whose ends have proven themselves (`wire.handshake`); raises LinkRefused."""
+        prover = Prover(self._key, self.name, LINK_PATH)
+        async with session.get(
+            self._url, headers={"Authorization": prover.hello}, allow_redirects=False
+        ) as response:  # fmt: skip
+            answer = prover.answer(response.status, response.headers.get("WWW-Authenticate", ""))
+        try:
+            async with session.ws_connect(
+                self._url,
+                headers={"Authorization": answer},
+                heartbeat=HEARTBEAT_S,
+                max_msg_size=MAX_FRAME_BYTES,
+                compress=0,
+                timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
+            ) as socket:
+                first = await socket.receive()
+                if first.type is not aiohttp.WSMsgType.TEXT:
+                    raise aiohttp.ClientConnectionError("the connection ended before the server had proven itself")
+                prover.check(first.data)
+                yield socket
+        except aiohttp.WSServerHandshakeError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                raise prover.refused() from error
+            raise
 
     async def _write(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         while True:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hmac
 from typing import Any, Protocol
 
 import aiohttp
@@ -12,6 +11,7 @@ from aiohttp import web
 from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
 from wire.framing import LINK_PATH, NOTICE, LinkEnded, frames
+from wire.handshake import Admitted, Doorkeeper
 from wire.limits import CLOSE_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES
 from wire.messages import Op, error_reply
 
@@ -23,14 +23,17 @@ _requests = metrics.counter("hongbao_link_requests_total", "Requests received")
 class Caller:
     """A connected caller and its outbox of replies. `reply` and `fail` may be called after it disconnected.
 
-    The outbox holds at most OUTBOX_BYTES of what is shown (a reply whose first value is JSON); a reply above that
-    becomes `outcome_unknown`, because the request may have written something.
+    `path` is that of the key which it has proven (`wire.keys`): its role, and whom it speaks for. The outbox holds at
+    most OUTBOX_BYTES of what is shown (a reply whose first value is JSON); a reply above that becomes
+    `outcome_unknown`, because the request may have written something.
     """
 
-    __slots__ = ("_encode", "_flush", "_outbox", "_shown_bytes", "epochs", "gone", "name")
+    __slots__ = ("_encode", "_flush", "_outbox", "_shown_bytes", "epochs", "gone", "name", "path", "role")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, path: str = "") -> None:
         self.name = name
+        self.path = path
+        self.role = path.partition("/")[0]
         self.gone = False
         self.epochs: tuple[int, ...] | None = None
         """The epochs of the databases in its topology, from its notice EPOCHS; None until it sends one."""
@@ -108,17 +111,28 @@ class Handler(Protocol):
         """Take one request; a HongbaoError may be raised and is sent back."""
 
 
-def add_link(app: web.Application, handler: Handler, *, key: str) -> None:
-    """Serve links at LINK_PATH to callers that present the link key."""
+def admit(doorkeeper: Doorkeeper, request: web.Request) -> Admitted:
+    """Return who has proven to be the caller of `request`; else raise 401 with a challenge (`wire.handshake`)."""
+    given = request.headers.get("Authorization", "")
+    admitted = doorkeeper.admit(given, request.path)
+    if admitted is None:
+        raise web.HTTPUnauthorized(
+            text="this address is for the system's own processes",
+            headers={"WWW-Authenticate": doorkeeper.challenge(given)},
+        )
+    return admitted
+
+
+def add_link(app: web.Application, handler: Handler, doorkeeper: Doorkeeper) -> None:
+    """Serve links at LINK_PATH to callers that `doorkeeper` admits."""
     decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
 
     async def accept(request: web.Request) -> web.StreamResponse:
-        given = request.headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Link {key}".encode()):
-            raise web.HTTPUnauthorized(text="this address is for the system's own processes")
+        admitted = admit(doorkeeper, request)
         socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=MAX_FRAME_BYTES, compress=False)
         await socket.prepare(request)
-        caller = Caller(str(request.remote))
+        await socket.send_str(admitted.proof)
+        caller = Caller(str(request.remote), admitted.path)
         app[SOCKETS].add(socket)
         try:
             async with asyncio.TaskGroup() as tasks:

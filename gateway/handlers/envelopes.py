@@ -4,8 +4,6 @@ Each handler reads downwards: who asks (`identity`), for which envelope, with wh
 (`sets`), the answer (`outcomes`).
 """
 
-from aiohttp import hdrs
-
 from errors import Unavailable
 from gateway.handlers.outcomes import outcome_answer
 from gateway.http.answer import Answer
@@ -50,7 +48,7 @@ class EnvelopeHandlers:
         201 is sent once its money is in escrow and its header is committed.
         """
         del resource
-        user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
+        user = self._user_of(request.authorization)
         key, body = idempotency_key_of(request), await read_body(request)
         now_ms = self._clock.now_ms()
         terms = read_terms(body, now_ms)
@@ -78,7 +76,7 @@ class EnvelopeHandlers:
 
     async def detail(self, request: Request, resource: Resource) -> Answer:
         """Show an envelope, with a page of its claims, to those who may see it."""
-        user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
+        user = self._user_of(request.authorization)
         first, limit = read_claims_page(request)
         target = resource.target or self._target(resource)
         token_ok = self._share_tokens.is_valid(target.envelope_id, share_token_of(request))
@@ -87,7 +85,7 @@ class EnvelopeHandlers:
 
     async def cancel(self, request: Request, resource: Resource) -> Answer:
         """Close the sender's own envelope now; what is left is refunded."""
-        user = self._user_of(request.headers.get(hdrs.AUTHORIZATION))
+        user = self._user_of(request.authorization)
         target = resource.target or self._target(resource)
         view, own = await self._sets.call(target, Op.CANCEL, target.envelope_id, user)
         return Answer(200, self._with_share_token(view, target.envelope_id) if own else view)
@@ -95,7 +93,7 @@ class EnvelopeHandlers:
     async def _opener(self, request: Request, resource: Resource) -> tuple[str, Target, bool, str | None]:
         """Return who asks, for which envelope, whether their share token is right, and the password they gave."""
         headers = request.headers
-        user = self._user_of(headers.get(hdrs.AUTHORIZATION))
+        user = self._user_of(request.authorization)
         target = resource.target or self._target(resource)
         body = EMPTY_BODY if request.empty else await read_open_body(request)
         token_ok = self._share_tokens.is_valid(target.envelope_id, body.share_token or headers.get(X_SHARE_TOKEN))

@@ -1,6 +1,8 @@
 """The operations for operators and developers: probes, metrics, the OpenAPI document and its page."""
 
-from errors import Unavailable
+import hmac
+
+from errors import Refused, Unavailable
 from gateway.http.answer import JSON, Answer, encode_json, json_answer
 from gateway.http.request import Request
 from gateway.openapi import document
@@ -17,10 +19,11 @@ _POLICY = b"Content-Security-Policy: default-src 'none'; style-src 'unsafe-inlin
 
 
 class OpsHandlers:
-    """One method per operation. None of them asks for a token."""
+    """One method per operation. None asks for a user's token; metrics ask for a key of their own."""
 
-    def __init__(self, readiness: Readiness, request_metrics: RequestMetrics) -> None:
+    def __init__(self, readiness: Readiness, request_metrics: RequestMetrics, metrics_key: str) -> None:
         self._readiness = readiness
+        self._metrics_key = metrics_key
         self._request_metrics = request_metrics
         spec = document()
         self._openapi = encode_json(spec)
@@ -50,7 +53,15 @@ class OpsHandlers:
         return json_answer({"status": "ready"})
 
     async def exposition(self, request: Request, _: Resource) -> Answer:
-        """Return the metrics of this process."""
-        del request
+        """Return the metrics of this process; raises Refused `metrics_key_missing`."""
+        if not self._is_operator(request):
+            raise Refused(
+                "metrics_key_missing", "metrics are for operators: send Authorization: Bearer and HONGBAO_METRICS_KEY"
+            )
         await self._request_metrics.publish()
         return Answer(200, metrics.render(), _TEXT)
+
+    def _is_operator(self, request: Request) -> bool:
+        # Without a key in the settings nobody is: this port is open to the world.
+        given = (request.authorization or "").encode("utf-8", "surrogateescape")
+        return bool(self._metrics_key) and hmac.compare_digest(given, f"Bearer {self._metrics_key}".encode())

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from aiohttp import hdrs
-
 from errors import Refused
 from gateway.http.answer import Answer, json_answer
 from gateway.http.request import Request
@@ -48,7 +46,7 @@ class WalletHandlers:
         return json_answer(page.body(await self._wallet.envelopes(user, role, page.before, page.limit), _envelope))
 
     def _user_of(self, request: Request) -> str:
-        return self._tokens.user_of(request.headers.get(hdrs.AUTHORIZATION))
+        return self._tokens.user_of(request.authorization)
 
 
 def _entry(row: list[Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import hdrs
 from aiohttp.streams import EMPTY_PAYLOAD
 
+from errors import Refused
 from gateway.http.aiohttp_private import chunks_of
 
 if TYPE_CHECKING:
@@ -54,6 +55,17 @@ class Request(msgspec.Struct, eq=False):
         """The Content-Length, -1 if there is none. The parser has refused one that is no number."""
         length = self.headers.get(hdrs.CONTENT_LENGTH)
         return MISSING_LENGTH if length is None else int(length)
+
+    @property
+    def authorization(self) -> str | None:
+        """The header `Authorization`; raises Refused `malformed_http` if it is there twice.
+
+        A proxy before us may have looked at the other one.
+        """
+        given = self.headers.getall(hdrs.AUTHORIZATION, ())
+        if len(given) > 1:
+            raise Refused("malformed_http", "the header Authorization is there twice; send one")
+        return given[0] if given else None
 
     def _cancel(self, exc: BaseException) -> None:
         """Fail the read of the rest of the body. aiohttp calls it when the client has gone or the process stops."""

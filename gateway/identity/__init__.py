@@ -1,12 +1,12 @@
 """Who sends a request, and which envelopes they may see: bearer tokens, share tokens, user IDs.
 
 What lives here: `tokens` (bearer tokens; the only module that knows PyJWT), `share_tokens`, `users` (the form of user
-IDs), `auth_failures` (how many rejected tokens one address may send). May import: `envelope.limits`, `errors`,
-`runtime`, `gateway.limits`.
+IDs), `auth_failures` (how many rejected tokens one address may send), `proxies` (whose `X-Forwarded-For` is believed).
+May import: `envelope.limits`, `errors`, `runtime`, `gateway.limits`.
 
 Authority: whoever has the token key can be any user; whoever has the share key can see any envelope and open those that
-name no receivers. All gateways of an installation share both. The gateway trusts the addresses of its connections, not
-headers such as X-Forwarded-For.
+name no receivers. All gateways of an installation share both. A client's address is that of its connection; the header
+X-Forwarded-For counts only on connections of trusted proxies, and of it only what they have added (test_bounds.py).
 
 Promise: only a token signed with HS256 under our key, with `sub` and `exp`, names a user; a share token is compared in
 constant time; a cached token is accepted until it expires, however many others from its address are rejected

@@ -47,7 +47,7 @@ class AuthFailureLimiter:
 
     def check(self) -> None:
         """Raise Unavailable `too_many_rejected_tokens` while this client's bucket is empty."""
-        full_at = self._full_at.get(_key(CLIENT_ADDRESS.get()))
+        full_at = self._full_at.get(network_of(CLIENT_ADDRESS.get()))
         if full_at is None:
             return
         wait_ns = full_at - self._now_ns() - self._tolerance_ns
@@ -60,7 +60,7 @@ class AuthFailureLimiter:
 
     def count(self) -> None:
         """Take one rejection out of this client's bucket."""
-        key, now_ns = _key(CLIENT_ADDRESS.get()), self._now_ns()
+        key, now_ns = network_of(CLIENT_ADDRESS.get()), self._now_ns()
         # Taken out and put in again, so that the first of the dict is the one whose last rejection is oldest.
         full_at = max(self._full_at.pop(key, 0), now_ns)
         if len(self._full_at) >= self._addresses:
@@ -68,8 +68,8 @@ class AuthFailureLimiter:
         self._full_at[key] = full_at + self._interval_ns
 
 
-def _key(address: str) -> str:
-    """Return the key of an address: itself, or its /64 network for IPv6."""
+def network_of(address: str) -> str:
+    """Return the network that one client can have: the address itself, its /64 for IPv6."""
     if ":" not in address:
         return address
     parsed = ip_address(address)

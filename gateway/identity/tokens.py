@@ -4,7 +4,7 @@ A verified token is cached, so that its next request costs a look-up instead of 
 verified tokens are cached: a client without the key cannot fill the cache.
 """
 
-import math
+import re
 from functools import lru_cache
 from typing import Any, Final
 
@@ -19,6 +19,11 @@ from runtime.clock import Clock
 KEY_BYTES: Final = 32
 """HS256 needs a key as long as its hash (RFC 7518, 3.2)."""
 _ALGORITHM = "HS256"
+_SCHEME: Final = "Bearer "
+_is_jwt: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII).fullmatch
+"""Three parts in base64url without padding (RFC 7515)."""
+_LAST_S: Final = 253_402_300_799
+"""The end of the year 9999. NaN is not below it, and no larger number is a time."""
 # Times are checked by `Tokens`, against its own clock.
 _OPTIONS: Final[Any] = {
     "require": ["sub", "exp"], "verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False,
@@ -57,25 +62,30 @@ class Tokens:
         """
         if not authorization:
             raise _missing()
+        if not authorization.startswith(_SCHEME):
+            authorization = _usual(authorization)
         user, expires_at_ms = self._verified(authorization)
         if expires_at_ms <= self._now_ms():
             raise _expired()
         return user
 
     def _verify(self, authorization: str) -> tuple[str, int]:
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
+        token = authorization[len(_SCHEME) :]
+        if not token.strip():
             raise _missing()
         if len(token) > TOKEN_CHARS:
             raise _invalid()
         self._failures.check()
         try:
-            return self._read(self._decode(token.strip()))
+            return self._read(self._decode(token))
         except Refused:
             self._failures.count()
             raise
 
     def _decode(self, token: str) -> dict[str, Any]:
+        # One spelling of a token: each other one would be remembered beside it.
+        if not _is_jwt(token):
+            raise _invalid()
         try:
             # The list of algorithms is ours, never the token's: "none" and all others are refused.
             claims: dict[str, Any] = jwt.decode(token, self._key, algorithms=[_ALGORITHM], options=_OPTIONS)
@@ -95,9 +105,17 @@ class Tokens:
 
 def _ms(seconds: object) -> int:
     """Return a JWT's NumericDate (seconds since the epoch, maybe a fraction) in milliseconds."""
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not -_LAST_S <= seconds <= _LAST_S:
         raise _invalid()
     return int(seconds * 1000)
+
+
+def _usual(authorization: str) -> str:
+    """Return a header whose scheme is written in other letters as everybody writes it; raises `token_missing`."""
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer":
+        raise _missing()
+    return f"{_SCHEME}{token}"
 
 
 def _missing() -> Refused:

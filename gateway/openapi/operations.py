@@ -146,6 +146,9 @@ OPERATIONS: Final[dict[str, Operation]] = {
         public=True,
     ),
     "getMetrics": Operation(
-        "Metrics", "Prometheus text.", _ok("The metrics", {"type": "string"}, media="text/plain"), public=True
+        "Metrics",
+        "Prometheus text, for whoever has the installation's metrics key.",
+        _ok("The metrics", {"type": "string"}, media="text/plain"),
+        public=True,
     ),
 }

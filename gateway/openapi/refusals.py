@@ -28,7 +28,10 @@ TERMS: Final[Codes] = (
     *("malformed_opens_at", "opens_at_out_of_range", "expires_in_out_of_range"),
 )
 PAGE: Final[Codes] = ("unknown_parameter", "repeated_parameter", "malformed_limit", "malformed_cursor")
-LINK: Final[Codes] = ("peer_down", "stopping", "outcome_unknown", "database_unavailable", "malformed_request")
+LINK: Final[Codes] = (
+    *("peer_down", "stopping", "outcome_unknown", "database_unavailable", "malformed_request"),
+    "not_permitted",
+)
 """What the link to another part raises, and what any part may answer."""
 WALLET: Final[Codes] = ("wallet_unavailable",)
 """What the wallet's client raises in the place of `peer_down`."""
@@ -66,7 +69,7 @@ REFUSALS: Final[dict[str, Codes]] = {
     "getDocs": ANY,
     "getHealth": ANY,
     "getReadiness": (*ANY, "not_ready"),
-    "getMetrics": ANY,
+    "getMetrics": (*ANY, "metrics_key_missing"),
 }
 """By the names of `gateway.routes`."""
 

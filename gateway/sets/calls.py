@@ -10,6 +10,7 @@ from gateway.sets.routing import Routing
 from gateway.sets.target import Target
 from runtime import metrics
 from sharding.topology import Topology
+from wire.keys import LinkKey
 from wire.link import Link, NotSent
 
 _STOPPING: Final = "stopping"
@@ -25,7 +26,7 @@ _held_for = metrics.seconds("hongbao_held_seconds", "How long requests waited be
 class Sets:
     """Calls the SETs. Owns the links to their servers, by way of `routing`; run `services` and `close` at the end."""
 
-    def __init__(self, topology: Path, key: str, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup) -> None:
         self.routing = Routing(topology, key, tasks)
         self.services = self.routing.services
         self._tasks = tasks

@@ -11,6 +11,7 @@ from gateway.sets.target import Target
 from runtime import logs
 from runtime.periodic import Periodic
 from sharding.topology import Topology, TopologyFile, set_paused
+from wire.keys import LinkKey
 from wire.link import Link
 
 _log = logs.get("gateway")
@@ -22,7 +23,7 @@ class Routing:
     A link that was found is valid until `generation` rises: with a new topology, or when a server comes or goes.
     """
 
-    def __init__(self, topology: Path, key: str, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup) -> None:
         self._file = TopologyFile(topology)
         self.servers = Servers(key, tasks)
         self.servers.follow(self._file.current)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from gateway.limits import DRAIN_S, STEADY_S
 from runtime import logs, metrics
 from sharding.topology import Topology
+from wire.keys import LinkKey
 from wire.link import Link
 from wire.messages import Op
 
@@ -35,7 +36,7 @@ class Servers:
     `alive` holds the names of the servers that may be called; it is replaced, never changed in place.
     """
 
-    def __init__(self, key: str, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, key: LinkKey, tasks: asyncio.TaskGroup) -> None:
         self._key = key
         self._tasks = tasks
         self._servers: dict[str, Server] = {}

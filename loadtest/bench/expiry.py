@@ -19,10 +19,11 @@ from typing import Any, Final
 
 from errors import InvariantBroken, Unavailable
 from loadtest.bench.figures import Bench, Figures, Row, Section
-from loadtest.bench.oneset import LINK_KEY, OneSet, one_set
+from loadtest.bench.oneset import ROOT, OneSet, one_set
 from loadtest.drain import drain_payouts
 from sharding.ids import candidate_ids, first_id_at
 from sharding.slots import Layout, place_for
+from wire.keys import OPERATOR, root_key
 from wire.link import Link
 from wire.messages import Op
 from wire.orders import create_key
@@ -99,7 +100,7 @@ async def _round(one: OneSet, size: Size, number: int) -> Figures:
 
 
 async def _deposit(one: OneSet, fen: int) -> None:
-    link = Link("wallet", one.node.settings.wallet_url, key=LINK_KEY)
+    link = Link("wallet", one.node.settings.wallet_url, key=root_key(ROOT, OPERATOR))
     keeping = asyncio.ensure_future(link.maintain())
     try:
         while not link.up:

@@ -30,10 +30,12 @@ from setnode.service import Setnode, SetnodeSettings, running
 from sharding.ids import business_date
 from sharding.slots import TABLES_PER_DATABASE
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
+from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, root_key
 from wire.messages import Op
 from wire.server import Caller
 
-LINK_KEY = "bench"
+ROOT = secrets.token_hex(32)
+"""Of the keys of links."""
 WINDOW = 8_000
 """Opens in flight where a section needs a saturated SET."""
 UNREACHABLE = "http://127.0.0.1:1"
@@ -198,8 +200,9 @@ async def one_set(
             postgres_dsn=server.dsn(roles.SETNODE, roles.DATABASE),
             memcached=cache.address,
             wallet_url=url,
-            link_key=LINK_KEY,
-            password_key="bench",  # noqa: S106 - a throw-away database
+            link_key=root_key(ROOT, SETNODE, "set-1").text,
+            accept_keys=_accepted("set-1-a", GATEWAY, OPERATOR),
+            password_key=ROOT,
         )
         node = await stack.enter_async_context(running(told))
         yield OneSet(node, owner, tables, server, payer, bank)
@@ -217,9 +220,14 @@ async def _server(
     return server
 
 
+def _accepted(server: str, *callers: str) -> str:
+    return " ".join(root_key(ROOT, role, server).text for role in callers)
+
+
 async def _wallet(stack: AsyncExitStack, folder: Path, server: Postgres) -> Service:
     await migrate_wallet(server.dsn(roles.OWNER, roles.DATABASE))
-    env = {"HONGBAO_POSTGRES_DSN": server.dsn(roles.WALLET, roles.DATABASE), "HONGBAO_LINK_KEY": LINK_KEY}
+    accepted = f"{_accepted(WALLET, GATEWAY, OPERATOR)} {root_key(ROOT, SETNODE).text}"
+    env = {"HONGBAO_POSTGRES_DSN": server.dsn(roles.WALLET, roles.DATABASE), "HONGBAO_ACCEPT_KEYS": accepted}
     spec = ServiceSpec("wallet", "wallet", ports.LOOPBACK, ports.free_port(), env, folder / "wallet.log")
     service = Service(spec)
     stack.push_async_callback(service.stop)

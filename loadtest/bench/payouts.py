@@ -25,8 +25,9 @@ from errors import InvariantBroken, Unavailable
 from loadtest.bench import fill, pictures
 from loadtest.bench.cputime import used_s
 from loadtest.bench.figures import Bench, Figures, Row, Section
-from loadtest.bench.oneset import LINK_KEY, OneSet, fire, one_set, round_robin
+from loadtest.bench.oneset import ROOT, OneSet, fire, one_set, round_robin
 from loadtest.drain import drain_payouts
+from wire.keys import OPERATOR, root_key
 from wire.link import Link
 from wire.wallet import WalletClient
 
@@ -120,13 +121,14 @@ async def _funded(one: OneSet, size: Size) -> list[int]:
     """Make envelopes whose money is in escrow, paid in by their sender through the wallet."""
     headers = fill.draft(one.today, size.envelopes, size.shares, one.tables.slots, one.node.clock.now_ms())
     total_fen = size.shares * fill.SHARE_FEN
-    link = Link("wallet", one.node.settings.wallet_url, key=LINK_KEY)
+    link = Link("wallet", one.node.settings.wallet_url, key=root_key(ROOT, OPERATOR))
     keeping = asyncio.ensure_future(link.maintain())
     try:
-        while not link.up:
+        while not (link.up and one.node.wallet_link.up):
             await asyncio.sleep(LOOK_S)
-        wallet = WalletClient(link)
-        await wallet.deposit(f"D{secrets.token_hex(8)}", "sender", total_fen * len(headers))
+        await WalletClient(link).deposit(f"D{secrets.token_hex(8)}", "sender", total_fen * len(headers))
+        # Taking a create's money is what a setnode may.
+        wallet = WalletClient(one.node.wallet_link)
         await asyncio.gather(
             *(
                 wallet.fund(terms.create_key, "bench", "sender", total_fen, terms.envelope_id, header_hash(terms), b"")

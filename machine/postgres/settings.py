@@ -11,7 +11,10 @@ SETTINGS: Mapping[str, str] = {
     "full_page_writes": "on",
     # DDL over a day locks each of its leaves; the default is too small for a few hundred.
     "max_locks_per_transaction": "2048",
-    "max_connections": "60",
+    # A silent login holds a process for this long, a minute unless it is set.
+    "authentication_timeout": "5s",
+    # Of these three are kept for the superuser, and RESERVED for the audit.
+    "max_connections": "64",
     "shared_buffers": "128MB",
     "huge_pages": "try",
     # Rare checkpoints: after each one the first change of a page logs the whole page.
@@ -35,10 +38,17 @@ SETTINGS: Mapping[str, str] = {
     "log_line_prefix": "%m [%p] %q%a %u@%d ",
 }
 
+RESERVED = 4
+"""Connections for roles with pg_use_reserved_connections (the audit): it can look when all others are taken."""
+RESERVED_SINCE = 16
+"""The major version of Postgres that can reserve them."""
+
 
 def render_conf(binaries: Binaries, port: int, more: Mapping[str, str]) -> str:
     """Return the text of the configuration file; `more` overrides SETTINGS."""
     settings = {**SETTINGS, "port": str(port)}
+    if binaries.major >= RESERVED_SINCE:
+        settings["reserved_connections"] = str(RESERVED)
     if binaries.has_lz4():
         settings["wal_compression"] = "lz4"
     if binaries.has_pg_stat_statements():

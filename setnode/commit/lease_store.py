@@ -34,7 +34,8 @@ class LeaseStore:
     def __init__(self, memcached: str, lease_s: float) -> None:
         self._lease_ms = int(lease_s * 1000)
         host, _, port = memcached.rpartition(":")
-        self._address = (host, int(port))
+        # pymemcache takes the path of a socket, or host and port.
+        self._address = memcached if memcached.startswith("/") else (host, int(port))
         self._own = threading.local()
         self._clients: list[Client] = []
         self.me = f"{os.getpid():x}.{time.time_ns():x}"

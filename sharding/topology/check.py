@@ -1,14 +1,17 @@
 """What a topology must fulfil before any process uses it: a ladder of checks, each of which names the wrong field."""
 
+import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from errors import InvariantBroken, Refused
 from sharding.ids import FIRST_YEAR, LAST_YEAR
-from sharding.limits import MAX_MOVES, MAX_SERVERS_PER_SET, MAX_SETS, MAX_WEIGHT
+from sharding.limits import MAX_MOVES, MAX_SERVERS_PER_SET, MAX_SETS, MAX_WEIGHT, NAME
 from sharding.slots import Layout, database_name
 from sharding.topology.spec import Move, SetSpec, Topology
+
+_is_name = re.compile(NAME, re.ASCII).fullmatch
 
 
 def check_topology(topology: Topology) -> None:
@@ -72,8 +75,8 @@ def _check_set(field: str, one: SetSpec) -> None:
 def _check_unique(field: str, names: Iterable[str]) -> None:
     seen = set()
     for name in names:
-        if not name or name != name.strip():
-            raise invalid(field, f"{name!r} is no name")
+        if not _is_name(name):
+            raise invalid(field, f"{name!r} is no name: 1 to 64 letters, digits or '.', '_', '-'")
         if name in seen:
             raise invalid(field, f"the name {name!r} is there twice")
         seen.add(name)

@@ -25,7 +25,7 @@ async def test_answers_of_one_envelope_come_in_order_of_arrival(server_folder: P
             body = {"kind": "lucky", "total_fen": 10_000, "count": 100}
             _, envelope = await crowd.call("POST", "/v1/envelopes", "host", body, **{"Idempotency-Key": "order"})
         topology = running.access.topology()
-        key = Secrets.load(running.data / "secrets.json").key("LINK_KEY")
+        key = Secrets.load(running.data / "secrets.json").link_key("gateway")
         link = Link("set-1-a", topology.sets[0].servers[0].url, key=key)
         keeping = asyncio.ensure_future(link.maintain())
         async with asyncio.timeout(10):

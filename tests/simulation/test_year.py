@@ -38,7 +38,8 @@ from sharding.topology import ServerSpec, SetSpec, Topology, dump
 from tests.clock import ManualClock
 from tests.conftest import Databases
 from tests.integration.rotation.fixtures import FileArchive, OldDays, believe_every_clock
-from tests.integration.setnode.fixtures import KEY, LINK_KEY, Town, wallet_process
+from tests.integration.setnode.fixtures import KEY, PASSWORD_KEY, Town, wallet_process
+from tests.link_keys import OPERATOR_KEY, accepts, setnode_key
 from tests.sizes import sized
 from wire.link import Link
 from wire.orders import create_key
@@ -134,14 +135,15 @@ async def small_town(databases: Databases, memcached: str, folder: Path, clock: 
     dump(Topology(version=1, slots=10, sets=(SetSpec("set-1", servers),), wallet_url=url), folder / "t.json")
     settings = SetnodeSettings(
         listen=f"127.0.0.1:{port}", topology=str(folder / "t.json"), set="set-1", server="set-1-a", memcached=memcached,
-        postgres_dsn=databases.dsn_as(set_dsn, roles.SETNODE), wallet_url=url, link_key=LINK_KEY, password_key="p",
+        postgres_dsn=databases.dsn_as(set_dsn, roles.SETNODE), wallet_url=url, link_key=setnode_key().text,
+        accept_keys=accepts("set-1-a"), password_key=PASSWORD_KEY,
         sweep_after_s=1e9,  # the wallet's rows carry the real time, this clock does not
     )  # fmt: skip
     async with (
         wallet_process(databases.dsn_as(wallet_dsn, roles.WALLET), wallet_port),
         running(settings, clock) as node,
     ):
-        link = Link("wallet", url, key=LINK_KEY)
+        link = Link("wallet", url, key=OPERATOR_KEY)
         keeping = asyncio.ensure_future(link.maintain())
         async with asyncio.timeout(20):
             while not link.up or node.readiness.missing():

@@ -40,6 +40,7 @@ from local.stack import Stack
 from runtime.clock import SystemClock
 from sharding.ids import candidate_ids, first_id_at
 from sharding.slots import TAILS, slots_of
+from wire.keys import GATEWAY, LinkKey
 from wire.link import Link
 from wire.messages import Op
 from wire.orders import create_key
@@ -138,7 +139,7 @@ def _used_s(at_work: Sequence[Slice]) -> float:
 @asynccontextmanager
 async def _slices(stack: Stack) -> AsyncIterator[list[Slice]]:
     """Connect to the setnode of every SET, as a gateway would."""
-    processes, key = running.load(stack.folder.running), Secrets.load(stack.folder.secrets).key("LINK_KEY")
+    processes, key = running.load(stack.folder.running), Secrets.load(stack.folder.secrets).link_key(GATEWAY)
     pids = {part.name: part.pid for part in processes.parts}
     access = find(stack.folder.path)
     topology = access.topology()
@@ -154,7 +155,7 @@ async def _slices(stack: Stack) -> AsyncIterator[list[Slice]]:
 
 
 @asynccontextmanager
-async def _connected(name: str, url: str, key: str) -> AsyncIterator[Link]:
+async def _connected(name: str, url: str, key: LinkKey) -> AsyncIterator[Link]:
     link = Link(name, url, key=key)
     keeping = asyncio.ensure_future(link.maintain())
     try:

@@ -20,6 +20,7 @@ from local.service import Service, ServiceSpec
 from local.stack import Stack
 from machine import ports
 from runtime import postgres
+from wire.keys import GATEWAY
 
 BASELINES = "baselines"
 SET = "set-1"
@@ -87,7 +88,7 @@ class HttpBench:
             await service.stop()
 
     def _service(self, mode: Mode, pool: int) -> Service:
-        keys = Secrets.load(data_folder.locate(self.data).secrets).environment()
+        keys = Secrets.load(data_folder.locate(self.data).secrets).environment(GATEWAY, mode.value)
         env = {
             **keys,
             "HONGBAO_MODE": mode.value,

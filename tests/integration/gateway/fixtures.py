@@ -35,10 +35,13 @@ from runtime.http import HttpServer
 from sharding.ids import business_date, make_id
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
 from tests.conftest import _passable_folder
+from tests.link_keys import GATEWAY_KEY, AnyServer
+from wire.handshake import Doorkeeper
 from wire.messages import Op
 from wire.server import Caller, add_link
 
 KEY = "k" * 32
+METRICS_KEY = "m" * 32
 INDEX = {outcome: number for number, outcome in enumerate(Outcome)}
 WAIT_S = 10.0
 
@@ -143,7 +146,7 @@ class FakePeer:
 
     async def start(self) -> None:
         app = web.Application()
-        add_link(app, self, key=KEY)
+        add_link(app, self, Doorkeeper(AnyServer()))
         self._server = HttpServer(app, "127.0.0.1", self.port)
         await self._server.__aenter__()
         self.port = self._server.port
@@ -217,7 +220,8 @@ async def door(tmp_path: Path) -> AsyncIterator[Door]:
         one.write_topology(1, a=servers["a"].url, b=servers["b"].url)
         settings = GatewaySettings(
             listen="127.0.0.1:0", topology=str(one.topology), wallet_url=wallet.url,
-            link_key=KEY, token_key=KEY, share_key=KEY, slot_key=KEY,
+            link_key=GATEWAY_KEY.text, token_key=KEY, share_key=KEY, slot_key=KEY,
+            metrics_key=METRICS_KEY,
         )  # fmt: skip
         async with running_gateway(settings) as gateway:
             one.gateway, one.url = gateway, f"http://127.0.0.1:{gateway.port}"

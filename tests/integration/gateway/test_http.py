@@ -7,14 +7,19 @@ import json
 
 import msgspec
 import pytest
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from envelope.outcomes import Outcome
+from errors import Refused
+from gateway.handlers.ops import OpsHandlers
+from gateway.http.request import Request
 from gateway.identity.auth_failures import AuthFailureLimiter
 from gateway.identity.tokens import make_token
 from gateway.limits import BODY_BYTES
+from gateway.resources import Resource
 from gateway.routes import ROUTES
 from runtime.clock import SystemClock
-from tests.integration.gateway.fixtures import INDEX, KEY, Door, door, running_gateway, some_id
+from tests.integration.gateway.fixtures import INDEX, KEY, METRICS_KEY, Door, door, running_gateway, some_id
 
 __all__ = ["door"]
 
@@ -364,12 +369,32 @@ async def test_what_is_counted(door: Door) -> None:
     for path in ("/a", "/b", "/c"):
         await door.call("GET", path, None)
     await door.call("POST", f"/v1/envelopes/{some_id()}/open")
-    status, headers, text = await door.call("GET", "/metrics", None)
+    status, headers, text = await door.call("GET", "/metrics", None, Authorization=f"Bearer {METRICS_KEY}")
     assert status == 200
     assert headers["Content-Type"].startswith("text/plain")
     assert b'hongbao_http_requests_total{route="openEnvelope",status="200"}' in text
     assert b'route="none",status="404"' in text
     assert b"hongbao_http_in_flight" in text
+
+
+@pytest.mark.parametrize("key", [None, "", "m" * 31, KEY, "\xe9"])
+async def test_metrics_are_for_whoever_has_their_key(door: Door, key: str | None) -> None:
+    """Routes, server names and traffic are shown to no stranger: without the metrics key the answer is 401."""
+    sent = {} if key is None else {"Authorization": f"Bearer {key}"}
+    status, headers, problem = await door.call("GET", "/metrics", None, **sent)
+    assert status == 401
+    check_problem(status, headers, problem, "metrics_key_missing")
+    as_user, _, _ = await door.call("GET", "/metrics", "alice")
+    assert as_user == 401
+
+
+async def test_metrics_without_a_key_in_the_settings_are_closed(door: Door) -> None:
+    """A gateway whose operator set no metrics key shows its metrics to nobody, also not for an empty key."""
+    ops = OpsHandlers(door.gateway.readiness, door.gateway.request_metrics, "")
+    for given in ("", "Bearer ", "Bearer x"):
+        request = Request("GET", "/metrics", CIMultiDictProxy(CIMultiDict(Authorization=given)), None, True, None, None)
+        with pytest.raises(Refused, match="metrics_key_missing"):
+            await ops.exposition(request, Resource({}))
 
 
 @pytest.mark.parametrize("path", ["/v1/me/wallet/entries?limt=5", "/v1/me/envelopes?role=sent&offset=5"])

@@ -14,7 +14,8 @@ from gateway.sets.target import Target
 from runtime.metrics import REGISTRY
 from sharding.ids import day_of, serial_of, slot_of
 from sharding.slots import TAILS
-from tests.integration.gateway.fixtures import INDEX, KEY, Door, FakePeer, door, opened, silent, some_id
+from tests.integration.gateway.fixtures import INDEX, Door, FakePeer, door, opened, silent, some_id
+from tests.link_keys import GATEWAY_KEY
 from wire.link import Link
 from wire.messages import Op
 
@@ -117,7 +118,7 @@ async def test_each_call_is_given_up_at_its_own_deadline(door: Door) -> None:
     """Made while the link sleeps, behind one that is answered and one whose caller has gone: none is forgotten."""
     peer, deadline_s = door.servers["a"], 2.0
     peer.answer = silent
-    link = Link("a", peer.url, key=KEY, deadline_s=deadline_s)
+    link = Link("a", peer.url, key=GATEWAY_KEY, deadline_s=deadline_s)
     keeping = asyncio.ensure_future(link.maintain())
     loop, told = asyncio.get_running_loop(), {}
 

@@ -20,6 +20,7 @@ from local.scram import matches, verifier
 from machine.account import Account
 from machine.logfile import LogFile
 from machine.postgres.server import Postgres, PostgresSpec
+from machine.postgres.settings import RESERVED_SINCE
 from schema import roles
 
 pytestmark = pytest.mark.faults
@@ -315,3 +316,90 @@ def test_the_older_half_of_a_log_is_private(tmp_path: Path) -> None:
         assert older.read_text() == "a statement"
         assert {stat.S_IMODE(one.stat().st_mode) for one in (log.path, older)} == {0o600}
         older.chmod(0o644)
+
+
+async def test_a_role_has_no_right_that_it_does_not_use(server_folder: Path, account: Account) -> None:
+    """A reader takes no lock that others wait for; nobody makes temporary tables or large objects, or goes elsewhere.
+
+    What the processes use still works: the locks of those who write.
+    """
+    passwords = {role: f"{role}-password" for role in roles.roles_of("set")}
+    one = PostgresSpec("one", server_folder / "postgres" / "one", server_folder / "one.log", passwords)
+    server = Postgres(one, account=account)
+    await server.start()
+    try:
+        await set_up_cluster(server)
+        await set_up_cluster(server)
+        for role, statement in (
+            (roles.AUDIT, "SELECT pg_advisory_lock(7110001)"),
+            (roles.AUDIT, "SELECT pg_try_advisory_lock(hashtext('hongbao_sweeper'))"),
+            (roles.AUDIT, "SELECT pg_advisory_xact_lock_shared(1, 2)"),
+            (roles.AUDIT, "CREATE TEMP TABLE t (n int)"),
+            (roles.SETNODE, "CREATE TEMP TABLE t (n int)"),
+            (roles.SETNODE, "SELECT lo_create(0)"),
+            (roles.SETNODE, "SELECT lo_from_bytea(0, 'x')"),
+        ):
+            connection = await asyncpg.connect(server.dsn(role, roles.DATABASE), timeout=10)
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await connection.execute(statement)
+            await connection.close()
+        for role in (roles.SETNODE, roles.AUDIT, roles.OWNER):
+            for database in ("postgres", "template1"):
+                with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                    await asyncpg.connect(server.dsn(role, database), timeout=10)
+        for role in (roles.SETNODE, roles.OWNER):
+            connection = await asyncpg.connect(server.dsn(role, roles.DATABASE), timeout=10)
+            assert await connection.fetchval("SELECT pg_try_advisory_lock(hashtext('hongbao_sweeper'))")
+            await connection.close()
+    finally:
+        await server.stop()
+
+
+async def test_silent_logins_end_soon_and_keep_no_auditor_out(server_folder: Path, account: Account) -> None:
+    """A crowd that connects and says nothing is hung up on within seconds; then everybody can log in again."""
+    passwords = {role: f"{role}-password" for role in roles.roles_of("set")}
+    server = Postgres(
+        PostgresSpec("one", server_folder / "pg" / "one", server_folder / "one.log", passwords), account=account
+    )
+    await server.start()
+    silent = []
+    try:
+        await set_up_cluster(server)
+        host, port = server.address.split(":")
+        silent = [await asyncio.open_connection(host, int(port)) for _ in range(130)]
+        async with asyncio.timeout(20):
+            for reader, _ in silent:
+                await reader.read()
+            connection = await asyncpg.connect(server.dsn(roles.AUDIT, roles.DATABASE), timeout=10)
+        assert await connection.fetchval("SHOW authentication_timeout") == "5s"
+        await connection.close()
+    finally:
+        for _, writer in silent:
+            writer.close()
+        await server.stop()
+
+
+async def test_the_audit_gets_in_when_all_connections_are_taken(server_folder: Path, account: Account) -> None:
+    """Where Postgres can (16 and later), some connections are kept for the audit role; others are turned away."""
+    passwords = {role: f"{role}-password" for role in roles.roles_of("set")}
+    server = Postgres(
+        PostgresSpec("one", server_folder / "pg" / "one", server_folder / "one.log", passwords), account=account
+    )
+    await server.start()
+    taken = []
+    try:
+        await set_up_cluster(server)
+        with pytest.raises(asyncpg.PostgresError, match=r"reserved|too many"):  # noqa: PT012 - the one that is too many
+            for _ in range(65):
+                taken.append(  # noqa: PERF401 - those before it are closed at the end
+                    await asyncpg.connect(server.dsn(roles.SETNODE, roles.DATABASE), timeout=10)
+                )
+        assert len(taken) >= 57
+        if taken[0].get_server_version().major < RESERVED_SINCE:
+            pytest.skip("this Postgres reserves connections for the superuser only")
+        connection = await asyncpg.connect(server.dsn(roles.AUDIT, roles.DATABASE), timeout=10)
+        await connection.close()
+    finally:
+        for connection in taken:
+            connection.terminate()
+        await server.stop()

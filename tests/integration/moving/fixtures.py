@@ -39,9 +39,11 @@ from sharding.topology import ServerSpec, SetSpec, Topology, dump, load
 from tests import forks
 from tests.clock import ManualClock
 from tests.conftest import Databases
+from tests.funds import DRAFT, HEADER
 from tests.integration.hanging_proxy import HangingProxy, hanging_proxy
 from tests.integration.moving.move_and_die import move_and_die
 from tests.integration.setnode.fixtures import wallet_process
+from tests.link_keys import GATEWAY_KEY, OPERATOR_KEY, accepts, setnode_key
 from wire.link import Link
 from wire.wallet import WalletClient
 
@@ -81,6 +83,11 @@ class Land:
     @property
     def today(self) -> date:
         return business_date(self.clock.now())
+
+    async def fund(self, create_key: str, fingerprint: str, user: str, total_fen: int, envelope_id: int) -> None:
+        """Take a create's money, as the SET that holds the envelope may."""
+        (node,) = (one for one in self.nodes.values() if one.holds(envelope_id))
+        await WalletClient(node.wallet_link).fund(create_key, fingerprint, user, total_fen, envelope_id, HEADER, DRAFT)
 
     def context(self, **more: Any) -> MoveContext:
         return MoveContext(self.path, self.owners, self.auditor, self.clock, **{"grace_s": SHORT_S, **more})
@@ -204,21 +211,22 @@ async def living_land(databases: Databases, memcached: str, folder: Path) -> Asy
     }
     async with contextlib.AsyncExitStack() as stack:
         wallet_settings = databases.dsn_as(wallet_dsn, roles.WALLET)
-        await stack.enter_async_context(wallet_process(wallet_settings, wallet_port, key=KEY))
+        await stack.enter_async_context(wallet_process(wallet_settings, wallet_port, path))
         nodes = {}
         for name in SETS:
             settings = SetnodeSettings(
                 listen=listens[name], topology=str(path), set=name, server=f"{name}-a",
                 postgres_dsn=databases.dsn_as(dsns[name], roles.SETNODE), memcached=memcached,
-                wallet_url=wallet_url, link_key=KEY, password_key="password", sweep_after_s=NEVER_S,
+                wallet_url=wallet_url, link_key=setnode_key(name).text,
+                accept_keys=accepts(f"{name}-a"), password_key=KEY, sweep_after_s=NEVER_S,
             )  # fmt: skip
             nodes[name] = await stack.enter_async_context(running(settings, clock))
         gateway_settings = GatewaySettings(
             listen="127.0.0.1:0", topology=str(path), wallet_url=wallet_url,
-            link_key=KEY, token_key=KEY, share_key=KEY, slot_key=KEY,
+            link_key=GATEWAY_KEY.text, token_key=KEY, share_key=KEY, slot_key=KEY,
         )  # fmt: skip
         gateway = await stack.enter_async_context(running_gateway(gateway_settings, clock))
-        link = Link("wallet", wallet_url, key=KEY)
+        link = Link("wallet", wallet_url, key=OPERATOR_KEY)
         keeping = asyncio.ensure_future(link.maintain())
         async with asyncio.timeout(WAIT_S):
             while not link.up or any(one.readiness.missing() for one in (*nodes.values(), gateway)):

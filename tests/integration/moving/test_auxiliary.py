@@ -14,7 +14,6 @@ from setnode.services.payouts import payer
 from setnode.services.payouts.stuck import redrive
 from sharding.ids import make_id
 from sharding.slots import database_name
-from tests.funds import DRAFT, HEADER
 from tests.integration.moving.checks import until_final
 from tests.integration.moving.fixtures import Land, Traffic, land
 from tests.integration.moving.move_and_die import DIED
@@ -111,7 +110,7 @@ async def test_a_create_that_died_before_the_move_is_undone_by_the_new_set(land:
     xx = land.database()
     await land.wallet.deposit("D1", "unlucky", 5_000)
     envelope_id = make_id(land.today, 77, xx * 10 + 3)
-    await land.wallet.fund("ab" * 16, "terms", "unlucky", 3_000, envelope_id, HEADER, DRAFT)
+    await land.fund("ab" * 16, "terms", "unlucky", 3_000, envelope_id)
     await land.sweep("set-2")
     cursors = {name: (await land.on(name, "SELECT after FROM fund_cursor"))[0]["after"] for name in land.dsns}
     assert cursors["set-2"] > cursors["set-1"]
@@ -127,7 +126,7 @@ async def test_the_old_sets_sweeper_passes_a_dead_create_while_it_moves(land: La
     """Between switch and settling it is nobody's to the old sweeper; the new one still goes back to the fence."""
     xx = land.database()
     await land.wallet.deposit("D1", "unlucky", 5_000)
-    await land.wallet.fund("ab" * 16, "terms", "unlucky", 3_000, make_id(land.today, 77, xx * 10 + 3), HEADER, DRAFT)
+    await land.fund("ab" * 16, "terms", "unlucky", 3_000, make_id(land.today, 77, xx * 10 + 3))
     await land.sweep("set-2")
     assert (await land.tool("live", database_name(xx), "set-2", "switched"))[0] == DIED
     async with asyncio.timeout(10):
@@ -150,7 +149,7 @@ async def test_money_that_comes_late_for_a_day_that_moves_by_time_is_returned(la
     land.at(land.today + timedelta(days=2), hour=1)
     await land.tables()
     await until_final(land, name, tool="fenced")
-    await land.wallet.fund("ab" * 16, "terms", "unlucky", 3_000, old, HEADER, DRAFT)
+    await land.fund("ab" * 16, "terms", "unlucky", 3_000, old)
     assert await land.sweep("set-2") == 0
     assert (await until_final(land, name)).complete
     assert await land.sweep("set-2") == 1

@@ -35,6 +35,7 @@ from sharding.ids import candidate_ids, first_id_at
 from sharding.slots import Layout, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
 from tests.conftest import Databases
+from tests.link_keys import OPERATOR_KEY, accepts, setnode_key
 from wallet.service import Settings as WalletSettings
 from wallet.service import serve
 from wire.link import Link
@@ -44,7 +45,7 @@ from wire.server import Caller
 from wire.wallet import WalletClient
 
 KEY = b"sixteen bytes key"
-LINK_KEY = "link"
+PASSWORD_KEY = "the key of passwords in tests"
 SERVERS = ("set-1-a", "set-1-b")
 WAIT_S = 20.0
 SMALL = Layout(30)
@@ -185,11 +186,16 @@ async def build_set(day: date, dsn: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def wallet_process(dsn: str, port: int, key: str = LINK_KEY) -> AsyncIterator[None]:
+async def wallet_process(dsn: str, port: int, topology: Path | str = "") -> AsyncIterator[None]:
     """The whole wallet, listening, in this loop."""
     stop = asyncio.Event()
     task = asyncio.ensure_future(
-        serve(WalletSettings(listen=f"127.0.0.1:{port}", postgres_dsn=dsn, link_key=key), stop)
+        serve(
+            WalletSettings(
+                listen=f"127.0.0.1:{port}", postgres_dsn=dsn, accept_keys=accepts("wallet"), topology=str(topology)
+            ),
+            stop,
+        )
     )
     try:
         yield
@@ -219,21 +225,24 @@ async def living_town(
         folder / "t.json",
     )
     async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(wallet_process(databases.dsn_as(wallet_dsn, roles.WALLET), wallet_port))
+        await stack.enter_async_context(
+            wallet_process(databases.dsn_as(wallet_dsn, roles.WALLET), wallet_port, folder / "t.json")
+        )
         nodes = [
             await stack.enter_async_context(
                 running(
                     SetnodeSettings(
                         listen=listens[name], topology=str(folder / "t.json"), set="set-1", server=name,
                         postgres_dsn=through(databases.dsn_as(set_dsn, roles.SETNODE)), memcached=memcached,
-                        wallet_url=wallet_url, link_key=LINK_KEY, password_key="password", **settings,
+                        wallet_url=wallet_url, link_key=setnode_key().text, accept_keys=accepts(name),
+                        password_key=PASSWORD_KEY, **settings,
                     ),
                     clock,
                 )
             )
             for name in SERVERS
         ]  # fmt: skip
-        link = Link("wallet", wallet_url, key=LINK_KEY)
+        link = Link("wallet", wallet_url, key=OPERATOR_KEY)
         keeping = asyncio.ensure_future(link.maintain())
         async with asyncio.timeout(WAIT_S):
             while not link.up or any(node.readiness.missing() for node in nodes):

@@ -341,7 +341,7 @@ async def test_an_envelope_that_no_date_can_show_stops_no_other(common_town: Tow
     connection = await asyncpg.connect(town.set_dsn)
     await connection.execute(
         "UPDATE envelope SET opens_at = timestamptz '20000-01-01 00:00+00', expires_at = "
-        f"timestamptz '20000-01-02 00:00+00' WHERE envelope_id = {far}"
+        f"timestamptz '20000-01-02 00:00+00', header_seal = NULL WHERE envelope_id = {far}"
     )
     asked = [
         town.caller.ask(node, Op.DETAIL, [far, "sender", True]),

@@ -210,14 +210,14 @@ async def test_terms_that_postgres_does_not_take_are_refused_alone(town: Town, m
     """Of five in one transaction the third has a greeting too long for its column, past every check: four stand."""
     crowd = await paid_crowd(town, "long", 5)
     creator = town.nodes[0].creator
-    terms = creator.terms
+    terms = creator._terms
 
-    def longer(create, envelope_id):
-        made = terms(create, envelope_id)
-        return msgspec.structs.replace(made, greeting="x" * 100) if create.sender == "long2" else made
+    def longer(create, envelope_id, draft):
+        made, hashed = terms(create, envelope_id, draft)
+        return (msgspec.structs.replace(made, greeting="x" * 100) if create.sender == "long2" else made), hashed
 
     with monkeypatch.context() as patch:
-        patch.setattr(creator, "terms", longer)
+        patch.setattr(creator, "_terms", longer)
         answers = await answers_of([ask(town, args) for args in crowd])
     assert [answers[n][0] for n in (0, 1, 3, 4)] == [False] * 4
     assert (type(answers[2]), answers[2].code) == (Refused, "malformed_request")

@@ -18,6 +18,7 @@ from setnode.services import sweeper as sweeper_module
 from sharding.ids import business_date, day_of, make_id, serial_of, slot_of
 from sharding.slots import MAX_SLOTS, TAILS
 from tests.clock import ManualClock
+from tests.funds import DRAFT, HEADER
 from tests.integration.setnode.fixtures import (
     XXS,
     Town,
@@ -563,7 +564,7 @@ async def test_a_fund_that_no_header_can_follow_stops_no_other(town: Town) -> No
         await half(town, town.create_args("eve", 1_000, 5, f"good {number}"))
         if number == 1:
             key = town.create_args(long, 1_000, 5, "long")
-            assert (await town.wallet.fund(key[1], key[2], long, 1_000, key[3][0]))[0] == 0
+            assert (await town.wallet.fund(key[1], key[2], long, 1_000, key[3][0], HEADER, DRAFT))[0] == 0
     assert await sweep(town) == 3
     (kept,) = await town.rows("SELECT envelope_id, reason FROM fund_set_apart")
     assert kept["envelope_id"] == key[3][0]

@@ -1,7 +1,6 @@
 """The wallet as a process: its link, its probes, its stop, and what a kill -9 leaves behind."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import socket
@@ -13,10 +12,11 @@ import pytest
 from errors import Refused, Unavailable
 from tests.funds import HEADER
 from tests.integration.wallet.fixtures import ENVELOPE, ledger_rows, wallet_database
-from wire.link import Link
+from tests.link_keys import accepts
+from tests.wallet_client import wallet_client
 from wire.messages import FundStatus, PayKind, PayStatus
 from wire.orders import payout_order
-from wire.wallet import Order, WalletClient
+from wire.wallet import Order
 
 __all__ = ["ledger_rows", "wallet_database"]
 PAID = (PayStatus.PAID, None)
@@ -34,7 +34,7 @@ class Process:
             **os.environ,
             "HONGBAO_LISTEN": f"127.0.0.1:{self.port}",
             "HONGBAO_POSTGRES_DSN": dsn,
-            "HONGBAO_LINK_KEY": "key",
+            "HONGBAO_ACCEPT_KEYS": accepts("wallet"),
         }
 
     async def start(self) -> None:
@@ -56,13 +56,8 @@ async def process(wallet_database):
 
 @pytest.fixture
 async def client(process):
-    link = Link("wallet", process.url, key="key")
-    keeping = asyncio.ensure_future(link.maintain())
-    await _until(lambda: link.up)
-    yield WalletClient(link)
-    keeping.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await keeping
+    async with wallet_client(process.url) as one:
+        yield one
 
 
 async def _until(holds) -> None:

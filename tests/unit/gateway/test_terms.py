@@ -312,3 +312,13 @@ def test_a_name_is_refused_exactly_when_it_is_there_twice(fields, colon, ascii_o
     else:
         with pytest.raises(Refused, match="twice"):
             _check_names(body)
+
+
+def test_a_body_of_nothing_but_names_is_not_looked_at_closely(monkeypatch):
+    """A text full of names is refused before the exact look, which costs the loop milliseconds; what may be is not."""
+    most = (GOOD | {"greeting": '"":' * 21, "password": '"":' * 10}) | {"to": [f"user-{n}" for n in range(20)]}
+    assert read(most).greeting == '"":' * 21
+    monkeypatch.setattr(json, "loads", None)
+    with pytest.raises(Refused) as caught:
+        read(json.dumps(GOOD | {"greeting": '"a":' * 9_000}).encode())
+    assert caught.value.code == "duplicate_field"

@@ -227,3 +227,20 @@ def test_a_request_and_its_answer_name_themselves_without_secrets():
     headers = CIMultiDictProxy(CIMultiDict(Authorization="Bearer secret"))
     request = Request("GET", "/v1/envelopes/1?share_token=secret", headers, EMPTY_PAYLOAD, True, None, None)
     assert "secret" not in repr([request, json_answer({"share_token": "secret"})])
+
+
+@pytest.mark.parametrize("exp", [1e308, 10**400, 10**19, 253_402_300_800, -(10**400)])
+def test_a_time_that_is_none_is_a_bad_token(tokens, exp):
+    """A number beyond the calendar is refused as a malformed token, never an unexpected error; so is it in nbf."""
+    assert refusal(tokens, signed({"sub": "alice", "exp": exp})) in ("token_invalid", "token_expired")
+    assert refusal(tokens, signed({"sub": "alice", "exp": NOW_S + 60, "nbf": 10**400})) == "token_invalid"
+
+
+def test_one_token_takes_one_place_in_the_cache(tokens, clock):
+    """However its header is written, a token is remembered once; spellings that are no JWT are refused."""
+    token = make_token(KEY, "alice", ttl_s=60, clock=clock)
+    for scheme in ("Bearer", "bearer", "BEARER", "bEaReR"):
+        assert tokens.user_of(f"{scheme} {token}") == "alice"
+    for spelled in (f" {token}", f"{token}=", f"{token}==", f"\t{token}", f"   {token}"):
+        assert refusal(tokens, f"Bearer {spelled}") == refusal(tokens, f"bearer {spelled}") == "token_invalid"
+    assert tokens._verified.cache_info().currsize == 1

@@ -1,0 +1,30 @@
+"""`hongbao keys`: prints the keys of one process, for whoever starts processes by other means than `./run`."""
+
+from pathlib import Path
+
+import click
+
+from errors import Refused
+from installation import data_folder
+from installation.keys import Secrets
+from runtime.reporting import data_option, json_option, print_report
+from wire.keys import GATEWAY, SETNODE, WALLET
+
+
+@click.command("keys")
+@click.argument("kind", type=click.Choice([GATEWAY, SETNODE, WALLET]))
+@click.option("--server", help="The setnode's name in the topology file.")
+@click.option("--set", "set_name", help="The name of its SET.")
+@data_option
+@json_option
+def command(*, kind: str, server: str | None, set_name: str | None, data: Path | None, as_json: bool) -> None:
+    """Print the keys of one process of this KIND as NAME=VALUE lines, a file for systemd's EnvironmentFile=.
+
+    Give each process its own and no others; docs/security.md says which key opens what. Passwords of databases are not
+    among them. Nothing is written.
+    """
+    if kind == SETNODE and not (server and set_name):
+        raise Refused("server_missing", "name the setnode: keys setnode --set set-1 --server set-1-a")
+    env = Secrets.load(data_folder.locate(data).secrets).environment(kind, server or kind, set_name or "")
+    shown = "\n".join(f"{name}={value}" for name, value in env.items())
+    print_report({"kind": kind, "environment": env}, as_json=as_json, show=shown)

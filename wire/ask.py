@@ -1,0 +1,32 @@
+"""One HTTP request to a server of ours, as one of our own processes: both ends prove their key (`wire.handshake`)."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from wire.handshake import PROOF_HEADER, Prover
+from wire.keys import LinkKey
+
+
+async def ask(
+    session: aiohttp.ClientSession, key: LinkKey, name: str, url: str, params: Mapping[str, str] | None = None
+) -> bytes:
+    """Return the body of GET `url` from the server `name`; raises LinkRefused or aiohttp.ClientError.
+
+    The body is returned only if the server has proven to be `name`.
+    """
+    prover = Prover(key, name, urlsplit(url).path)
+    async with session.get(
+        url, params=params, headers={"Authorization": prover.hello}, allow_redirects=False
+    ) as response:  # fmt: skip
+        answer = prover.answer(response.status, response.headers.get("WWW-Authenticate", ""))
+    async with session.get(
+        url, params=params, headers={"Authorization": answer}, allow_redirects=False
+    ) as response:  # fmt: skip
+        if response.status == HTTPStatus.UNAUTHORIZED:
+            raise prover.refused()
+        prover.check(response.headers.get(PROOF_HEADER, ""))
+        response.raise_for_status()
+        return await response.read()
