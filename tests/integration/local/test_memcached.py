@@ -35,9 +35,9 @@ async def test_on_a_socket_only_its_own_account_reaches_it(server_folder: Path, 
     assert socket.parent.stat().st_mode & 0o777 == 0o700
     assert socket.parent.stat().st_uid == account.uid
     assert socket.stat().st_mode & 0o077 == 0
-    leases = LeaseStore(server.address)
-    assert leases.append("set", "one", 1, 60.0)
-    assert not leases.append("set", "two", 1, 60.0)
+    leases = LeaseStore(server.address, 60.0)
+    assert leases.append("set", "one", 1)
+    assert not leases.append("set", "two", 1)
     leases.close()
     server.kill()
     await server.wait()

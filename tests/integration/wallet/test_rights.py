@@ -13,6 +13,7 @@ from machine import ports
 from sharding.ids import make_id
 from sharding.topology import ServerSpec, SetSpec, Topology, change, dump, load
 from sharding.topology.changes import successor
+from tests.funds import DRAFT, HEADER
 from tests.integration.setnode.fixtures import wallet_process
 from tests.integration.wallet.fixtures import ledger_rows, wallet_database
 from tests.link_keys import GATEWAY_KEY, OPERATOR_KEY, setnode_key
@@ -81,9 +82,10 @@ def arguments(op: Op, envelope_id: int) -> list[object]:
         Op.ENTRIES: ["alice", 0, 10],
         Op.ENVELOPES: ["alice", "sent", 0, 10],
         Op.DEPOSIT: ["D1", "alice", 1_000],
-        Op.FUND: ["ab" * 16, "terms", "alice", 500, envelope_id],
+        Op.FUND: ["ab" * 16, "terms", "alice", 500, envelope_id, HEADER, DRAFT],
         Op.PAY: [[order]],
         Op.FUNDS: [0, 2**50, 10],
+        Op.PAID_OUT: [[envelope_id]],
     }[op]
 
 
@@ -92,7 +94,7 @@ def arguments(op: Op, envelope_id: int) -> list[object]:
     [
         ("gateway", {Op.BALANCE, Op.ENTRIES, Op.ENVELOPES}),
         ("operator", {Op.BALANCE, Op.ENTRIES, Op.ENVELOPES, Op.DEPOSIT}),
-        ("one", {Op.FUND, Op.PAY, Op.FUNDS}),
+        ("one", {Op.FUND, Op.PAY, Op.FUNDS, Op.PAID_OUT}),
     ],
 )
 async def test_each_role_may_ask_what_it_needs_and_nothing_else(
@@ -100,7 +102,7 @@ async def test_each_role_may_ask_what_it_needs_and_nothing_else(
 ) -> None:
     """Attack 2: a gateway reads, a setnode funds and pays, only an operator deposits; all else is `not_permitted`."""
     mine = make_id(DAY, 1, 7)
-    asked = (Op.BALANCE, Op.ENTRIES, Op.ENVELOPES, Op.DEPOSIT, Op.FUND, Op.PAY, Op.FUNDS)
+    asked = (Op.BALANCE, Op.ENTRIES, Op.ENVELOPES, Op.DEPOSIT, Op.FUND, Op.PAY, Op.FUNDS, Op.PAID_OUT)
     for op in asked:
         answer = await callers.call(who, op, *arguments(op, mine))
         refused = isinstance(answer, Refused) and answer.code == "not_permitted"
@@ -113,9 +115,9 @@ async def test_a_set_pays_for_its_own_envelopes_only(callers: Callers, ledger_ro
     """Attack 11: the key of a SET takes and pays no money of an envelope that another SET holds, even among its own."""
     mine, theirs = make_id(DAY, 1, 7), make_id(DAY, 1, 17)
     await callers.call("operator", Op.DEPOSIT, "D1", "alice", 1_000)
-    assert await callers.call("two", Op.FUND, *arguments(Op.FUND, theirs)) == [0, theirs]
+    assert await callers.call("two", Op.FUND, *arguments(Op.FUND, theirs)) == [0, theirs, b""]
     for op, args in (
-        (Op.FUND, ["cd" * 16, "terms", "alice", 400, theirs]),
+        (Op.FUND, ["cd" * 16, "terms", "alice", 400, theirs, HEADER, DRAFT]),
         (Op.PAY, [[arguments(Op.PAY, mine)[0][0], arguments(Op.PAY, theirs)[0][0]]]),
     ):
         answer = await callers.call("one", op, *args)
@@ -138,4 +140,4 @@ async def test_a_database_that_has_moved_is_paid_for_by_its_new_set(callers: Cal
     async with asyncio.timeout(WAIT_S):
         while isinstance(answer := await callers.call("one", Op.FUND, *arguments(Op.FUND, theirs)), Unavailable):
             await asyncio.sleep(0.05)
-    assert answer == [0, theirs]
+    assert answer == [0, theirs, b""]

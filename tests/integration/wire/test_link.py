@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from errors import Refused, Unavailable
-from tests.integration.gateway.fixtures import KEY, FakePeer, silent
+from tests.integration.gateway.fixtures import FakePeer, silent
+from tests.link_keys import GATEWAY_KEY
 from wire import link as link_module
 from wire import server as server_module
 from wire.link import Link, NotSent
@@ -43,7 +44,7 @@ def echo(caller: Caller, number: int, op: int, args: list[Any]) -> None:
 async def linked(answer: Any = echo) -> AsyncIterator[tuple[Link, FakePeer]]:
     peer = FakePeer(answer)
     await peer.start()
-    link = Link("peer", peer.url, key=KEY)
+    link = Link("peer", peer.url, key=GATEWAY_KEY)
     maintaining = asyncio.ensure_future(link.maintain())
     try:
         await until(lambda: link.up)

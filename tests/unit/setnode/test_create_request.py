@@ -24,7 +24,7 @@ def test_what_is_left_out_has_a_default():
 
 def test_receivers_are_a_set_and_a_password_is_not_shown():
     """The order of receivers means nothing; whoever prints a create does not print its password."""
-    terms = {**TERMS, "to": ["cid", "bob", "cid"], "password": "secret-1234"}
+    terms = {**TERMS, "count": 2, "to": ["cid", "bob", "cid"], "password": "secret-1234"}
     create = read_create(["ann", "k", "f", [1], terms])
     assert create.terms.to == {"bob", "cid"}
     assert create.terms.password == "secret-1234"
