@@ -7,7 +7,9 @@ cancel request. After an unknown outcome the connection is terminated, never reu
 
 import asyncio
 import contextlib
+import os
 import random
+import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -21,6 +23,12 @@ CONNECT_S = 5.0
 """A connection is made in milliseconds; after this long the server counts as away."""
 LEAVE_S = 1.0
 """Work whose connection was dropped fails at once; work that has not ended after this long is abandoned."""
+
+KEEPALIVE_S, PROBE_S, PROBES = 10, 5, 3
+"""A connection on which nothing has arrived for KEEPALIVE_S is probed; a host that is gone is noticed PROBES * PROBE_S
+later, also by commands that wait for a long statement without a deadline of their own."""
+UNACKNOWLEDGED_MS = 20_000
+"""What was sent and is not acknowledged for this long has lost its host; the kernel's own patience is 15 minutes."""
 
 FIRST_PAUSE_S = 0.05
 """Twice this is the longest pause after a first failure; each further failure doubles it."""
@@ -65,16 +73,36 @@ def is_bad_row(error: BaseException) -> bool:
 async def connect(dsn: str, **settings: str) -> Connection:
     """Open a connection; the caller closes it (see `connected`). Raises Unavailable(`database_unavailable`)."""
     try:
-        return await asyncpg.connect(
+        connection = await asyncpg.connect(
             dsn,
             timeout=CONNECT_S,
             statement_cache_size=256,
             server_settings={"timezone": "UTC", "application_name": "hongbao", **settings},
         )
+        _notice_a_host_that_is_gone(connection)
+        return connection
     except Exception as error:
         if is_lost(error):
             raise Unavailable("database_unavailable", f"{_where(dsn)} does not answer: {error}") from error
         raise
+
+
+def _notice_a_host_that_is_gone(connection: Connection) -> None:
+    """Set the options of TCP that asyncpg does not set; nothing for a Unix socket."""
+    found = connection._transport.get_extra_info("socket")  # noqa: SLF001 - asyncpg has no public way to it
+    if found is None or found.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    # A copy of the descriptor: uvloop's socket has no setsockopt, and the options belong to the connection.
+    with socket.socket(fileno=os.dup(found.fileno())) as copy:
+        copy.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in (
+            ("TCP_KEEPIDLE", KEEPALIVE_S),
+            ("TCP_KEEPINTVL", PROBE_S),
+            ("TCP_KEEPCNT", PROBES),
+            ("TCP_USER_TIMEOUT", UNACKNOWLEDGED_MS),
+        ):
+            if hasattr(socket, name):  # Linux; elsewhere the kernel's own values hold
+                copy.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _where(dsn: str) -> str:

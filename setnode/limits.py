@@ -169,6 +169,8 @@ EXPIRY_EVERY_S = 0.4
 EXPIRY_PAGE = 4_000
 """Due envelopes taken at once: a page is read and closed by queries over LOAD_SLOTS slots each, so a larger one has
 more rows a query; few enough to be closed within STALE_S on a busy machine."""
+EXPIRY_SLICE = 200
+"""Envelopes of a page handed to their actors in one turn of the loop: about 2 ms."""
 EXPIRY_ROUND_S = 8.0
 """Full pages follow each other without a pause for this long; then the round is counted."""
 EXPIRY_ADOPT_S = 5.0

@@ -26,6 +26,7 @@ from setnode.limits import (
     EXPIRY_EVERY_S,
     EXPIRY_PAGE,
     EXPIRY_ROUND_S,
+    EXPIRY_SLICE,
     SERVER_SILENT_S,
     SERVICE_DEADLINE_S,
 )
@@ -100,10 +101,16 @@ class Expiry:
         self._reported: set[int] = set()
 
     async def run_round(self) -> None:
-        """Take one page after the other as long as they are full, for EXPIRY_ROUND_S at most."""
-        over = asyncio.get_running_loop().time() + EXPIRY_ROUND_S
-        while (await self.run_once()).seen == self.config.page and asyncio.get_running_loop().time() < over:
-            pass
+        """Take one page after the other while they are full and have work for this server, EXPIRY_ROUND_S at most.
+
+        A page of other servers' envelopes is followed by the usual pause: their backlog is theirs to close.
+        """
+        loop = asyncio.get_running_loop()
+        over = loop.time() + EXPIRY_ROUND_S
+        while loop.time() < over:
+            result = await self.run_once()
+            if result.seen < self.config.page or not result.forgotten + result.closed:
+                return
 
     async def run_once(self) -> ExpiryResult:
         """Close the due envelopes of one page, and delete the rows of those that are final. One round at a time.
@@ -126,10 +133,18 @@ class Expiry:
                 self._report()
 
     async def _close_due(self, rows: Sequence[Any], now: datetime) -> ExpiryResult:
-        served = {row["envelope_id"]: row["expires_at"] for row in rows if self._serves(row["envelope_id"])}
-        due = {envelope_id: at for envelope_id, at in served.items() if self._owns(envelope_id)}
         adopt_before = now - timedelta(seconds=self.config.adopt_after_s)
-        overdue = {one: at for one, at in served.items() if at < adopt_before and one not in due}
+        due: dict[int, datetime] = {}
+        overdue: dict[int, datetime] = {}
+        for number, (envelope_id, expires_at) in enumerate(rows):
+            if number % EXPIRY_SLICE == EXPIRY_SLICE - 1:
+                await asyncio.sleep(0)
+            if not self._serves(envelope_id):
+                continue
+            if self._owns(envelope_id):
+                due[envelope_id] = expires_at
+            elif expires_at < adopt_before:
+                overdue[envelope_id] = expires_at
         if overdue:
             living = {row["server"] for row in await self._fetch(_LIVING, timedelta(seconds=SERVER_SILENT_S))}
             due.update((one, at) for one, at in overdue.items() if self._owner_of(one) not in living)
@@ -185,7 +200,9 @@ class Expiry:
                 future.set_result(isinstance(reply, dict) and bool(reply.get("final")))
 
         caller = LocalCaller(on_reply)
-        for envelope_id in envelope_ids:
+        for number, envelope_id in enumerate(envelope_ids):
+            if number % EXPIRY_SLICE == EXPIRY_SLICE - 1:
+                await asyncio.sleep(0)
             self._registry.offer(
                 envelope_id,
                 Request(

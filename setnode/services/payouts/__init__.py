@@ -1,8 +1,8 @@
 """Payouts: credits every committed claim in the wallet, after the commit and in batches, until the result is final.
 
-`payer` runs the workers; `payout_batch` holds the orders of one committed batch; `payout_queues` holds batches that may
-be paid and batches that wait for a retry; `intents` reads batches back from Postgres; `stuck` shows operators what was
-given up, and gives it back to the payer.
+`payer` runs the workers; `finisher` records what is final; `payout_batch` holds the orders of one committed batch;
+`payout_queues` holds batches that may be paid and batches that wait for a retry; `intents` reads batches back from
+Postgres; `stuck` shows operators what was given up, and gives it back to the payer.
 
 May import: `setnode.services.partition_ranges`, `setnode.actors.batch`, `setnode.limits`, `wire`, `runtime`.
 

@@ -18,14 +18,14 @@ from setnode.limits import (
     PAY_GATHER_S,
     PAY_HELPERS,
     PAY_QUEUE,
-    PAY_RETRY_S,
     PAY_WORKERS,
     READ_BACK_BATCHES,
     READ_BACK_SPILLED,
     SERVICE_DEADLINE_S,
     STUCK_REASON_CHARS,
 )
-from setnode.services.payouts.intents import Pick, finish_intents, read_intents
+from setnode.services.payouts.finisher import Finisher
+from setnode.services.payouts.intents import Pick, read_intents
 from setnode.services.payouts.payout_batch import PayoutBatch, StuckOrder
 from setnode.services.payouts.payout_queues import PayoutQueue, RetryQueue
 from wire.messages import PAID, PayResult, PayStatus
@@ -36,12 +36,10 @@ AWAY = frozenset({WALLET_UNAVAILABLE, "outcome_unknown"})
 _OF_THE_WALLET = AWAY | {"busy", "database_unavailable", "stopping"}
 """Errors that say something about the wallet, whatever it was asked. Any other may come from a single order: a call
 that ends so is repeated in halves, until that order is alone."""
-UNREADABLE = "the reason cannot be stored"
 
 _log = logs.get("setnode")
 _paid = metrics.counter("hongbao_payouts_total", "Orders by result", ("result",))
 _lag = metrics.seconds("hongbao_payout_lag_seconds", "From the commit of a claim to its credit")
-_stuck = metrics.counter("hongbao_payouts_stuck_total", "Orders handed to an operator")
 
 
 class Payer:
@@ -71,8 +69,8 @@ class Payer:
         """In the batches held in memory, claimed and not credited yet."""
         self.stuck_fen = 0
         """Claimed in this SET and stuck for an operator, at the last `read_back`."""
-        self._finished: list[PayoutBatch] = []
-        self._finishing = asyncio.Lock()
+        # Waking the workers lets one of them write what is finished.
+        self._finisher = Finisher(session, clock, holds, self._new.nonempty.set, self._on_deleted)
         self._wallet_answers = asyncio.Event()
         """Cleared when the wallet does not answer, set by the first call that it answers."""
         self._overflow = True
@@ -127,7 +125,7 @@ class Payer:
         # Cleared before the first await, so that a batch that overflows meanwhile sets it again.
         own, self._overflow = self._overflow, False
         try:
-            async with self._finishing:
+            async with self._finisher.turn:
                 pick = Pick(self._server, left_before, [*self._held, *self._retries.spilled], limit, own)
                 found = await self._session.run(
                     lambda connection: read_intents(connection, pick, again), SERVICE_DEADLINE_S
@@ -171,7 +169,7 @@ class Payer:
                 continue
             failures = 0
             try:
-                await self._finish()
+                await self._finisher.finish()
             except Exception as error:  # noqa: BLE001 - the rows stay; the next call deletes them
                 _log.warning("finished payouts could not be deleted yet", error=f"{type(error).__name__}: {error}")
                 await postgres.pause(3)  # as after a third failure
@@ -184,7 +182,7 @@ class Payer:
             _log.error("paying failed; its batches are read back", orders=sum(map(len, batches)), exc_info=error)
             for batch in batches:
                 self._retries.forget(batch)
-                if batch.batch_id in self._held and batch not in self._finished:
+                if batch.batch_id in self._held and batch not in self._finisher:
                     self._held.discard(batch.batch_id)
                     self.unpaid_fen -= batch.fen
             self._overflow = True
@@ -324,53 +322,7 @@ class Payer:
 
     def _on_final(self, batch: PayoutBatch) -> None:
         self._retries.forget(batch)
-        self._finished.append(batch)
-        # Wakes a worker, which deletes the row.
-        self._new.nonempty.set()
+        self._finisher.add(batch)
 
-    async def _finish(self) -> None:
-        """Delete the rows of all finished batches and write what is stuck, in one transaction; repeated if it fails.
-
-        If Postgres does not accept a row, each batch is written alone, so that only its own waits.
-        """
-        if not self._finished:
-            return
-        async with self._finishing:
-            left, self._finished = self._finished, []
-            if not left:
-                return
-            try:
-                try:
-                    await self._write_finished(left)
-                except Exception as error:
-                    if not postgres.is_bad_row(error):
-                        raise
-                    while left:
-                        await self._finish_alone(left[-1])
-                        left.pop()
-            except BaseException:
-                self._finished.extend(left)
-                self._new.nonempty.set()
-                raise
-
-    async def _write_finished(self, batches: Sequence[PayoutBatch]) -> None:
-        # `holds` is asked again: the wallet's answer may be older than a move.
-        stuck = [one for batch in batches for one in batch.stuck if self._holds(one.envelope_id)]
-        now = self._clock.now()
-        await self._session.run(lambda connection: finish_intents(connection, batches, stuck, now), SERVICE_DEADLINE_S)
-        _stuck.inc(len(stuck))
+    def _on_deleted(self, batches: Sequence[PayoutBatch]) -> None:
         self._held.difference_update(batch.batch_id for batch in batches)
-
-    async def _finish_alone(self, batch: PayoutBatch) -> None:
-        """Write one batch: without its texts if Postgres does not accept them, and later if that does not help."""
-        for _ in range(2):
-            try:
-                await self._write_finished([batch])
-            except Exception as error:
-                if not postgres.is_bad_row(error):
-                    raise
-                _log.error("a finished payout batch is not accepted", batch_id=batch.batch_id, error=str(error))
-                batch.stuck = [one._replace(reason=UNREADABLE) for one in batch.stuck]
-            else:
-                return
-        asyncio.get_running_loop().call_later(PAY_RETRY_S, self._on_final, batch)

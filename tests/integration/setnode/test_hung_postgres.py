@@ -1,6 +1,8 @@
 """A Postgres that hangs without closing a connection: whoever waits hears in time, nothing is canceled, all goes on."""
 
 import asyncio
+import os
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -8,12 +10,12 @@ import pytest
 import pytest_asyncio
 
 from errors import Unavailable
-from runtime.postgres import Session
+from runtime.postgres import Session, connected
 from setnode import shared_session
 from setnode.activation import loader
 from setnode.commit import committer, invalidation
 from setnode.services import expiry, sweeper
-from setnode.services.payouts import payer
+from setnode.services.payouts import finisher, payer
 from tests.conftest import Databases
 from tests.integration.hanging_proxy import HangingProxy, hanging_proxy
 from tests.integration.setnode.fixtures import Town, living_town, module_databases, prove
@@ -31,6 +33,7 @@ LIMITS = (
     (expiry, "SERVICE_DEADLINE_S"),
     (sweeper, "SERVICE_DEADLINE_S"),
     (payer, "SERVICE_DEADLINE_S"),
+    (finisher, "SERVICE_DEADLINE_S"),
     (invalidation, "LISTEN_DEADLINE_S"),
 )
 
@@ -272,3 +275,19 @@ async def test_a_batch_of_more_envelopes_than_a_notification_names_is_named_by_t
             while (await town.detail(one, "sender"))["claimed_count"] != 2:
                 await asyncio.sleep(0.02)
     assert [node.registry.generation for node in town.nodes] == generations
+
+
+async def test_a_connection_whose_host_is_gone_ends_within_half_a_minute(module_databases: Databases) -> None:
+    """Also for commands that wait without a deadline: the kernel probes it, and gives up what is not acknowledged."""
+    async with connected(await module_databases.empty()) as connection:
+        descriptor = connection._transport.get_extra_info("socket").fileno()
+        with socket.socket(fileno=os.dup(descriptor)) as copy:
+            assert copy.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            options = [
+                copy.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
+                for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT")
+            ]
+        assert await connection.fetchval("SELECT 1") == 1
+    idle_s, between_s, probes, unacknowledged_ms = options
+    assert idle_s + between_s * probes <= 30
+    assert unacknowledged_ms <= 30_000

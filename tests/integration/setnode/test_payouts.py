@@ -13,6 +13,7 @@ from cli.commands import payout as payout_command
 from errors import Refused, Unavailable
 from setnode.services.payouts import payer as payer_module
 from setnode.services.payouts import payout_queues as queues_module
+from setnode.services.payouts.finisher import UNREADABLE
 from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
 from wire.messages import PayStatus
 
@@ -306,7 +307,7 @@ async def test_words_that_postgres_does_not_take_stop_no_payout(town: Town, monk
     await asyncio.gather(*(sold(town, name, shares=2) for name in ("nul", "well-a", "well-b")))
     await town.paid_out()
     rows = await town.rows("SELECT reason, amount_fen FROM payout_stuck")
-    assert {row["reason"] for row in rows} == {payer_module.UNREADABLE}
+    assert {row["reason"] for row in rows} == {UNREADABLE}
     assert sum(row["amount_fen"] for row in rows) == 1_000
     assert not any(node.payouts.held for node in town.nodes)
     await asyncio.gather(*(node.payouts.read_back() for node in town.nodes))

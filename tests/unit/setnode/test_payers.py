@@ -222,7 +222,7 @@ async def test_an_order_is_given_up_after_exactly_so_many_tries(small_calls, lon
 
     wallet = Deciding()
     async with backlog(wallet, 0) as payouts:
-        payouts._session = Noting()
+        payouts._finisher.session = Noting()
         whole = PayoutBatch(1, [(2611210000000001007, seq, 9, "open", "u", 5) for seq in range(3)], ["u"] * 3, 0.0)
         payouts._hold(whole)
         payouts._new.put(whole)
