@@ -338,6 +338,7 @@ def test_settings_that_starve_creates_or_claims_are_refused(name: str, value: st
         "memcached",
         "wallet_url",
         "link_key",
+        "accept_keys",
         "password_key",
     )
     environ = {f"HONGBAO_{field.upper()}": "x" * 32 for field in fields}

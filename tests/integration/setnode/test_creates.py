@@ -564,7 +564,8 @@ async def test_a_fund_that_no_header_can_follow_stops_no_other(town: Town) -> No
         await half(town, town.create_args("eve", 1_000, 5, f"good {number}"))
         if number == 1:
             key = town.create_args(long, 1_000, 5, "long")
-            assert (await town.wallet.fund(key[1], key[2], long, 1_000, key[3][0], HEADER, DRAFT))[0] == 0
+            wallet = town.nodes[0].creator._wallet
+            assert (await wallet.fund(key[1], key[2], long, 1_000, key[3][0], HEADER, DRAFT))[0] == 0
     assert await sweep(town) == 3
     (kept,) = await town.rows("SELECT envelope_id, reason FROM fund_set_apart")
     assert kept["envelope_id"] == key[3][0]
