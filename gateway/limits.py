@@ -101,6 +101,9 @@ WATCH_S: Final = 0.05
 STEADY_S: Final = 1.0
 """A server that was lost must stay connected this long before it gets its envelopes back: each time they change
 servers, their logs are read again."""
+ALL_SETS_S: Final = 5.0
+"""A gateway that starts waits this long for a server of every SET before it is ready with those that are there. Links
+to servers that run open within milliseconds, those of a whole stack that starts at once within a few seconds."""
 TOPOLOGY_S: Final = 1.0
 """How often the topology file is read."""
 DRAIN_S: Final = DEADLINE_S + 1.0

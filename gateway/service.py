@@ -100,7 +100,7 @@ class Gateway:
                 tasks.create_task(work)
                 for work in (self.wallet_link.maintain(), *(one.run() for one in (counts, late, *sets.services)))
             ]
-            self.readiness.require("a server of every SET", sets.ready)
+            self.readiness.require("a server of any SET", sets.ready)
             self.readiness.require("wallet", lambda: self.wallet_link.up)
             host, port = host_and_port(self.settings.listen)
             connections = ConnectionFactory(Dispatcher(self._handlers(sets), self.request_metrics), self.bounds)
@@ -117,7 +117,7 @@ class Gateway:
         settings = self.settings
         tokens = Tokens(settings.token_key, self.clock, failures=AuthFailureLimiter(settings.rejected_tokens_per_s))
         wallets = WalletHandlers(tokens, WalletClient(self.wallet_link))
-        ops = OpsHandlers(self.readiness, self.request_metrics, settings.metrics_key)
+        ops = OpsHandlers(self.readiness, sets.away, self.request_metrics, settings.metrics_key)
         envelopes = EnvelopeHandlers(
             tokens,
             ShareTokens(settings.share_key),

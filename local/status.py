@@ -92,8 +92,7 @@ async def _memcached_problem(address: str) -> str:
 
 
 async def _set(one: SetSpec, access: Access) -> SetStatus:
-    drained = [server.name for server in one.servers if server.drained]
-    return SetStatus(one.name, one.paused, drained, await _days_ahead(one.name, access))
+    return SetStatus(one.name, one.paused, list(one.drained), await _days_ahead(one.name, access))
 
 
 async def _days_ahead(set_name: str, access: Access) -> int | None:

@@ -12,15 +12,17 @@ from errors import Refused
 from runtime.wording import counted
 from sharding.slots import database_name
 from sharding.topology import ServerSpec, SetSpec, Topology, change, check_topology, dump
+from sharding.topology.balance import even_pins
 
 ServerUrls = Mapping[str, Sequence[tuple[str, str]]]
 """For each SET its servers: (name, URL)."""
 
 
 def write_topology(path: Path, servers: ServerUrls, *, memcached: str, wallet_url: str, slots: int) -> None:
-    """Write a first file with `slots` slots, or put new addresses into the existing one; durable when this returns.
+    """Write a first file with `slots` slots and even shares, or put new addresses into the existing one.
 
-    A start and a move may change the file at the same time: a lock orders them, and neither undoes the other's change.
+    Durable when this returns. A start and a move may change the file at the same time: a lock orders them, and neither
+    undoes the other's change.
     Raises Refused `other_sets` if a SET that holds databases would be left out.
     """
     sets = tuple(
@@ -30,7 +32,8 @@ def write_topology(path: Path, servers: ServerUrls, *, memcached: str, wallet_ur
     if path.exists():
         change(path, lambda old: _readdressed(old, sets, wallet_url))
     else:
-        dump(Topology(version=1, slots=slots, sets=sets, wallet_url=wallet_url), path)
+        first = Topology(version=1, slots=slots, sets=sets, wallet_url=wallet_url)
+        dump(msgspec.structs.replace(first, pins=even_pins(first)), path)
 
 
 def _readdressed(old: Topology, sets: Sequence[SetSpec], wallet_url: str) -> Topology:

@@ -5,13 +5,16 @@ from datetime import date
 from typing import Any
 
 from errors import Refused
-from moving import by_time, cutover, live
+from moving import by_time, cutover, live, take_back
 from moving.context import MoveContext
+from moving.dates import first_date
 from moving.journal import Entry, Journal, move_lock, open_move
 from moving.route import Route, known_database, new_route
 from runtime.postgres import Connection
 from sharding.slots import database_name
 from sharding.topology import Topology
+
+NOT_BEGUN = "not_begun"
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,25 @@ class Outcome:
         }
 
 
+async def plan_move(
+    context: MoveContext, database: str, to: str | None, valid_from: date | None = None, *, how: str = by_time.KIND
+) -> Outcome | None:
+    """Return what a call of `move_by_time` (or `move_live`) would begin, as step `not_begun`; None if one is open.
+
+    Changes nothing. Raises what the begin would refuse.
+    """
+    topology = context.topology()
+    xx = known_database(database, topology)
+    if await open_move(context, xx) is not None:
+        return None
+    route = _route_of(None, topology, xx, to, how)
+    day = None
+    if how == by_time.KIND:
+        async with context.connect(route.source) as source:
+            day = await first_date(context, source, route, valid_from)
+    return Outcome(route.name, how, route.source, route.target, day, NOT_BEGUN, complete=False, left=[], figures={})
+
+
 async def move_by_time(
     context: MoveContext, database: str, to: str | None, valid_from: date | None = None, *, finish: bool = False
 ) -> Outcome:
@@ -68,6 +90,8 @@ async def move_by_time(
             move = await by_time.start(context, connection, route, valid_from)
             return _outcome(move.journal.entry, [], {})
         check_same(entry, by_time.KIND, to, valid_from)
+        if entry.note.get(take_back.UNDOING):
+            raise Refused("other_move", f"the move of {route.name} is being taken back; run it with --abort")
         move = by_time.resume(context, connection, entry)
         begun = by_time.STEPS.index(entry.step) >= by_time.STEPS.index("given_up")
         await move.begin()
@@ -104,16 +128,21 @@ async def _begin(context: MoveContext, source: Connection, route: Route) -> Jour
 
 
 async def abort(context: MoveContext, database: str) -> Outcome:
-    """Undo a live move that has not switched. Refused: `no_move`, `too_late`, `other_move` for one by time.
+    """Undo a live move that has not switched, or a move by time whose date has no envelope yet.
+
+    Refused: `no_move`, `too_late`.
 
     Unavailable `database_unavailable` if the new SET is away: the database is served where it was, and the copies stay
     there until this is run again.
     """
     xx = known_database(database, context.topology())
-    entry = await _open_live(context, xx)
+    entry = await _open_any(context, xx)
     async with move_lock(context, entry.route) as source:
         # Once more behind the lock: it may have switched, or be over.
-        journal = Journal(context, source, await _open_live(context, xx))
+        journal = Journal(context, source, await _open_any(context, xx))
+        if journal.entry.kind == by_time.KIND:
+            await take_back.take_back(context, source, journal)
+            return _outcome(journal.entry, [], {})
         if cutover.switched(context, entry.route):
             raise Refused("too_late", f"{database} has switched already; move it back instead")
         await _release(context, journal)
@@ -122,11 +151,10 @@ async def abort(context: MoveContext, database: str) -> Outcome:
         return _outcome(journal.entry, [], {})
 
 
-async def _open_live(context: MoveContext, xx: int) -> Entry:
+async def _open_any(context: MoveContext, xx: int) -> Entry:
     entry = await open_move(context, xx)
     if entry is None:
         raise Refused("no_move", f"no move of {database_name(xx)} is open")
-    check_same(entry, live.KIND, None)
     return entry
 
 

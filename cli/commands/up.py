@@ -15,6 +15,8 @@ from local.stack import Stack
 from rotation.background import BackgroundRotation
 from runtime.reporting import data_option, print_output
 from runtime.wording import counted
+from sharding.topology import load
+from sharding.topology.service import out_of_service
 
 _KILLED = 128
 """A shell's exit status for a signal is this plus its number; 130 is Ctrl-C."""
@@ -96,6 +98,8 @@ async def _run(config: StackConfig, stop: asyncio.Event) -> None:
             f"up after {time.monotonic() - begun:.1f} s with {counted(config.sets, 'SET')}; "
             f"data in {stack.folder.path}; Ctrl-C stops it"
         )
+        for sentence in out_of_service(load(stack.folder.topology)).values():
+            config.notify(f"still out of service: {sentence}")
         await stop.wait()
         begun = time.monotonic()
         config.notify("stopping")

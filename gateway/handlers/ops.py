@@ -1,6 +1,7 @@
 """The operations for operators and developers: probes, metrics, the OpenAPI document and its page."""
 
 import hmac
+from collections.abc import Callable
 
 from errors import Refused, Unavailable
 from gateway.http.answer import JSON, Answer, encode_json, json_answer
@@ -21,8 +22,11 @@ _POLICY = b"Content-Security-Policy: default-src 'none'; style-src 'unsafe-inlin
 class OpsHandlers:
     """One method per operation. None asks for a user's token; metrics ask for a key of their own."""
 
-    def __init__(self, readiness: Readiness, request_metrics: RequestMetrics, metrics_key: str) -> None:
+    def __init__(
+        self, readiness: Readiness, sets_away: Callable[[], int], request_metrics: RequestMetrics, metrics_key: str
+    ) -> None:
         self._readiness = readiness
+        self._sets_away = sets_away
         self._metrics_key = metrics_key
         self._request_metrics = request_metrics
         spec = document()
@@ -45,12 +49,15 @@ class OpsHandlers:
         return json_answer({"status": "ok"})
 
     async def readiness(self, request: Request, _: Resource) -> Answer:
-        """Say that every part is connected; raises Unavailable `not_ready` with the names of those that are not."""
+        """Say that users can be served, and how many SETs are away; raises Unavailable `not_ready` with what lacks.
+
+        The names of the SETs are in the metrics, for operators: this answer is for everybody.
+        """
         del request
         missing = self._readiness.missing()
         if missing:
             raise Unavailable("not_ready", f"waiting for {', '.join(missing)}")
-        return json_answer({"status": "ready"})
+        return json_answer({"status": "ready", "sets_away": self._sets_away()})
 
     async def exposition(self, request: Request, _: Resource) -> Answer:
         """Return the metrics of this process; raises Refused `metrics_key_missing`."""

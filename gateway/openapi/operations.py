@@ -141,7 +141,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "getHealth": Operation("Is it alive", "The process answers.", _ok("It does", ref("Health")), public=True),
     "getReadiness": Operation(
         "Is it ready",
-        "A server of every SET and the wallet are connected.",
+        "A SET and the wallet are connected. `sets_away` SETs are not: their envelopes answer 503, all others do not.",
         _ok("It is", ref("Readiness")),
         public=True,
     ),

@@ -192,7 +192,12 @@ PROBLEM: Final = _object(
     optional=("result",),
 )  # fmt: skip
 HEALTH: Final = _object({"status": {"const": "ok"}})
-READINESS: Final = _object({"status": {"const": "ready"}})
+READINESS: Final = _object(
+    {
+        "status": {"const": "ready"},
+        "sets_away": {"type": "integer", "minimum": 0, "description": "SETs of which no server can be called now."},
+    }
+)
 
 SCHEMAS: Final[dict[str, Schema]] = {
     "CreateEnvelope": CREATE,

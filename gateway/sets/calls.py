@@ -65,8 +65,12 @@ class Sets:
         return await self._hold(first, target, op, args)
 
     def ready(self) -> bool:
-        """Say whether every SET has a server that can be called."""
+        """Say whether a SET can be called; see `Routing.ready`."""
         return self.routing.ready()
+
+    def away(self) -> int:
+        """Return how many SETs have no server that can be called."""
+        return len(self.routing.sets_away())
 
     def close(self) -> None:
         """Close all links."""

@@ -5,7 +5,7 @@ import contextlib
 from pathlib import Path
 
 from errors import Refused, Unavailable
-from gateway.limits import HOLD_LOOK_S, TOPOLOGY_S, WATCH_S
+from gateway.limits import ALL_SETS_S, HOLD_LOOK_S, TOPOLOGY_S, WATCH_S
 from gateway.sets.servers import Servers
 from gateway.sets.target import Target
 from runtime import logs
@@ -28,6 +28,8 @@ class Routing:
         self.servers = Servers(key, tasks)
         self.servers.follow(self._file.current)
         self.generation = 1
+        self._began = asyncio.get_running_loop().time()
+        self._complete = False
         self._read_at = 0.0
         self._newer = asyncio.Event()
         self.services = (
@@ -62,9 +64,19 @@ class Routing:
         self.generation += 1
 
     def ready(self) -> bool:
-        """Say whether every SET has a server that can be called."""
+        """Say whether any SET can be called: one that is away must not take the gateways of all others out of service.
+
+        For ALL_SETS_S after the start it waits for every SET, unless it has seen all of them: links open one by one.
+        """
+        away = len(self.sets_away())
+        self._complete = self._complete or not away
+        started = asyncio.get_running_loop().time() - self._began >= ALL_SETS_S
+        return away < len(self.topology.sets) if self._complete or started else False
+
+    def sets_away(self) -> list[str]:
+        """Return the names of the SETs of which no server can be called."""
         alive = self.servers.alive
-        return all(not alive.isdisjoint(one.serving) for one in self.topology.sets)
+        return [one.name for one in self.topology.sets if alive.isdisjoint(one.serving)]
 
     def read_again(self) -> None:
         """Read the topology file, unless it was read less than half of HOLD_LOOK_S ago; a bad file is logged."""

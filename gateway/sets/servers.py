@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 from gateway.limits import DRAIN_S, STEADY_S
+from gateway.sets import gauges
 from runtime import logs, metrics
 from sharding.topology import Topology
 from wire.keys import LinkKey
@@ -42,6 +43,7 @@ class Servers:
         self._servers: dict[str, Server] = {}
         self._leaving: set[asyncio.Task[None]] = set()
         self._hello: list[object] = []
+        self._topology: Topology | None = None
         self.alive: frozenset[str] = frozenset()
 
     def follow(self, topology: Topology) -> None:
@@ -66,7 +68,9 @@ class Servers:
             if name not in self._servers:
                 link = Link(name, url, key=self._key, hello=lambda: self._hello)
                 self._servers[name] = Server(name, url, link, self._tasks.create_task(link.maintain()))
+        self._topology = topology
         self.watch(topology)
+        gauges.publish(topology, self.alive)
 
     def watch(self, topology: Topology) -> bool:
         """Check all links and renew `alive`; return whether it changed.
@@ -104,6 +108,8 @@ class Servers:
         _log.info("servers", alive=sorted(alive), away=sorted(self._servers.keys() - alive))
         self.alive = alive
         _alive.set(len(alive))
+        if self._topology is not None:
+            gauges.publish(self._topology, alive)
         return True
 
     def _fit(self, names: tuple[str, ...], now: float) -> Iterator[str]:

@@ -49,6 +49,14 @@ def backdate_move(old: Topology, database: int, valid_from: date | None) -> Topo
     return successor(old, moves={**others, name: (*before, msgspec.structs.replace(last, valid_from=valid_from))})
 
 
+def take_back_move(old: Topology, database: int) -> Topology:
+    """Return `old` without the last move of `database`: it stays where it was before. No row of it may have moved."""
+    name = database_name(database)
+    before = old.moves[name][:-1]
+    others = {key: value for key, value in old.moves.items() if key != name}
+    return successor(old, moves={**others, name: before} if before else others)
+
+
 def hold(old: Topology, database: int) -> Topology:
     """Return `old` with `database` served by no SET, until a later change assigns or releases it."""
     name = database_name(database)

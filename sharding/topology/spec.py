@@ -57,6 +57,11 @@ class SetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The names of those that are not drained."""
         return tuple(server.name for server in self.servers if not server.drained)
 
+    @property
+    def drained(self) -> tuple[str, ...]:
+        """The names of those that are."""
+        return tuple(server.name for server in self.servers if server.drained)
+
 
 class Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """From business date `valid_from` on envelopes are on SET `to`; those of earlier dates placement on `from`."""

@@ -37,7 +37,7 @@ async def test_a_live_move_under_opens_at_a_rate(server_folder: Path, tmp_path: 
         job = Job(running.access.gateway_url, some, RATE, SECONDS, 64)
         loading = asyncio.ensure_future(run_job(job, tmp_path))
         await asyncio.sleep(3)
-        status, moved, said = await topology(running, "move", name, "--to", "set-2", "--live")
+        status, moved, said = await topology(running, "move", name, "--to", "set-2", "--live", "--yes")
         assert status == 0, said
         finding, tally = await loading
         worst = {percent: round(tally.latency["open"].percentile(percent)) for percent in (50, 99, 99.9, 100)}
@@ -78,10 +78,20 @@ async def test_the_command_on_a_running_stack(server_folder: Path) -> None:
             status, nothing, said = await topology(running, *words)
             assert (status, nothing, said.count("\n")) == (1, None, 1), said
             assert says in said
-        status, begun, said = await topology(running, "move", name, "--to", "set-2")
+        before = running.access.topology_path.read_bytes()
+        status, shown, said = await topology(running, "move", name, "--to", "set-2")
+        assert (status, shown["step"], shown["from"], shown["to"]) == (0, "not_begun", "set-1", "set-2"), said
+        assert running.access.topology_path.read_bytes() == before
+        status, begun, said = await topology(running, "move", name, "--to", "set-2", "--yes")
         assert (status, begun["step"], begun["complete"]) == (0, "given_up", False), said
         _, shown, _ = await topology(running, "show")
         assert [one["database"] for one in shown["moves"]] == [name]
+        assert shown["moves"][0]["next"].startswith(f"handed over from {begun['valid_from']} on")
+        status, _, said = await topology(running, "move", name, "--abort")
+        assert status == 0, said
+        assert (await topology(running, "show"))[1]["moves"] == []
+        status, begun, said = await topology(running, "move", name, "--to", "set-2", "--yes")
+        assert status == 0, said
         status, _, said = await topology(running, "move", name, "--finish")
         assert status == 1
         assert begun["valid_from"] in said

@@ -11,7 +11,7 @@ from typing import Any
 from days import crash_points
 from errors import HongbaoError
 from moving.context import MoveContext
-from moving.moves import Outcome, move_by_time, move_live
+from moving.moves import Outcome, abort, move_by_time, move_live
 from tests.clock import ManualClock
 
 DIED = 41
@@ -21,6 +21,8 @@ REFUSED = 3
 async def _move(context: MoveContext, job: dict[str, Any]) -> Outcome:
     if job["kind"] == "live":
         return await move_live(context, job["database"], job["to"])
+    if job["kind"] == "abort":
+        return await abort(context, job["database"])
     valid_from = date.fromisoformat(job["valid_from"]) if job.get("valid_from") else None
     return await move_by_time(context, job["database"], job["to"], valid_from)
 

@@ -16,6 +16,8 @@ from cli.table import COMMANDS, main
 from inspection.hot import Hot
 from runtime.reporting import print_output
 from runtime.wording import counted
+from sharding.topology import ServerSpec, SetSpec, Topology
+from sharding.topology.service import out_of_service
 
 ENVELOPE, TABLE = "2611210123456789073", "db_07.claim_3_21"
 URL = "http://127.0.0.1:18123"
@@ -26,11 +28,16 @@ HOT = [Hot("set-1", "set-1-a", ENVELOPE, TABLE, 12_345, 678, 90)]
 BASES = [{"path": PATH, "taken_at": "2026-11-21T10:15:00+00:00", "missing": "000000010000000000000042"}]
 SHOWN = {
     "version": 3, "slots": 100, "away": ["set-2"],
-    "sets": [{"name": "set-1", "weight": 1, "servers": [{"name": "set-1-a", "url": URL}], "databases": ["db_07"]}],
+    "sets": [
+        {
+            "name": "set-1", "weight": 1, "paused": True, "databases": ["db_07"],
+            "servers": [{"name": "set-1-a", "url": URL, "drained": True}],
+        }
+    ],
     "moves": [
         {
             "database": "db_07", "kind": "by_time", "from": "set-1", "to": "set-2", "valid_from": "2026-11-21",
-            "step": "copied",
+            "step": "copied", "next": "step copied is done; run: topology move db_07 to continue",
         }
     ],
 }  # fmt: skip
@@ -90,6 +97,19 @@ def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[s
         yield (*path, name)
         if isinstance(command, click.Group):
             yield from commands(command, (*path, name))
+
+
+def test_what_is_out_of_service_is_said() -> None:
+    """`topology show` marks a paused SET and a drained server; `dba` and `up` say it with the way back."""
+    output = io.StringIO()
+    topology._show(SHOWN, Console(file=output, width=200, color_system=None))
+    assert "set-1 paused" in output.getvalue()
+    assert f"set-1-a {URL} drained" in output.getvalue()
+    servers = (ServerSpec("set-1-a", URL, drained=True), ServerSpec("set-1-b", URL))
+    spec = Topology(1, 100, (SetSpec("set-1", servers, paused=True), SetSpec("set-2", servers[1:])), URL)
+    assert out_of_service(spec) == {
+        "set-1": "set-1 is paused: its users get 503 (dba resume set-1); set-1-a is drained (dba undrain set-1-a)"
+    }
 
 
 def test_a_help_text_is_text() -> None:
