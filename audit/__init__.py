@@ -27,8 +27,9 @@ read, and why).
 - rows removed on both sides, with their money, while the day is hot; guests and their wrong tries;
 - what somebody did who holds a user's token, or a gateway's key: it looks like a user's wish.
 
-**Cost.** Each audit reads all history, archives included. It holds ACCESS SHARE locks on each SET's tables, so
-detaching and dropping days wait, and snapshots that hold back vacuum. It never writes.
+**Cost.** Each audit reads all history, archives included; with `only` (`hongbao audit --day`) one business day. It
+holds ACCESS SHARE locks on each SET's tables, so detaching and dropping days wait, and snapshots that hold back
+vacuum. It never writes.
 
 Tests: tests/integration/audit/test_audit.py edits rows one kind at a time and names the check that must report each.
 """

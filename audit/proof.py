@@ -57,25 +57,30 @@ async def audit(
     progress: Callable[[str, int], None] = lambda *_: None,
     *,
     archive: Archive | None = None,
+    only: date | None = None,
 ) -> Report:
     """Run all checks over SETs, archive and wallet; `progress` is called with (SET, envelopes so far).
 
-    Raises Unavailable if a database is away or days change state too fast (`days_are_moving`). A dropped day without a
-    usable `archive` is a violation, not an error.
+    `only`: the envelopes of this business day alone, with their funds, credits and escrows; balances of users and
+    what no SET accounts for on other days are not looked at. Raises Unavailable if a database is away or days change
+    state too fast (`days_are_moving`). A dropped day without a usable `archive` is a violation, not an error.
     """
     report, started = Report(), time.perf_counter()
     async with AsyncExitStack() as stack:
         # The wallet's first snapshot must be older than every SET's (see the package).
         before = await snapshot(stack, wallet_dsn)
-        await _prove_accounts(before, report)
+        if only is None:
+            await _prove_accounts(before, report)
+        await _prove_escrows(before, report, only)
         in_flight = InFlight()
         covered: list[int] = []
         for target in targets:
             connection = await set_snapshot(stack, target.dsn)
-            parts = await _prove_set(connection, before, target, archive, report, in_flight, progress)
+            parts = await _prove_set(connection, before, target, archive, report, in_flight, progress, only)
             covered.extend(yymmdd(part.day) * MAX_SLOTS + slot for part in parts for slot in part.slots)
         for row in await before.fetch(_UNACCOUNTED, covered):
-            unaccounted(row, report)
+            if only is None or (row["envelope_id"] is not None and yymmdd_of(row["envelope_id"]) == yymmdd(only)):
+                unaccounted(row, report)
     await _check_in_flight(wallet_dsn, in_flight, report)
     report.seconds = time.perf_counter() - started
     return report
@@ -92,7 +97,12 @@ async def _prove_accounts(wallet: Connection, report: Report) -> None:
             "balance_is_sum_of_transfers", row["name"], f"{sentence}; its transfers say {row['sum_fen']}",
             row["balance_fen"] - row["sum_fen"],
         )  # fmt: skip
+
+
+async def _prove_escrows(wallet: Connection, report: Report, only: date | None) -> None:
     for row in await wallet.fetch(_ESCROWS):
+        if only is not None and not row["name"].startswith(f"escrow:{only:%y%m%d}:"):
+            continue
         sentence = f"holds {row['balance_fen']} fen; the funds of its day and slot have {row['left_fen']} left"
         report.add("escrow_is_what_is_left", row["name"], sentence, row["balance_fen"] - row["left_fen"])
 
@@ -105,10 +115,11 @@ async def _prove_set(
     report: Report,
     in_flight: InFlight,
     progress: Callable[[str, int], None],
+    only: date | None,
 ) -> list[DayPart]:
-    pending = await _pending_payouts(connection, target, report)
+    pending = await _pending_payouts(connection, target, report, only)
     seen = 0
-    parts = await day_parts(connection, target.on)
+    parts = [part for part in await day_parts(connection, target.on) if only in (None, part.day)]
 
     def count(log: ClaimLog | None) -> None:
         nonlocal seen
@@ -135,10 +146,14 @@ async def _prove_set(
     return parts
 
 
-async def _pending_payouts(connection: Connection, target: AuditTarget, report: Report) -> dict[int, set[int]]:
+async def _pending_payouts(
+    connection: Connection, target: AuditTarget, report: Report, only: date | None
+) -> dict[int, set[int]]:
     pending: dict[int, set[int]] = defaultdict(set)
     elsewhere = lru_cache(partial(_elsewhere, target))
     async for row in connection.cursor(_PENDING_PAYOUTS, prefetch=2_000):
+        if only is not None and yymmdd_of(row["envelope_id"]) != yymmdd(only):
+            continue
         if elsewhere(yymmdd_of(row["envelope_id"]), slot_of(row["envelope_id"])):
             continue  # the SET that has it now has this intent, too; both pay under the same order number
         envelope_id, seq = row["envelope_id"], row["seq"]

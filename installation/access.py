@@ -144,9 +144,15 @@ class Access:
             await asyncio.wait({keeping})
 
     async def audit(
-        self, progress: Callable[[str, int], None] = lambda *_: None, instead: Mapping[str, str] | None = None
+        self,
+        progress: Callable[[str, int], None] = lambda *_: None,
+        instead: Mapping[str, str] | None = None,
+        only: date | None = None,
     ) -> Report:
-        """Audit all SETs and the wallet as the audit role; `instead`: other DSNs by server, of restored copies."""
+        """Audit all SETs and the wallet as the audit role.
+
+        `instead`: other DSNs by server, of restored copies. `only`: one business day alone (`audit.proof`).
+        """
         dsns = {name: self.dsn(name, roles.AUDIT) for name in self._inventory.clusters} | dict(instead or {})
         while True:
             topology = self.topology()
@@ -154,7 +160,7 @@ class Access:
                 AuditTarget(one.name, dsns[one.name], _slots(topology, one.name), partial(_slots, topology, one.name))
                 for one in topology.sets
             ]
-            found = await audit(targets, dsns["wallet"], progress, archive=self.archive())
+            found = await audit(targets, dsns["wallet"], progress, archive=self.archive(), only=only)
             # A database that moved between two SETs' snapshots is in both or in neither: that proves nothing.
             if found.holds or self.topology().epoch_of == topology.epoch_of:
                 return found

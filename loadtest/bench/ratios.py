@@ -94,7 +94,7 @@ RATIOS: Final[tuple[Ratio, ...]] = (
     Ratio(
         "create_vs_open",
         "create over HTTP / open over HTTP",
-        0.5,
+        0.45,
         lambda s: _http(s, "create", "ours"),
     ),
     Ratio(

@@ -4,15 +4,18 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import asyncpg
 import pytest
 import pytest_asyncio
 
 from audit import matching, proof
+from audit.proof import AuditTarget
 from audit.report import Report
 from errors import HongbaoError, Unavailable
-from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
+from sharding.ids import business_date
+from tests.integration.setnode.fixtures import SMALL, Town, common_town, module_databases, shared_town
 from wire.orders import escrow_account
 
 __all__ = ["common_town", "module_databases", "shared_town"]
@@ -336,6 +339,23 @@ async def test_a_young_fund_without_an_envelope_is_in_flight(edited: Edited, mon
     monkeypatch.setattr(matching, "PENDING_S", -1.0)
     report = await edited.audit_with(edits, wallet=True)
     assert ("fund_has_envelope", str(edited.open_id + 1000)) in {(one.check, one.subject) for one in report.violations}
+
+
+async def test_an_audit_of_one_day_sees_that_day_alone(edited: Edited) -> None:
+    """An edit in it is named; on another day there is nothing to find, and no user's balance is looked at."""
+    town, today = edited.town, business_date(edited.town.clock.now())
+    edit = f"UPDATE claim SET user_id = 'thief' WHERE envelope_id = {edited.open_id} AND seq = 1"
+    target = AuditTarget("set-1", town.set_dsn, range(SMALL.slots))
+    found = {}
+    for day in (today, today + timedelta(days=1)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Town, "audit", lambda _, day=day: proof.audit([target], town.wallet_dsn, only=day))
+            found[day] = await edited.audit_with([edit])
+    assert {(one.check, one.subject) for one in found[today].violations} == {
+        ("credit_matches_claim", str(edited.open_id))
+    }
+    assert found[today + timedelta(days=1)].violations == []
+    assert found[today].sums.accounts == 0
 
 
 async def test_the_sums_say_where_the_money_is(edited: Edited) -> None:

@@ -91,6 +91,9 @@ async def test_what_an_earlier_release_has_left_is_migrated_and_adds_up(database
     assert report.violations == []
     assert report.sums.envelopes == len(made.headers)
     assert report.sums.open_fen > 0
+    of_day = await audit([AuditTarget("set-1", set_dsn, slots)], wallet_dsn, only=DAY)
+    assert of_day.violations == []
+    assert 0 < of_day.sums.envelopes < report.sums.envelopes
     wallet = await asyncpg.connect(wallet_dsn)
     assert await wallet.fetchval("SELECT sum(left_fen) FROM fund") == report.sums.open_fen
     with pytest.raises(asyncpg.CheckViolationError):
