@@ -43,10 +43,12 @@ class Limits:
     min_expires_in_s: int = 1
     # As WeChat: what is left is refunded after 24 hours.
     default_expires_in_s: int = _DAY_S
-    # With max_opens_in_s a day table is written for at most six days, so it can be cold within about a week.
     max_expires_in_s: int = 3 * _DAY_S
-    # How far ahead `opens_at` may lie.
-    max_opens_in_s: int = 3 * _DAY_S
+    # How far ahead `opens_at` may lie: an envelope that stays open for a day is prepared five days before.
+    max_opens_in_s: int = 5 * _DAY_S
+    # From its creation to its end, whatever opens_at and expires_in_s are. Its day's tables are written to so long and
+    # can be cold within about a week; more would keep every day of every SET in the hot tables for longer.
+    max_lives_s: int = 6 * _DAY_S
     # A UUID has 36 characters; the key stands in the hot table's unique index.
     idempotency_key_chars: int = 64
     # The largest legal create call fits (checked below); a larger body is refused unparsed.
@@ -64,9 +66,14 @@ class Limits:
             self.min_expires_in_s <= self.default_expires_in_s <= self.max_expires_in_s,
             "min_expires_in_s <= default_expires_in_s <= max_expires_in_s",
         )
+        check_limit(
+            self.max_opens_in_s + self.default_expires_in_s <= self.max_lives_s,
+            "an envelope that opens as late as possible must be able to stay open as long as is usual",
+        )
+        check_limit(self.max_expires_in_s <= self.max_lives_s, "max_expires_in_s <= max_lives_s")
         # Half of the time until the tables are reused remains for refunds, proofs and the archive.
         check_limit(
-            self.max_opens_in_s + self.max_expires_in_s <= _DAY_TABLES_COME_ROUND_S // 2,
+            self.max_lives_s <= _DAY_TABLES_COME_ROUND_S // 2,
             "an envelope must end at most 14 days after it was made, because its day table is reused after 28",
         )
         check_limit(

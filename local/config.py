@@ -8,6 +8,7 @@ from pathlib import Path
 from errors import Refused
 from local.supervisor_log import Notify
 from schema.day_tables import AHEAD_DAYS
+from sharding.slots import MAX_SLOTS, TABLES_PER_DATABASE
 
 MAX_SETS, MAX_SERVERS, MAX_GATEWAYS = 16, 8, 16
 """Each SET is a Postgres with 128 MB of buffers, each server a Python process: more need several machines."""
@@ -51,6 +52,11 @@ class StackConfig:
         for name, most in (("sets", MAX_SETS), ("servers", MAX_SERVERS), ("gateways", MAX_GATEWAYS)):
             if not 1 <= getattr(self, name) <= most:
                 raise Refused("config_invalid", f"--{name} must be 1 to {most}, is {getattr(self, name)}")
+        if not TABLES_PER_DATABASE <= self.slots <= MAX_SLOTS or self.slots % TABLES_PER_DATABASE:
+            raise Refused(
+                "config_invalid",
+                f"--slots must be a multiple of {TABLES_PER_DATABASE} up to {MAX_SLOTS:,}, is {self.slots}",
+            )
         unknown = self.new_clusters - {"wallet", *self.set_names()}
         if unknown:
             raise Refused(

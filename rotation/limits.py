@@ -31,9 +31,8 @@ REASON_CHARS = 200
 PROOF_CHARS = 4_000
 """Length of a proof in the operation log: that of its column. A proof has a few hundred characters."""
 
-_LIVES_S = LIMITS.max_opens_in_s + LIMITS.max_expires_in_s
 check_limit(
-    GRACE_DAYS * 86_400 > _LIVES_S + 86_400,
+    LIMITS.max_lives_s + 86_400 < GRACE_DAYS * 86_400,
     "an envelope made in the day's last second must have ended within the grace",
 )
 check_limit(MIN_AGE_DAYS <= GRACE_DAYS, "an ordinary day must be old enough to be closed")

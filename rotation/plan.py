@@ -13,7 +13,11 @@ from archive.states import State
 from days.finality import Obstacle
 from rotation.facts import DayFacts
 from rotation.limits import GRACE_DAYS, MIN_AGE_DAYS, RETENTION_DAYS
+from runtime.wording import counted
 from schema.day_tables import AHEAD_DAYS, ALARM_DAYS, PAGE_DAYS, days_ahead
+
+STILL_TO_COME = "it is still to come"
+"""Why nothing would be done with a day after today."""
 
 
 class Action(StrEnum):
@@ -101,7 +105,7 @@ def _decide(facts: DayFacts, today: date, rules: Rules) -> tuple[Action, str]:
         return Action.NOTHING, "it has no tables of this SET's databases"
     if state is State.HOT:
         if age < 0:
-            return Action.WAIT, "it is still to come"
+            return Action.WAIT, STILL_TO_COME
         if age < max(rules.grace_days, MIN_AGE_DAYS):
             first = facts.day + timedelta(days=max(rules.grace_days, MIN_AGE_DAYS))
             return Action.WAIT, f"{_days(age)} old; ordinary from {first} on"
@@ -153,4 +157,4 @@ def ready(plans: Collection[DayPlan], *, archives: bool = True) -> list[date]:
 
 
 def _days(count: int) -> str:
-    return "1 day" if count == 1 else f"{count} days"
+    return counted(count, "day")

@@ -10,18 +10,25 @@ import gc
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from typing import NoReturn
 
+import msgspec
 import uvloop
 
 from errors import HongbaoError
-from runtime import logs
+from runtime import logs, settings
 
 STOP_S = 2.0
 """After a signal to stop, a service has this long; then it is cancelled."""
 
 
-def run(name: str, serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
-    """Run `serve(stop)` until it returns; SIGTERM and SIGINT set `stop`. Exits 1 with one line on a known error."""
+def run(name: str, serve: Callable[[asyncio.Event], Awaitable[None]], kind: type[msgspec.Struct] | None = None) -> None:
+    """Run `serve(stop)` until it returns; SIGTERM and SIGINT set `stop`. Exits 1 with one line on a known error.
+
+    With `kind`, the struct of its settings, the process takes no arguments but --help, which lists them.
+    """
+    if kind is not None and sys.argv[1:]:
+        _explain(name, kind)
     logs.set_up(name)
     tune_gc()
     try:
@@ -43,6 +50,15 @@ def tune_gc() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 500, 100)
+
+
+def _explain(name: str, kind: type[msgspec.Struct]) -> NoReturn:
+    """Print the settings and exit 0, or exit 2 if something else than that was asked."""
+    if sys.argv[1:] not in (["--help"], ["-h"]):
+        sys.stderr.write(f"error: {name} takes no arguments, its settings are in the environment: see --help\n")
+        sys.exit(2)
+    sys.stdout.write(f"usage: python -m {name}\n\n{settings.describe(kind)}\n")
+    sys.exit(0)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

@@ -4,8 +4,12 @@ A field `postgres_dsn` is read from `HONGBAO_POSTGRES_DSN`. Types, bounds and de
 validates); the error for a missing or malformed one names the variable.
 """
 
+import ast
+import inspect
+import itertools
 import os
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -31,6 +35,31 @@ def load(kind: type[T], environ: Mapping[str, str] | None = None) -> T:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise Refused("settings_invalid", f"{PREFIX}* settings of {kind.__name__}: {error}") from error
+
+
+def describe(kind: type[msgspec.Struct]) -> str:
+    """Return the settings of a process for people: each variable, whether it must be set, and what it is for."""
+    return "\n".join(_lines(kind))
+
+
+def _lines(kind: type[msgspec.Struct]) -> Iterator[str]:
+    meanings = _docstrings(kind)
+    yield "Settings are read from the environment:"
+    for field in msgspec.structs.fields(kind):
+        given = "must be set" if field.required else f"{field.default!r} unless set"
+        yield f"  {PREFIX}{field.name.upper()}  ({given})"
+        yield from textwrap.wrap(meanings.get(field.name, ""), 96, initial_indent="      ", subsequent_indent="      ")
+
+
+def _docstrings(kind: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the docstring below each field. Python does not keep them, so the source is read."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
+    found: dict[str, str] = {}
+    for field, below in itertools.pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
+            found[field.target.id] = " ".join(str(ast.literal_eval(below.value)).split())
+    return found
 
 
 def host_and_port(listen: str) -> tuple[str, int]:

@@ -11,4 +11,4 @@ async def _serve(stop: asyncio.Event) -> None:
 
 
 if __name__ == "__main__":
-    process.run("setnode", _serve)
+    process.run("setnode", _serve, SetnodeSettings)

@@ -12,7 +12,7 @@ def main() -> None:
     async def started(stop: asyncio.Event) -> None:
         await serve(settings.load(Settings), stop)
 
-    process.run("wallet", started)
+    process.run("wallet", started, Settings)
 
 
 if __name__ == "__main__":

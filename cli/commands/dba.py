@@ -13,6 +13,7 @@ from rich.table import Table
 from errors import Unavailable
 from inspection.database import DatabaseFigures, inspect_database
 from inspection.hot import Hot, hottest
+from inspection.where import Where, where
 from installation.access import Access, find
 from moving.limits import GRACE_S
 from moving.servers import all_follow
@@ -20,6 +21,7 @@ from runtime.reporting import Show, data_option, json_option, print_report, prin
 from runtime.wording import counted
 from sharding.topology import Topology, change
 from sharding.topology.changes import drained, paused
+from sharding.topology.service import out_of_service
 
 _MB = 1024 * 1024
 
@@ -36,8 +38,11 @@ def command(context: click.Context, *, set_name: str | None, data: Path | None, 
     """
     if context.invoked_subcommand is not None:
         return
-    found = asyncio.run(_look(find(data), set_name))
-    print_report({"sets": msgspec.to_builtins(found)}, as_json=as_json, show=lambda console: _show(found, console))
+    access = find(data)
+    found = asyncio.run(_look(access, set_name))
+    stopped = out_of_service(access.topology())
+    sets = [{**one, "out_of_service": stopped.get(one["set"], "")} for one in msgspec.to_builtins(found)]
+    print_report({"sets": sets}, as_json=as_json, show=lambda console: _show(found, stopped, console))
     sys.exit(1 if any(isinstance(one, Away) for one in found) else 0)
 
 
@@ -51,6 +56,16 @@ def hot(*, top: int, data: Path | None, as_json: bool) -> None:
     none = "no envelope was opened in the last minute"
     show: Show | str = (lambda console: print_table(console, _hot(found))) if found else none
     print_report({"hot": msgspec.to_builtins(found)}, as_json=as_json, show=show)
+
+
+@command.command("where")
+@click.argument("envelope_id", metavar="ID")
+@data_option
+@json_option
+def where_(*, envelope_id: str, data: Path | None, as_json: bool) -> None:
+    """Show where the envelope of this ID is: SET, tables, state of its day, escrow account, order numbers."""
+    found = asyncio.run(where(find(data), envelope_id))
+    print_report(msgspec.to_builtins(found), as_json=as_json, show=lambda console: _show_where(found, console))
 
 
 @command.command("drain")
@@ -125,9 +140,11 @@ async def _look_at(name: str, dsn: str) -> DatabaseFigures | Away:
         return Away(name, unavailable.code, unavailable.detail)
 
 
-def _show(found: list[DatabaseFigures | Away], console: Console) -> None:
+def _show(found: list[DatabaseFigures | Away], stopped: dict[str, str], console: Console) -> None:
     for one in found:
         console.print(f"\n[bold]{one.set}[/]")
+        if one.set in stopped:
+            console.print(f"[bold yellow]{stopped[one.set]}[/]")
         if isinstance(one, Away):
             console.print(f"away: {one.error}")
             continue
@@ -183,6 +200,22 @@ def _statements(one: DatabaseFigures) -> Table:
             f"{row.rows:,}",
         )  # fmt: skip
     return table
+
+
+def _show_where(one: Where, console: Console) -> None:
+    seen = {True: "the envelope is there", False: "no such envelope is there", None: "no table to look into"}[one.found]
+    if one.state == "dropped":
+        seen = 'its day is in the archive alone: ./run query "SELECT … FROM envelope WHERE …"'
+    rows = {
+        "SET": one.set, "database": one.database, "day": f"{one.day}, {one.state}: {seen}",
+        "tables": ", ".join(one.tables) or "none", "escrow": f"{one.escrow} in the wallet",
+        "order numbers": one.orders,
+    }  # fmt: skip
+    for name, text in rows.items():
+        console.print(f"{name:<14}{text}", highlight=False, soft_wrap=True, markup=False)
+    if one.tables:
+        look = f'./run psql {one.set} -c "SELECT * FROM {one.tables[1]} WHERE envelope_id = {one.envelope_id}"'  # noqa: S608 - printed
+        console.print(look, highlight=False, soft_wrap=True, markup=False)
 
 
 def _hot(found: list[Hot]) -> Table:

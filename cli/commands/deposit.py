@@ -14,9 +14,18 @@ MAX_DEPOSIT_FEN = 10_000_000_000_000
 """The most that the wallet accepts in one deposit: a hundred billion yuan."""
 
 
-@click.command("deposit")
+def _read_fen(ctx: click.Context, parameter: click.Parameter, text: str) -> int:
+    """Return the number; anything else is told what a fen is."""
+    del ctx, parameter
+    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:32]) <= MAX_DEPOSIT_FEN:
+        raise click.BadParameter(f"FEN is whole fen, 1 to {MAX_DEPOSIT_FEN}: 150 is 1.50 yuan; it is not {text[:32]!r}")
+    return int(text)
+
+
+# An amount such as -5 is an argument that is refused, not an option that nobody has.
+@click.command("deposit", context_settings={"ignore_unknown_options": True})
 @click.argument("user")
-@click.argument("fen", type=click.IntRange(1, MAX_DEPOSIT_FEN))
+@click.argument("fen", callback=_read_fen)
 @click.option("--order-no", help="Order number; a repeat with the same number deposits nothing.  [default: a new one]")
 @data_option
 @json_option

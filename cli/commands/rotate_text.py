@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from rotation.plan import STILL_TO_COME
 from runtime.reporting import print_table
 from runtime.wording import counted
 
@@ -14,13 +15,16 @@ SHOWN = 10
 _COLORS = {"ok": "green", "alarm": "yellow", "page": "red"}
 
 
-def show_plan(sets: Sequence[dict[str, Any]], console: Console) -> None:
-    """Print each SET's days with what would be done, the obstacles, and coming days whose tables cannot be made."""
+def show_plan(sets: Sequence[dict[str, Any]], console: Console, *, every_day: bool = False) -> None:
+    """Print each SET's days with what would be done, the obstacles, and coming days whose tables cannot be made.
+
+    Days to come are one row, unless `every_day`.
+    """
     for one in sets:
         if not _head(one, console):
             continue
         table = Table("date", "state", "would", "why", "claims about", "MB", "names needed from")
-        for day in one["days"]:
+        for day in one["days"] if every_day else _folded(one["days"]):
             table.add_row(
                 day["date"], day["state"], day["action"], day["why"], f"{day['claims_about']:,}",
                 f"{day['bytes'] / 1e6:,.1f}", day["names_needed_from"],
@@ -31,6 +35,21 @@ def show_plan(sets: Sequence[dict[str, Any]], console: Console) -> None:
         for day in one["coming"]:
             if day["occupied_by"]:
                 console.print(f"[red]{day['date']}[/red] cannot be made: tables of {day['occupied_by']} have the names")
+
+
+def _folded(days: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the days with those to come as one."""
+    coming = [day for day in days if day["why"] == STILL_TO_COME and not day["obstacles"]]
+    if len(coming) <= 1:
+        return list(days)
+    one = {
+        **coming[0],
+        "date": f"{coming[0]['date']} to {coming[-1]['date']}",
+        "why": f"{counted(len(coming), 'day')} still to come",
+        "claims_about": sum(day["claims_about"] for day in coming),
+        "bytes": sum(day["bytes"] for day in coming),
+    }
+    return [*(day for day in days if day not in coming), one]
 
 
 def show_status(sets: Sequence[dict[str, Any]], console: Console) -> None:

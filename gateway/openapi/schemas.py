@@ -62,7 +62,8 @@ CREATE: Final = _object(
         "password": {**PASSWORD, "description": "Needed to open it (口令)."},
         "opens_at": {
             "type": ["string", "null"], "format": "date-time",
-            "description": f"Nobody can open before; at most {LIMITS.max_opens_in_s} seconds ahead.",
+            "description": f"Nobody can open before; at most {LIMITS.max_opens_in_s} seconds ahead, and with "
+            f"expires_in_s at most {LIMITS.max_lives_s}.",
         },
         "expires_in_s": {
             "type": ["integer", "null"], "minimum": LIMITS.min_expires_in_s, "maximum": LIMITS.max_expires_in_s,

@@ -97,8 +97,8 @@ def read_terms(body: bytes, now_ms: int) -> CreateTerms:
         check_bounds(total_fen, count, min_fen, max_fen)
     if greeting:
         check_text(greeting, name="greeting", most=LIMITS.greeting_chars, code="greeting_too_long")
-    opens_at_ms = None if raw.opens_at is None else _opens_at(raw.opens_at, now_ms)
     seconds = LIMITS.default_expires_in_s if raw.expires_in_s is None else _expires_in(raw.expires_in_s)
+    opens_at_ms = None if raw.opens_at is None else _opens_at(raw.opens_at, now_ms, seconds)
     return CreateTerms(
         count, seconds, greeting or "", kind, opens_at_ms, password, split, to, total_fen, min_fen, max_fen
     )
@@ -151,11 +151,18 @@ def _to(users: list[str]) -> list[str]:
     return sorted(users)
 
 
-def _opens_at(text: str, now_ms: int) -> int:
+def _opens_at(text: str, now_ms: int, open_s: int) -> int:
     opens_at_ms = read_instant(text, name="opens_at")
     ahead_ms = opens_at_ms - now_ms
     if not -PAST_OPENS_S * 1000 <= ahead_ms <= LIMITS.max_opens_in_s * 1000:
         raise Refused("opens_at_out_of_range", f"opens_at must be in the next {LIMITS.max_opens_in_s} seconds")
+    if ahead_ms + open_s * 1000 > LIMITS.max_lives_s * 1000:
+        latest = LIMITS.max_lives_s - open_s
+        raise Refused(
+            "opens_at_out_of_range",
+            f"an envelope ends at most {LIMITS.max_lives_s} seconds after it was made: with expires_in_s {open_s} "
+            f"opens_at must be in the next {latest} seconds",
+        )
     return opens_at_ms
 
 

@@ -16,15 +16,17 @@ from loadtest.drill.stages import run
 from loadtest.idle_stack import idle_stack
 from local.config import StackConfig
 from machine.account import server_account
+from runtime.wording import counted
 
 
 @dataclass(frozen=True)
 class Bar:
-    """What a figure must be, at most or at least; without either it is only reported."""
+    """What a figure must be, at most or at least; without either it is only reported. `speed`: of the machine's."""
 
     what: str
     most: float | None = None
     least: float | None = None
+    speed: bool = False
 
     def holds(self, value: float) -> bool:
         """Return whether the value reaches the bar."""
@@ -34,21 +36,21 @@ class Bar:
 BARS: Final[dict[str, Bar]] = {
     "load_s": Bar("making the past day, s"),
     "prove_and_fence_s": Bar("prove, fence, prove again, s"),
-    "detach_s": Bar("detach and move all tables of a day, s", most=1.0),
+    "detach_s": Bar("detach and move all tables of a day, s", most=1.0, speed=True),
     "detach_with_reader_s": Bar("the same with a reader in the way for 0.8 s, s"),
     "calm_p999_ms": Bar("opens of today before, p99.9, ms"),
-    "stall_p999_ms": Bar("opens of today meanwhile, p99.9, ms", most=50.0),
+    "stall_p999_ms": Bar("opens of today meanwhile, p99.9, ms", most=50.0, speed=True),
     "stall_most_ms": Bar("the slowest of them, ms"),
-    "export_per_s": Bar("export, claims/s", least=100_000),
-    "verify_per_s": Bar("verify by reading back, claims/s", least=100_000),
+    "export_per_s": Bar("export, claims/s", least=100_000, speed=True),
+    "verify_per_s": Bar("verify by reading back, claims/s", least=100_000, speed=True),
     "export_mb": Bar("memory of the process that exports and verifies, MB", most=300.0),
     "bytes_per_claim": Bar("Parquet, bytes a claim", most=25.0),
-    "cold_read_ms": Bar("detail of an archived envelope, median, ms", most=100.0),
+    "cold_read_ms": Bar("detail of an archived envelope, median, ms", most=100.0, speed=True),
     "cold_read_most_ms": Bar("the slowest of 50, ms"),
     "move_opens_per_s": Bar("opens/s during both moves"),
     "move_failed": Bar("opens failed during a move by time and a live one", most=0),
     "live_move_stall_s": Bar("stall of the live move, s", most=2.0),
-    "build_31_days_s": Bar("tables of 31 days for one SET, s (from seven days)", most=60.0),
+    "build_31_days_s": Bar("tables of 31 days for one SET, s (from seven days)", most=60.0, speed=True),
     "backend_mb": Bar("memory of the heaviest kind of backend, MB", most=60.0),
     "audit_violations": Bar("violations in the audit at the end", most=0),
     "audit_s": Bar("the audit, s"),
@@ -64,16 +66,24 @@ def drill(*, quick: bool) -> dict[str, Any]:
         done = asyncio.run(_drill(folder, size))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    missing = [name for name in BARS if name not in done.figures]
-    missed = [name for name, value in done.figures.items() if name in BARS and not BARS[name].holds(value)]
+    return conclude(done.figures, done.failures, size, quick=quick)
+
+
+def conclude(figures: dict[str, Any], failures: list[str], size: Size, *, quick: bool) -> dict[str, Any]:
+    """Return what is reported of a drill: `missed` are figures that do not reach their bar, `slow` those that may."""
+    missing = [name for name in BARS if name not in figures]
+    missed = [name for name, value in figures.items() if name in BARS and not BARS[name].holds(value)]
+    # A tenth of the work on a machine that is not the reference says little about speed: told, and no failure.
+    slow = [name for name in missed if quick and BARS[name].speed]
     return {
-        **done.figures,
+        **figures,
         "quick": quick,
         "claims": size.claims,
         "slots_per_set": size.slots // 2,
         "missed": missed,
-        "failures": done.failures,
-        "holds": not (missing or missed or done.failures),
+        "slow": slow,
+        "failures": failures,
+        "holds": not (missing or set(missed) - set(slow) or failures),
     }
 
 
@@ -94,8 +104,20 @@ def show(found: dict[str, Any], console: Console) -> None:
         if name not in found:
             continue
         limit = f"≤ {bar.most:,g}" if bar.most is not None else f"≥ {bar.least:,g}" if bar.least is not None else ""
-        verdict = ("yes" if bar.holds(found[name]) else "no") if limit else ""
+        slow = "slower than the reference machine" if name in found["slow"] else "no"
+        verdict = ("yes" if bar.holds(found[name]) else slow) if limit else ""
         table.add_row(bar.what, f"{found[name]:,}", limit, verdict)
     console.print(table)
     for one in found["failures"]:
         console.print(f"[red]fails[/red] {one}")
+    console.print(_conclusion(found))
+
+
+def _conclusion(found: dict[str, Any]) -> str:
+    if not found["holds"]:
+        return "[red]the cycle does not hold: see the rows and sentences above[/red]"
+    slow = found["slow"]
+    if not slow:
+        return "[green]the cycle holds[/green]"
+    verb = "is" if len(slow) == 1 else "are"
+    return f"[green]the cycle holds[/green]; {counted(len(slow), 'speed')} {verb} below the reference machine's"

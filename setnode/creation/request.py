@@ -71,7 +71,7 @@ def read_create(args: list[Any]) -> Create:
     if (terms.kind is Kind.EQUAL) != (terms.split is Split.EQUAL):
         raise Refused("malformed_request", "the split does not fit the kind")
     _check_bounds(terms)
-    if terms.opens_at_ms is not None and terms.opens_at_ms > _latest_start_ms(create.envelope_ids[0]):
+    if terms.opens_at_ms is not None and terms.opens_at_ms > _latest_start_ms(create.envelope_ids[0], terms):
         raise Refused("malformed_request", "opens_at is further ahead than an envelope of this day may begin")
     # Postgres accepts no NUL in a text: one would fail the whole batch.
     if "\0" in create.sender or "\0" in terms.greeting or (terms.to and "\0" in "".join(terms.to)):
@@ -87,11 +87,12 @@ def _check_bounds(terms: RequestedTerms) -> None:
     check_bounds(terms.total_fen, terms.count, terms.min_fen, terms.max_fen)
 
 
-def _latest_start_ms(envelope_id: int) -> int:
-    """Return the last instant at which an envelope of this ID's day may open, wherever its business day ends."""
+def _latest_start_ms(envelope_id: int, terms: RequestedTerms) -> int:
+    """Return the last instant at which such an envelope of this ID's day may open, wherever its business day ends."""
     try:
         day = day_of(envelope_id)
     except (ValueError, InvariantBroken):
         raise Refused("malformed_request", "no envelope ID begins with these six digits: no day") from None
     ends = datetime.combine(day, time.min, UTC) + timedelta(days=2)
-    return int(ends.timestamp() * 1000) + LIMITS.max_opens_in_s * 1000
+    ahead_s = min(LIMITS.max_opens_in_s, LIMITS.max_lives_s - terms.expires_in_s)
+    return int(ends.timestamp() * 1000) + ahead_s * 1000

@@ -152,7 +152,8 @@ BAD = [
     ("opens_at_out_of_range", but(opens_at="0001-01-01T00:00:00+08:00")),
     ("opens_at_out_of_range", but(opens_at="9999-12-31T23:59:59-08:00")),
     ("opens_at_out_of_range", but(opens_at="2026-11-20T04:00:00Z")),
-    ("opens_at_out_of_range", but(opens_at="2026-11-24T04:00:01Z")),
+    ("opens_at_out_of_range", but(opens_at="2026-11-26T04:00:01Z")),
+    ("opens_at_out_of_range", but(opens_at="2026-11-24T04:00:01Z", expires_in_s=259_200)),
     ("expires_in_out_of_range", but(expires_in_s=0)),
     ("expires_in_out_of_range", but(expires_in_s=-5)),
     ("expires_in_out_of_range", but(expires_in_s=3 * 86_400 + 1)),
@@ -322,3 +323,11 @@ def test_a_body_of_nothing_but_names_is_not_looked_at_closely(monkeypatch):
     with pytest.raises(Refused) as caught:
         read(json.dumps(GOOD | {"greeting": '"a":' * 9_000}).encode())
     assert caught.value.code == "duplicate_field"
+
+
+def test_an_envelope_may_be_prepared_five_days_before():
+    """With a day to open; with three days to open, three days before: it always ends within six days."""
+    assert read(but(opens_at="2026-11-26T04:00:00Z")).opens_at_ms == NOW_MS + 5 * 86_400_000
+    assert read(but(opens_at="2026-11-24T04:00:00Z", expires_in_s=259_200)).opens_at_ms == NOW_MS + 3 * 86_400_000
+    with pytest.raises(Refused, match="in the next 259200 seconds"):
+        read(but(opens_at="2026-11-25T04:00:00Z", expires_in_s=259_200))

@@ -96,6 +96,40 @@ def test_the_highest_port(tmp_path):
         config(tmp_path, port=65_535, gateways=2)
 
 
+@pytest.mark.parametrize("slots", ["7", "15", "0", "-10", "1010"])
+def test_slots_that_no_id_can_have_are_refused_before_anything_is_made(tmp_path, slots):
+    """The sentence says what is possible; there is no data folder afterwards."""
+    answer = CliRunner().invoke(main, ["up", "--slots", slots, "--data", str(tmp_path / "data")])
+    assert answer.exit_code == 1
+    assert f"--slots must be a multiple of 10 up to 1,000, is {slots}" in answer.stderr
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("fen", ["1.5", "-5", "many", "0", "1e3", "10000000000001"])
+def test_an_amount_that_is_no_whole_fen_is_told_what_a_fen_is(tmp_path, fen):
+    """One sentence with an example, and the exit status of wrong words."""
+    answer = CliRunner().invoke(main, ["deposit", "bob", fen, "--data", str(tmp_path)])
+    assert (answer.exit_code, "No such option" in answer.stderr) == (2, False)
+    assert "FEN is whole fen" in answer.stderr
+    assert "150 is 1.50 yuan" in answer.stderr
+
+
+@pytest.mark.parametrize("module", ["gateway", "setnode", "wallet"])
+def test_a_process_says_which_settings_it_has(module):
+    """`python -m gateway --help` lists each variable, whether it must be set, its default and what it is for."""
+    command = [sys.executable, "-m", module]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    shown = subprocess.run([*command, "--help"], check=True, capture_output=True, text=True, env=env, timeout=60)
+    assert "HONGBAO_LISTEN" in shown.stdout
+    assert "must be set" in shown.stdout
+    assert shown.stderr == ""
+    known = {"gateway": "HONGBAO_METRICS_KEY", "setnode": "HONGBAO_LIVE_SHARES", "wallet": "HONGBAO_PAYOUT_CHANNEL"}
+    assert known[module] in shown.stdout
+    wrong = subprocess.run([*command, "--port=1"], check=False, capture_output=True, text=True, env=env, timeout=60)
+    assert wrong.returncode == 2
+    assert "--help" in wrong.stderr
+
+
 def test_a_port_of_root_s(monkeypatch):
     """A port below 1024 is told as that."""
     monkeypatch.setattr(gateway_ports.ports, "bind_error", lambda *_: PermissionError(13, "Permission denied"))

@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.states import State
+from cli.commands.rotate_text import _folded
 from days.finality import Obstacle
 from rotation.facts import DayFacts
 from rotation.limits import GRACE_DAYS, RETENTION_DAYS
 from rotation.plan import (
+    STILL_TO_COME,
     Action,
     Alarm,
     Rules,
@@ -175,3 +177,15 @@ def test_the_date_is_that_of_the_time_zone(zone, instant, day):
     facts = hot(day - timedelta(days=GRACE_DAYS))
     assert plan_day(facts, today, RULES).action is Action.ROTATE
     assert plan_day(facts, today - timedelta(days=1), RULES).action is Action.WAIT
+
+
+def test_days_to_come_are_one_row_of_a_printed_plan():
+    """Ten days that wait for their date say so once, with their sums; every other day keeps its row."""
+    day = {"state": "hot", "action": "wait", "obstacles": [], "claims_about": 1, "bytes": 2, "names_needed_from": "x"}
+    old = {**day, "date": "2026-11-20", "why": "1 day old"}
+    coming = [{**day, "date": f"2026-12-{one:02d}", "why": STILL_TO_COME} for one in range(1, 11)]
+    *kept, one = _folded([old, *coming])
+    assert kept == [old]
+    assert (one["date"], one["why"]) == ("2026-12-01 to 2026-12-10", "10 days still to come")
+    assert (one["claims_about"], one["bytes"]) == (10, 20)
+    assert _folded([old, coming[0]]) == [old, coming[0]]

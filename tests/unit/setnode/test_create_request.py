@@ -40,8 +40,19 @@ def test_a_start_that_no_envelope_of_its_day_may_have_is_refused(opens_at_ms):
 
 
 def test_a_start_within_the_rules_is_taken():
-    """Three days ahead of the last minute of the ID's day, in a zone behind ours."""
+    """Five days ahead of the last minute of the ID's day, in a zone behind ours."""
     latest = datetime(2026, 11, 22, 12, tzinfo=UTC) + timedelta(seconds=LIMITS.max_opens_in_s)
     opens_at_ms = int(latest.timestamp() * 1000)
     create = read_create(["ann", "k", "f", [2611210000000001007], {**TERMS, "opens_at_ms": opens_at_ms}])
     assert create.terms.opens_at_ms == opens_at_ms
+
+
+def test_a_start_and_a_duration_that_go_past_the_longest_life_are_refused():
+    """As long as an envelope may stay open, it may start only so much earlier: its day must be able to go cold."""
+    latest = datetime(2026, 11, 22, 12, tzinfo=UTC) + timedelta(seconds=LIMITS.max_lives_s - LIMITS.max_expires_in_s)
+    terms = {**TERMS, "expires_in_s": LIMITS.max_expires_in_s, "opens_at_ms": int(latest.timestamp() * 1000)}
+    assert read_create(["ann", "k", "f", [2611210000000001007], terms]).terms.expires_in_s == LIMITS.max_expires_in_s
+    late = {**terms, "opens_at_ms": terms["opens_at_ms"] + 86_400_000}
+    with pytest.raises(Refused) as caught:
+        read_create(["ann", "k", "f", [2611210000000001007], late])
+    assert caught.value.code == "malformed_request"
