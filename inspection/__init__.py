@@ -5,6 +5,6 @@ slowest statements, next swap of table names), with SQL from `queries`; `hot`, t
 from the setnode servers, which have them in memory; `where`, in which tables an envelope is.
 
 May import: `archive`, `installation`, `wire`, `schema`, `sharding`, `runtime`, `errors`. Promise: nothing is written,
-and every call ends within the bounds of `limits`, also while DDL holds a table. How it fails: Unavailable `database_unavailable` or
-`server_away`.
+and every call ends within the bounds of `limits`, also while DDL holds a table. How it fails:
+Unavailable `database_unavailable` or `server_away`.
 """

@@ -3,6 +3,8 @@
 By time (`by_time`): from a business date on its envelopes are created on the new SET; old days follow once they are
 over. Live (`live`): all hot days at once by logical replication (`replication`), and a cutover (`cutover`) of less than
 two seconds in which its requests wait at the gateways. `moves` is what commands call. A move never forwards requests.
+A move by time is taken back (`take_back`) while the new SET has no envelope of its dates, which is looked at behind a
+fence there (tests/integration/moving/test_take_back.py).
 
 Authority. The topology file says which SET has which database from which date, with an epoch per database that rises
 with every change of owner. A server or gateway that goes by an older epoch refuses or reads the file again. One write

@@ -24,6 +24,7 @@ from rotation.set_access import SetAccess
 from runtime import logs
 from runtime.clock import Clock
 from runtime.postgres import Connection
+from runtime.wording import counted
 from schema import names
 from schema.day_tables import check_clock
 
@@ -212,7 +213,9 @@ def _check(set_name: str, found: facts.DayFacts, today: date) -> None:
         raise Refused("day_unknown", f"{set_name} has no tables of {found.day} and its register does not know that day")
     age = (today - found.day).days
     if age < MIN_AGE_DAYS:
-        raise Refused("day_too_young", f"{found.day} is {age} days old; days are closed from {MIN_AGE_DAYS} days on")
+        raise Refused(
+            "day_too_young", f"{found.day} is {counted(age, 'day')} old; days are closed from {MIN_AGE_DAYS} days on"
+        )
 
 
 def _claims(day: date) -> str:

@@ -13,7 +13,9 @@ from rich.measure import Measurement
 from rich.table import Table
 
 data_option = click.option(
-    "--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder.  [default: data in the checkout]"
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Data folder.  [default: $HONGBAO_DATA, else data in the checkout]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 

@@ -11,7 +11,19 @@ from gateway.problems import STATUS_OF
 
 _OUTCOMES: Final = tuple(Outcome)
 """On the wire an outcome is its index in this tuple."""
-_BARE: Final = tuple(b'{"result":"%b"}' % outcome.value.encode() for outcome in _OUTCOMES)
+NOT_INVITED_DETAIL: Final = (
+    "only users named in `to` may open it; where nobody is named, whoever sends its share token "
+    "(share_token, or header X-Share-Token)"
+)
+"""Clients forget the token: without this they heard what a stranger hears, and looked for the fault elsewhere."""
+
+
+def _bare(outcome: Outcome) -> bytes:
+    detail = {"detail": NOT_INVITED_DETAIL} if outcome is Outcome.NOT_INVITED else {}
+    return encode_json({"result": outcome.value, **detail})
+
+
+_BARE: Final = tuple(map(_bare, _OUTCOMES))
 _HELD: Final = tuple(
     b'{"result":"%b","amount_fen":%%d,"seq":%%d,"last":%%b}' % outcome.value.encode() for outcome in _OUTCOMES
 )

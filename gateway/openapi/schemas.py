@@ -152,9 +152,10 @@ RESULT: Final = _object(
         "last": {**BOOL, "description": "Whether it was the last share."},
         "opens_at": INSTANT,
         "password_required": BOOL,
+        "detail": {"type": "string", "description": "With not_invited: who may open it."},
         "tries_left": {"type": "integer", "minimum": 0, "maximum": LIMITS.wrong_password_tries},
     },
-    optional=("amount_fen", "seq", "last", "opens_at", "password_required", "tries_left"),
+    optional=("amount_fen", "seq", "last", "opens_at", "password_required", "detail", "tries_left"),
     closed=False,
 )
 

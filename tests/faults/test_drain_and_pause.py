@@ -81,6 +81,10 @@ async def test_a_paused_set_refuses_its_users_until_it_is_resumed(server_folder:
         status, told = await _open(running, envelope, "second")
         assert (status, told["code"], told["retry"]) == (503, "set_paused", "later")
         assert (await hongbao("dba", "pause", "set-9", data=data))[0] == 1
+        said = json.loads((await hongbao("topology", "show", "--json", data=data))[1])
+        assert (said["sets"][0]["paused"], said["sets"][0]["servers"][0]["drained"]) == (True, False)
+        said = json.loads((await hongbao("dba", "--json", data=data))[1])
+        assert said["sets"][0]["out_of_service"].startswith("set-1 is paused")
     assert json.loads((data / "topology.json").read_text())["sets"][0]["paused"] is True
     async with running_stack(data, sets=1, servers=1) as running:
         assert (await _open(running, envelope, "second"))[0] == 503

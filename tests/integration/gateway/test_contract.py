@@ -117,12 +117,14 @@ async def test_claims_come_in_pages(client: Client, sender: str) -> None:
 
 
 async def test_strangers_need_the_share_token(client: Client, sender: str) -> None:
-    """Without the token a stranger hears not_invited and sees nothing; a wrong token is none."""
+    """Without the token a stranger hears not_invited, with who may open it, and sees nothing; a wrong token is none."""
     made = await client.create(sender, **LUCKY)
     path = f"/v1/envelopes/{made['envelope_id']}"
     for token in (None, "x" * 22):
-        assert await client.ask("open", "eve", {**made, "share_token": token}) == {"result": "not_invited"}
-        assert await client.ask("grab", "eve", {**made, "share_token": token}) == {"result": "not_invited"}
+        told = await client.ask("open", "eve", {**made, "share_token": token})
+        assert (told["result"], "X-Share-Token" in told["detail"]) == ("not_invited", True)
+        told = await client.ask("grab", "eve", {**made, "share_token": token})
+        assert (told["result"], "X-Share-Token" in told["detail"]) == ("not_invited", True)
     status, _, problem = await client.call("GET", path, "eve")
     assert (status, problem["code"]) == (403, "not_invited")
     assert (await client.call("GET", path, "eve", None, X_Share_Token=made["share_token"]))[0] == 200

@@ -12,6 +12,8 @@ from click.testing import CliRunner
 
 from cli.table import COMMANDS, main
 from installation.keys import Secrets
+from sharding.topology import change
+from sharding.topology.changes import paused
 
 pytestmark = pytest.mark.faults
 
@@ -48,6 +50,18 @@ def test_up_prints_its_address_and_stops_on_a_signal(server_folder: Path, number
     assert "all data is kept" in said
     assert "Traceback" not in said
     assert not running_under(server_folder)
+
+
+def test_a_start_says_what_is_still_out_of_service(server_folder: Path) -> None:
+    """What was paused before, and forgotten since, is said with the way back once everything is up."""
+    for paused_before in (False, True):
+        process = start(server_folder / "data")
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("http://127.0.0.1:")
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=10)
+        assert ("still out of service: set-1 is paused" in said) is paused_before, said
+        change(server_folder / "data" / "topology.json", lambda old: paused(old, "set-1", on=True))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """A move by time that is taken back before its first envelope: as if it had never begun."""
 
-from datetime import timedelta
+from datetime import date, timedelta
 
 import pytest
 
@@ -18,13 +18,14 @@ __all__ = ["land"]
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
 
-async def _is_as_before(land: Land, xx: int) -> None:
-    """No move is open, the first SET has the database for all dates, and the other one no table of it."""
+async def _is_as_before(land: Land, xx: int, day: date) -> None:
+    """No move is open; the first SET has the database for all dates, with its tables, the other one no table of it."""
     assert land.topology.moves == {}
     assert land.topology.set_for_database(xx).name == "set-1"
     assert await open_move(land.context(), xx) is None
-    async with land.context().connect("set-2") as target:
+    async with land.context().connect("set-2") as target, land.context().connect("set-1") as source:
         assert await hot_days(target, xx) == []
+        assert [one for one in await hot_days(source, xx) if one >= day][:2] == [day, day + timedelta(days=1)]
 
 
 async def test_a_plan_changes_nothing(land: Land) -> None:
@@ -51,7 +52,7 @@ async def test_nobody_notices_a_move_taken_back(land: Land) -> None:
             await move_by_time(land.context(), name, None)
         undone = await abort(land.context(), name)
         assert (undone.step, undone.source) == ("aborted", "set-1")
-        await _is_as_before(land, xx)
+        await _is_as_before(land, xx, land.today + timedelta(days=1))
         land.at(land.today + timedelta(days=1))
         await land.tables()
         await traffic.more(100)
@@ -126,7 +127,7 @@ async def test_killed_while_it_is_taken_back(land: Land, point: str) -> None:
         await move_by_time(land.context(), name, None)
     land.at(land.today + timedelta(days=1), minute=5)
     await abort(land.context(), name)
-    await _is_as_before(land, xx)
+    await _is_as_before(land, xx, land.today)
     await land.tables()
     traffic = Traffic(land, xx)
     async with traffic.busy():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from envelope.outcomes import Outcome
 from errors import Refused, Unavailable
-from gateway.handlers.outcomes import outcome_answer
+from gateway.handlers.outcomes import NOT_INVITED_DETAIL, outcome_answer
 from gateway.parsing.calendar import Calendar
 from gateway.routes import METHODS, ROUTES, resolve
 from sharding.ids import first_id_at, make_id
@@ -67,7 +67,8 @@ INDEX = {outcome: number for number, outcome in enumerate(Outcome)}
 def test_outcomes_as_json(outcome, last):
     """The bytes joined by hand are what a JSON encoder would make; amounts only where a share is held."""
     bare = json.loads(outcome_answer([INDEX[outcome], 0, -1, False, None]).body)
-    assert bare == {"result": outcome.value}
+    detail = {"detail": NOT_INVITED_DETAIL} if outcome is Outcome.NOT_INVITED else {}
+    assert bare == {"result": outcome.value, **detail}
     held = json.loads(outcome_answer([INDEX[outcome], 123, 0, last, None]).body)
     assert held == {"result": outcome.value, "amount_fen": 123, "seq": 0, "last": last}
 
