@@ -13,7 +13,7 @@ BARS = {
     "many_vs_copy": 0.55,
     "http_vs_pessimistic": 14,
     "http_vs_constant": 0.7,
-    "create_vs_open": 0.5,
+    "create_vs_open": 0.45,
 }
 
 
