@@ -25,7 +25,7 @@ read, and why).
 - to whom a deposit should have gone, and how much: there is nothing to compare it with;
 - the fields of a header that was made before headers were bound to their money (its fund has no hash);
 - rows removed on both sides, with their money, while the day is hot; guests and their wrong tries;
-- what somebody did who holds a user's token, or a gateway's key: it looks like a user's wish.
+- what was done with a user's token, or with a gateway's key: it looks like a user's wish.
 
 **Cost.** Each audit reads all history, archives included; with `only` (`hongbao audit --day`) one business day. It
 holds ACCESS SHARE locks on each SET's tables, so detaching and dropping days wait, and snapshots that hold back

@@ -22,9 +22,9 @@ USES: Mapping[str, tuple[str, ...]] = {
 }
 """By kind of process, the keys that it gets as HONGBAO_<name>; it gets no others."""
 SECRET = frozenset({f"HONGBAO_{name}" for name in (*KEYS, "LINK_KEY", "ACCEPT_KEYS", "POSTGRES_DSN")})
-"""Variables that no process inherits from whoever started it."""
+"""Variables that a process does not inherit from the shell or the runner that starts it."""
 REPLACED = ("LINK_KEY",)
-"""Keys of earlier releases that open nothing any more: every process knew it, and sent it to whoever listened."""
+"""Keys of earlier releases that open nothing any more: every process knew it, and sent it to any listener."""
 SHORTEST = 16
 """Characters of a key that an operator gives in the environment; ours have 64. A process may ask for more."""
 

@@ -28,7 +28,7 @@ LOG_LINES = 8
 INHERITED = re.compile(
     r"(?:PATH|HOME|USER|LANG|LC_\w+|TZ|TMPDIR|SSL_CERT_\w+|LD_LIBRARY_PATH|PYTHON\w+|COVERAGE_\w+|HONGBAO_\w+)$"
 )
-"""Variables that a process inherits. The rest may hold passwords of whoever ran `./run`."""
+"""Variables that a process inherits. The rest may hold passwords of the user who ran `./run`."""
 
 
 @dataclass(frozen=True)

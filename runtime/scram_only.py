@@ -1,7 +1,7 @@
-"""Logs in to Postgres by SCRAM-SHA-256 only, on both sides: asyncpg would give the password to whoever asks for it.
+"""Logs in to Postgres by SCRAM-SHA-256 only: asyncpg would send the password to any server that asks for it.
 
 A stranger on the port of a Postgres that is just restarting may ask for the password in clear text, or as MD5, and gets
-it; or say "no password needed" and answer our statements himself, commits included. SCRAM proves both ends to each
+it; or say "no password needed" and answer our statements itself, commits included. SCRAM proves both ends to each
 other and sends no password. asyncpg has no setting for that (libpq's `require_auth`), so its protocol is replaced here,
 for every connection of the process, by one that reads the messages of the login before asyncpg does. After the login
 it stands aside: nothing of it runs per statement.

@@ -60,7 +60,7 @@ CREATE INDEX transfer_sent ON transfer (user_account, transfer_id) WHERE kind = 
 -- Deposits come from `outside` and go to a user. A row trigger only for them: the other kinds pay nothing for it.
 CREATE FUNCTION deposit_rules() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
-    -- An account that is missing is found by whoever counts the accounts: `post`, and the audit.
+    -- A missing account is found by `post`, which counts the accounts that it moved, and by the audit.
     IF (SELECT kind FROM account WHERE account_id = NEW.debit_account) <> 2
         OR (SELECT kind FROM account WHERE account_id = NEW.credit_account) <> 0 THEN
         RAISE EXCEPTION 'deposit % does not go from outside to a user', NEW.order_no

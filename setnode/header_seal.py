@@ -16,7 +16,7 @@ from envelope.terms import Terms
 from errors import InvariantBroken
 
 _SEAL_HEX: Final = 32
-"""128 bits of the MAC: nobody can test guesses against it but by writing rows."""
+"""128 bits of the MAC: a guess can be tested only by writing a row and loading it."""
 _DRAFT: Final = Struct(">QH16s")
 
 

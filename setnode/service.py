@@ -90,7 +90,8 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     accept_keys: str
     """The keys of those who may call this server: `gateway/SERVER:HEX operator/SERVER:HEX`."""
     password_key: Annotated[str, msgspec.Meta(min_length=PASSWORD_KEY_CHARS)]
-    """Under it the passwords of envelopes are stored; with another one no open with a password succeeds."""
+    """Passwords are stored under it, and headers sealed: with another one no password matches, and every envelope made
+    before freezes at its next load. The same for all setnodes, for ever."""
     archive: str = ""
     archive_key: str = ""
     admission_cap: Annotated[int, msgspec.Meta(ge=1)] = SET_CAP

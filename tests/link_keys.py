@@ -20,7 +20,7 @@ def accepts(server: str) -> str:
 
 
 class AnyServer(Accepted):
-    """For scripted peers, which do not know as whom they are called."""
+    """Accepts callers of any server's name, for scripted peers that stand in for several servers."""
 
     def __init__(self) -> None:
         super().__init__("", ())

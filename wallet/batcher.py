@@ -260,7 +260,7 @@ def _answer(batch: Sequence[PendingRequest], plan: Plan) -> None:
 
 
 def _report_broken(refused: Sequence[str]) -> None:
-    """Count and log payouts for which there is no money: a broken invariant, whoever asked for them."""
+    """Count and log payouts for which there is no money: a broken invariant."""
     for reason, sentence in (
         ("escrow_short", "escrow cannot pay its claims"),
         ("fund_exceeded", "more was ordered for an envelope than was paid in for it"),

@@ -33,7 +33,8 @@ class BatchRefused(Exception):
 class Ledger:
     """Writes a batch of drafts in one transaction on the connection it is given; one batch at a time.
 
-    Raises what Postgres raises, and InvariantBroken(`accounts_moved`) if an account whose number was cached is gone.
+    Raises what Postgres raises, InvariantBroken(`accounts_moved`) if an account whose number was cached is gone, and
+    InvariantBroken(`commit_commits`) if a COMMIT did not commit.
     After an error the caller rolls back or drops the connection (`wallet.batcher`).
     """
 
@@ -83,7 +84,7 @@ class Ledger:
             return
         await connection.execute("BEGIN")
         await self._post(connection, columns, plan.funds, numbered)
-        await connection.execute("COMMIT")
+        await _commit(connection)
 
     async def _write_carefully(self, connection: Connection, requests: Sequence[WalletRequest]) -> Plan:
         await connection.execute(_BEGIN_EXCLUSIVE)
@@ -99,7 +100,7 @@ class Ledger:
         else:
             await connection.execute(_EMIT_WAL)
         await _fill_in_balances(connection, plan)
-        await connection.execute("COMMIT")
+        await _commit(connection)
         self._accounts.remember(numbered)
         return plan
 
@@ -141,6 +142,15 @@ def _columns(funds: Sequence[FundRow]) -> tuple[tuple[Any, ...], ...]:
     if not funds:
         return ((),) * len(FundRow.__struct_fields__)
     return tuple(zip(*map(astuple, funds), strict=True))
+
+
+async def _commit(connection: Connection) -> None:
+    """Commit; raises InvariantBroken(`commit_commits`) if Postgres answers that it has rolled back.
+
+    That is its answer, without an error, to the COMMIT of a transaction in which a statement failed.
+    """
+    if (tag := await connection.execute("COMMIT")) != "COMMIT":
+        raise InvariantBroken("commit_commits", f"the ledger's COMMIT was answered with {tag}: nothing was written")
 
 
 async def _fill_in_balances(connection: Connection, plan: Plan) -> None:

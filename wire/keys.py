@@ -6,7 +6,7 @@ the wallet as that SET. The key of a path is derived from the key of the path ab
 - a gateway has `gateway`, from which it makes the key for any server; a server has only its own `gateway/SERVER`, so a
   server that fell into wrong hands cannot pose as a gateway at another one;
 - a setnode has `setnode/SET`; the wallet has `setnode`, so it knows a new SET without a restart;
-- `secrets.json` has the root, from which whoever starts processes derives all of them; no process has it.
+- `secrets.json` has the root, from which the runner derives all of them; no process has it.
 
 A key is written `PATH:HEX`, 256 bits. Standard HMAC-SHA-256 derives and proves (`wire.handshake`).
 """

@@ -1,4 +1,4 @@
-"""`hongbao keys`: prints the keys of one process, for whoever starts processes by other means than `./run`."""
+"""`hongbao keys`: prints the keys of one process, for operators who start processes by other means than `./run`."""
 
 from pathlib import Path
 

@@ -21,7 +21,7 @@ read: it is read again first.
 
 How it fails. A conflict or a lost connection reloads the log, and the waiting requests are decided from what it says. A
 request whose claim may have been committed is answered only what the log proves, else `outcome_unknown`. A log that
-violates an invariant, and an exception that nobody expected, freeze the envelope: its requests are refused, nothing is
+violates an invariant, and an unexpected exception, freeze the envelope: its requests are refused, nothing is
 repaired automatically, and no other envelope of the batch is concerned.
 
 Why it is safe. A reply is sent after the commit of what it says, in order of arrival; at most one transaction of an

@@ -10,8 +10,8 @@ and "idle" there is no await in which a wake-up could be lost.
 
 An IDLE or WRITING actor also goes back to LOADING if the next request needs a log that is up to date and another server
 may have written. A broken invariant leads to FROZEN from any phase: no request is answered from a log that does not add
-up. After FROZEN_S the next request makes the loader read the log again. So does any exception that nobody expected: an
-envelope that cannot be decided or settled freezes alone, and one that cannot be shown fails those who ask for it.
+up. After FROZEN_S the next request makes the loader read the log again. An unexpected exception while an envelope is
+decided or settled freezes that envelope alone; while it is shown, it fails the request that asked.
 """
 
 from envelope.claim_log import ClaimLog
@@ -324,7 +324,7 @@ class Actor:
                     self._reply_state(request)
             except Exception as error:  # noqa: BLE001 - the batch's other envelopes must be settled
                 self.freeze(_broken("envelope_settles", error))
-                # What is left is durable and not told: nobody may take it for refused.
+                # The rest is durable and was not replied to: it must not be taken for refused.
                 for left in (request, *replies):
                     left.fail(outcome_unknown())
                 return False

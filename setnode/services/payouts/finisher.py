@@ -19,7 +19,7 @@ class Finisher:
     """Batches whose orders are all final, until their rows are deleted.
 
     `holds` says whether an envelope is on this SET. `wake` is called when there is something to write, `deleted` with
-    the batches whose rows are gone. Whoever uses `session` holds `turn`.
+    the batches whose rows are gone. A caller that uses `session` must hold `turn`.
     """
 
     def __init__(

@@ -175,7 +175,7 @@ class Payer:
                 await postgres.pause(3)  # as after a third failure
 
     async def _pay_or_release(self, batches: Sequence[PayoutBatch], queue: PayoutQueue) -> HongbaoError | None:
-        """Pay; if that fails in a way that nobody expected, leave the batches to `read_back`, and go on with others."""
+        """Pay the batches; after an unexpected exception leave them to `read_back`, and go on with others."""
         try:
             return await self._pay(batches, queue)
         except Exception as error:  # noqa: BLE001 - a fault in one batch must not end the payer

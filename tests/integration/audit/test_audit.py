@@ -13,7 +13,7 @@ import pytest_asyncio
 from audit import matching, proof
 from audit.proof import AuditTarget
 from audit.report import Report
-from errors import HongbaoError, Unavailable
+from errors import HongbaoError
 from sharding.ids import business_date
 from tests.integration.setnode.fixtures import SMALL, Town, common_town, module_databases, shared_town
 from wire.orders import escrow_account
@@ -284,13 +284,7 @@ async def test_the_seed_of_an_envelope_that_nobody_opened_is_bound_to_its_money(
 
 async def test_an_intent_deleted_before_it_was_paid_is_found(town: Town) -> None:
     """The claim is neither paid, nor waiting, nor stuck: the order is named. With the row back, all is well."""
-
-    async def away(_orders):
-        raise Unavailable("wallet_unavailable", "away")
-
-    with pytest.MonkeyPatch.context() as patch:
-        for node in town.nodes:
-            patch.setattr(node.payouts._wallet, "pay", away)
+    with town.nothing_paid():
         envelope_id = await town.create(100, 2, sender="dan")
         await town.open(envelope_id, "d0")
         assert (await town.audit()).sums.in_flight == 1
@@ -307,13 +301,7 @@ async def test_an_intent_deleted_before_it_was_paid_is_found(town: Town) -> None
 async def test_a_payout_that_is_late_or_stuck_is_a_violation(edited: Edited) -> None:
     """Everything adds up only if what is won is paid: the envelope whose payout waits too long, or for good, is named."""
     town = edited.town
-
-    async def away(_orders):
-        raise Unavailable("peer_down", "away")
-
-    with pytest.MonkeyPatch.context() as patch:
-        for node in town.nodes:
-            patch.setattr(node.payouts._wallet, "pay", away)
+    with town.nothing_paid(), pytest.MonkeyPatch.context() as patch:
         envelope_id = await town.create(100, 2, sender="fay")
         await town.open(envelope_id, "f0")
         assert (await town.audit()).violations == []

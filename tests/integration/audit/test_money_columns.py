@@ -13,7 +13,6 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from errors import Unavailable
 from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
 from wire.orders import escrow_account
 
@@ -174,13 +173,7 @@ async def ground(shared_town: Town) -> AsyncIterator[Ground]:
     await town.open(ids["cid"], "c0")
     await town.cancel(ids["cid"], "cid")
     await town.paid_out()
-
-    async def away(_orders: Any) -> Any:
-        raise Unavailable("peer_down", "away")
-
-    with pytest.MonkeyPatch.context() as patch:
-        for node in town.nodes:
-            patch.setattr(node.payouts._wallet, "pay", away)
+    with town.nothing_paid():
         waiting = await town.create(100, 2, sender="dan")
         await town.open(waiting, "d0")
         yield Ground(

@@ -143,7 +143,7 @@ async def test_a_create_begun_before_the_move_is_completed_where_it_began(two: D
 async def test_an_unknown_outcome_stays_unknown_while_held(
     two: Door, monkeypatch: pytest.MonkeyPatch, then: str
 ) -> None:
-    """A create that paid in before its database left never hears that nothing was done, whatever refuses it then."""
+    """A create whose money was taken before its database moved is never answered that nothing was done."""
     monkeypatch.setattr(sets_module, "HOLD_S", 0.1)
     asked = 0
 

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import itertools
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ import pytest_asyncio
 from archive.place import Archive
 from audit.proof import AuditTarget, audit
 from audit.report import Report
-from errors import HongbaoError
+from errors import HongbaoError, Unavailable
 from machine import ports
 from machine.memcached import Memcached
 from machine.postgres.server import Postgres
@@ -42,7 +42,7 @@ from wire.link import Link
 from wire.messages import Op
 from wire.orders import create_key
 from wire.server import Caller
-from wire.wallet import WalletClient
+from wire.wallet import WALLET_UNAVAILABLE, WalletClient
 
 KEY = b"sixteen bytes key"
 PASSWORD_KEY = "the key of passwords in tests"
@@ -164,6 +164,18 @@ class Town:
             return list(await connection.fetch(query, *args))
         finally:
             await connection.close()
+
+    @contextlib.contextmanager
+    def nothing_paid(self) -> Iterator[None]:
+        """For the block no payout reaches the wallet; what is claimed meanwhile is paid afterwards."""
+
+        async def away(_orders: Any) -> Any:
+            raise Unavailable(WALLET_UNAVAILABLE, "away")
+
+        with pytest.MonkeyPatch.context() as patch:
+            for node in self.nodes:
+                patch.setattr(node.payouts._wallet, "pay", away)
+            yield
 
     async def audit(self) -> Report:
         """Audit with the auditor's own role."""

@@ -95,7 +95,7 @@ async def test_a_late_open_and_the_close_never_both_take_the_rest(town: Town, mo
 
 
 async def test_a_dead_owners_envelopes_are_closed_by_another(town: Town, monkeypatch) -> None:
-    """Not before adopt_after_s, so that a restarted owner keeps its memory; then by whoever looks."""
+    """Another server closes a dead owner's envelopes, and only adopt_after_s after they expired."""
     at_rest(town, monkeypatch)
     envelope_id = await town.create(100, 10, expires_in_s=60)
     other, patient = town.other(envelope_id), ExpiryConfig(adopt_after_s=5)

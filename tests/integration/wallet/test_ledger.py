@@ -7,7 +7,7 @@ import random
 import asyncpg
 import pytest
 
-from errors import Refused, Unavailable
+from errors import InvariantBroken, Refused, Unavailable
 from tests.funds import fund_request
 from tests.integration.wallet.fixtures import (
     ENVELOPE,
@@ -20,6 +20,7 @@ from tests.integration.wallet.fixtures import (
     wallet_database,
 )
 from wallet import batcher as batcher_module
+from wallet import ledger as ledger_module
 from wallet import metrics
 from wallet.accounts import Accounts
 from wallet.draft import Draft
@@ -337,6 +338,17 @@ async def test_numbers_of_accounts_that_were_rolled_back_are_not_remembered(wall
     await connection.execute("ROLLBACK")
     plan = await Ledger(accounts).write(connection, [Draft(DepositRequest("d", "bob", 5))], careful=False)
     assert plan.answers == [5]
+    await connection.close()
+
+
+async def test_a_commit_that_rolled_back_is_no_commit(wallet_database):
+    """Postgres answers the COMMIT of a failed transaction with ROLLBACK and no error; nothing counts as written."""
+    connection = await asyncpg.connect(wallet_database)
+    await connection.execute("BEGIN")
+    with pytest.raises(asyncpg.PostgresError):
+        await connection.execute("SELECT 1 / 0")
+    with pytest.raises(InvariantBroken, match="commit_commits"):
+        await ledger_module._commit(connection)
     await connection.close()
 
 
