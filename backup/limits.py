@@ -6,8 +6,6 @@ from errors import check_limit
 
 COPY_S = 24 * 3600.0
 """For a base copy, its verification or a replay: a terabyte at 20 MB/s takes 14 hours."""
-SETUP_S = 60.0
-"""For a program that only talks to the server, as pg_receivewal when it makes its slot."""
 FREE_SHARE = 1.2
 """Free space that a base copy needs, as a share of what the cluster's databases take now."""
 CUT_BYTES = 8 * 1024**2
@@ -23,5 +21,4 @@ STOP = ((signal.SIGINT, 10.0), (signal.SIGTERM, 5.0))
 """How a program is stopped: signal, and how long it has to end; then it is killed."""
 
 check_limit(RETRY_FIRST_S <= RETRY_MOST_S, "pauses grow from the first to the longest")
-check_limit(SETUP_S < COPY_S, "a program that copies takes longer than one that does not")
 check_limit(CUT_BYTES < 16 * 1024**2, "a replay must not end a whole segment early without being noticed")

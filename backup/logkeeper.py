@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
+import asyncpg
+
 from backup.folder import BackupFolder, LogState, log_state
-from backup.limits import CONNECTED_S, RETRY_FIRST_S, RETRY_MOST_S, SETUP_S, STOP
+from backup.limits import CONNECTED_S, RETRY_FIRST_S, RETRY_MOST_S, STOP
 from backup.programs import IDENTIFIER, PgPrograms, Source
 from errors import Refused, Unavailable
 from machine.file_lock import hold_lock
@@ -84,17 +86,18 @@ class LogKeeper:
         """Receive until `stop` or until pg_receivewal ends; returns the reason."""
         try:
             source = self._find()
-            await self._check_slot(source)
-            where = ["-D", str(self._folder.wal), "--slot", SLOT]
-            await self._programs.run("pg_receivewal", [*where, "--create-slot", "--if-not-exists"], SETUP_S, source)
+            await self._ensure_slot(source)
         except Unavailable as away:
             return away.detail
+        except asyncpg.PostgresError as error:
+            return f"there is no slot on the server, and none can be made: {error}"
         except Refused as refusal:
             if refusal.code != "not_installed":
                 raise
             return refusal.detail
         start = self._programs.log.size()
-        child = self._programs.start("pg_receivewal", [*where, "--synchronous", "--no-loop"], source)
+        where = ["-D", str(self._folder.wal), "--slot", SLOT, "--synchronous", "--no-loop"]
+        child = self._programs.start("pg_receivewal", where, source)
         stopping, ended = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(child.wait())
         try:
             await asyncio.wait({stopping, ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -107,10 +110,15 @@ class LogKeeper:
             raise Refused("log_lost", f"{self._programs.last_line(start)}: {_LOST}")
         return self._programs.last_line(start)
 
-    async def _check_slot(self, source: Source) -> None:
+    async def _ensure_slot(self, source: Source) -> None:
+        """Make the slot if there is none: from then on the server keeps what is not received."""
         async with connected(source.dsn) as connection:
             self._folder.check_cluster(str(await connection.fetchval(IDENTIFIER)))
             slot = await connection.fetchrow(_SLOT, SLOT)
+            if slot is None:
+                # Not by pg_receivewal --create-slot: its slot keeps nothing until the first byte is received, and on a
+                # busy server that segment may be gone by then.
+                await connection.execute("SELECT pg_create_physical_replication_slot($1, true)", SLOT)
         if slot is not None and slot["wal_status"] == "lost":
             raise Refused("log_lost", _LOST)
 

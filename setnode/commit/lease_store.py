@@ -27,8 +27,9 @@ _inside = metrics.gauge("hongbao_admission_inside", "Leases of this SET seen at 
 class LeaseStore:
     """The lists of leases of one SET, seen from one process. `me` identifies the process in its tokens and marks.
 
-    A lease in a list that ends later than one given out now (and CLOCK_SKEW_S) belongs to no server: memcached asks for
-    no password, and a stranger who reaches it could otherwise hold the cap for ever. It is dropped like one that has ended.
+    A lease in a list that ends later than one given out now (and CLOCK_SKEW_S) belongs to no server: memcached asks
+    for no password, and a stranger who reaches it could otherwise hold the cap for ever. It is dropped like one that
+    has ended.
     """
 
     def __init__(self, memcached: str, lease_s: float) -> None:

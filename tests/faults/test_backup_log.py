@@ -150,6 +150,24 @@ async def test_a_log_thrown_away_is_noticed_and_begun_anew(server_folder: Path, 
         await server.stop()
 
 
+async def test_the_server_keeps_the_log_from_the_slot_on(server_folder: Path, account: Account) -> None:
+    """Segments that come and would be recycled between the making of the slot and the first byte are all received."""
+    server = postgres(server_folder, account, min_wal_size="32MB", max_wal_size="32MB")
+    await server.start()
+    keeping = Keeping(server, server_folder / "backups")
+    try:
+        await keeping.keeper._ensure_slot(source(server))
+        first = await sql(server, "SELECT pg_walfile_name(restart_lsn) FROM pg_replication_slots")
+        for _ in range(6):
+            await write(server)
+            await sql(server, "CHECKPOINT")
+        async with keeping.on():
+            await until(keeping.kept)
+        assert min(one.name for one in keeping.folder.wal.iterdir() if len(one.stem) == len(first)) == first
+    finally:
+        await server.stop()
+
+
 async def test_a_log_that_cannot_be_read_is_no_end_of_the_log(server_folder: Path, account: Account) -> None:
     """A kept segment that is there but unreadable, cut or empty refuses the restore; nothing opens in the middle."""
     server = postgres(server_folder, account)
