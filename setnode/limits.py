@@ -101,13 +101,11 @@ YIELD_S = 0.05
 """How long after its term the holder does not acquire such an envelope; the other server retries every HOT_RETRY_S."""
 
 # Reading envelopes.
-LOAD_BATCH = 500
-"""Envelopes of one day loaded in one query."""
-LOAD_UNMEASURED = 20
-"""Envelopes of one query that are read without a look at their sizes first: the usual wake-up is one round trip."""
+LOAD_ROUND = 2_000
+"""Envelopes of a round: at about 50 µs each an envelope that wakes in the middle of a crowd waits 0.1 s for it."""
 LOAD_SHARES = 50_000
 """Shares of a round, about 3 µs and 400 bytes each until the actors have their logs; larger rounds are cut. An envelope
-that is larger than what is left is read all the same."""
+that is larger than what is left is read all the same. Two rounds are in memory: one is read, one given to actors."""
 LOAD_SLICE_S = 0.01
 """Logs are restored for this long before the loop serves others. One log of 10,000 shares takes longer by itself."""
 LOAD_SLOTS = 16
@@ -169,6 +167,8 @@ EXPIRY_EVERY_S = 0.4
 EXPIRY_PAGE = 4_000
 """Due envelopes taken at once: a page is read and closed by queries over LOAD_SLOTS slots each, so a larger one has
 more rows a query; few enough to be closed within STALE_S on a busy machine."""
+EXPIRY_PAGES = 2
+"""Pages closed at once: the logs of one are read while the claims of the other are committed."""
 EXPIRY_SLICE = 200
 """Envelopes of a page handed to their actors in one turn of the loop: about 2 ms."""
 EXPIRY_ROUND_S = 8.0

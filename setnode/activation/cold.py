@@ -20,7 +20,7 @@ from envelope.decide import EXPIRED, may_see
 from envelope.outcomes import not_found
 from errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from runtime import logs, metrics, postgres
-from setnode.activation.log_rows import query_of, restore
+from setnode.activation.log_rows import ALL_SHARES, query_of, restore
 from setnode.actors.access import cancel_refusal, not_invited
 from setnode.actors.actor import Actor
 from setnode.actors.context import ActorContext
@@ -197,7 +197,7 @@ class ColdEnvelopes:
         if entry.dropped:
             return await self._from_archive(envelope_id, entry, may_verify=may_verify)
         day = day_of(envelope_id)
-        args = [envelope_id], [slot_of(envelope_id)], first_id(day), end_id(day)
+        args = [envelope_id], [slot_of(envelope_id)], first_id(day), end_id(day), ALL_SHARES
         try:
             rows: Sequence[Any] = await self._run(lambda connection: connection.fetch(query_of(day), *args))
         except Exception as error:

@@ -1,9 +1,10 @@
 """Loads the logs of LOADING actors from Postgres, many envelopes of one day in one query.
 
 Every read is sealed before any reply (see the package). A round is bounded and takes the waiting days in turn. What a
-load costs is its shares, so a round is bounded by them, too: what does not fit is read by the next. Logs are restored
-in slices, between which the loop serves others. A day may go cold at any time: if the hot tables lack an envelope, the
-register is read after them, before the reply is `not_found`.
+load costs is its shares, so a round is bounded by them, too: what does not fit is read by the next. While the logs of
+one round are restored here, Postgres reads the next. They are restored in slices, between which the loop serves others.
+A day may go cold at any time: if the hot tables lack an envelope, the register is read after them, before the reply is
+`not_found`.
 """
 
 import asyncio
@@ -15,28 +16,26 @@ from typing import Any
 
 from envelope.claim_log import ClaimLog
 from errors import InvariantBroken, Unavailable
-from runtime import logs, metrics, postgres, sql
+from runtime import logs, metrics, postgres
 from schema.day_tables import known_days
 from setnode.activation.cold import ColdEnvelopes
-from setnode.activation.log_rows import LOAD, restore
+from setnode.activation.log_rows import ALL_SHARES, LOAD, restore
 from setnode.actors.actor import Actor
 from setnode.actors.phase import Phase
 from setnode.header_seal import HeaderSeal
 from setnode.limits import (
-    LOAD_BATCH,
     LOAD_DEADLINE_S,
     LOAD_PAUSE_S,
     LOAD_READS,
+    LOAD_ROUND,
     LOAD_SHARES,
     LOAD_SLICE_S,
     LOAD_SLOTS,
-    LOAD_UNMEASURED,
     STALE_S,
 )
 from sharding.ids import day_of, end_id, first_id, slot_of
 
 # A commit: once it is replicated, so is all that was read before it.
-_SIZES = sql.read("setnode", "envelope_sizes")
 _SEAL = "SELECT pg_logical_emit_message(true, 'hongbao', 'reload')"
 
 _log = logs.get("setnode")
@@ -44,6 +43,8 @@ _loaded = metrics.counter("hongbao_actors_loaded_total", "Envelopes read from Po
 
 Read = tuple[date, list[Actor]]
 """What one query reads: envelopes of one day and of a few slots."""
+Round = list[tuple[Actor, Any]]
+"""What a round has read: actors and their rows, None for an envelope that the hot tables do not have."""
 
 
 class Loader:
@@ -69,20 +70,30 @@ class Loader:
     async def run(self) -> None:
         """Serve until cancelled. While Postgres is away actors wait; requests older than STALE_S are rejected."""
         attempt = 0
-        while True:
-            await self._nonempty.wait()
-            reads: list[Read] = []
-            try:
-                await self._answer_other_days()
-                reads = self._next_round()
-                await self._serve(reads)
-                attempt = 0
-            except Exception as error:  # noqa: BLE001 - every actor must get a reply, whatever the error was
-                self._put_back(reads, error)
-                attempt += 1
-                await postgres.pause(attempt, most_s=LOAD_PAUSE_S)
-            if not self._waiting:
-                self._nonempty.clear()
+        giving: asyncio.Future[None] | None = None
+        try:
+            while True:
+                await self._nonempty.wait()
+                reads: list[Read] = []
+                try:
+                    await self._answer_other_days()
+                    reads = self._next_round()
+                    found = await self._read_round(reads)
+                    attempt = 0
+                except Exception as error:  # noqa: BLE001 - every actor must get a reply, whatever the error was
+                    self._put_back(reads, error)
+                    attempt += 1
+                    await postgres.pause(attempt, most_s=LOAD_PAUSE_S)
+                else:
+                    # One round at most is given out while the next is read, so memory holds two.
+                    if giving is not None:
+                        await giving
+                    giving = asyncio.ensure_future(self._give(found))
+                if not self._waiting:
+                    self._nonempty.clear()
+        finally:
+            if giving is not None:
+                giving.cancel()
 
     async def _answer_other_days(self) -> None:
         """Answer for the days that have no hot tables here, with one look at catalog and register at most."""
@@ -118,46 +129,60 @@ class Loader:
         self._cold.answer(actor.envelope_id, actor.take_waiting())
 
     def _next_round(self) -> list[Read]:
-        """Take what up to LOAD_READS queries read, one for each day in turn; a day with more goes to the end."""
+        """Take what up to LOAD_READS queries read, one for each day in turn, and LOAD_ROUND actors at most.
+
+        A day that has more goes to the end.
+        """
         reads: list[Read] = []
         ready = deque(day for day in self._waiting if day is not None and day in self._days)
-        while ready and len(reads) < LOAD_READS:
+        left = LOAD_ROUND
+        while ready and left and len(reads) < LOAD_READS:
             day = ready.popleft()
             slots = self._waiting.pop(day)
-            reads.append((day, _take(slots)))
+            actors = _take(slots, left)
+            reads.append((day, actors))
+            left -= len(actors)
             if slots:
                 self._waiting[day] = slots
                 ready.append(day)
         return reads
 
-    async def _serve(self, reads: Sequence[Read]) -> None:
-        """Run all reads, seal them with one commit, then give the actors their logs."""
+    async def _read_round(self, reads: Sequence[Read]) -> Round:
+        """Run all reads and seal them with one commit; what is put off waits for the next round."""
         if not reads:
-            return
+            return []
         rows, put_off = await self._session.run(lambda connection: _read_sealed(connection, reads), LOAD_DEADLINE_S)
-        missing = {
-            day
-            for day, actors in reads
-            if any(actor.envelope_id not in rows and actor.envelope_id not in put_off for actor in actors)
-        }
+        found: Round = []
+        missing: set[date] = set()
+        later: list[Actor] = []
+        for day, actors in reads:
+            for actor in actors:
+                if actor.envelope_id in put_off:
+                    later.append(actor)
+                    continue
+                row = rows.get(actor.envelope_id)
+                found.append((actor, row))
+                if row is None:
+                    missing.add(day)
         if missing:
             # After the read: a day that the register does not call cold by now was hot during the read.
             await self._session.run(lambda connection: self._cold.refresh(connection, missing), LOAD_DEADLINE_S)
+        for actor in later:
+            self.enqueue(actor)
+        return found
+
+    async def _give(self, found: Round) -> None:
+        """Give the actors of a round their logs."""
         began = time.perf_counter()
-        for _, actors in reads:
-            for actor in actors:
-                if actor.envelope_id in put_off:
-                    self.enqueue(actor)
-                    continue
-                if time.perf_counter() - began > LOAD_SLICE_S:
-                    await asyncio.sleep(0)
-                    began = time.perf_counter()
-                row = rows.get(actor.envelope_id)
-                try:
-                    self._activate(actor, None if row is None else restore(row, self._header_seal))
-                except Exception as error:  # noqa: BLE001 - it freezes alone; the others of the round have their logs
-                    _log.error("an envelope cannot be activated", envelope_id=str(actor.envelope_id), exc_info=error)
-                    actor.freeze(InvariantBroken("envelope_activates", f"{type(error).__name__}: {error}"))
+        for actor, row in found:
+            if time.perf_counter() - began > LOAD_SLICE_S:
+                await asyncio.sleep(0)
+                began = time.perf_counter()
+            try:
+                self._activate(actor, None if row is None else restore(row, self._header_seal))
+            except Exception as error:  # noqa: BLE001 - it freezes alone; the others of the round have their logs
+                _log.error("an envelope cannot be activated", envelope_id=str(actor.envelope_id), exc_info=error)
+                actor.freeze(InvariantBroken("envelope_activates", f"{type(error).__name__}: {error}"))
 
     def _activate(self, actor: Actor, found: ClaimLog | InvariantBroken | None) -> None:
         if found is None and self._cold.covers(actor.envelope_id):
@@ -193,13 +218,13 @@ async def fetch_logs(
     connection: Any, day: date, envelope_ids: Sequence[int], seal: HeaderSeal
 ) -> dict[int, ClaimLog | InvariantBroken]:
     """Read the logs of envelopes of one day, sealed by a commit; a broken log is returned as its error."""
-    rows = await _read(connection, day, envelope_ids)
+    rows = await _read(connection, day, envelope_ids, ALL_SHARES)
     await connection.execute(_SEAL)
     return {envelope_id: restore(row, seal) for envelope_id, row in rows.items()}
 
 
 async def _read_sealed(connection: Any, reads: Sequence[Read]) -> tuple[dict[int, Any], set[int]]:
-    """Return the rows by envelope, and the envelopes that are put off: the rows have LOAD_SHARES without them."""
+    """Return the rows by envelope, and the envelopes put off to a later round: the rows have LOAD_SHARES without them."""
     rows: dict[int, Any] = {}
     put_off: set[int] = set()
     shares_left = LOAD_SHARES
@@ -208,43 +233,30 @@ async def _read_sealed(connection: Any, reads: Sequence[Read]) -> tuple[dict[int
         if shares_left <= 0:
             put_off.update(envelope_ids)
             continue
-        measured = len(envelope_ids) > LOAD_UNMEASURED
-        if measured:
-            sizes = await connection.fetch(_SIZES, *_bounds(day, envelope_ids))
-            envelope_ids = []
-            for envelope_id, shares in sizes:
-                if shares_left > 0:
-                    envelope_ids.append(envelope_id)
-                    shares_left -= shares
-                else:
-                    put_off.add(envelope_id)
-        if envelope_ids:
-            found = await _read(connection, day, envelope_ids)
-            rows.update(found)
-            if not measured:
-                shares_left -= sum(row["shares"] or 0 for row in found.values())
+        for envelope_id, row in (await _read(connection, day, envelope_ids, shares_left)).items():
+            if row["put_off"]:
+                put_off.add(envelope_id)
+            else:
+                rows[envelope_id] = row
+                shares_left -= row["shares"] or 0
     await connection.execute(_SEAL)
     return rows, put_off
 
 
-async def _read(connection: Any, day: date, envelope_ids: Sequence[int]) -> dict[int, Any]:
-    rows = await connection.fetch(LOAD, *_bounds(day, envelope_ids))
+async def _read(connection: Any, day: date, envelope_ids: Sequence[int], shares: int) -> dict[int, Any]:
+    bounds = sorted(set(map(slot_of, envelope_ids))), first_id(day), end_id(day)
+    rows = await connection.fetch(LOAD, envelope_ids, *bounds, shares)
     return {row["envelope_id"]: row for row in rows}
 
 
-def _bounds(day: date, envelope_ids: Sequence[int]) -> tuple[Sequence[int], list[int], int, int]:
-    """Return the parameters of the queries: IDs, their slots, the day's first and end ID."""
-    return envelope_ids, sorted(set(map(slot_of, envelope_ids))), first_id(day), end_id(day)
-
-
-def _take(slots: dict[int, deque[Actor]]) -> list[Actor]:
-    """Take what one query may read: the slots that have waited longest, up to LOAD_BATCH actors."""
+def _take(slots: dict[int, deque[Actor]], most: int) -> list[Actor]:
+    """Take what one query may read: the slots that have waited longest, up to `most` actors."""
     taken: list[Actor] = []
     for slot in list(slots)[:LOAD_SLOTS]:
-        if len(taken) == LOAD_BATCH:
+        if len(taken) == most:
             break
         actors = slots.pop(slot)
-        while actors and len(taken) < LOAD_BATCH:
+        while actors and len(taken) < most:
             taken.append(actors.popleft())
         if actors:
             slots[slot] = actors

@@ -14,8 +14,10 @@ from setnode.header_seal import HeaderSeal
 from setnode.limits import COLD_QUERIES
 
 LOAD = sql.read("setnode", "load_envelopes")
+ALL_SHARES = 1 << 62
+"""What a query that reads one envelope gives for the shares that may be read: it is read in any case."""
 _SOURCES = {
-    TableKind.ENVELOPE: ("FROM envelope e", "AS e"),
+    TableKind.ENVELOPE: ("FROM envelope WHERE", "AS envelope WHERE"),
     TableKind.CLAIM: ("FROM claim WHERE", "AS claim WHERE"),
     TableKind.GUEST: ("FROM guest WHERE", "AS guest WHERE"),
 }

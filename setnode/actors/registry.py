@@ -6,7 +6,7 @@ reference, so a flood of new envelopes is forgotten before the envelopes that us
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from envelope.claim_log import ClaimLog
 from envelope.outcomes import Outcome
@@ -87,6 +87,17 @@ class Registry:
         if self._actors.get(actor.envelope_id) is actor:
             del self._actors[actor.envelope_id]
             self.weight -= self._weights.pop(actor.envelope_id)
+
+    def __contains__(self, envelope_id: int) -> bool:
+        """Whether an envelope has an actor."""
+        return envelope_id in self._actors
+
+    def forget_idle(self, envelope_ids: Iterable[int]) -> None:
+        """Forget those of these envelopes at which nothing waits: nobody is expected to ask for them again."""
+        for envelope_id in envelope_ids:
+            actor = self._actors.get(envelope_id)
+            if actor is not None and actor.can_passivate:
+                self.forget(actor)
 
     def retire(self, gone: Callable[[int], bool]) -> bool:
         """Forget the idle actors of envelopes that are `gone`; returns whether busy ones remain for another call.

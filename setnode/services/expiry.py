@@ -2,14 +2,15 @@
 
 The `due` table holds every envelope until it is final, so after any downtime the service goes on at the oldest row. It
 walks over all due rows page by page, so envelopes that cannot be closed do not hold up the others; full pages follow
-each other without a pause. An envelope is closed by its actor, like every other change: a late open and the refund
-cannot both take the last share.
+each other without a pause, and the next is read while EXPIRY_PAGES are closed. An envelope is closed by its actor, like
+every other change: a late open and the refund cannot both take the last share.
 
 Each server closes those that it owns by the ring, so the servers of a SET share the work. It closes another server's
 only if that one is not alive: a backlog alone is no reason, because two servers that close the same envelopes conflict.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,6 +26,7 @@ from setnode.limits import (
     EXPIRY_CLOSE_S,
     EXPIRY_EVERY_S,
     EXPIRY_PAGE,
+    EXPIRY_PAGES,
     EXPIRY_ROUND_S,
     EXPIRY_SLICE,
     SERVER_SILENT_S,
@@ -55,6 +57,24 @@ class ExpiryConfig:
     page: int = EXPIRY_PAGE
     adopt_after_s: float = EXPIRY_ADOPT_S
     close_timeout_s: float = EXPIRY_CLOSE_S
+
+
+@dataclass(frozen=True)
+class _Page:
+    """Due rows, as read: `due` are those that this server closes, `final` those of them that were final and are gone.
+
+    `is_last`: the walk over all due rows ends with it.
+    """
+
+    seen: int
+    is_last: bool
+    due: dict[int, datetime]
+    final: set[int]
+
+    @property
+    def open_ids(self) -> list[int]:
+        """The envelopes to close."""
+        return [envelope_id for envelope_id in self.due if envelope_id not in self.final]
 
 
 @dataclass(frozen=True)
@@ -96,6 +116,7 @@ class Expiry:
         self._owner_of = owner_of
         self.config = config or ExpiryConfig()
         self._round = asyncio.Lock()
+        self._reading = asyncio.Lock()
         self._after = _START
         self._unclosable: set[int] = set()
         self._reported: set[int] = set()
@@ -105,12 +126,26 @@ class Expiry:
 
         A page of other servers' envelopes is followed by the usual pause: their backlog is theirs to close.
         """
-        loop = asyncio.get_running_loop()
-        over = loop.time() + EXPIRY_ROUND_S
-        while loop.time() < over:
-            result = await self.run_once()
-            if result.seen < self.config.page or not result.forgotten + result.closed:
-                return
+        over = asyncio.get_running_loop().time() + EXPIRY_ROUND_S
+        async with self._round:
+            closing: deque[asyncio.Future[ExpiryResult]] = deque()
+            try:
+                while True:
+                    page = await self._take_page()
+                    closing.append(asyncio.ensure_future(self._close_page(page)))
+                    if page.is_last or not page.due or asyncio.get_running_loop().time() >= over:
+                        break
+                    if len(closing) == EXPIRY_PAGES:
+                        result = await closing.popleft()
+                        if not result.forgotten + result.closed:
+                            break
+                while closing:
+                    await closing.popleft()
+            finally:
+                for one in closing:
+                    one.cancel()
+            if page.is_last:
+                self._report()
 
     async def run_once(self) -> ExpiryResult:
         """Close the due envelopes of one page, and delete the rows of those that are final. One round at a time.
@@ -118,21 +153,24 @@ class Expiry:
         The next call takes the next page, and starts again after the last one. Repeating it is harmless.
         """
         async with self._round:
-            return await self._run_once()
+            page = await self._take_page()
+            result = await self._close_page(page)
+            if page.is_last:
+                self._report()
+            return result
 
-    async def _run_once(self) -> ExpiryResult:
+    async def _take_page(self) -> _Page:
+        """Read the next page; delete the rows of envelopes that are final."""
         now = self._clock.now()
         rows = await self._fetch(_DUE, now, self.config.page, *self._after)
         is_last = len(rows) < self.config.page
         # Moved before anything can fail: a page that fails must not be taken again and again.
         self._after = _START if is_last else (rows[-1]["expires_at"], rows[-1]["envelope_id"])
-        try:
-            return await self._close_due(rows, now)
-        finally:
-            if is_last:
-                self._report()
+        due = await self._ours(rows, now)
+        return _Page(len(rows), is_last, due, await self._forget(due, list(due)))
 
-    async def _close_due(self, rows: Sequence[Any], now: datetime) -> ExpiryResult:
+    async def _ours(self, rows: Sequence[Any], now: datetime) -> dict[int, datetime]:
+        """Return the envelopes of a page that this server closes, with the instants at which they expired."""
         adopt_before = now - timedelta(seconds=self.config.adopt_after_s)
         due: dict[int, datetime] = {}
         overdue: dict[int, datetime] = {}
@@ -148,19 +186,23 @@ class Expiry:
         if overdue:
             living = {row["server"] for row in await self._fetch(_LIVING, timedelta(seconds=SERVER_SILENT_S))}
             due.update((one, at) for one, at in overdue.items() if self._owner_of(one) not in living)
-        if not due:
-            return ExpiryResult(len(rows), 0, 0)
-        forgotten = await self._forget(due, list(due))
-        open_ids = [envelope_id for envelope_id in due if envelope_id not in forgotten]
-        closed, unclosable = await self._close(open_ids)
+        return due
+
+    async def _close_page(self, page: _Page) -> ExpiryResult:
+        """Close the envelopes of a page, and delete their rows."""
+        asleep = [envelope_id for envelope_id in page.open_ids if envelope_id not in self._registry]
+        closed, unclosable = await self._close(page.open_ids)
+        # Woken to be closed: kept, they would push envelopes that users open out of memory.
+        self._registry.forget_idle(asleep)
         self._unclosable |= unclosable
         if closed:
             # Durable, as their actors have said: no look at their claims is needed.
-            await self._fetch(_FORGET_CLOSED, closed, [due[one] for one in closed])
+            await self._fetch(_FORGET_CLOSED, closed, [page.due[one] for one in closed])
+        now = self._clock.now()
         for envelope_id in closed:
-            _late.observe(max(0.0, (self._clock.now() - due[envelope_id]).total_seconds()))
+            _late.observe(max(0.0, (now - page.due[envelope_id]).total_seconds()))
         _closed.inc(len(closed))
-        return ExpiryResult(len(rows), len(forgotten), len(closed), len(unclosable))
+        return ExpiryResult(page.seen, len(page.final), len(closed), len(unclosable))
 
     def _report(self) -> None:
         """At the end of a walk: publish how many envelopes could not be closed, and log new ones."""
@@ -184,20 +226,27 @@ class Expiry:
         return forgotten
 
     async def _fetch(self, query: str, *args: Any) -> list[Any]:
-        return list(await self._session.run(lambda connection: connection.fetch(query, *args), SERVICE_DEADLINE_S))
+        # One statement at a time: the next page is read while the rows of the last are deleted.
+        async with self._reading:
+            return list(await self._session.run(lambda connection: connection.fetch(query, *args), SERVICE_DEADLINE_S))
 
     async def _close(self, envelope_ids: Sequence[int]) -> tuple[list[int], set[int]]:
         """Have the actors close their envelopes; returns those that are final now, and those that cannot be closed."""
         loop = asyncio.get_running_loop()
+        closed: list[int] = []
         unclosable: set[int] = set()
-        waiting: dict[int, asyncio.Future[bool]] = {envelope_id: loop.create_future() for envelope_id in envelope_ids}
+        # One future for all replies: one for each envelope costs more than its closing.
+        left, all_replied = len(envelope_ids), loop.create_future()
 
         def on_reply(envelope_id: int, reply: object) -> None:
-            if isinstance(reply, InvariantBroken | Refused):
+            nonlocal left
+            if isinstance(reply, dict) and reply.get("final"):
+                closed.append(envelope_id)
+            elif isinstance(reply, InvariantBroken | Refused):
                 unclosable.add(envelope_id)
-            future = waiting[envelope_id]
-            if not future.done():
-                future.set_result(isinstance(reply, dict) and bool(reply.get("final")))
+            left -= 1
+            if not left and not all_replied.done():
+                all_replied.set_result(None)
 
         caller = LocalCaller(on_reply)
         for number, envelope_id in enumerate(envelope_ids):
@@ -215,7 +264,7 @@ class Expiry:
                     arrived_at=loop.time(),
                 ),
             )
-        if waiting:
-            await asyncio.wait(waiting.values(), timeout=self.config.close_timeout_s)
-        closed = [envelope_id for envelope_id, future in waiting.items() if future.done() and future.result()]
-        return closed, unclosable
+        if envelope_ids:
+            await asyncio.wait({all_replied}, timeout=self.config.close_timeout_s)
+        # Copies: a reply that comes later belongs to the next walk.
+        return closed.copy(), unclosable.copy()

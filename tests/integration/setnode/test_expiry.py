@@ -3,12 +3,15 @@
 import asyncio
 from datetime import UTC, datetime
 
+import asyncpg
 import pytest
 
+from runtime import sql
 from runtime.postgres import Session
 from setnode.actors import actor as actor_module
 from setnode.services import expiry as expiry_module
 from setnode.services.expiry import Expiry, ExpiryConfig
+from setnode.services.partition_ranges import partition_ranges
 from tests.clock import ManualClock
 from tests.integration.setnode.fixtures import WAIT_S, Town, common_town, module_databases, shared_town
 from wire.messages import Op
@@ -132,6 +135,43 @@ async def test_full_pages_follow_each_other_without_a_pause(town: Town, monkeypa
         patch.setattr(node.expiry, "config", ExpiryConfig(page=3, adopt_after_s=1e9))
         await node.expiry.run_round()
     assert len(await closings(town, envelope_ids)) == len(envelope_ids)
+
+
+async def test_who_is_woken_only_to_be_closed_leaves_memory_again(town: Town, monkeypatch) -> None:
+    """A day's end does not push the envelopes that users look at out of memory."""
+    at_rest(town, monkeypatch)
+    asleep, seen = [await town.create(100, 2, sender=f"memory{n}", expires_in_s=60) for n in range(2)]
+    town.clock.advance(seconds=61)
+    node = town.nodes[0]
+    for actor in node.registry.actors():
+        node.registry.forget(actor)
+    await town.ask_detail(seen, node=node)
+    assert (await due(node)).closed == 2
+    assert (asleep in node.registry, seen in node.registry) == (False, True)
+    assert await closings(town, [asleep, seen]) == dict.fromkeys((asleep, seen), ("expired", 100))
+
+
+async def test_of_a_days_headers_only_the_due_ones_are_read(town: Town) -> None:
+    """What an expiry page costs follows from the page, not from how many envelopes its slots made that day."""
+    made = [await town.create(100, 1, expires_in_s=60) for _ in range(60)]
+    for envelope_id in made[:3]:
+        await town.open(envelope_id, "winner")
+    town.clock.advance(seconds=61)
+    rows = await town.rows("SELECT envelope_id, expires_at FROM due WHERE envelope_id = ANY($1)", made[:6])
+    ids, instants = [row["envelope_id"] for row in rows], [row["expires_at"] for row in rows]
+    (part,) = partition_ranges(ids)
+    query = "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) " + sql.read("setnode", "forget_final")
+    connection = await asyncpg.connect(town.set_dsn, server_settings={"plan_cache_mode": "force_custom_plan"})
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        plan = [row[0] for row in await connection.fetch(query, ids, instants, part.slots, part.low, part.end)]
+    finally:
+        await transaction.rollback()
+        await connection.close()
+    scans = [one for one in plan if " on envelope_" in one and "never executed" not in one]
+    assert sum(float(one.partition("rows=")[2].split()[0]) for one in scans) == 3, plan
+    await all_forgotten(town)
 
 
 async def test_sold_out_and_canceled_envelopes_are_only_forgotten(town: Town, monkeypatch) -> None:

@@ -15,6 +15,7 @@ from runtime import sql
 from schema import roles
 from schema.day_tables import DayTables
 from setnode.activation import loader
+from setnode.activation.log_rows import ALL_SHARES
 from setnode.limits import LOAD_READS
 from setnode.service import Setnode
 from sharding.ids import SERIALS, business_date, day_of, end_id, first_id, make_id, slot_of
@@ -143,7 +144,7 @@ async def test_a_query_opens_only_the_leaves_of_its_day_and_slots(town: Town) ->
     try:
         rows = await connection.fetch(
             "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) " + sql.read("setnode", "load_envelopes"),
-            envelope_ids, slots, first_id(day), end_id(day),
+            envelope_ids, slots, first_id(day), end_id(day), ALL_SHARES,
         )  # fmt: skip
     finally:
         await connection.close()
@@ -213,7 +214,6 @@ async def test_the_loop_never_stands_still_while_large_envelopes_wake(town: Town
 async def test_a_round_is_cut_by_the_shares_of_its_envelopes(town: Town, monkeypatch) -> None:
     """What does not fit is read by later rounds; everybody is answered, also for IDs that never were."""
     monkeypatch.setattr(loader, "LOAD_SHARES", 30)
-    monkeypatch.setattr(loader, "LOAD_UNMEASURED", 2)
     envelope_ids = await asyncio.gather(*(town.create(100, 10, sender=f"cut{n}") for n in range(20)))
     node = town.nodes[0]
     node.registry._actors.clear()
