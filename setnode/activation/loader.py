@@ -224,7 +224,7 @@ async def fetch_logs(
 
 
 async def _read_sealed(connection: Any, reads: Sequence[Read]) -> tuple[dict[int, Any], set[int]]:
-    """Return the rows by envelope, and the envelopes put off to a later round: the rows have LOAD_SHARES without them."""
+    """Return the rows by envelope, and the envelopes put off to a later round: LOAD_SHARES are reached without them."""
     rows: dict[int, Any] = {}
     put_off: set[int] = set()
     shares_left = LOAD_SHARES
