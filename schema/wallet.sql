@@ -92,8 +92,9 @@ CREATE TABLE fund (
     CONSTRAINT fund_left CHECK (left_fen >= 0 AND left_fen <= total_fen),
     -- In a database that is older than header_hash: OR fund_id <= the last one without.
     CONSTRAINT fund_header CHECK (octet_length(header_hash) = 32 OR fund_id <= 0)
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
--- fillfactor: left_fen changes in place (HOT), once per batch that pays for the envelope.
+) WITH (autovacuum_vacuum_scale_factor = 0.05, fillfactor = 45);
+-- fillfactor: left_fen changes in place (HOT), once per batch that pays for the envelope; envelopes made together are
+-- paid together, so a page has room for a second version of each of its rows.
 
 -- The ledger's lock: a table without rows that only its owner may lock against others, so through `post` and
 -- `hold_ledger` alone. An advisory lock could be taken, and held, by every role that can log in.
