@@ -63,9 +63,13 @@ class ClaimLog:
         """Append an open by `user`, which `envelope.decide` has allowed; returns its seq."""
         seq = len(self.winners)
         invariants.may_append(self, user, seq)
+        left_fen = self.left_fen - self.amounts[seq]
+        # Every share has a fen at least, so nothing is left after the last one and only then.
+        if left_fen < 0 or (left_fen == 0) != (seq + 1 == self.terms.count):
+            raise invariants.beyond_total(self, seq)
         self.winners[user] = seq
         self.times.append(at_ms)
-        self.left_fen -= self.amounts[seq]
+        self.left_fen = left_fen
         return seq
 
     def close(self, entry: Entry, at_ms: int) -> Closing:

@@ -1,6 +1,6 @@
 """Invariants of one envelope as named checks; each raises InvariantBroken with its name.
 
-Where each is called: `may_append` and `may_close` before a `ClaimLog` changes; `follows` for every entry that is read
+Where each is called: `may_append`, `beyond_total` and `may_close` before a `ClaimLog` changes; `follows` for every entry that is read
 back from the database, `balanced` once at the end of that read. The audit compares the same facts by its own code and
 SQL. `balanced` is not called after an open: it walks all shares. The checks raise explicitly because `python -O` drops
 `assert`.
@@ -46,6 +46,15 @@ def may_append(log: LogState, user: str, seq: int) -> None:
             "claims_within_shares",
             f"envelope {log.terms.envelope_id}: claim {seq} of {log.terms.count} shares by {user!r} is not allowed",
         )
+
+
+def beyond_total(log: LogState, seq: int) -> InvariantBroken:
+    """Shares never add up to more than the total, and the last takes exactly the rest: the error where they do not."""
+    return InvariantBroken(
+        "shares_are_the_total",
+        f"envelope {log.terms.envelope_id}: share {seq} of {log.terms.count} holds {log.amounts[seq]} fen, "
+        f"{log.left_fen} are left",
+    )
 
 
 def may_close(log: LogState) -> None:

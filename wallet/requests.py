@@ -1,11 +1,13 @@
 """Requests from links, validated: from here on every value fits its column and every amount is within bounds."""
 
+import re
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from errors import Refused
+from errors import InvariantBroken, Refused
+from sharding.ids import day_of
 from wallet.limits import DRAFT_BYTES, HASH_BYTES, MAX_AMOUNT_FEN, MAX_ORDERS_PER_PAY, ORDER_CHARS, USER_CHARS
 from wire.messages import PayKind
 
@@ -37,7 +39,7 @@ class FundRequest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_f
 
 
 class PayOrder(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """One credit out of an escrow."""
+    """One credit out of an escrow; `order_no` is that of a claim of the envelope (`wire.orders.payout_order`)."""
 
     order_no: OrderNo
     kind: PayKind
@@ -59,7 +61,7 @@ class PayRequest(msgspec.Struct, frozen=True):
 
 
 class DepositRequest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """Credit a user from the outside world."""
+    """Credit a user from the outside world; `order_no` is the operator's own, never one of a create or a payout."""
 
     order_no: OrderNo
     user: User
@@ -77,6 +79,10 @@ T = TypeVar("T")
 _Orders: TypeAlias = Annotated[list[PayOrder], msgspec.Meta(max_length=MAX_ORDERS_PER_PAY)]
 
 
+_OTHERS: Final = re.compile(r"[0-9]{19}\..*|F[0-9a-f]{32}", re.DOTALL)
+"""Order numbers of payouts and creates (`wire.orders`): a deposit under one of them would block it for good."""
+
+
 def read(kind: type[T], args: Any) -> T:
     """Convert positional arguments of a request to `kind`; raises Refused(`malformed_request`)."""
     try:
@@ -84,17 +90,37 @@ def read(kind: type[T], args: Any) -> T:
     except msgspec.ValidationError as error:
         raise Refused("malformed_request", f"{kind.__name__}: {error}") from error
     _refuse_nul([value for value in args if isinstance(value, str)])
+    if isinstance(request, FundRequest):
+        _check_day(request.envelope_id)
+    elif isinstance(request, DepositRequest) and _OTHERS.fullmatch(request.order_no):
+        raise Refused("malformed_request", "the order number of a deposit has the form of a create's or a payout's")
     return request
 
 
 def read_orders(args: Any) -> list[PayOrder]:
-    """Convert the orders of a PAY; raises Refused(`malformed_request`) for the whole list if one is malformed."""
+    """Convert the orders of a PAY; raises Refused(`malformed_request`) for the whole list if one is malformed.
+
+    Each order number must be one of its own envelope: a number is paid once, so whoever could use those of other
+    envelopes could keep their winners from being paid.
+    """
     try:
         orders: list[PayOrder] = msgspec.convert(args, _Orders)
     except msgspec.ValidationError as error:
         raise Refused("malformed_request", f"PAY: {error}") from error
-    _refuse_nul([order.order_no + order.user for order in orders])
+    for order in orders:
+        envelope, _, seq = order.order_no.partition(".")
+        if envelope != str(order.envelope_id) or not (seq.isascii() and seq.isdecimal()):
+            raise Refused("malformed_request", f"PAY: {order.order_no!r} is no order number of {order.envelope_id}")
+    _refuse_nul([order.user for order in orders])
     return orders
+
+
+def _check_day(envelope_id: int) -> None:
+    """Raise Refused if the ID is of no day: no header could be written for it, so no money may be taken."""
+    try:
+        day_of(envelope_id)
+    except (ValueError, InvariantBroken):
+        raise Refused("malformed_request", f"envelope ID {envelope_id} begins with no day of the calendar") from None
 
 
 def _refuse_nul(words: list[str]) -> None:

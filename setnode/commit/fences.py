@@ -20,7 +20,7 @@ from datetime import date
 from typing import TypeVar
 
 from errors import Refused, Unavailable
-from sharding.ids import database_for, day_of
+from sharding.ids import database_for, yymmdd_of
 
 DAY_CLOSED = "HB001"
 MOVED_AWAY = "HB002"
@@ -57,7 +57,8 @@ def split_by_fence(rows: Iterable[T], error: BaseException, id_of: Callable[[T],
     if moved_database(error) is not None:
         key = _database_of
     elif closed_day(error) is not None or lacks_tables(error):
-        key = day_of
+        # Not the calendar's day: a row with an ID of no day must not keep the others from being written.
+        key = yymmdd_of
     else:
         return None
     parts: dict[object, list[T]] = defaultdict(list)

@@ -1,6 +1,6 @@
 """A create as it comes off the link, checked and turned into values that can be written."""
 
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Any
 
 import msgspec
@@ -10,7 +10,7 @@ from envelope.money import MAX_TOTAL_FEN
 from envelope.split import Split, check_bounds
 from envelope.terms import Kind
 from errors import InvariantBroken, Refused
-from sharding.ids import day_of
+from sharding.ids import day_of, slot_of, yymmdd_of
 
 MAX_INSTANT_MS = 253_370_764_800_000
 """Start of the year 9999: no envelope ends later, so that every instant of it can be written as a date."""
@@ -63,6 +63,7 @@ def read_create(args: list[Any]) -> Create:
         create = msgspec.convert(args, Create)
     except msgspec.ValidationError as error:
         raise Refused("malformed_request", f"the terms of this create cannot be read: {error}") from error
+    day = _day_of_all(create.envelope_ids)
     terms = create.terms
     if terms.count > terms.total_fen:
         raise Refused("malformed_request", "there are more shares than fen")
@@ -71,7 +72,7 @@ def read_create(args: list[Any]) -> Create:
     if (terms.kind is Kind.EQUAL) != (terms.split is Split.EQUAL):
         raise Refused("malformed_request", "the split does not fit the kind")
     _check_bounds(terms)
-    if terms.opens_at_ms is not None and terms.opens_at_ms > _latest_start_ms(create.envelope_ids[0], terms):
+    if terms.opens_at_ms is not None and terms.opens_at_ms > _latest_start_ms(day, terms):
         raise Refused("malformed_request", "opens_at is further ahead than an envelope of this day may begin")
     # Postgres accepts no NUL in a text: one would fail the whole batch.
     if "\0" in create.sender or "\0" in terms.greeting or (terms.to and "\0" in "".join(terms.to)):
@@ -87,12 +88,24 @@ def _check_bounds(terms: RequestedTerms) -> None:
     check_bounds(terms.total_fen, terms.count, terms.min_fen, terms.max_fen)
 
 
-def _latest_start_ms(envelope_id: int, terms: RequestedTerms) -> int:
-    """Return the last instant at which such an envelope of this ID's day may open, wherever its business day ends."""
+def _day_of_all(envelope_ids: list[int]) -> date:
+    """Return the business day of all candidates; raises Refused unless they are of one day and one slot.
+
+    Only the first is admitted by its slot, and one of no day could not be written, nor could those beside it.
+    """
+    first, *others = envelope_ids
     try:
-        day = day_of(envelope_id)
+        day = day_of(first)
     except (ValueError, InvariantBroken):
         raise Refused("malformed_request", "no envelope ID begins with these six digits: no day") from None
+    place = yymmdd_of(first), slot_of(first)
+    if any((yymmdd_of(one), slot_of(one)) != place for one in others):
+        raise Refused("malformed_request", "the candidates for the ID are not of one day and slot")
+    return day
+
+
+def _latest_start_ms(day: date, terms: RequestedTerms) -> int:
+    """Return the last instant at which such an envelope of this day may open, wherever its business day ends."""
     ends = datetime.combine(day, time.min, UTC) + timedelta(days=2)
     ahead_s = min(LIMITS.max_opens_in_s, LIMITS.max_lives_s - terms.expires_in_s)
     return int(ends.timestamp() * 1000) + ahead_s * 1000

@@ -19,7 +19,7 @@ from tests.integration.wallet.fixtures import ledger_rows, wallet_database
 from tests.link_keys import GATEWAY_KEY, OPERATOR_KEY, setnode_key
 from wire.keys import LinkKey
 from wire.link import Link
-from wire.messages import Op, PayKind
+from wire.messages import FundStatus, Op, PayKind, PayStatus
 
 __all__ = ["ledger_rows", "wallet_database"]
 
@@ -141,3 +141,33 @@ async def test_a_database_that_has_moved_is_paid_for_by_its_new_set(callers: Cal
         while isinstance(answer := await callers.call("one", Op.FUND, *arguments(Op.FUND, theirs)), Unavailable):
             await asyncio.sleep(0.05)
     assert answer == [0, theirs, b""]
+
+
+async def test_an_order_number_is_paid_for_its_own_envelope_only(callers: Callers, ledger_rows) -> None:
+    """Nobody uses up the order number of another envelope's winner, of a create or, as operator, of either."""
+    mine, theirs = make_id(DAY, 1, 7), make_id(DAY, 1, 17)
+    await callers.call("operator", Op.DEPOSIT, "D1", "alice", 2_000)
+    await callers.call("one", Op.FUND, "11" * 16, "terms", "alice", 500, mine, HEADER, DRAFT)
+    await callers.call("two", Op.FUND, "22" * 16, "terms", "alice", 500, theirs, HEADER, DRAFT)
+    for number in (f"{theirs}.0", "F" + "33" * 16, f"{mine}.", f"{mine}.x", f"{mine}.٣", f"{mine}", f"{mine}.0\0"):
+        answer = await callers.call("one", Op.PAY, [[number, PayKind.CLAIM, "mallory", 100, mine]])
+        assert isinstance(answer, Refused), number
+        assert answer.code == "malformed_request"
+    for number in (f"{theirs}.0", "F" + "33" * 16):
+        answer = await callers.call("operator", Op.DEPOSIT, number, "alice", 1)
+        assert isinstance(answer, Refused), number
+        assert answer.code == "malformed_request"
+    assert await callers.call("two", Op.PAY, [[f"{theirs}.0", PayKind.CLAIM, "bob", 100, theirs]]) == [
+        [[PayStatus.PAID, None]]
+    ]
+    answer = await callers.call("two", Op.FUND, "33" * 16, "terms", "alice", 500, theirs + 1_000, HEADER, DRAFT)
+    assert answer[0] == FundStatus.DONE
+
+
+async def test_no_money_is_taken_for_an_id_of_no_day(callers: Callers, ledger_rows) -> None:
+    """No header could be written for it, so its money would lie in escrow for good."""
+    await callers.call("operator", Op.DEPOSIT, "D1", "alice", 1_000)
+    answer = await callers.call("one", Op.FUND, "44" * 16, "terms", "alice", 50, 2602310000001000007, HEADER, DRAFT)
+    assert isinstance(answer, Refused)
+    assert answer.code == "malformed_request"
+    assert await callers.call("operator", Op.BALANCE, "alice") == [1_000]

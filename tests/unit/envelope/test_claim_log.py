@@ -1,5 +1,7 @@
 """The claim log: the stock in memory, its invariants, and what it shows before and after a commit."""
 
+from array import array
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,6 +129,18 @@ def test_nobody_closes_twice_or_what_is_sold_out():
 def test_a_stored_log_that_does_not_follow_is_refused(check, entries):
     """A hole, an entry after the closing one, an amount that the seed does not give: restore raises."""
     broken(check, lambda: ClaimLog(terms()).restore(entries))
+
+
+@pytest.mark.parametrize("shares", [[50, 51, 1], [50, 30, 10], [50, 50, 1], [60, 50, -10]])
+def test_shares_that_are_not_the_total_are_never_given(shares):
+    """Whatever draws them: the running sum stays within the total, and the last share takes exactly the rest."""
+    log = ClaimLog(terms())
+    log._amounts = array("q", shares)
+    with pytest.raises(InvariantBroken) as broken:
+        for user in "abc":
+            log.append(user, OPENS)
+    assert broken.value.check == "shares_are_the_total"
+    invariants.balanced(log)
 
 
 def test_money_that_does_not_add_up_is_noticed():

@@ -25,7 +25,7 @@ def test_what_is_left_out_has_a_default():
 def test_receivers_are_a_set_and_a_password_is_not_shown():
     """The order of receivers means nothing; whoever prints a create does not print its password."""
     terms = {**TERMS, "count": 2, "to": ["cid", "bob", "cid"], "password": "secret-1234"}
-    create = read_create(["ann", "k", "f", [1], terms])
+    create = read_create(["ann", "k", "f", [2611210000000001007], terms])
     assert create.terms.to == {"bob", "cid"}
     assert create.terms.password == "secret-1234"
     assert "1234" not in repr(create)
@@ -55,4 +55,18 @@ def test_a_start_and_a_duration_that_go_past_the_longest_life_are_refused():
     late = {**terms, "opens_at_ms": terms["opens_at_ms"] + 86_400_000}
     with pytest.raises(Refused) as caught:
         read_create(["ann", "k", "f", [2611210000000001007], late])
+    assert caught.value.code == "malformed_request"
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [2602310000001000007, 2611220000000001007, 2611210000000001008],
+    ids=["of no day", "of another day", "of another slot"],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_all_candidates_are_of_one_day_and_one_slot(strange, first):
+    """Only the first is admitted by its slot; one of no day would fail every create of its batch."""
+    good = 2611210000000001007
+    with pytest.raises(Refused) as caught:
+        read_create(["ann", "k", "f", [strange, good] if first else [good, good + 1_000, strange], TERMS])
     assert caught.value.code == "malformed_request"
