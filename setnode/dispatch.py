@@ -65,8 +65,7 @@ class Dispatcher:
             self._offer(action, caller, number, args)
         elif op == Op.CREATE:
             create = read_create(args)
-            # `read_create` has seen to it that all candidates are of one slot and day; the creator checks the ID that the
-            # wallet returns.
+            # All candidates are of one slot and day (`read_create`); the creator checks the ID that the wallet returns.
             self._admit(caller, create.envelope_ids[0])
             self._coalescer.begin(caller, number, create)
         else:

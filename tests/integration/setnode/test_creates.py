@@ -204,7 +204,7 @@ async def test_where_every_candidate_is_taken_the_outcome_is_open(town: Town) ->
     theirs = []
     for number in range(len(args[3])):
         other = town.create_args("una", 100, 1, f"other{number}")
-        other[3] = [args[3][0] + 1 + number]
+        other[3] = [args[3][0] + MAX_SLOTS * (10 + number)]
         theirs.append(int((await create(town, other))[1]["envelope_id"]))
     with pytest.raises(Unavailable, match="no_free_id") as unlucky:
         await create(town, [*args[:3], theirs, args[4]])
