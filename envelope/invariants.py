@@ -1,7 +1,7 @@
 """Invariants of one envelope as named checks; each raises InvariantBroken with its name.
 
-Where each is called: `may_append`, `beyond_total`, `may_close` before a `ClaimLog` changes; `follows` for every entry that
-is read back from the database, `balanced` once at the end of that read. The audit compares the same facts by its
+Where each is called: `may_append`, `beyond_total`, `may_close` before a `ClaimLog` changes; `follows` for every entry
+that is read back from the database, `balanced` once at the end of that read. The audit compares the same facts by its
 own code and SQL. `balanced` is not called after an open: it walks all shares. The checks raise explicitly because
 `python -O` drops `assert`.
 """
