@@ -25,6 +25,7 @@ FROM {parquet_rows(TABLES[0], "?")}
 _CLAIMS = f"""
 SELECT envelope_id, seq, kind, user_id, amount_fen, shares, slot, {in_ms("claimed_at")} AS at_ms FROM read_parquet(?)
 """  # noqa: S608 - our own column names
+_RECEIVERS = "SELECT envelope_id, user_id FROM read_parquet(?) WHERE invited AND slot = envelope_id % 1000"
 
 
 def headers(duck: "duckdb.DuckDBPyConnection", where: Path) -> AsyncIterator[dict[str, Any]]:
@@ -38,6 +39,11 @@ def headers(duck: "duckdb.DuckDBPyConnection", where: Path) -> AsyncIterator[dic
 def claims(duck: "duckdb.DuckDBPyConnection", where: Path) -> AsyncIterator[dict[str, Any]]:
     """Yield the claims, in order of ID and seq; else as `headers`."""
     return _rows(duck, _CLAIMS, where / FILES[TableKind.CLAIM])
+
+
+def receivers(duck: "duckdb.DuckDBPyConnection", where: Path) -> AsyncIterator[dict[str, Any]]:
+    """Yield the named receivers, in order of ID; else as `headers`."""
+    return _rows(duck, _RECEIVERS, where / FILES[TableKind.GUEST])
 
 
 async def _rows(duck: "duckdb.DuckDBPyConnection", query: str, path: Path) -> AsyncIterator[dict[str, Any]]:

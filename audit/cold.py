@@ -33,11 +33,9 @@ async def rows_of(stack: AsyncExitStack, connection: Connection, part: DayPart, 
     Raises Refused if they cannot be read: `archive_missing`, `archive_forged`, `archive_corrupt`, `day_not_here`.
     """
     if part.xx is None:
-        tables = [names.day_table(kind, part.day) for kind in (TableKind.ENVELOPE, TableKind.CLAIM)]
+        tables = [names.day_table(kind, part.day) for kind in TableKind]
         if not part.hot and not await connection.fetchval(_READABLE, tables):
-            raise Refused(
-                "day_not_here", f"its tables {' and '.join(tables)} are not there, or not for the audit to read"
-            )
+            raise Refused("day_not_here", f"its tables {', '.join(tables)} are not there, or not for the audit to read")
         return from_postgres(connection, part)
     if archive is None:
         raise Refused("archive_missing", "it is dropped, and the audit was given no archive")
@@ -46,7 +44,7 @@ async def rows_of(stack: AsyncExitStack, connection: Connection, part: DayPart, 
     duck = await asyncio.to_thread(engine.connect, threads=THREADS_IN_ORDER)
     stack.callback(duck.close)
     where = place.folder_of(archive.folder, xx=part.xx, day=part.day)
-    return Rows(stream.headers(duck, where), stream.claims(duck, where))
+    return Rows(stream.headers(duck, where), stream.claims(duck, where), stream.receivers(duck, where))
 
 
 def missing_rows(part: DayPart, why: Refused, report: Report) -> None:

@@ -37,17 +37,18 @@ async def prove_day(
     """
     low, high, of = first_id(day), end_id(day), sorted(slots)
     rows = rows or from_postgres(connection, DayPart(day, of, {}, hot=True))
-    claims = MergeCursor(rows.claims)
+    claims, receivers = MergeCursor(rows.claims), MergeCursor(rows.receivers)
     payouts = MergeCursor.of(wallet, _PAYOUTS, str(low), str(high), of)
     funds = MergeCursor.of(wallet, _FUNDS, low, high, of)
     async for header in rows.headers:
         envelope_id = header["envelope_id"]
         own_claims, lost_claims = await claims.advance_to(envelope_id)
+        named, _ = await receivers.advance_to(envelope_id)
         own_credits, lost_credits = await payouts.advance_to(envelope_id)
         own_funds, lost_funds = await funds.advance_to(envelope_id)
         _orphans(lost_claims, lost_credits, lost_funds, report)
         own_pending = pending.pop(envelope_id, set())
-        log = replay(header, own_claims, report)
+        log = replay(header, own_claims, frozenset(row["user_id"] for row in named), report)
         seen(log)
         if log is not None:
             match_fund(log, own_funds, sum(row["amount_fen"] for row in own_credits), report, in_flight)

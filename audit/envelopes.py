@@ -23,7 +23,7 @@ def _within(terms: Terms, kind: str, at_ms: int) -> bool:
     return at_ms >= (terms.expires_at_ms if kind == Entry.EXPIRED else terms.created_at_ms) - SKEW_MS
 
 
-def replay(header: Any, claims: Sequence[Any], report: Report) -> ClaimLog | None:
+def replay(header: Any, claims: Sequence[Any], receivers: frozenset[str], report: Report) -> ClaimLog | None:
     """Rebuild the log by the rules that wrote it; if it does not follow them, report that and return None.
 
     Every amount follows from the seed, seqs are dense, users distinct, the closing entry takes exactly what was left,
@@ -31,7 +31,7 @@ def replay(header: Any, claims: Sequence[Any], report: Report) -> ClaimLog | Non
     """
     envelope_id = header["envelope_id"]
     try:
-        log = ClaimLog(read_terms(header, frozenset() if header["named"] else None))
+        log = ClaimLog(read_terms(header, receivers if header["named"] else None))
         log.restore((row["seq"], row["kind"], row["user_id"], row["amount_fen"], row["at_ms"]) for row in claims)
     except InvariantBroken as broken:
         claimed = sum(row["amount_fen"] for row in claims)

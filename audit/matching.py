@@ -6,15 +6,19 @@ from typing import Any, NamedTuple
 
 from audit.report import Report
 from envelope.claim_log import ClaimLog
-from envelope.header_hash import header_hash
+from envelope.header_hash import header_hashes
 from envelope.outcomes import Entry
+from envelope.split import Split
 from wire.orders import escrow_account, payout_order
 
 PENDING_S = 180.0
 """For this long a fund without a header counts as a create in flight; then the sweeper should have undone it."""
 _USER = "user:"
 PROVIDER = "channel:provider"
-"""The one account beside the winner's own that a claim may be paid to: the provider has paid them outside."""
+"""The one account beside the winner's own that a claim may be paid to, where there is a payment provider: it has paid
+them outside."""
+FUTURE_S = 300.0
+"""The clocks of servers and databases differ by less; what is from later than this would never count as late."""
 FUND, CLAIM, REFUND = 1, 2, 3
 """Kinds of transfers (`transfer.kind` in schema/wallet.sql)."""
 
@@ -29,8 +33,12 @@ class Due(NamedTuple):
 
 @dataclass
 class InFlight:
-    """What the first snapshot of the wallet cannot decide; the last one does."""
+    """What the first snapshot of the wallet cannot decide; the last one does.
 
+    `provider`: claims may have been paid out by a payment provider.
+    """
+
+    provider: bool = False
     credits: dict[str, tuple[int, Due]] = field(default_factory=dict)
     """Order number → (envelope, what is due): claimed, its payout no longer pending, not seen paid."""
     funds: dict[int, ClaimLog] = field(default_factory=dict)
@@ -70,11 +78,22 @@ def check_fund(log: ClaimLog, fund: Any, report: Report) -> None:
         for sentence in _wrong_transfer(log, fund, sender):
             differs(sentence)
     if log.closing is not None and log.closing.entry is Entry.UNDONE:
-        return  # the sweeper's header, not the one that was paid for
+        if _is_the_sweepers(log):
+            return  # not the header that was paid for
+        report.add(
+            "undone_is_by_the_sweeper", envelope_id, "it is closed as an undone create, and its create stood", total_fen
+        )
     if fund["create_key"] != terms.create_key:
         differs("its fund belongs to another create", 0)
-    if fund["header_hash"] and fund["header_hash"] != header_hash(terms):
+    if fund["header_hash"] and fund["header_hash"] not in header_hashes(terms):
         report.add("header_is_what_was_paid_for", envelope_id, "its header is not the one its fund paid for", total_fen)
+
+
+def _is_the_sweepers(log: ClaimLog) -> bool:
+    """Say whether a log is one that undoes a create: bare, closed at once (setnode/queries/undo_creates.sql)."""
+    terms = log.terms
+    bare = (terms.split, terms.count, terms.greeting, terms.create_key) == (Split.EQUAL, 1, "", "")
+    return bare and not log.winners and terms.seal is None and terms.password_mac is None
 
 
 def _wrong_transfer(log: ClaimLog, fund: Any, sender: str) -> Iterator[str]:
@@ -91,6 +110,7 @@ def _wrong_transfer(log: ClaimLog, fund: Any, sender: str) -> Iterator[str]:
 def unaccounted(row: Any, report: Report) -> None:
     """Report money in the wallet that no SET's tables account for (queries/unaccounted.sql)."""
     if row["what"] == "fund" and row["age_s"] <= PENDING_S:
+        _not_from_the_future(row, report)
         return  # a create in flight, on a day whose tables are still being made
     sentence = f"order {row['order_no']} moved {row['amount_fen']} fen, which no SET can account for"
     if row["what"] == "deposit":
@@ -113,8 +133,15 @@ def fund_without_envelope(fund: Any, report: Report) -> None:
             fund["total_fen"],
         )
     else:
+        _not_from_the_future(fund, report)
         report.sums.in_flight += 1
         report.sums.in_flight_fen += fund["total_fen"]
+
+
+def _not_from_the_future(fund: Any, report: Report) -> None:
+    if fund["age_s"] < -FUTURE_S:
+        sentence = f"its fund is from {-fund['age_s']:.0f} s later than now, and no header follows"
+        report.add("fund_has_envelope", fund["envelope_id"], sentence)
 
 
 def match_credits(
@@ -127,7 +154,7 @@ def match_credits(
         order_no = payout_order(envelope_id, seq)
         row = paid.pop(order_no, None)
         if row is not None:
-            check_credit(envelope_id, order_no, due, row, report)
+            check_credit(envelope_id, order_no, due, row, report, provider=in_flight.provider)
             report.sums.credited_fen += due.fen
             continue
         report.sums.in_flight += 1
@@ -144,7 +171,7 @@ def match_credits(
         )  # fmt: skip
 
 
-def check_credit(envelope_id: int, order_no: str, due: Due, row: Any, report: Report) -> None:
+def check_credit(envelope_id: int, order_no: str, due: Due, row: Any, report: Report, *, provider: bool) -> None:
     """Compare one credit with the claim that it pays: both accounts, user, kind and amount."""
 
     def differs(sentence: str, fen: int = due.fen) -> None:
@@ -155,7 +182,7 @@ def check_credit(envelope_id: int, order_no: str, due: Due, row: Any, report: Re
         differs(f"paid {row['amount_fen']} fen for a claim of {due.fen}", row["amount_fen"] - due.fen)
     if row["receiver"] != receiver:
         differs(f"is shown to {row['receiver']}, not to {due.receiver}")
-    if row["credit"] != receiver and not (due.kind == CLAIM and row["credit"] == PROVIDER):
+    if row["credit"] != receiver and not (provider and due.kind == CLAIM and row["credit"] == PROVIDER):
         differs(f"paid {row['credit']}, not {due.receiver}")
     if row["debit"] != escrow_account(envelope_id):
         differs(f"was paid out of {row['debit']}")

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from archive.place import Archive
 from audit.cold import RegisterCheck, missing_rows, rows_of
 from audit.day import prove_day
-from audit.matching import InFlight, check_credit, check_fund, unaccounted
+from audit.matching import FUTURE_S, InFlight, check_credit, check_fund, unaccounted
 from audit.report import Report
 from audit.snapshot import DayPart, day_parts, set_snapshot, snapshot
 from envelope.claim_log import ClaimLog
@@ -58,11 +58,13 @@ async def audit(
     *,
     archive: Archive | None = None,
     only: date | None = None,
+    provider: bool = False,
 ) -> Report:
     """Run all checks over SETs, archive and wallet; `progress` is called with (SET, envelopes so far).
 
     `only`: the envelopes of this business day alone, with their funds, credits and escrows; balances of users and
-    what no SET accounts for on other days are not looked at. Raises Unavailable if a database is away or days change
+    what no SET accounts for on other days are not looked at. `provider`: the wallet pays, or paid, claims out through a
+    payment provider. Raises Unavailable if a database is away or days change
     state too fast (`days_are_moving`). A dropped day without a usable `archive` is a violation, not an error.
     """
     report, started = Report(), time.perf_counter()
@@ -72,7 +74,7 @@ async def audit(
         if only is None:
             await _prove_accounts(before, report)
         await _prove_escrows(before, report, only)
-        in_flight = InFlight()
+        in_flight = InFlight(provider)
         covered: list[int] = []
         for target in targets:
             connection = await set_snapshot(stack, target.dsn)
@@ -165,6 +167,9 @@ async def _pending_payouts(
         elif row["age_s"] > LATE_S:
             sentence = f"the payout of claim {seq} is pending for {row['age_s']:.0f} s"
             report.add("payout_is_in_time", envelope_id, sentence)
+        elif row["age_s"] < -FUTURE_S:
+            sentence = f"the payout of claim {seq} is from {-row['age_s']:.0f} s later than now: it would never be late"
+            report.add("payout_is_in_time", envelope_id, sentence)
     return pending
 
 
@@ -200,7 +205,7 @@ async def _check_in_flight(wallet_dsn: str, in_flight: InFlight, report: Report)
             for order_no in chunk:
                 envelope_id, due = in_flight.credits[order_no]
                 if order_no in found:
-                    check_credit(envelope_id, order_no, due, found[order_no], report)
+                    check_credit(envelope_id, order_no, due, found[order_no], report, provider=in_flight.provider)
                 else:
                     sentence = f"order {order_no} of {due.fen} fen is neither paid, nor pending, nor stuck"
                     report.add("claim_is_paid_or_waiting", envelope_id, sentence, due.fen)

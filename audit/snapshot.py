@@ -24,6 +24,7 @@ from sharding.slots import database_of
 
 _ENVELOPES = sql.read("audit", "envelopes")
 _CLAIMS = sql.read("audit", "claims")
+_RECEIVERS = sql.read("audit", "receivers")
 _DAY_TABLES = sql.read("audit", "day_tables")
 _TRIES = 5
 _NO_TABLE = "42P01"
@@ -31,10 +32,11 @@ _NO_TABLE = "42P01"
 
 @dataclass
 class Rows:
-    """The headers and the claims of one part, each in order of envelope ID."""
+    """The headers, the claims and the named receivers of one part, each in order of envelope ID."""
 
     headers: AsyncIterator[Any]
     claims: AsyncIterator[Any]
+    receivers: AsyncIterator[Any]
 
 
 @dataclass(frozen=True)
@@ -131,12 +133,13 @@ def from_postgres(connection: Connection, part: DayPart) -> Rows:
     return Rows(
         connection.cursor(tables(_ENVELOPES), *bounds, prefetch=500).__aiter__(),
         connection.cursor(tables(_CLAIMS), *bounds, prefetch=2_000).__aiter__(),
+        connection.cursor(tables(_RECEIVERS), *bounds, prefetch=500).__aiter__(),
     )
 
 
 def of_day(query: str, day: date) -> str:
     """Rewrite a query over the hot tables to one over a cold day's own tables."""
-    for kind, alias in ((TableKind.ENVELOPE, "e"), (TableKind.CLAIM, "")):
+    for kind, alias in ((TableKind.ENVELOPE, "e"), (TableKind.CLAIM, ""), (TableKind.GUEST, "")):
         hot = f"FROM {kind.value} {alias}".rstrip() + " WHERE"
         own = f"FROM public.{names.day_table(kind, day)} {alias}".rstrip() + " WHERE"
         query = query.replace(hot, own)

@@ -5,8 +5,9 @@ times, password or bounds of an envelope cannot be changed in one of the two dat
 
     hash = SHA-256( ASCII("hongbao.header/1\n") + JSON array of `_fields` )
 
-The JSON has no spaces and escapes only what it must; instants are milliseconds since the epoch, the seed is hex, and
-of the guests it only says whether some are invited by name. The seal is not in it.
+The JSON has no spaces and escapes only what it must; instants are milliseconds since the epoch, the seed is hex. The
+seal is not in it. Of an envelope with named receivers the text is "hongbao.header/2\n" and, in place of `true`, the
+receivers in order: whoever could exchange one of them could take a share. (Before, it only said that there were some.)
 """
 
 import hashlib
@@ -18,15 +19,25 @@ from envelope.terms import Terms
 
 HASH_BYTES: Final = 32
 _PREFIX: Final = b"hongbao.header/1\n"
+_NAMED_PREFIX: Final = b"hongbao.header/2\n"
 _json: Final = msgspec.json.Encoder().encode
 
 
 def header_hash(terms: Terms) -> bytes:
     """Return the hash of a header: 32 bytes, the same for ever for the same terms."""
-    return hashlib.sha256(_PREFIX + _json(_fields(terms))).digest()
+    if terms.invited is None:
+        return hashlib.sha256(_PREFIX + _json(_fields(terms, named=False))).digest()
+    return hashlib.sha256(_NAMED_PREFIX + _json(_fields(terms, named=sorted(terms.invited)))).digest()
 
 
-def _fields(terms: Terms) -> tuple[object, ...]:
+def header_hashes(terms: Terms) -> tuple[bytes, ...]:
+    """Return every hash that may have been stored for these terms, the present one first."""
+    if terms.invited is None:
+        return (header_hash(terms),)
+    return header_hash(terms), hashlib.sha256(_PREFIX + _json(_fields(terms, named=True))).digest()
+
+
+def _fields(terms: Terms, *, named: bool | list[str]) -> tuple[object, ...]:
     return (
         terms.envelope_id,
         terms.sender,
@@ -43,6 +54,6 @@ def _fields(terms: Terms) -> tuple[object, ...]:
         terms.expires_at_ms,
         terms.seed.hex(),
         terms.create_key,
-        terms.invited is not None,
+        named,
         terms.password_mac,
     )

@@ -148,10 +148,12 @@ class Access:
         progress: Callable[[str, int], None] = lambda *_: None,
         instead: Mapping[str, str] | None = None,
         only: date | None = None,
+        *,
+        provider: bool = False,
     ) -> Report:
         """Audit all SETs and the wallet as the audit role.
 
-        `instead`: other DSNs by server, of restored copies. `only`: one business day alone (`audit.proof`).
+        `instead`: other DSNs by server, of restored copies. `only`, `provider`: as in `audit.proof`.
         """
         dsns = {name: self.dsn(name, roles.AUDIT) for name in self._inventory.clusters} | dict(instead or {})
         while True:
@@ -160,7 +162,7 @@ class Access:
                 AuditTarget(one.name, dsns[one.name], _slots(topology, one.name), partial(_slots, topology, one.name))
                 for one in topology.sets
             ]
-            found = await audit(targets, dsns["wallet"], progress, archive=self.archive(), only=only)
+            found = await audit(targets, dsns["wallet"], progress, archive=self.archive(), only=only, provider=provider)
             # A database that moved between two SETs' snapshots is in both or in neither: that proves nothing.
             if found.holds or self.topology().epoch_of == topology.epoch_of:
                 return found

@@ -10,7 +10,7 @@ import secrets
 from struct import Struct
 from typing import Final, NamedTuple
 
-from envelope.header_hash import header_hash
+from envelope.header_hash import header_hashes
 from envelope.split import SPLIT_VERSION
 from envelope.terms import Terms
 from errors import InvariantBroken
@@ -66,5 +66,6 @@ class HeaderSeal:
 
         A header without a seal passes: it is older than seals, or the sweeper wrote it to undo a create.
         """
-        if terms.seal is not None and not hmac.compare_digest(terms.seal, self.of(header_hash(terms))):
-            raise InvariantBroken("header_is_sealed", f"envelope {terms.envelope_id}: its header was changed by hand")
+        if terms.seal is None or any(hmac.compare_digest(terms.seal, self.of(one)) for one in header_hashes(terms)):
+            return
+        raise InvariantBroken("header_is_sealed", f"envelope {terms.envelope_id}: its header was changed by hand")

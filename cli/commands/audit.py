@@ -20,25 +20,28 @@ SHOWN = 20
 
 @click.command("audit")
 @click.option("--day", type=click.DateTime(["%Y-%m-%d"]), help="The envelopes of one business day alone.")
+@click.option("--provider", is_flag=True, help="Claims may have been paid out by a payment provider.")
 @data_option
 @json_option
-def command(*, day: datetime | None, data: Path | None, as_json: bool) -> None:
+def command(*, day: datetime | None, provider: bool, data: Path | None, as_json: bool) -> None:
     """Replay every envelope from its seed and match every fen with the wallet.
 
     Reads consistent snapshots, so it may run beside any traffic; days are detached and dropped after it. Exit status 1
     if there is a violation; each one names the envelope, order or account. With --day, users' balances and what stands
     on other days are not looked at.
     """
-    found = asyncio.run(_audit(data, None if day is None else day.date()))
+    found = asyncio.run(_audit(data, None if day is None else day.date(), provider=provider))
     print_report(found.as_json(), as_json=as_json, show=lambda console: show(found, console))
     sys.exit(0 if found.holds else 1)
 
 
-async def _audit(data: Path | None, only: date | None) -> Report:
+async def _audit(data: Path | None, only: date | None, *, provider: bool) -> Report:
     console = Console(stderr=True)
     with console.status("auditing") as status:
         return await find(data).audit(
-            lambda name, seen: status.update(f"auditing {name}: {counted(seen, 'envelope')}"), only=only
+            lambda name, seen: status.update(f"auditing {name}: {counted(seen, 'envelope')}"),
+            only=only,
+            provider=provider,
         )
 
 

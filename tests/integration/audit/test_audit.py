@@ -72,7 +72,7 @@ class Edited:
         finally:
             await connection.close()
 
-    async def audit_with(self, edits: list[str], *, wallet: bool = False) -> Report:
+    async def audit_with(self, edits: list[str], *, wallet: bool = False, provider: bool = False) -> Report:
         """Apply `edits`, audit, put every touched table back as it was."""
         dsn = self.town.wallet_dsn if wallet else self.town.set_dsn
         names = (
@@ -92,7 +92,7 @@ class Edited:
         await self._run(dsn, keep)
         try:
             await self._run(dsn, edits)
-            return await self.town.audit()
+            return await self.town.audit(provider=provider)
         finally:
             await self._run(dsn, put_back)
 
@@ -235,6 +235,11 @@ def _moved(amount: str, since: str, to: str) -> list[str]:
 ACCOUNT = "(SELECT account_id FROM account WHERE name = '{name}')"
 CREDIT_FEN = "(SELECT amount_fen FROM transfer WHERE order_no = '{open_id}.1')"
 FUND_ORDER = "'F' || (SELECT create_key FROM fund WHERE envelope_id = {open_id})"
+TO_PROVIDER = [
+    "INSERT INTO account (name, kind) VALUES ('channel:provider', 3)",
+    "UPDATE transfer SET credit_account = " + ACCOUNT.format(name="channel:provider") + " " + ORDER,
+    *_moved(CREDIT_FEN, "name = 'user:o1'", "name = 'channel:provider'"),
+]
 QUIET_EDITS = [
     ("a payout credited to another user", "credit_matches_claim", "{open_id}",
      ["UPDATE transfer SET credit_account = " + ACCOUNT.format(name="user:o2") + " " + ORDER,
@@ -243,6 +248,7 @@ QUIET_EDITS = [
      ["INSERT INTO account (name, kind) VALUES ('channel:evil', 3)",
       "UPDATE transfer SET credit_account = " + ACCOUNT.format(name="channel:evil") + " " + ORDER,
       *_moved(CREDIT_FEN, "name = 'user:o1'", "name = 'channel:evil'")]),
+    ("a payout credited to a provider that is not there", "credit_matches_claim", "{open_id}", TO_PROVIDER),
     ("a fund paid by another user", "fund_matches_envelope", "{open_id}",
      ["UPDATE transfer SET debit_account = " + ACCOUNT.format(name="user:bob") + ", user_account = "
       + ACCOUNT.format(name="user:bob") + " WHERE order_no = " + FUND_ORDER,
@@ -271,6 +277,12 @@ async def test_money_in_a_wrong_account_is_found_though_all_sums_agree(
     found = {(one.check, one.subject) for one in report.violations}
     assert (check, subject.format(**words)) in found
     assert not {"balance_is_sum_of_transfers", "postings_sum_to_zero"} & {one for one, _ in found}
+
+
+async def test_a_provider_may_have_paid_where_there_is_one(edited: Edited) -> None:
+    """`provider` (`hongbao audit --provider`) lets claims be paid through its account, and nothing else."""
+    edits = [edit.format(open_id=edited.open_id) for edit in TO_PROVIDER]
+    assert (await edited.audit_with(edits, wallet=True, provider=True)).violations == []
 
 
 async def test_the_seed_of_an_envelope_that_nobody_opened_is_bound_to_its_money(edited: Edited) -> None:
@@ -337,7 +349,7 @@ async def test_an_audit_of_one_day_sees_that_day_alone(edited: Edited) -> None:
     found = {}
     for day in (today, today + timedelta(days=1)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Town, "audit", lambda _, day=day: proof.audit([target], town.wallet_dsn, only=day))
+            patch.setattr(Town, "audit", lambda _, day=day, **__: proof.audit([target], town.wallet_dsn, only=day))
             found[day] = await edited.audit_with([edit])
     assert {(one.check, one.subject) for one in found[today].violations} == {
         ("credit_matches_claim", str(edited.open_id))

@@ -177,13 +177,14 @@ class Town:
                 patch.setattr(node.payouts._wallet, "pay", away)
             yield
 
-    async def audit(self) -> Report:
+    async def audit(self, *, provider: bool = False) -> Report:
         """Audit with the auditor's own role."""
         assert self.databases is not None
         own, wallet = (self.databases.dsn_as(dsn, roles.AUDIT) for dsn in (self.set_dsn, self.wallet_dsn))
         settings = self.nodes[0].settings
         archive = Archive(Path(settings.archive), settings.archive_key.encode()) if settings.archive else None
-        return await audit([AuditTarget("set-1", own, range(SMALL.slots))], wallet, archive=archive)
+        target = AuditTarget("set-1", own, range(SMALL.slots))
+        return await audit([target], wallet, archive=archive, provider=provider)
 
 
 def told(values: list[Any]) -> dict[str, Any]:
