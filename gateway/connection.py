@@ -19,9 +19,19 @@ from gateway.dispatch import Dispatcher
 from gateway.http.aiohttp_private import MALFORMED, MalformedHead
 from gateway.http.answer import Answer
 from gateway.http.request import Request
-from gateway.identity.auth_failures import CLIENT_ADDRESS
-from gateway.limits import HEADER_BYTES, HEADERS, KEEP_ALIVE_S, LINGER_S, REQUESTS_PER_TURN, TAKE_S
+from gateway.http.sockets import bound_unsent, forget_unsent
+from gateway.identity.auth_failures import CLIENT_ADDRESS, network_of
+from gateway.limits import (
+    HEADER_BYTES,
+    HEADERS,
+    KEEP_ALIVE_S,
+    LINGER_S,
+    REQUESTS_PER_TURN,
+    SMALL_ANSWER,
+    TAKE_S,
+)
 from gateway.pacing import Pacer
+from gateway.unsent import UnsentAnswers
 
 _SETTINGS: Final[dict[str, Any]] = {
     "access_log": None,
@@ -40,10 +50,11 @@ class ConnectionFactory(web.Server):
     Must be made inside a running event loop. `runtime.http.HttpServer` listens and stops it.
     """
 
-    def __init__(self, dispatcher: Dispatcher, bounds: ConnectionBounds) -> None:
+    def __init__(self, dispatcher: Dispatcher, bounds: ConnectionBounds, unsent: UnsentAnswers) -> None:
         super().__init__(cast("Any", dispatcher.serve), **_SETTINGS)
         self.dispatcher = dispatcher
         self.bounds = bounds
+        self.unsent = unsent
         self.pacer = Pacer(REQUESTS_PER_TURN, asyncio.get_running_loop())
 
     def __call__(self) -> web.RequestHandler:
@@ -58,6 +69,9 @@ class ConnectionFactory(web.Server):
         connection = cast("Connection", handler)
         connection.made(address, proxied=self.bounds.proxies.trusts(address))
         self.bounds.add(connection)
+        # What is beyond it pauses the connection at once, and is counted (`Connection._drained`).
+        transport.set_write_buffer_limits(high=SMALL_ANSWER)
+        bound_unsent(transport)
         super().connection_made(handler, transport)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
@@ -92,8 +106,10 @@ class Connection(web.RequestHandler):
         return self._request_in_progress or bool(self._messages)
 
     def hang_up(self) -> None:
-        """End the connection: nobody is being answered on it."""
+        """End the connection: nobody is being answered on it, or its client does not read the answer."""
         if self.transport is not None:
+            if self._paused:
+                forget_unsent(self.transport)
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
@@ -126,7 +142,7 @@ class Connection(web.RequestHandler):
                 alive = self._write(request, answer)
                 # A client that sends and does not read must not fill our memory: its next request waits until most of
                 # this answer is sent.
-                if self._paused and not await self._drained():
+                if self._paused and not await self._drained(factory.unsent, answer):
                     break
                 self._finish()
                 if request.content is not EMPTY_PAYLOAD and not request.content.is_eof():
@@ -177,15 +193,25 @@ class Connection(web.RequestHandler):
             transport.write(answer.encode(request, keep_alive=alive))
         return alive
 
-    async def _drained(self) -> bool:
-        """Wait until the client has read most of the answer; if it has not within TAKE_S, abort and return False."""
+    async def _drained(self, unsent: UnsentAnswers, answer: Answer) -> bool:
+        """Wait until the client has read most of the answer; if it has not within TAKE_S, abort and return False.
+
+        Raises ConnectionError if the connection ends meanwhile: `unsent` may need its room.
+        """
+        if self.transport is None:
+            return False
+        # The transport keeps the whole answer until the last byte is out; our own copy of the body is not needed any
+        # more. Small answers to requests that were sent at once add up as well.
+        size, answer.body = len(answer.body), b""
+        unsent.add(self, network_of(CLIENT_ADDRESS.get()), max(size, self.transport.get_write_buffer_size()))
         try:
             async with asyncio.timeout(TAKE_S):
                 await self._drain_helper()
         except TimeoutError:
-            if self.transport is not None:
-                self.transport.abort()
+            self.hang_up()
             return False
+        finally:
+            unsent.remove(self)
         return True
 
     async def _drop(self, payload: StreamReader) -> bool:

@@ -93,7 +93,7 @@ class ConnectionBounds:
         _open.set(len(self._all))
         made, self._room_made = self._room_made, Counter()
         if made:
-            _log.warning("too many connections: the idlest were ended", **made, left=len(self._all))
+            _log.warning("connections were ended to stay within the bounds", **made, left=len(self._all))
         if late:
             _log.info("connections ended: no request came", ended=late, left=len(self._all))
 
@@ -114,8 +114,12 @@ class ConnectionBounds:
         # Some at a time: to look for the idlest costs a look at all.
         idlest = heapq.nsmallest(max(1, len(among) // MAKE_ROOM), idle, key=lambda one: one.idle_since)
         for one in idlest:
-            self._end(one, reason)
-        self._room_made[reason] += len(idlest)
+            self.end(one, reason)
+
+    def end(self, one: Held, reason: str) -> None:
+        """End a connection to make room; `reason` is a label of the metric."""
+        self._room_made[reason] += 1
+        self._end(one, reason)
 
     def _end(self, one: Held, reason: str) -> None:
         self.remove(one)

@@ -24,13 +24,25 @@ KEEP_ALIVE_S: Final = 75.0
 """An idle connection is kept this long: longer than a usual proxy keeps its end, so that the client closes first."""
 TAKE_S: Final = 75.0
 """A client must read most of an answer in this time. The longest, 1 MB, takes a phone on a bad line a minute."""
+SMALL_ANSWER: Final = 4_096
+"""Up to this much of an answer may wait for a client uncounted: an open's has 300 bytes, and is not worth a count.
+It belongs to what a connection costs (CONNECTIONS)."""
+UNSENT_BYTES: Final = 64 * 1024 * 1024
+"""Of longer answers that wait for clients to read them, in all connections: 750 of the longest pages, while the kernel
+takes a page of most clients whole. Above it connections are ended (`gateway.unsent`)."""
+KERNEL_UNSENT_BYTES: Final = 128 * 1024
+"""What the kernel takes of one connection beyond what is on its way: a whole page, so that most clients never count
+above. Its own bound, 4 MB each (net.ipv4.tcp_wmem), would let some thousands of clients use up its memory for TCP."""
+UNSENT_ROOM: Final = 16
+"""One part of this many is freed then, so that the search for the network that holds most is seldom needed."""
 LINGER_S: Final = 1.0
 """The rest of a refused body is read and dropped for this long, so that the client sees the refusal and not a reset."""
 
 HEAD_S: Final = 10.0
 """The first head of a connection, or one that has begun, must be whole after this long; then the connection ends."""
 CONNECTIONS: Final = 16_384
-"""Clients connected, unless HONGBAO_CONNECTIONS says otherwise: 5 KB and a file each. Above it the idlest are ended."""
+"""Clients connected, unless HONGBAO_CONNECTIONS says otherwise: 5 KB, SMALL_ANSWER at worst and a file each. Above it
+the idlest are ended."""
 CONNECTIONS_PER_ADDRESS: Final = 4_096
 """The same from one address, unless HONGBAO_CONNECTIONS_PER_ADDRESS says otherwise; a company's or a carrier's network
 has one address for thousands of phones. Proxies that are trusted have no bound of their own."""
@@ -131,4 +143,5 @@ check_limit(HOLD_LOOK_S < HOLD_S, "a request that is held must see a newer topol
 check_limit(TOKEN_CHARS + len("Authorization: Bearer ") <= HEADER_BYTES, "a token of full length must fit its header")
 check_limit(AUTH_FAILURES_PER_S <= MOST_AUTH_FAILURES_PER_S, "the default must be a legal setting")
 check_limit(DRAIN_S > DEADLINE_S, "a link must outlive the calls on it")
+check_limit(KERNEL_UNSENT_BYTES < UNSENT_BYTES // UNSENT_ROOM, "a page must be a small part of what waits")
 check_limit(DEFAULT_PAGE <= PAGE, "the default page must be a legal one")

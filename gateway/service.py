@@ -29,6 +29,7 @@ from gateway.limits import (
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler
 from gateway.sets.calls import Sets
+from gateway.unsent import UnsentAnswers
 from runtime import logs
 from runtime.clock import Clock, SystemClock
 from runtime.http import HttpServer, Readiness
@@ -85,6 +86,7 @@ class Gateway:
         self.bounds = ConnectionBounds(
             settings.connections, settings.connections_per_address, TrustedProxies(settings.trusted_proxies)
         )
+        self.unsent = UnsentAnswers(self.bounds.end)
         self.wallet_link = Link(WALLET, settings.wallet_url, key=self.link_key)
         self.sets: Sets | None = None
         self.port = 0
@@ -103,7 +105,8 @@ class Gateway:
             self.readiness.require("a server of any SET", sets.ready)
             self.readiness.require("wallet", lambda: self.wallet_link.up)
             host, port = host_and_port(self.settings.listen)
-            connections = ConnectionFactory(Dispatcher(self._handlers(sets), self.request_metrics), self.bounds)
+            dispatcher = Dispatcher(self._handlers(sets), self.request_metrics)
+            connections = ConnectionFactory(dispatcher, self.bounds, self.unsent)
             async with HttpServer(connections, host, port) as server:
                 self.port = server.port
                 self.serving.set()

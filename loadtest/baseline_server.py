@@ -30,6 +30,7 @@ from gateway.parsing.calendar import Calendar
 from gateway.parsing.parameters import X_SHARE_TOKEN, read_open_body
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler, Resource
+from gateway.unsent import UnsentAnswers
 from loadtest.baselines.baseline import Refusal
 from loadtest.baselines.books import Books
 from loadtest.baselines.pessimistic import Pessimistic
@@ -141,7 +142,8 @@ async def _server(settings: BaselineSettings) -> AsyncIterator[web.Application |
 
 def _connections(handler: Handler) -> ConnectionFactory:
     bounds = ConnectionBounds(CONNECTIONS, CONNECTIONS, TrustedProxies(""))
-    return ConnectionFactory(Dispatcher({"openEnvelope": handler, "getReadiness": ready}, RequestMetrics()), bounds)
+    dispatcher = Dispatcher({"openEnvelope": handler, "getReadiness": ready}, RequestMetrics())
+    return ConnectionFactory(dispatcher, bounds, UnsentAnswers(bounds.end))
 
 
 async def _serve(stop: asyncio.Event) -> None:

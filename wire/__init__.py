@@ -20,5 +20,6 @@ An error code belongs to one link. What a process says of its own peers has anot
 
 How it fails: reader, writer and the search for overdue calls run in one task group, so a link whose writer has failed
 is closed and made anew. A request whose handler raises, or whose reply cannot be encoded, fails alone with
-`internal_error` (tests/integration/wire/test_link.py). Replies to a caller that does not read are bounded in bytes.
+`internal_error` (tests/integration/wire/test_link.py). Replies to a caller that does not read are bounded in bytes, and
+so are calls to a server that does not read (tests/integration/wire/test_frozen.py).
 """

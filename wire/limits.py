@@ -16,6 +16,12 @@ DEADLINE_S = 5.0
 MAX_IN_FLIGHT = 20_000
 """Calls without a reply on one link, about 1 KB each; above it a call is refused at once. Calls whose callers have gone
 count, too: the other end still works on them."""
+CALL_BYTES = 1_000
+"""What a call costs apart from its bytes: its objects, its future, its place among those that wait."""
+QUEUED_BYTES = 16 * 1024 * 1024
+"""Of calls that wait, each with CALL_BYTES more, while a frame cannot go out because the other end does not read; above
+it a call is refused at once. Creates of full length (64 KB) a thousand a second need half of it in 100 ms; a peer that
+reads nothing for longer than 7.5 s is disconnected."""
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 """Frames are split at half of it, so that only a single request of that size could exceed it."""
 EAGER_CALLS = 32
@@ -35,4 +41,5 @@ gets `outcome_unknown` in their place. Other replies are small, and as many as i
 check_limit(CONNECT_S < CHALLENGE_S, "a challenge must outlive the attempt that asked for it")
 check_limit(CONNECT_S < DEADLINE_S, "a connection attempt must end before a call would")
 check_limit(OUTBOX_BYTES > 2 * MAX_FRAME_BYTES - 1, "a full frame must fit beside the one that is being sent")
+check_limit(QUEUED_BYTES <= MAX_FRAME_BYTES, "what was queued must go out in a frame or two")
 check_limit(SWEEP_S < DEADLINE_S, "overdue calls must be found near their deadline")

@@ -20,6 +20,7 @@ from wire.framing import LINK_PATH, NOTICE, LinkEnded, frames
 from wire.handshake import LinkRefused, Prover
 from wire.keys import LinkKey
 from wire.limits import (
+    CALL_BYTES,
     CLOSE_S,
     CONNECT_S,
     DEADLINE_S,
@@ -28,6 +29,7 @@ from wire.limits import (
     HEARTBEAT_S,
     MAX_FRAME_BYTES,
     MAX_IN_FLIGHT,
+    QUEUED_BYTES,
     REPLIES_PER_TURN,
     SWEEP_S,
 )
@@ -40,6 +42,7 @@ _NO_CALLER: tuple[None, float] = (None, 0.0)
 _log = logs.get("wire")
 _in_flight = metrics.gauge("hongbao_link_in_flight", "Calls waiting for an answer", ("peer",))
 _lost = metrics.counter("hongbao_link_lost_total", "Connections lost or never made", ("peer",))
+_refused = metrics.counter("hongbao_link_refused_total", "Calls refused: too many, or too many bytes, wait", ("peer",))
 _late = metrics.counter("hongbao_link_deadline_total", "Calls given up at their deadline", ("peer",))
 
 
@@ -54,11 +57,12 @@ class Link:
     """A connection to the server `name` at `url`; run `maintain()` in a task group, then `call` anywhere in the loop.
 
     A reply is a list of values. Errors: those the other end raised; NotSent (code `down_code`: not connected, or the
-    connection was lost while the call was still queued here); Unavailable `busy` (nothing was sent); Refused
-    `malformed_request` (cannot be encoded); Unavailable `outcome_unknown` (no reply within `deadline_s`, or the
-    connection was lost after the call was sent). `hello` returns the notice that is sent first on every connection: an
-    operation, its arguments. `key` is this process's own (`wire.keys`); it is proven, never sent, and the other end
-    proves that it is `name` before anything is sent to it.
+    connection was lost while the call was still queued here); Unavailable `busy` (nothing was sent: too many calls
+    wait, or the other end does not read and too many bytes are queued); Refused `malformed_request` (cannot be
+    encoded); Unavailable `outcome_unknown` (no reply within `deadline_s`, or the connection was lost after the call was
+    sent). `hello` returns the notice that is sent first on every connection: an operation, its arguments. `key` is this
+    process's own (`wire.keys`); it is proven, never sent, and the other end proves that it is `name` before anything is
+    sent to it.
     """
 
     def __init__(
@@ -86,6 +90,10 @@ class Link:
         # By number, in order of sending. All have the same deadline, so the oldest is due first.
         self._waiting: dict[int, tuple[asyncio.Future[list[Any]], float]] = {}
         self._outbox: list[list[Any]] = []
+        self._unweighed = MAX_IN_FLIGHT
+        """With fewer calls than this waiting one more is queued without a look: 0 while a frame is on its way out."""
+        self._queued_bytes = 0
+        """Of the calls that were queued behind such a frame."""
         self._flush = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop
         self._socket: aiohttp.ClientWebSocketResponse | None = None
@@ -106,8 +114,8 @@ class Link:
         if self._socket is None:
             raise self._not_sent()
         waiting = self._waiting
-        if len(waiting) >= MAX_IN_FLIGHT:
-            raise Unavailable("busy", f"{self.name} has {MAX_IN_FLIGHT} calls waiting; try again shortly")
+        if len(waiting) >= self._unweighed:
+            self._weigh(request)
         loop = self._loop
         request[0] = number = next(self._numbers)
         future: asyncio.Future[list[Any]] = loop.create_future()
@@ -117,6 +125,20 @@ class Link:
             self._flush.set()
         outbox.append(request)
         return future
+
+    def _weigh(self, request: list[Any]) -> None:
+        """Count the request among the bytes that are queued; raises Unavailable `busy` if there is no room for it."""
+        if len(self._waiting) >= MAX_IN_FLIGHT:
+            _refused.labels(self.name).inc()
+            raise Unavailable("busy", f"{self.name} has {MAX_IN_FLIGHT} calls waiting; try again shortly")
+        try:
+            size = len(self._encode(request)) + CALL_BYTES
+        except (TypeError, ValueError, OverflowError):
+            size = CALL_BYTES  # `_frame` fails the call alone
+        if self._queued_bytes + size > QUEUED_BYTES:
+            _refused.labels(self.name).inc()
+            raise Unavailable("busy", f"{self.name} reads too slowly for what waits for it; try again shortly")
+        self._queued_bytes += size
 
     def notify(self, notice: list[Any]) -> None:
         """Send `[op, *args]` without a reply, ahead of all later calls; dropped while not connected (see `hello`)."""
@@ -216,8 +238,14 @@ class Link:
             self._flush.clear()
             batch, self._outbox = self._outbox, []
             if batch:
+                weighed = self._queued_bytes
                 for frame in frames(self._frame, batch):
+                    # Seen by others only if the frame must wait for the other end. An open on a link that is read pays
+                    # nothing.
+                    self._unweighed = 0
                     await socket.send_bytes(frame)
+                    self._unweighed = MAX_IN_FLIGHT
+                self._queued_bytes -= weighed
 
     def _frame(self, batch: list[list[Any]]) -> bytes:
         """Encode a frame; a call that cannot be encoded fails alone."""
@@ -279,6 +307,7 @@ class Link:
     def _fail_all(self) -> None:
         waiting, outbox = self._waiting, self._outbox
         self._waiting, self._outbox = {}, []
+        self._unweighed, self._queued_bytes = MAX_IN_FLIGHT, 0
         queued = {request[0] for request in outbox}
         for number, (future, _) in waiting.items():
             if number not in queued:
