@@ -116,7 +116,7 @@ class Access:
 
     def passwords(self, server: str) -> dict[str, str]:
         """Return one database server's passwords by role; raises Refused `secrets_missing` if the file has none."""
-        if not self._secrets.has(server):
+        if not self._secrets.has_passwords(server):
             raise Refused(
                 "secrets_missing",
                 f"{self._secrets.path} has no passwords of {server}; bring the file back from where the backups are",

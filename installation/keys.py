@@ -25,6 +25,8 @@ SECRET = frozenset({f"HONGBAO_{name}" for name in (*KEYS, "LINK_KEY", "ACCEPT_KE
 """Variables that a process does not inherit from the shell or the runner that starts it."""
 REPLACED = ("LINK_KEY",)
 """Keys of earlier releases that open nothing any more: every process knew it, and sent it to any listener."""
+REPLACEABLE = ("LINK_SECRET", "METRICS_KEY")
+"""Keys that protect nothing that is stored, and came after the first release: made anew wherever they are missing."""
 SHORTEST = 16
 """Characters of a key that an operator gives in the environment; ours have 64. A process may ask for more."""
 
@@ -53,13 +55,18 @@ class Secrets:
         return cls(path, content)
 
     def ensure(self, databases: dict[str, tuple[str, ...]]) -> None:
-        """Generate missing keys, and a missing password for each role of each database server; durable on return."""
+        """Generate missing keys, and a missing password for each role of each database server; durable on return.
+
+        A key that the environment gives is not generated: another one in the file would silently take its place at
+        the first start without the variable.
+        """
         before = json.dumps(self._content)
         keys = self._content.setdefault("keys", {})
         for name in REPLACED:
             keys.pop(name, None)
         for name in KEYS:
-            keys.setdefault(name, secrets.token_hex(32))
+            if not _given(name):
+                keys.setdefault(name, secrets.token_hex(32))
         for server, roles in databases.items():
             passwords = self._content.setdefault("postgres", {}).setdefault(server, {})
             for role in roles:
@@ -67,13 +74,18 @@ class Secrets:
         if json.dumps(self._content) != before:
             write_private(self._path, self._content)
 
-    def has(self, server: str) -> bool:
-        """Say whether the keys, and passwords of this database server, were generated or read."""
-        return bool(self._content.get("keys")) and server in self._content.get("postgres", {})
+    def has_passwords(self, server: str) -> bool:
+        """Say whether the passwords of this database server were generated or read."""
+        return server in self._content.get("postgres", {})
+
+    def lost_keys(self) -> list[str]:
+        """Return the keys that neither the environment nor the file has and that cannot be replaced by others."""
+        keys = self._content.get("keys", {})
+        return [name for name in KEYS if name not in REPLACEABLE and not _given(name) and not keys.get(name)]
 
     def key(self, name: str) -> str:
         """Return a key; raises Refused `no_key` if neither the environment nor the file has it."""
-        value = os.environ.get(f"HONGBAO_{name}") or self._content.get("keys", {}).get(name)
+        value = _given(name) or self._content.get("keys", {}).get(name)
         if not value:
             raise Refused("no_key", f"no {name} in {self._path} yet; start hongbao once, or set HONGBAO_{name}")
         if len(value) < SHORTEST:
@@ -104,6 +116,10 @@ class Secrets:
     def passwords(self, server: str) -> dict[str, str]:
         """Return one database server's passwords by role."""
         return dict(self._content["postgres"][server])
+
+
+def _given(name: str) -> str | None:
+    return os.environ.get(f"HONGBAO_{name}") or None
 
 
 def write_private(path: Path, content: dict[str, Any]) -> None:

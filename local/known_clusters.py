@@ -31,15 +31,18 @@ def known_clusters(config: StackConfig, folder: DataFolder) -> dict[str, str | N
 
 
 def check_secrets(folder: DataFolder, secrets: Secrets, names: list[str]) -> None:
-    """Raise Refused `secrets_missing` if a cluster stands and its passwords, or the keys, are not in the file.
+    """Raise Refused `secrets_missing` if a cluster stands and its passwords, or one of the keys, are not in the file.
 
-    New keys would make what the old ones protect useless: archives, share tokens, passwords of envelopes.
+    New keys would make what the old ones protect useless: archives, share tokens, passwords and seals of envelopes.
     """
     standing = [name for name in names if (folder.postgres(name) / "PG_VERSION").exists()]
-    lost = [name for name in standing if not secrets.has(name)]
+    if not standing:
+        return
+    lost = [f"the passwords of {name}" for name in standing if not secrets.has_passwords(name)]
+    lost += secrets.lost_keys()
     if lost:
         raise Refused(
             "secrets_missing",
-            f"{folder.postgres(lost[0])} stands, and {folder.secrets} has not the keys and passwords that belong to "
-            "it; bring the file back from where the backups are. Nothing was changed",
+            f"{folder.postgres(standing[0])} stands, and {folder.secrets} lacks {', '.join(lost)}; bring the file back "
+            "from where the backups are. Nothing was changed",
         )

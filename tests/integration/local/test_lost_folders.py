@@ -1,5 +1,6 @@
 """A folder that was there before and is not there now: the start says so by name and makes nothing in its place."""
 
+import json
 import os
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from errors import Refused
 from installation import inventory
+from installation.keys import KEYS, write_private
 from local.stack import Stack
 from tests.integration.local.test_stack import config, pids, until
 
@@ -105,6 +107,31 @@ async def test_lost_secrets_are_refused_before_anything_is_written(server_folder
     assert await refusal(server_folder) == "secrets_missing"
     (data / "secrets.json").write_bytes(kept)
     await started_once(server_folder)
+
+
+async def test_one_lost_key_is_refused_by_name(server_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside a cluster only keys that protect nothing stored are made anew; each of the others is asked for by name.
+
+    A key that the environment gives is not lost, and no other is made in its place.
+    """
+    data = await started_once(server_folder)
+    kept = json.loads((data / "secrets.json").read_text())
+    for name in sorted(set(KEYS) - {"LINK_SECRET", "METRICS_KEY"}):
+        spoilt = {**kept, "keys": {one: key for one, key in kept["keys"].items() if one != name}}
+        write_private(data / "secrets.json", spoilt)
+        with pytest.raises(Refused, match=name) as caught:
+            async with Stack(config(server_folder, sets=1, servers=1)):
+                pass
+        assert caught.value.code == "secrets_missing"
+        assert json.loads((data / "secrets.json").read_text()) == spoilt
+    lacks = ("LINK_SECRET", "METRICS_KEY", "TOKEN_KEY")
+    rest = {one: key for one, key in kept["keys"].items() if one not in lacks}
+    write_private(data / "secrets.json", {**kept, "keys": rest})
+    monkeypatch.setenv("HONGBAO_TOKEN_KEY", kept["keys"]["TOKEN_KEY"])
+    await started_once(server_folder)
+    found = json.loads((data / "secrets.json").read_text())["keys"]
+    assert found == {**rest, **{name: found[name] for name in ("LINK_SECRET", "METRICS_KEY")}}
+    assert found["LINK_SECRET"] != kept["keys"]["LINK_SECRET"]
 
 
 async def test_what_we_make_is_closed_whatever_the_umask(server_folder: Path) -> None:
