@@ -35,8 +35,11 @@ SWEEP_S = 0.05
 CLOSE_S = 0.3
 """For closing a connection: one caller's at a stop, or one that has failed."""
 OUTBOX_BYTES = 64 * 1024 * 1024
-"""Of envelopes shown (JSON, up to 1 MB each) that wait to be sent to one caller; above it a caller that does not read
-gets `outcome_unknown` in their place. Other replies are small, and as many as its calls: MAX_IN_FLIGHT bounds them."""
+"""Of envelopes shown (JSON, up to 1 MB each) and of lists that wait to be sent to one caller; above it a caller that does
+not read gets `outcome_unknown` in their place. Other replies are small, and as many as its calls: MAX_IN_FLIGHT bounds
+them."""
+ROW_BYTES = 200
+"""What a row of a list (an entry of a wallet, a result of a payout) counts as: its values as they lie in memory."""
 
 check_limit(CONNECT_S < CHALLENGE_S, "a challenge must outlive the attempt that asked for it")
 check_limit(CONNECT_S < DEADLINE_S, "a connection attempt must end before a call would")

@@ -12,7 +12,7 @@ from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
 from wire.framing import LINK_PATH, NOTICE, LinkEnded, frames
 from wire.handshake import Admitted, Doorkeeper
-from wire.limits import CLOSE_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES
+from wire.limits import CLOSE_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES, ROW_BYTES
 from wire.messages import Op, error_reply
 
 _log = logs.get("wire")
@@ -24,7 +24,7 @@ class Caller:
     """A connected caller and its outbox of replies. `reply` and `fail` may be called after it disconnected.
 
     `path` is that of the key which it has proven (`wire.keys`): its role, and whom it speaks for. The outbox holds at
-    most OUTBOX_BYTES of what is shown (a reply whose first value is JSON); a reply above that becomes
+    most OUTBOX_BYTES of what is shown (a reply whose first value is JSON or a list); a reply above that becomes
     `outcome_unknown`, because the request may have written something.
     """
 
@@ -39,7 +39,7 @@ class Caller:
         """The epochs of the databases in its topology, from its notice EPOCHS; None until it sends one."""
         self._outbox: list[list[Any]] = []
         self._shown_bytes = 0
-        """JSON in the outbox and in the frames that are being sent."""
+        """JSON and rows of lists in the outbox and in the frames that are being sent."""
         self._flush = asyncio.Event()
         self._encode = msgspec.msgpack.Encoder().encode
 
@@ -47,11 +47,12 @@ class Caller:
         """Answer request `number` with `values`."""
         if self.gone:
             return
-        if values and type(values[0]) is bytes:
-            if self._shown_bytes + len(values[0]) > OUTBOX_BYTES:
+        if values and (kind := type(values[0])) is not int:
+            size = len(values[0]) if kind is bytes else len(values[0]) * ROW_BYTES if kind is list else 0
+            if self._shown_bytes + size > OUTBOX_BYTES:
                 self.fail(number, _outbox_full())
                 return
-            self._shown_bytes += len(values[0])
+            self._shown_bytes += size
         if not self._outbox:
             self._flush.set()
         self._outbox.append([number, 0, *values])

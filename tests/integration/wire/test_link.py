@@ -12,6 +12,7 @@ from tests.integration.gateway.fixtures import FakePeer, silent
 from tests.link_keys import GATEWAY_KEY
 from wire import link as link_module
 from wire import server as server_module
+from wire.limits import ROW_BYTES
 from wire.link import Link, NotSent
 from wire.messages import Op, Status
 from wire.server import Caller
@@ -146,6 +147,15 @@ async def test_a_caller_that_does_not_read_takes_bounded_memory(monkeypatch: pyt
     assert caller._outbox[0][1] == Status.OK
     writing.cancel()
     await asyncio.wait({writing})
+
+
+async def test_lists_for_a_caller_that_does_not_read_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of a wallet count by their rows."""
+    monkeypatch.setattr(server_module, "OUTBOX_BYTES", 10 * ROW_BYTES)
+    caller = Caller("slow")
+    for number in range(3):
+        caller.reply(number, [["order", 1, 2]] * 4)
+    assert [reply[1] for reply in caller._outbox] == [Status.OK, Status.OK, Status.UNAVAILABLE]
 
 
 async def test_nothing_is_kept_for_a_caller_that_has_gone() -> None:
