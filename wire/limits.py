@@ -35,7 +35,7 @@ SWEEP_S = 0.05
 CLOSE_S = 0.3
 """For closing a connection: one caller's at a stop, or one that has failed."""
 OUTBOX_BYTES = 64 * 1024 * 1024
-"""Of envelopes shown (JSON, up to 1 MB each) and of lists that wait to be sent to one caller; above it a caller that does
+"""Of envelopes shown (JSON, up to 1 MB each) and of lists that wait to be sent to one caller; above it one that does
 not read gets `outcome_unknown` in their place. Other replies are small, and as many as its calls: MAX_IN_FLIGHT bounds
 them."""
 ROW_BYTES = 200
