@@ -144,6 +144,8 @@ class Expiry:
             finally:
                 for one in closing:
                     one.cancel()
+                # Their errors are those of this one, or they were cancelled: the next walk takes their rows again.
+                await asyncio.gather(*closing, return_exceptions=True)
             if page.is_last:
                 self._report()
 
