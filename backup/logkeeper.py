@@ -97,7 +97,7 @@ class LogKeeper:
             return refusal.detail
         start = self._programs.log.size()
         where = ["-D", str(self._folder.wal), "--slot", SLOT, "--synchronous", "--no-loop"]
-        child = self._programs.start("pg_receivewal", where, source)
+        child = await self._programs.start("pg_receivewal", where, source)
         stopping, ended = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(child.wait())
         try:
             await asyncio.wait({stopping, ended}, return_when=asyncio.FIRST_COMPLETED)

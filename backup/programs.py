@@ -56,7 +56,7 @@ class PgPrograms:
                 f"Postgres runs as {self.account.name}, who cannot enter {self.folder.root}; choose another folder",
             )
 
-    def start(self, program: str, words: Sequence[str], source: Source | None = None) -> Child:
+    async def start(self, program: str, words: Sequence[str], source: Source | None = None) -> Child:
         """Start a program; one that connects gets `source`, and connects as its superuser."""
         env = {"LC_ALL": "C", "PATH": os.environ.get("PATH", os.defpath)}
         where: list[str] = []
@@ -66,13 +66,13 @@ class PgPrograms:
             where.append("--no-password")
             # In the environment: every user of the machine can read a process' arguments.
             env["PGPASSWORD"] = unquote(parts.password or "")
-        self.log.bound()
+        await self.log.bound()
         return Child.start(Command([self._binaries.program(program), *where, *words], env, self.account, self.log))
 
     async def run(self, program: str, words: Sequence[str], limit_s: float, source: Source | None = None) -> None:
         """Run a program to its end; raises Unavailable `backup_failed` with the last line of its output."""
         start = self.log.size()
-        child = self.start(program, words, source)
+        child = await self.start(program, words, source)
         try:
             ended = await child.ended_within(limit_s)
         finally:

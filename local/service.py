@@ -65,7 +65,7 @@ class Service(ChildPart):
 
     async def start(self) -> None:
         """Start; /readyz has answered 200 when this returns. Raises Unavailable (`service_slow`, `service_failed`)."""
-        self.log.bound()
+        await self.log.bound()
         offset = self.log.size()
         self._child = child = Child.start(self._command())
         answer = ""

@@ -138,7 +138,7 @@ class Supervisor:
             await asyncio.sleep(LOG_CHECK_S)
             for name, member in self._members.items():
                 try:
-                    member.part.log.bound()
+                    await member.part.log.bound()
                     failing.pop(name, None)
                 except OSError as error:
                     if failing.get(name) != (why := _reason(error)):

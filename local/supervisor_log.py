@@ -27,7 +27,7 @@ class SupervisorLog:
         with contextlib.suppress(OSError, ValueError):
             self._notify(line)
         with contextlib.suppress(OSError):
-            self._log.bound()
+            self._log.set_aside()
             handle = self._log.open()
             try:
                 os.write(handle, _encode({"timestamp": datetime.now(UTC).isoformat(), "event": line}) + b"\n")

@@ -1,17 +1,20 @@
 """The log file of one child process: written by the child itself, bounded by the supervisor, shown if the child fails.
 
-The child appends to the file directly and never waits for the supervisor. `bound` copies and truncates: a line that is
-written in between may be lost, which is better than a full disk. On a full disk the older half is given up.
+The child appends to the file directly and never waits for the supervisor. `bound` copies and truncates, in a thread: a
+disk may take seconds for it. A line that is written in between may be lost, which is better than a full disk. On a full
+disk the older half is given up. A log that no child holds open is renamed instead (`set_aside`).
 
 Files are 0600 in a folder of 0700, whatever the umask, and no symbolic link is followed: a log that somebody else has
 put there is refused (OSError ELOOP), not written to as root.
 """
 
+import asyncio
 import errno
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 
 MAX_BYTES = 16 * 1024 * 1024
 """Kept twice: the file and one older half. It holds a day of warnings, or an hour of debug messages."""
@@ -25,6 +28,12 @@ class LogFile:
     """The file at `path` and its older half at `path.1`."""
 
     path: Path
+    _bounding: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
+    """Held while it is copied: the start of a part may come while the supervisor does it."""
+
+    @property
+    def _older(self) -> Path:
+        return self.path.with_name(self.path.name + ".1")
 
     def open(self) -> int:
         """Return a descriptor for appending, to give to a child; the caller closes it."""
@@ -36,28 +45,50 @@ class LogFile:
         """Return the size of the file in bytes; 0 if there is none."""
         return self.path.stat().st_size if self.path.exists() else 0
 
-    def bound(self, limit: int = MAX_BYTES) -> bool:
-        """Move the content to the older half if it is longer than `limit` bytes; returns whether it was."""
+    async def bound(self, limit: int = MAX_BYTES) -> bool:
+        """Move the content to the older half if it is longer than `limit` bytes; returns whether it was.
+
+        The loop goes on meanwhile. Cancelled, it is still done to its end.
+        """
+        return self.size() > limit and await asyncio.to_thread(self._copy, limit)
+
+    def set_aside(self, limit: int = MAX_BYTES) -> bool:
+        """As `bound`, at once and without losing a line: for a log that no process holds open."""
         if self.size() <= limit:
             return False
-        aside = self.path.with_name(self.path.name + ".1")
-        older = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            # A file that an earlier version left readable for all, too.
+            os.fchmod(handle, 0o600)
+        finally:
+            os.close(handle)
+        self.path.replace(self._older)
+        return True
+
+    def _copy(self, limit: int) -> bool:
+        with self._bounding:
+            if self.size() <= limit:
+                return False
+            self._move()
+            return True
+
+    def _move(self) -> None:
+        older = os.open(self._older, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with (
-            os.fdopen(older, "wb") as target,
+            # Without a buffer: what is left in one would be written behind the cut.
+            os.fdopen(older, "wb", buffering=0) as target,
             os.fdopen(os.open(self.path, os.O_RDWR | os.O_NOFOLLOW), "r+b") as source,
         ):
             # A file that an earlier version left readable for all, too: a server's log quotes statements.
             os.fchmod(target.fileno(), 0o600)
             try:
                 shutil.copyfileobj(source, target)
-                target.flush()
             except OSError as error:
                 if error.errno != errno.ENOSPC:
                     raise
                 # No room for the older half: the log itself must not go on growing.
                 os.ftruncate(target.fileno(), 0)
             os.ftruncate(source.fileno(), 0)
-        return True
 
     def since(self, offset: int) -> str:
         """Return what was written after `offset`, at most the last TAIL_BYTES."""

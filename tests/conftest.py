@@ -23,6 +23,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import asyncpg
+import hypothesis
 import pytest
 import pytest_asyncio
 
@@ -50,6 +51,16 @@ Build = Callable[[str], Awaitable[object]]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts what goes to the background with Ctrl-C ignored, and children inherit that: tests send it to them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# A busy machine is no fault of an example: each test has its own deadline (pytest-timeout).
+hypothesis.settings.register_profile(
+    "hongbao",
+    hypothesis.settings.default,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("hongbao")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

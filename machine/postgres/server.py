@@ -139,7 +139,7 @@ class Postgres(ChildPart):
 
     async def _start_once(self, port: int) -> str | None:
         """Start once; returns None if it accepts connections, else what it has logged."""
-        self.log.bound()
+        await self.log.bound()
         offset = self.log.size()
         self._child = child = Child.start(self._command(port))
         try:

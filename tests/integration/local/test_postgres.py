@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +17,6 @@ from errors import Refused
 from local.cluster_setup import set_up_cluster
 from local.scram import matches, verifier
 from machine.account import Account
-from machine.logfile import LogFile
 from machine.postgres.server import Postgres, PostgresSpec
 from machine.postgres.settings import RESERVED_SINCE
 from schema import roles
@@ -302,20 +300,6 @@ def test_a_verifier_is_that_of_the_standard() -> None:
     assert not matches(kept, "pencils")
     assert not matches(None, "pencil")
     assert not matches("md5c6c6", "pencil")
-
-
-def test_the_older_half_of_a_log_is_private(tmp_path: Path) -> None:
-    """Both files of a log can be read by their owner alone, also where an earlier version left the older one open."""
-    log = LogFile(tmp_path / "one.log")
-    os.close(log.open())
-    log.path.write_text("a statement")
-    older = tmp_path / "one.log.1"
-    for _ in range(2):
-        log.path.write_text("a statement")
-        assert log.bound(1)
-        assert older.read_text() == "a statement"
-        assert {stat.S_IMODE(one.stat().st_mode) for one in (log.path, older)} == {0o600}
-        older.chmod(0o644)
 
 
 async def test_a_role_has_no_right_that_it_does_not_use(server_folder: Path, account: Account) -> None:

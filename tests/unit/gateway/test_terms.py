@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
@@ -207,7 +207,6 @@ def test_colons_are_not_names():
     assert read(but(greeting='"count":"count":{"total_fen":')).greeting == '"count":"count":{"total_fen":'
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_terms_or_refused(body):
     """Whatever bytes come, the answer is a refusal (or, by a miracle, terms)."""
@@ -221,7 +220,6 @@ _values = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_
 
 
 # The first draw of a text loads Unicode's tables, which takes seconds on a busy machine.
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(st.sampled_from(["kind", "total_fen", "count", "to", "greeting", "opens_at", "split"]), _values))
 def test_any_object_is_terms_or_refused(changes):
     """Whatever stands in the fields, nothing but a refusal comes of it, and terms are always within the limits."""

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from envelope.claim_log import ClaimLog
@@ -80,7 +80,6 @@ class Ground:
             actor.loaded(ClaimLog(self.logs[actor.envelope_id]))
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 5)), min_size=30, max_size=60))
 def test_the_flags_say_what_is_in_the_lane(steps):
     """`wanted` while anybody waits, `crowded` while a crowd does: after every step, in any order.

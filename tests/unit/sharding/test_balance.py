@@ -24,7 +24,7 @@ def held(topology: Topology) -> Counter[str]:
     return Counter(topology.set_for_database(xx).name for xx in range(topology.layout.databases))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(weights, st.sampled_from([10, 40, 100, 1000]))
 def test_a_first_start_gives_even_shares(some: list[int], slots: int) -> None:
     """Each SET has its share by weight, rounded down or up; no pin says what the ring says anyway."""
@@ -38,7 +38,7 @@ def test_a_first_start_gives_even_shares(some: list[int], slots: int) -> None:
     assert all(ring.base_of(int(name[3:])) != home for name, home in pins.items())
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(weights, st.sampled_from([40, 100, 1000]))
 def test_a_balance_is_even_and_small(some: list[int], slots: int) -> None:
     """After the moves all have even shares, a second plan is empty, and no SET both gives and takes."""
