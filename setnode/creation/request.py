@@ -10,10 +10,9 @@ from envelope.money import MAX_TOTAL_FEN
 from envelope.split import Split, check_bounds
 from envelope.terms import Kind
 from errors import InvariantBroken, Refused
+from setnode.limits import MAX_INSTANT_MS
 from sharding.ids import day_of
 
-MAX_INSTANT_MS = 253_370_764_800_000
-"""Start of the year 9999: no envelope ends later, so that every instant of it can be written as a date."""
 User = Annotated[str, msgspec.Meta(min_length=1, max_length=LIMITS.user_id_chars)]
 EnvelopeId = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Instant = Annotated[int, msgspec.Meta(ge=0, le=MAX_INSTANT_MS - LIMITS.max_expires_in_s * 1000)]
