@@ -1,7 +1,7 @@
 """The rules of red envelopes (floor 1): pure and synchronous.
 
-What lives here: money, limits, the ways to split a total, the claim log, the ladder of outcomes (`decide`), invariants,
-and `verify`, which recomputes a closed envelope from its published JSON.
+What lives here: money, limits, texts, the ways to split a total, the claim log, the ladder of outcomes (`decide`),
+invariants, and `verify`, which recomputes a closed envelope from its published JSON.
 
 May import: `errors`, the standard library, and msgspec for its structs (one `Answer` is made for every open).
 

@@ -23,7 +23,8 @@ memory."""
 KEEP_ALIVE_S: Final = 75.0
 """An idle connection is kept this long: longer than a usual proxy keeps its end, so that the client closes first."""
 TAKE_S: Final = 75.0
-"""A client must read most of an answer in this time. The longest, 1 MB, takes a phone on a bad line a minute."""
+"""A client must read most of an answer in this time. The longest, a page of CLAIMS_PAGE_MOST, takes 85 kB / 75 s: any
+line that can make a call."""
 SMALL_ANSWER: Final = 4_096
 """Up to this much of an answer may wait for a client uncounted: an open's has 300 bytes, and is not worth a count.
 It belongs to what a connection costs (CONNECTIONS)."""
@@ -98,11 +99,11 @@ a chance of 10^-3, all four with one of 10^-12; then the client must try again."
 PAGE: Final = 100
 """The longest page of a list, and of the wallet (`wallet.limits.MAX_PAGE`)."""
 DEFAULT_PAGE: Final = 20
+"""The page of a client that names no limit: one screen."""
 CLAIMS_PAGE: Final = 100
 """Claims in a detail unless the client says otherwise: what a person looks at, about 8 KB."""
 CLAIMS_PAGE_MOST: Final = 1_000
 """The longest page of claims, about 85 KB; a setnode refuses a longer one (`setnode.limits.MAX_CLAIMS_PAGE`)."""
-"""The page of a client that names no limit: one screen."""
 CURSOR_CHARS: Final = 64
 """Ours have about 30."""
 

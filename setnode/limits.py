@@ -131,6 +131,8 @@ COLD_QUERIES = 64
 """Days whose query text is cached: the cold days that still have tables."""
 
 # Creates and days.
+MAX_INSTANT_MS = 253_370_764_800_000
+"""Start of the year 9999: no envelope ends later, so that every instant of it can be written as a date."""
 CREATES = 5_000
 """Creates in flight in this process; more are refused with `busy`."""
 DAYS_AGAIN_S = 1.0
@@ -218,6 +220,8 @@ PAY_FIRST_RETRY_S = 0.1
 """Pause after the first try of an order that got no final answer; each further try doubles it."""
 PAY_RETRY_S = 60.0
 """Longest pause between two tries of an order."""
+PAY_DOUBLINGS = 12
+"""The pause is no longer doubled after this many tries: it has reached PAY_RETRY_S, and the power stays small."""
 PAY_ATTEMPTS = 50
 """Tries of an order without a final answer before it is stuck for an operator; hours, with backoff to PAY_RETRY_S."""
 PAY_AWAY_S = 2.0
@@ -277,6 +281,7 @@ check_limit(
 )
 check_limit(LISTEN_EVERY_S + LISTEN_DEADLINE_S < SERVER_SILENT_S, "a living server must not count as silent")
 check_limit(PAY_RETRY_ORDERS >= PAY_BATCH, "a batch without an answer must find space for its retry")
+check_limit(PAY_FIRST_RETRY_S * 2**PAY_DOUBLINGS >= PAY_RETRY_S, "the doubled pause must reach the longest one")
 check_limit(READ_BACK_BATCHES <= PAY_QUEUE, "what is read back at once must fit into memory")
 check_limit(LISTEN_EVERY_S < LISTEN_DEADLINE_S, "the listening connection must be checked before it counts as lost")
 check_limit(2 * LISTEN_DEADLINE_S < FOREIGN_KEPT_S / 2, "what was written must be kept until a lost connection is back")

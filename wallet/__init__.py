@@ -10,10 +10,12 @@ decided and encoded on arrival), `decide` (the rules of a batch, pure), `ledger`
 
 May import: `wire`, `sharding`, `runtime`, `errors`; never another room of this floor.
 
-**Authority.** The table `transfer` says what was paid. `account.balance_fen` is the sum of an account's transfers:
-`post` moves it in the statement that inserts them (the wallet's database role could also UPDATE it alone; the audit
-would find that). The caches (account numbers, IDs of recent creates) hold committed facts only and are emptied with
-every new connection; `post` writes nothing if a cached account is gone.
+**Authority.** The table `transfer` says what was paid. `account.balance_fen` is the sum of an account's transfers, and
+`fund.left_fen` what is left of an envelope's money: `post` moves both in the statement that inserts the transfers. The
+wallet's role may call it and open accounts, and change no row in any other way
+(`test_money_is_written_by_post_alone`); the owner of the tables could, and the audit would find it. The caches (account
+numbers, IDs of recent creates) hold committed facts only and are emptied with every new connection; `post` writes
+nothing if a cached account is gone.
 
 **Who may ask for what.** Only an operator deposits; a setnode funds and pays, for slots that its SET holds by the
 topology file; a gateway reads (test_rights.py).

@@ -12,8 +12,10 @@ from runtime.version import VERSION
 
 _DESCRIPTION: Final = (
     "Send red envelopes (红包) and open them. Amounts are whole fen (1/100 yuan); IDs are strings.\n\n"
-    "Every call may be repeated: it gives its first answer again. When no answer came (a broken connection, 504), "
-    "repeat the request to learn what happened.\n\n"
+    "Every call may be repeated: it is done once. A repeated create gives its first answer again; a repeated open says "
+    "already_opened, with the same amount, until the envelope's day is archived (a week after its creation, unless an "
+    "operator is faster), then expired. When no answer came (a broken connection, 504), repeat the request to learn "
+    "what happened.\n\n"
     "Every answer that is not 2xx is application/problem+json (RFC 9457) with a stable `code` and advice in `retry`; "
     "every answer has an X-Request-Id."
 )

@@ -98,7 +98,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
     ),
     "openEnvelope": Operation(
         "Open a share",
-        "Answered once the claim is durable. Safe to repeat: the result is then already_opened, with the same amount.",
+        "Answered once the claim is durable. Safe to repeat: the result is then already_opened, with the same amount. "
+        "Once the envelope's day is archived it is expired; the claims stand in the detail, in lists and statements.",
         _ok("What came of it", ref("Result")),
         ("id", "share"),
         "Ask",

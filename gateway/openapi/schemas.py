@@ -7,9 +7,9 @@ from envelope.limits import LIMITS
 from envelope.outcomes import Outcome, State
 from envelope.split import Split
 from envelope.terms import Kind
+from envelope.texts import TEXT_PATTERN
 from gateway.identity.share_tokens import SHARE_TOKEN_CHARS
 from gateway.identity.users import USER_PATTERN
-from gateway.parsing.texts import TEXT_PATTERN
 from gateway.problems import ADVICE, PROBLEMS, STATUS_OF, Retry
 
 Schema = dict[str, Any]

@@ -7,5 +7,5 @@ the end the audit. `past` makes the day, `stages` has the order of the steps, `d
 themselves, `context` what they share, `command` the bars and the report.
 
 Promise: exit status 0 only where every figure reaches its bar, no open failed and the audit holds. It imports nothing
-that only benchmarks need (`tests/unit/loadtest/test_drill_needs.py`).
+that only benchmarks need (`tests/unit/loadtest/test_needs.py`).
 """

@@ -9,11 +9,11 @@ from envelope.limits import LIMITS
 from envelope.money import MAX_TOTAL_FEN
 from envelope.split import Split, check_bounds
 from envelope.terms import Kind
+from envelope.texts import is_one_line
 from errors import InvariantBroken, Refused
+from setnode.limits import MAX_INSTANT_MS
 from sharding.ids import day_of, slot_of, yymmdd_of
 
-MAX_INSTANT_MS = 253_370_764_800_000
-"""Start of the year 9999: no envelope ends later, so that every instant of it can be written as a date."""
 User = Annotated[str, msgspec.Meta(min_length=1, max_length=LIMITS.user_id_chars)]
 EnvelopeId = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Instant = Annotated[int, msgspec.Meta(ge=0, le=MAX_INSTANT_MS - LIMITS.max_expires_in_s * 1000)]
@@ -74,10 +74,16 @@ def read_create(args: list[Any]) -> Create:
     _check_bounds(terms)
     if terms.opens_at_ms is not None and terms.opens_at_ms > _latest_start_ms(day, terms):
         raise Refused("malformed_request", "opens_at is further ahead than an envelope of this day may begin")
-    # Postgres accepts no NUL in a text: one would fail the whole batch.
-    if "\0" in create.sender or "\0" in terms.greeting or (terms.to and "\0" in "".join(terms.to)):
-        raise Refused("malformed_request", "a name or the greeting contains a NUL character")
+    _check_texts(create.sender, terms)
     return create
+
+
+def _check_texts(sender: str, terms: RequestedTerms) -> None:
+    """Others see names and greeting; and Postgres accepts no NUL in a text: one would fail the whole batch."""
+    if not is_one_line("".join((sender, *(terms.to or ())))):
+        raise Refused("malformed_request", "a user's name contains a control character")
+    if not is_one_line(terms.greeting) or not is_one_line(terms.password or ""):
+        raise Refused("control_character", "greeting and password must be one line without control characters")
 
 
 def _check_bounds(terms: RequestedTerms) -> None:

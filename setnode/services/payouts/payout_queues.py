@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Collection, Sequence
 
 from runtime import metrics
-from setnode.limits import PAY_BATCH, PAY_FIRST_RETRY_S, PAY_RETRY_ORDERS, PAY_RETRY_S, PAY_SPILLED
+from setnode.limits import PAY_BATCH, PAY_DOUBLINGS, PAY_FIRST_RETRY_S, PAY_RETRY_ORDERS, PAY_RETRY_S, PAY_SPILLED
 from setnode.services.payouts.payout_batch import PayoutBatch
 
 _retry_orders = metrics.gauge(
@@ -20,8 +20,6 @@ _retry_orders = metrics.gauge(
 _spilled = metrics.gauge(
     "hongbao_payout_batches_put_off", "Batches with such orders, left in Postgres until their time"
 )
-
-_MAX_DOUBLINGS = 12
 
 
 class PayoutQueue:
@@ -91,7 +89,7 @@ class RetryQueue(PayoutQueue):
         its place for ever while others are not retried.
         """
         loop = asyncio.get_running_loop()
-        most_s = min(PAY_RETRY_S, PAY_FIRST_RETRY_S * 2 ** min(batch.attempts, _MAX_DOUBLINGS))
+        most_s = min(PAY_RETRY_S, PAY_FIRST_RETRY_S * 2 ** min(batch.attempts, PAY_DOUBLINGS))
         pause_s = random.uniform(most_s / 2, most_s)  # noqa: S311 - no secret
         self.forget(batch)
         if self.orders + len(batch) > PAY_RETRY_ORDERS or self._spilled_is_due(loop.time()):

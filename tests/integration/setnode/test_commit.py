@@ -394,7 +394,7 @@ TERMS = {
         (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "total_fen": 0}], "malformed_request"),
         (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "total_fen": True}], "malformed_request"),
         (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "count": 101}], "malformed_request"),
-        (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "greeting": "a\0"}], "malformed_request"),
+        (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "greeting": "a\0"}], "control_character"),
         (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "to": ["b\0"]}], "malformed_request"),
         (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "greeting": "a" * 65}], "malformed_request"),
         (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "expires_in_s": -5}], "malformed_request"),

@@ -39,6 +39,19 @@ def test_a_start_that_no_envelope_of_its_day_may_have_is_refused(opens_at_ms):
     assert caught.value.code == "malformed_request"
 
 
+@pytest.mark.parametrize("unwanted", ["\0", "\n", "\x1b[2J", "\x7f", "\x85", "\u2028", "\u202e"])
+@pytest.mark.parametrize(
+    ("field", "code"),
+    [("greeting", "control_character"), ("password", "control_character"), ("to", "malformed_request")],
+)
+def test_a_text_that_no_gateway_lets_pass_is_refused(field, code, unwanted):
+    """A greeting that moves a terminal's cursor or reads as two lines is taken from no gateway; nor is such a name."""
+    text = f"恭喜{unwanted}发财"
+    with pytest.raises(Refused) as caught:
+        read_create(["ann", "k", "f", [1], {**TERMS, "count": 1, field: [text] if field == "to" else text}])
+    assert caught.value.code == code
+
+
 def test_a_start_within_the_rules_is_taken():
     """Five days ahead of the last minute of the ID's day, in a zone behind ours."""
     latest = datetime(2026, 11, 22, 12, tzinfo=UTC) + timedelta(seconds=LIMITS.max_opens_in_s)
