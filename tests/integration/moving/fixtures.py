@@ -32,7 +32,8 @@ from schema import roles
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
 from setnode.limits import ADOPT_AFTER_S
-from setnode.service import Setnode, SetnodeSettings, running
+from setnode.service import Setnode, running
+from setnode.settings import SetnodeSettings
 from sharding.ids import business_date
 from sharding.slots import Layout, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump, load
