@@ -30,7 +30,7 @@ class DataFolder:
 
     @property
     def topology(self) -> Path:
-        """Which SET holds which database, and where its servers are."""
+        """Which SET holds which database, and where its servers are; 0600."""
         return self.path / "topology.json"
 
     @property

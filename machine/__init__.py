@@ -15,6 +15,8 @@ Promises, each with the test that keeps it:
   (`test_memcached_may_not_read_the_clusters`).
 - A cluster that was known and is missing, or is another, is refused and never made anew
   (`test_a_cluster_that_goes_missing_while_it_serves_…`).
+- A port that is chosen for a part is given to no other process of ours until the part listens or this process ends
+  (`test_a_port_that_another_process_has_reserved_is_not_given`).
 - A lock file is released by the kernel when its holder ends, however it ends (`test_a_second_stack_…_is_refused`).
 - A log and its older half can be read by their owner only (`test_the_older_half_of_a_log_is_private`), and a symbolic
   link in its place is not followed (`test_a_log_that_is_a_symbolic_link_…`). `LogFile.bound`

@@ -2,8 +2,14 @@
 
 The default range is below the one that the kernel uses for outgoing connections, so that a part that is restarted finds
 its port free. HONGBAO_PORTS names another range.
+
+Between the choice of a port and the part that listens on it seconds may pass, in which it looks free to everybody. So
+a reserved port is held under a name in the kernel (an abstract Unix socket), which one process of this machine can
+have: until something listens there, or the process ends, however it ends. A program that is not ours knows nothing of
+this; if it takes the port, the part fails and says so.
 """
 
+import errno
 import os
 import random
 import socket
@@ -20,6 +26,8 @@ TRIES = 200
 
 _reserved: set[int] = set()
 """Ports that this process has reserved, whether or not their parts listen already."""
+_held: dict[int, int] = {}
+"""Of these, the ones on which nobody has listened yet: the descriptors of the sockets that have their names."""
 
 
 def port_range() -> range:
@@ -48,11 +56,35 @@ def bind_error(port: int, host: str) -> Exception | None:
 
 
 def reserve(port: int) -> bool:
-    """Reserve `port` for one part of this process; returns False if it is not free or reserved for another part."""
-    if port in _reserved or not is_free(port):
+    """Reserve `port` for one part of this process; returns False if it is not free or reserved, here or elsewhere."""
+    _let_go_of_used()
+    if port in _reserved or (name := _hold(port)) is None:
         return False
+    # Looked at under the name: whoever had it before may listen by now.
+    if not is_free(port):
+        os.close(name)
+        return False
+    _held[port] = name
     _reserved.add(port)
     return True
+
+
+def _hold(port: int) -> int | None:
+    """Take the name of `port`; None if another process has it."""
+    name = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        name.bind(f"\0hongbao-port-{port}")
+    except OSError as error:
+        name.close()
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return None
+    return name.detach()
+
+
+def _let_go_of_used() -> None:
+    for port in [one for one in _held if not is_free(one)]:
+        os.close(_held.pop(port))
 
 
 def free_port() -> int:

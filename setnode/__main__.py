@@ -3,7 +3,8 @@
 import asyncio
 
 from runtime import process, settings
-from setnode.service import Setnode, SetnodeSettings
+from setnode.service import Setnode
+from setnode.settings import SetnodeSettings
 
 
 async def _serve(stop: asyncio.Event) -> None:

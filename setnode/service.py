@@ -4,20 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated
 
-import msgspec
 from aiohttp import web
 
 from archive.details import Details
 from envelope.claim_log import ClaimLog
-from envelope.limits import LIMITS
 from errors import InvariantBroken
 from runtime import logs, metrics
 from runtime.clock import Clock, SystemClock
 from runtime.http import HttpServer, Readiness, add_probes
 from runtime.periodic import Periodic
-from runtime.postgres import Session
 from runtime.settings import host_and_port
 from setnode.activation.cold import ColdEnvelopes
 from setnode.activation.loader import Loader, fetch_logs
@@ -35,28 +31,22 @@ from setnode.days import BusinessDays
 from setnode.dispatch import Dispatcher
 from setnode.header_seal import HeaderSeal
 from setnode.limits import (
-    CLAIM_CONNECTIONS,
     DAYS_EVERY_S,
     DRAIN_POLL_S,
     DRAIN_S,
-    ENVELOPE_CAP,
     GAUGES_EVERY_S,
-    LIVE_SHARES,
-    LOCAL_CAP,
-    PASSWORD_KEY_CHARS,
     READ_BACK_EVERY_S,
-    RECYCLE_AFTER,
     SERVICE_ROUND_S,
-    SET_CAP,
-    SWEEP_AFTER_S,
     SWEEP_EVERY_S,
-    SWEEP_IN_A_ROW,
     TOPOLOGY_EVERY_S,
 )
 from setnode.ownership import Ownership
 from setnode.services.expiry import Expiry, ExpiryConfig
 from setnode.services.payouts.payer import Payer
+from setnode.services.payouts.payout_backlog import PayoutBacklog
 from setnode.services.sweeper import Sweeper
+from setnode.sessions import Sessions
+from setnode.settings import SetnodeSettings
 from setnode.shared_session import SharedSession
 from sharding.ids import day_of
 from sharding.topology import Topology, TopologyFile
@@ -70,37 +60,6 @@ _log = logs.get("setnode")
 _waiting = metrics.gauge("hongbao_mailbox_waiting", "Requests waiting in all mailboxes")
 _unreconciled = metrics.gauge("hongbao_unreconciled_fen", "Claimed here, not credited in the wallet yet, or stuck")
 _payouts_held = metrics.gauge("hongbao_payout_batches_held", "Committed batches not paid yet, in memory")
-
-
-class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Read from HONGBAO_*; see `runtime.settings`.
-
-    `topology` is the file's path, `set` and `server` are names in it. `archive` is a folder, empty for none.
-    """
-
-    listen: str
-    topology: str
-    set: str
-    server: str
-    postgres_dsn: str
-    memcached: str
-    wallet_url: str
-    link_key: str
-    """This SET's own key, `setnode/SET:HEX` (`wire.keys`): with it the wallet is called."""
-    accept_keys: str
-    """The keys of those who may call this server: `gateway/SERVER:HEX operator/SERVER:HEX`."""
-    password_key: Annotated[str, msgspec.Meta(min_length=PASSWORD_KEY_CHARS)]
-    """Passwords are stored under it, and headers sealed: with another one no password matches, and every envelope made
-    before freezes at its next load. The same for all setnodes, for ever."""
-    archive: str = ""
-    archive_key: str = ""
-    admission_cap: Annotated[int, msgspec.Meta(ge=1)] = SET_CAP
-    admission_envelope_cap: Annotated[int, msgspec.Meta(ge=1)] = ENVELOPE_CAP
-    # Without one nothing is claimed; with all of the server's leases creates would find none.
-    claim_connections: Annotated[int, msgspec.Meta(ge=1, lt=LOCAL_CAP)] = CLAIM_CONNECTIONS
-    live_shares: Annotated[int, msgspec.Meta(ge=LIMITS.max_count)] = LIVE_SHARES
-    sweep_after_s: float = SWEEP_AFTER_S
-    sweep_in_a_row: Annotated[int, msgspec.Meta(ge=1)] = SWEEP_IN_A_ROW
 
 
 class Setnode:
@@ -121,17 +80,17 @@ class Setnode:
         self.doorkeeper = Doorkeeper(accepted_keys(settings.accept_keys, settings.server, (GATEWAY, OPERATOR)))
         self.wallet_link = Link(WALLET, settings.wallet_url, key=key)
         wallet = WalletClient(self.wallet_link)
-        self._sessions = {name: _session(settings, name, **extra) for name, extra in _SESSIONS.items()}
-        self._claim_sessions = [_session(settings, "claims") for _ in range(settings.claim_connections)]
+        self._sessions = Sessions(settings.postgres_dsn, settings.server, settings.claim_connections)
         self._shared = SharedSession(self._sessions["fetch"])
         self._wire_commits(wallet)
         self._wire_creates(wallet)
         self._wire_services(wallet)
 
     def _wire_commits(self, wallet: WalletClient) -> None:
-        """Make actors, what activates and commits them, and the payer, which takes what was committed."""
+        """Make actors, what activates and commits them, and the payouts of what was committed."""
         settings = self.settings
-        self.payouts = Payer(wallet, self._sessions["payout"], self.clock, settings.server, self.holds)
+        self.payouts = PayoutBacklog(self._sessions["payout"], self.clock, settings.server, self.holds)
+        self.payer = Payer(wallet, self.payouts)
         self.claim_queue = ClaimQueue(self.clock, settings.server, self.payouts.committed)
         self.registry = Registry(
             self.clock,
@@ -149,7 +108,7 @@ class Setnode:
             settings.memcached,
             AdmissionConfig(cap=settings.admission_cap, envelope_cap=settings.admission_envelope_cap),
         )
-        self.claims = Committer(self.claim_queue, self._claim_sessions, self.admission)
+        self.claims = Committer(self.claim_queue, self._sessions.claims, self.admission)
 
     def _wire_creates(self, wallet: WalletClient) -> None:
         """Make what creates envelopes, and the dispatcher, which hands every request to its part."""
@@ -214,7 +173,7 @@ class Setnode:
                     self.cold.run(),
                     self.claims.run(),
                     self.creates.run(),
-                    self.payouts.run(),
+                    self.payer.run(),
                     self.foreign_writes.run(),
                     *(service.run() for service in self._services()),
                 )
@@ -231,7 +190,7 @@ class Setnode:
             for task in running:
                 task.cancel()
         self.admission.close()
-        await asyncio.gather(*(session.close() for session in [*self._sessions.values(), *self._claim_sessions]))
+        await self._sessions.close()
 
     def _services(self) -> list[Periodic]:
         expiry, payouts = self.expiry, self.payouts
@@ -289,24 +248,6 @@ class Setnode:
         _waiting.set(self.registry.waiting)
         _payouts_held.set(self.payouts.held)
         _unreconciled.set(self.payouts.unpaid_fen + self.payouts.stuck_fen)
-
-
-_SESSIONS: dict[str, dict[str, str]] = {
-    "create": {},
-    # Planned with constants: all partitions but those asked for are pruned before they are opened.
-    "load": {"plan_cache_mode": "force_custom_plan"},
-    "fetch": {"plan_cache_mode": "force_custom_plan"},
-    "payout": {"plan_cache_mode": "force_custom_plan"},
-    "expiry": {"plan_cache_mode": "force_custom_plan"},
-    "sweep": {},
-    "listen": {},
-    "cold": {"plan_cache_mode": "force_custom_plan"},
-}
-
-
-def _session(settings: SetnodeSettings, name: str, **extra: str) -> Session:
-    options = {"application_name": f"{settings.server}:{name}", **extra}
-    return Session(settings.postgres_dsn, options, recycle_after=RECYCLE_AFTER)
 
 
 def _details(settings: SetnodeSettings) -> Details | None:

@@ -26,7 +26,8 @@ from schema import roles
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
 from setnode.actors.request import OUTCOMES
-from setnode.service import Setnode, SetnodeSettings, running
+from setnode.service import Setnode, running
+from setnode.settings import SetnodeSettings
 from sharding.ids import business_date
 from sharding.slots import TABLES_PER_DATABASE
 from sharding.topology import ServerSpec, SetSpec, Topology, dump

@@ -4,12 +4,12 @@ What lives here: `spec` (its form, and what it answers), `check` (what it must f
 one topology to the next), `file` (reading, replacing and re-reading the file). May import what `sharding` may.
 
 Authority: the file is the only record of where a database is. It is changed under a lock file, by `file.change` alone
-while processes run. Promise, held by tests/unit/sharding/test_topology*.py: a reader sees a whole old or a whole new
-file; a process never takes a topology that is wrong, older, or that moves a database without raising its epoch. What it
-cannot promise: that all processes read a new file at the same time. Therefore links compare epochs, and before a
-database moves, fences in its tables refuse writes by processes with an older file
-(docs/decisions/0012-moving-a-database.md). How it fails: Refused `topology_invalid`, with the field in the sentence;
-the process keeps the topology it has.
+while processes run. Only its owner reads it: all our processes of a machine run under that account. Promise, held by
+tests/unit/sharding/test_topology*.py: a reader sees a whole old or a whole new file; a process never takes a topology
+that is wrong, older, or that moves a database without raising its epoch. What it cannot promise: that all processes
+read a new file at the same time. Therefore links compare epochs, and before a database moves, fences in its tables
+refuse writes by processes with an older file (docs/decisions/0012-moving-a-database.md). How it fails: Refused
+`topology_invalid`, with the field in the sentence; the process keeps the topology it has.
 """
 
 from sharding.topology.check import check_topology

@@ -26,7 +26,8 @@ def load(path: Path) -> Topology:
 def dump(topology: Topology, path: Path) -> None:
     """Write the topology so that a reader sees the old file or the new one, never a part. Durable on return.
 
-    Raises Refused `topology_invalid` before anything is written.
+    Only the owner reads it (0600): it tells where each part listens. Root leaves a file to its owner. Raises
+    Refused `topology_invalid` before anything is written.
     """
     check_topology(topology)
     text = msgspec.json.format(msgspec.json.encode(topology), indent=2) + b"\n"
@@ -36,14 +37,20 @@ def dump(topology: Topology, path: Path) -> None:
         try:
             file.write(text)
             file.flush()
-            # Every process of the installation reads it, under any account; it holds no secrets.
-            os.fchmod(file.fileno(), 0o644)
+            _keep_owner(file.fileno(), path)
             os.fsync(file.fileno())
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
     _sync_folder(path)
+
+
+def _keep_owner(handle: int, path: Path) -> None:
+    """Give the new file to the owner of the file at `path`, if we are root: its processes must still read it."""
+    if os.geteuid() == 0 and path.exists():
+        old = path.stat()
+        os.fchown(handle, old.st_uid, old.st_gid)
 
 
 def change(path: Path, how: Callable[[Topology], Topology]) -> Topology:

@@ -31,7 +31,8 @@ from runtime.clock import to_ms
 from schema import roles
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
-from setnode.service import SetnodeSettings, running
+from setnode.service import running
+from setnode.settings import SetnodeSettings
 from sharding.ids import BUSINESS_ZONE, business_date, candidate_ids, first_id_at
 from sharding.slots import Layout, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump

@@ -1,15 +1,16 @@
 """Payouts: credits every committed claim in the wallet, after the commit and in batches, until the result is final.
 
-`payer` runs the workers; `finisher` records what is final; `payout_batch` holds the orders of one committed batch;
-`payout_queues` holds batches that may be paid and batches that wait for a retry; `intents` reads batches back from
-Postgres; `stuck` shows operators what was given up, and gives it back to the payer.
+`payer` has the workers that call the wallet; `payout_backlog` the batches that are not finished, which it takes in and
+settles by the wallet's results; `finisher` records what is final; `payout_batch` holds the orders of one committed
+batch; `payout_queues` holds batches that may be paid and batches that wait for a retry; `intents` reads batches back
+from Postgres; `stuck` shows operators what was given up, and gives it back to the payer.
 
 May import: `setnode.services.partition_ranges`, `setnode.actors.batch`, `setnode.limits`, `wire`, `runtime`.
 
 Authority. Postgres of the SET says what must be paid: the `payout_batch` row is the intent, written in the statement
 that commits its claims. The wallet says what has been paid: one transfer for each order number, by a unique key.
 
-State. A batch is committed (a row), held in memory by a payer, spilled (only its time of retry is remembered), or
+State. A batch is committed (a row), held in memory by a backlog, spilled (only its time of retry is remembered), or
 finished (every order PAID or in `payout_stuck`); then its row is deleted. An order is PAID, REFUSED, or UNKNOWN.
 Nothing is marked between: a row that stands has unpaid orders, or orders whose result was lost.
 

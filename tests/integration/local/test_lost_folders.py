@@ -146,7 +146,7 @@ async def test_what_we_make_is_closed_whatever_the_umask(server_folder: Path) ->
         os.umask(before)
     assert data.stat().st_mode & 0o777 == 0o755
     for path in data.rglob("*"):
-        if "software" not in path.parts and path.name != "topology.json":  # programs, and a file without secrets
+        if "software" not in path.parts:  # programs
             assert path.is_symlink() or path.stat().st_mode & 0o077 == 0, path
     assert not [path for path in data.rglob("*") if not path.is_symlink() and path.stat().st_mode & 0o002]
 

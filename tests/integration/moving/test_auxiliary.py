@@ -10,7 +10,7 @@ from errors import Refused, Unavailable
 from moving.journal import move_lock
 from moving.moves import move_by_time, move_live
 from moving.route import Route
-from setnode.services.payouts import payer
+from setnode.services.payouts import payout_backlog
 from setnode.services.payouts.stuck import redrive
 from sharding.ids import make_id
 from sharding.slots import database_name
@@ -33,12 +33,11 @@ async def intents(land: Land, set_name: str) -> list[set[int]]:
 async def test_payouts_that_wait_are_made_by_the_new_set(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the old SET's payers away its intents go along, also out of mixed ones; what is stuck is stuck there."""
     moved, stays = land.topology.databases_of("set-1")[:2]
-    payers = land.nodes["set-1"].payouts
 
     async def away(_: object) -> None:
         raise Unavailable("wallet_unavailable", "the wallet is away for this SET")
 
-    monkeypatch.setattr(payers, "_wallet", type("Away", (), {"pay": staticmethod(away)}))
+    monkeypatch.setattr(land.nodes["set-1"].payer, "_wallet", type("Away", (), {"pay": staticmethod(away)}))
     one, other = Traffic(land, moved), Traffic(land, stays)
     mixed, single = False, []
     of_one = "FROM payout_batch WHERE cardinality(seqs) = 1 AND envelope_ids[1] % 1000 / 10 = $1"
@@ -76,21 +75,21 @@ async def test_payouts_that_wait_are_made_by_the_new_set(land: Land, monkeypatch
 async def test_unanswered_orders_do_not_stay_behind_in_memory(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
     """The old server gives up on orders only after the move; nothing is written there of envelopes that have left."""
     moved, stays = land.topology.databases_of("set-1")[:2]
-    payers = land.nodes["set-1"].payouts
+    payouts = land.nodes["set-1"].payouts
 
     async def silent(orders: list[Order]) -> list[tuple[PayStatus, str]]:
         return [(PayStatus.UNKNOWN, "no answer")] * len(orders)
 
-    monkeypatch.setattr(payers, "_wallet", type("Silent", (), {"pay": staticmethod(silent)}))
+    monkeypatch.setattr(land.nodes["set-1"].payer, "_wallet", type("Silent", (), {"pay": staticmethod(silent)}))
     one, other = Traffic(land, moved), Traffic(land, stays)
     async with one.busy(senders=2, people=8), other.busy(senders=2, people=8):
         await one.more(60)
         await other.more(60)
     assert (await move_live(land.context(), database_name(moved), "set-2")).complete
-    assert payers.held
-    monkeypatch.setattr(payer, "PAY_ATTEMPTS", 0)
+    assert payouts.held
+    monkeypatch.setattr(payout_backlog, "PAY_ATTEMPTS", 0)
     async with asyncio.timeout(30):
-        while payers.held or payers.unpaid_fen:
+        while payouts.held or payouts.unpaid_fen:
             await asyncio.sleep(0.1)
     stuck = await land.on("set-1", "SELECT envelope_id % 1000 / 10 AS xx FROM payout_stuck")
     assert {row["xx"] for row in stuck} == {stays}

@@ -30,7 +30,8 @@ from schema import roles
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
 from setnode.actors.request import OUTCOMES
-from setnode.service import Setnode, SetnodeSettings, running
+from setnode.service import Setnode, running
+from setnode.settings import SetnodeSettings
 from sharding.ids import candidate_ids, first_id_at
 from sharding.slots import Layout, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
@@ -174,7 +175,7 @@ class Town:
 
         with pytest.MonkeyPatch.context() as patch:
             for node in self.nodes:
-                patch.setattr(node.payouts._wallet, "pay", away)
+                patch.setattr(node.payer._wallet, "pay", away)
             yield
 
     async def audit(self, *, provider: bool = False) -> Report:

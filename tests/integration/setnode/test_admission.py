@@ -22,7 +22,7 @@ from setnode.commit import admission, lease_store
 from setnode.commit.admission import Admission, AdmissionConfig
 from setnode.commit.committer import Committer
 from setnode.limits import LOCAL_CAP
-from setnode.service import SetnodeSettings
+from setnode.settings import SetnodeSettings
 from tests.integration.setnode.fixtures import Town, common_town, living_town, module_databases, prove, shared_town
 
 __all__ = ["common_town", "module_databases", "shared_town"]

@@ -15,7 +15,7 @@ from setnode import shared_session
 from setnode.activation import loader
 from setnode.commit import committer, invalidation
 from setnode.services import expiry, sweeper
-from setnode.services.payouts import finisher, payer
+from setnode.services.payouts import finisher, payout_backlog
 from tests.conftest import Databases
 from tests.integration.hanging_proxy import HangingProxy, hanging_proxy
 from tests.integration.setnode.fixtures import Town, living_town, module_databases, prove
@@ -32,7 +32,7 @@ LIMITS = (
     (shared_session, "LOAD_DEADLINE_S"),
     (expiry, "SERVICE_DEADLINE_S"),
     (sweeper, "SERVICE_DEADLINE_S"),
-    (payer, "SERVICE_DEADLINE_S"),
+    (payout_backlog, "SERVICE_DEADLINE_S"),
     (finisher, "SERVICE_DEADLINE_S"),
     (invalidation, "LISTEN_DEADLINE_S"),
 )

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from cli.commands import payout as payout_command
 from errors import Refused, Unavailable
 from setnode.services.payouts import payer as payer_module
+from setnode.services.payouts import payout_backlog as backlog_module
 from setnode.services.payouts import payout_queues as queues_module
 from setnode.services.payouts.finisher import UNREADABLE
 from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
@@ -87,7 +88,7 @@ async def test_another_server_adopts_what_was_left_lying(town: Town, monkeypatch
 
 async def test_what_does_not_fit_into_memory_is_paid_all_the_same(town: Town, monkeypatch) -> None:
     """With room for one batch in memory the rest is read back from Postgres."""
-    monkeypatch.setattr(payer_module, "PAY_QUEUE", 1)
+    monkeypatch.setattr(backlog_module, "PAY_QUEUE", 1)
     groups = [await sold(town, f"full{n}-") for n in range(8)]
     await asyncio.gather(*(sold(town, f"more{n}-") for n in range(8)))
     async with asyncio.timeout(20):
@@ -116,16 +117,16 @@ class Wallet:
 
 
 def between(town: Town, monkeypatch, *faults) -> list[Wallet]:
-    wallets = [Wallet(node.payouts._wallet, *faults) for node in town.nodes]
+    wallets = [Wallet(node.payer._wallet, *faults) for node in town.nodes]
     for node, wallet in zip(town.nodes, wallets, strict=True):
-        monkeypatch.setattr(node.payouts, "_wallet", wallet)
+        monkeypatch.setattr(node.payer, "_wallet", wallet)
     monkeypatch.setattr(payer_module, "PAY_AWAY_S", 0.01)
     return wallets
 
 
 async def test_while_the_wallet_is_away_no_order_is_lost_and_no_attempt_burned(town: Town, monkeypatch) -> None:
     """Far more failed calls than an order may have attempts: all are paid when the wallet is back."""
-    monkeypatch.setattr(payer_module, "PAY_ATTEMPTS", 2)
+    monkeypatch.setattr(backlog_module, "PAY_ATTEMPTS", 2)
     away = [Unavailable("wallet_unavailable", "away"), Unavailable("outcome_unknown", "late", outcome_known=False)] * 10
     wallets = between(town, monkeypatch, *away)
     won = await sold(town, "away")
@@ -168,15 +169,15 @@ async def test_whoever_can_be_paid_never_waits_behind_those_without_an_answer(to
     """
     healed, tries = asyncio.Event(), Counter()
     for node in town.nodes:
-        monkeypatch.setattr(node.payouts, "_wallet", Doubtful(node.payouts._wallet, healed, tries))
-    monkeypatch.setattr(payer_module, "PAY_QUEUE", 4)
-    monkeypatch.setattr(payer_module, "PAY_ATTEMPTS", 1_000)
+        monkeypatch.setattr(node.payer, "_wallet", Doubtful(node.payer._wallet, healed, tries))
+    monkeypatch.setattr(backlog_module, "PAY_QUEUE", 4)
+    monkeypatch.setattr(backlog_module, "PAY_ATTEMPTS", 1_000)
     monkeypatch.setattr(queues_module, "PAY_RETRY_ORDERS", 3)
     monkeypatch.setattr(queues_module, "PAY_RETRY_S", 0.1)
     doubtful = {}
     for n in range(24):
         doubtful |= await sold(town, f"doubt{n}-", shares=2)
-    tried = [node.payouts._retries for node in town.nodes]
+    tried = [node.payouts.retries for node in town.nodes]
     async with asyncio.timeout(20):
         while not all(one.orders and one.spilled for one in tried):
             await asyncio.sleep(0.02)
@@ -186,7 +187,7 @@ async def test_whoever_can_be_paid_never_waits_behind_those_without_an_answer(to
         async with asyncio.timeout(20):
             while await balances(town, won) != won:
                 await asyncio.sleep(0.02)
-        assert max(one.orders for one in tried) <= 3 + 2 * payer_module.READ_BACK_SPILLED
+        assert max(one.orders for one in tried) <= 3 + 2 * backlog_module.READ_BACK_SPILLED
     async with asyncio.timeout(20):
         while len(tries) < len(doubtful) or min(tries.values()) < 3:
             await asyncio.gather(*(node.payouts.read_back() for node in town.nodes))
@@ -202,7 +203,7 @@ async def test_whoever_can_be_paid_never_waits_behind_those_without_an_answer(to
 
 async def test_a_batch_the_wallet_cannot_read_does_not_hold_up_the_others(town: Town, monkeypatch) -> None:
     """Refused as a whole, each batch goes alone; what stays unreadable ends as stuck, with the wallet's words."""
-    monkeypatch.setattr(payer_module, "PAY_ATTEMPTS", 1)
+    monkeypatch.setattr(backlog_module, "PAY_ATTEMPTS", 1)
     between(town, monkeypatch, *[Refused("malformed_request", "cannot read this")] * 40)
     won = await sold(town, "poison", shares=1)
     await town.paid_out()
@@ -303,7 +304,7 @@ class Reasoning:
 async def test_words_that_postgres_does_not_take_stop_no_payout(town: Town, monkeypatch) -> None:
     """A refusal with a NUL, which no text may hold: its order is stuck without the words, the batches beside it end."""
     for node in town.nodes:
-        monkeypatch.setattr(node.payouts, "_wallet", Reasoning(node.payouts._wallet, "nul", "account\0closed"))
+        monkeypatch.setattr(node.payer, "_wallet", Reasoning(node.payer._wallet, "nul", "account\0closed"))
     await asyncio.gather(*(sold(town, name, shares=2) for name in ("nul", "well-a", "well-b")))
     await town.paid_out()
     rows = await town.rows("SELECT reason, amount_fen FROM payout_stuck")

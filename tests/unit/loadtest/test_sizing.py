@@ -13,7 +13,7 @@ from loadtest.plan import measured
 from loadtest.plan.command import command
 from loadtest.plan.measured import Measured
 from loadtest.plan.sizing import SERVICE_CONNECTIONS, Load, plan
-from setnode import service as setnode_service
+from setnode import sessions
 from setnode.limits import ENVELOPE_WEIGHT, LIVE_SHARES
 
 SEEN = Measured(
@@ -76,7 +76,7 @@ def test_servers_gateways_and_connections() -> None:
 
 def test_connections_of_a_setnode_are_counted_right() -> None:
     """The constant is the number of sessions that a setnode keeps."""
-    assert len(setnode_service._SESSIONS) == SERVICE_CONNECTIONS
+    assert len(sessions.OPTIONS) == SERVICE_CONNECTIONS
 
 
 def test_disk_and_log() -> None:

@@ -9,8 +9,9 @@ import pytest
 from errors import HongbaoError, Refused, Unavailable
 from runtime.clock import SystemClock
 from setnode.limits import PAY_WORKERS
-from setnode.services.payouts import payer, payout_queues
+from setnode.services.payouts import payer, payout_backlog, payout_queues
 from setnode.services.payouts.payer import Payer
+from setnode.services.payouts.payout_backlog import PayoutBacklog
 from setnode.services.payouts.payout_batch import PayoutBatch
 from wire.messages import PAID, PayResult, PayStatus
 
@@ -47,14 +48,14 @@ def small_calls(monkeypatch):
 
 async def calls(wallet: Wallet, *puts: list[int]) -> list[int]:
     """Line up batches of these sizes, one list after the other; return what was called for meanwhile."""
-    payouts = Payer(wallet, Session(), SystemClock(), "s")
-    paying = asyncio.ensure_future(payouts.run())
+    payouts = PayoutBacklog(Session(), SystemClock(), "s")
+    paying = asyncio.ensure_future(Payer(wallet, payouts).run())
     await asyncio.sleep(0)
     number = 0
     for sizes in puts:
         for size in sizes:
             number += 1
-            payouts._new.put(batch(number, size))
+            payouts.new.put(batch(number, size))
         for _ in range(10):
             await asyncio.sleep(0)
     paying.cancel()
@@ -117,18 +118,18 @@ def long_pauses(monkeypatch):
 @contextlib.asynccontextmanager
 async def backlog(wallet: Wallet, calls: int):
     """Line up so many whole calls and let the workers have the block's time with them."""
-    payouts = Payer(wallet, Session(), SystemClock(), "s")
+    payouts = PayoutBacklog(Session(), SystemClock(), "s")
     for number in range(calls):
         payouts._hold(batch(number, WHOLE))
-        payouts._new.put(batch(number, WHOLE))
-    paying = asyncio.ensure_future(payouts.run())
+        payouts.new.put(batch(number, WHOLE))
+    paying = asyncio.ensure_future(Payer(wallet, payouts).run())
     async with asyncio.timeout(30):
         yield payouts
     paying.cancel()
     await asyncio.gather(paying, return_exceptions=True)
 
 
-async def all_paid(payouts: Payer) -> None:
+async def all_paid(payouts: PayoutBacklog) -> None:
     while payouts.unpaid_fen:
         await asyncio.sleep(0.01)
 
@@ -184,7 +185,7 @@ class Stumbling(Returning):
 @pytest.mark.parametrize("error", [BROKEN, Refused("malformed_request", "cannot read this")])
 async def test_an_order_that_the_wallet_cannot_read_is_set_apart(small_calls, long_pauses, monkeypatch, error):
     """Its call is repeated in halves: all others of its batch and of later ones are paid, it alone is retried."""
-    monkeypatch.setattr(payer, "PAY_ATTEMPTS", 3)
+    monkeypatch.setattr(payout_backlog, "PAY_ATTEMPTS", 3)
     monkeypatch.setattr(payout_queues, "PAY_RETRY_S", 0.01)
     wallet = Stumbling(error, 7, 23)
     async with backlog(wallet, 4) as payouts:
@@ -196,7 +197,7 @@ async def test_an_order_that_the_wallet_cannot_read_is_set_apart(small_calls, lo
 
 async def test_an_order_is_given_up_after_exactly_so_many_tries(small_calls, long_pauses, monkeypatch):
     """PAY_ATTEMPTS tries and no more; an order refused at the first is stored with one try, not with its batch's."""
-    monkeypatch.setattr(payer, "PAY_ATTEMPTS", 3)
+    monkeypatch.setattr(payout_backlog, "PAY_ATTEMPTS", 3)
     monkeypatch.setattr(payout_queues, "PAY_RETRY_S", 0.01)
     stuck = {}
 
@@ -222,10 +223,10 @@ async def test_an_order_is_given_up_after_exactly_so_many_tries(small_calls, lon
 
     wallet = Deciding()
     async with backlog(wallet, 0) as payouts:
-        payouts._finisher.session = Noting()
+        payouts.finisher.session = Noting()
         whole = PayoutBatch(1, [(2611210000000001007, seq, 9, "open", "u", 5) for seq in range(3)], ["u"] * 3, 0.0)
         payouts._hold(whole)
-        payouts._new.put(whole)
+        payouts.new.put(whole)
         while len(stuck) < 2:
             await asyncio.sleep(0.01)
     assert stuck == {0: (1, 5), 1: (3, 5)}

@@ -1,6 +1,8 @@
 """The topology: one answer per ID, a sentence for every mistake, and a file that never replaces good by bad."""
 
 import json
+import os
+import stat
 from datetime import date
 
 import msgspec
@@ -183,6 +185,30 @@ def test_dump_and_load(tmp_path):
     dump(topology, tmp_path / "topology.json")
     assert load(tmp_path / "topology.json") == topology
     assert [file.name for file in tmp_path.iterdir()] == ["topology.json"]
+
+
+def test_only_its_owner_reads_the_file(tmp_path):
+    """It tells where each part listens: 0600, also in the place of a file that was open, and whatever the umask."""
+    file = tmp_path / "topology.json"
+    before = os.umask(0)
+    try:
+        dump(make(), file)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        file.chmod(0o644)
+        dump(make(version=2), file)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes files for others")
+def test_the_file_stays_its_owner_s(tmp_path):
+    """An operator who changes it as root leaves it to the account whose processes read it."""
+    file = tmp_path / "topology.json"
+    dump(make(), file)
+    os.chown(file, 65_534, 65_534)
+    dump(make(version=2), file)
+    assert (file.stat().st_uid, file.stat().st_gid) == (65_534, 65_534)
 
 
 def test_dump_refuses_what_load_would(tmp_path):

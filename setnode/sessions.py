@@ -1,0 +1,41 @@
+"""The connections of one server to its SET's Postgres: one for each kind of work, so that none waits for another."""
+
+import asyncio
+
+from runtime.postgres import Session
+from setnode.limits import RECYCLE_AFTER
+
+OPTIONS: dict[str, dict[str, str]] = {
+    "create": {},
+    # Planned with constants: all partitions but those asked for are pruned before they are opened.
+    "load": {"plan_cache_mode": "force_custom_plan"},
+    "fetch": {"plan_cache_mode": "force_custom_plan"},
+    "payout": {"plan_cache_mode": "force_custom_plan"},
+    "expiry": {"plan_cache_mode": "force_custom_plan"},
+    "sweep": {},
+    "listen": {},
+    "cold": {"plan_cache_mode": "force_custom_plan"},
+}
+"""Server settings by kind of work; those that commit claims are apart, because there are several of them."""
+
+
+class Sessions:
+    """All sessions of the server `server`; each connects when it is first used. Postgres sees their names."""
+
+    def __init__(self, dsn: str, server: str, claim_connections: int) -> None:
+        self._dsn = dsn
+        self._server = server
+        self._by_work = {work: self._session(work, options) for work, options in OPTIONS.items()}
+        self.claims = [self._session("claims", {}) for _ in range(claim_connections)]
+
+    def __getitem__(self, work: str) -> Session:
+        """Return the session of a kind of work."""
+        return self._by_work[work]
+
+    async def close(self) -> None:
+        """Close all of them."""
+        await asyncio.gather(*(session.close() for session in [*self._by_work.values(), *self.claims]))
+
+    def _session(self, work: str, options: dict[str, str]) -> Session:
+        named = {"application_name": f"{self._server}:{work}", **options}
+        return Session(self._dsn, named, recycle_after=RECYCLE_AFTER)
