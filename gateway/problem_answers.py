@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from errors import HongbaoError, Unavailable
 from gateway.http.answer import PROBLEM, Answer, encode_json
-from gateway.problems import WITH_RETRY_AFTER, problem_of
+from gateway.problems import WITH_RETRY_AFTER, problem_of, public_code
 
 _CLOSING_STATUSES: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE})
 _CLOSING_CODES: Final = frozenset({"malformed_http"})
@@ -21,15 +21,15 @@ _OUTCOME_OPERATIONS: Final = frozenset({"openEnvelope", "grabEnvelope"})
 def problem_answer(error: HongbaoError, request_id: bytes, operation: str, methods: Sequence[str] = ()) -> Answer:
     """Return problem+json for an error of an operation; `methods` are those of the path, for the header Allow.
 
-    Where the row has a `detail`, it replaces the error's own, which the caller logs if the status is 500.
+    Where the row has a `detail`, it replaces the error's own, which the caller logs with its code if the status is 500.
     """
-    row = problem_of(error)
+    row, code = problem_of(error), public_code(error)
     body: dict[str, Any] = {
-        "type": f"/docs#{error.code}",
+        "type": f"/docs#{code}",
         "title": row.title,
         "status": row.status,
         "detail": row.detail or error.detail,
-        "code": error.code,
+        "code": code,
         "retry": row.retry.value,
         "request_id": request_id.decode(),
     }

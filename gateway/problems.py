@@ -108,7 +108,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "not_found": Problem(404, "No such envelope"),
     "not_invited": Problem(403, "The envelope is not for this user"),
     "not_the_sender": Problem(403, "Only the sender may do this"),
-    "already_final": Problem(409, "The envelope is sold out"),
+    "already_final": Problem(409, "Nothing is left to cancel"),
     "insufficient_funds": Problem(409, "The wallet does not hold that much", Retry.CHANGED),
     "idempotency_key_reused": Problem(422, "The Idempotency-Key was used for another request"),
     "day_closed": Problem(409, "The business day is closed"),
@@ -140,13 +140,12 @@ PROBLEMS: Final[dict[str, Problem]] = {
         Retry.NEVER,
         "its records do not add up; no money moved, and the fault was logged",
     ),
-    # Another part refused what the gateway sent: the two are of different versions.
-    "malformed_request": _OURS,
-    "unknown_operation": _OURS,
-    "malformed_seed": _OURS,
-    "unknown_split_version": _OURS,
-    "order_conflict": _OURS,
 }
+INSIDE: Final = frozenset(
+    {"malformed_request", "unknown_operation", "malformed_seed", "unknown_split_version", "order_conflict"}
+)
+"""Another part refused what this one sent: the two are of different versions, or one is broken. Clients hear
+`internal_error`, the log has the code: a client can do nothing else with any of them."""
 
 STATUS_OF: Final[dict[Outcome, int]] = {
     outcome: PROBLEMS[outcome.value].status if outcome in (Outcome.NOT_FOUND, Outcome.BUSY) else 200
@@ -157,9 +156,14 @@ STATUS_OF: Final[dict[Outcome, int]] = {
 _UNKNOWN = Problem(504, "No answer in time", Retry.REPEAT)
 
 
+def public_code(error: HongbaoError) -> str:
+    """Return the code that clients see."""
+    return "internal_error" if error.code in INSIDE else error.code
+
+
 def problem_of(error: HongbaoError) -> Problem:
     """Return the row of an error. If its outcome is unknown it is 504 with advice to repeat, unless it is a 500."""
-    found = PROBLEMS.get(error.code)
+    found = PROBLEMS.get(public_code(error))
     ours = found is not None and found.status == HTTPStatus.INTERNAL_SERVER_ERROR
     if isinstance(error, Unavailable) and not error.outcome_known and not ours:
         return _UNKNOWN

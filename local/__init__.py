@@ -1,11 +1,11 @@
 """The runner: starts, supervises and stops all parts of one installation on this machine.
 
 What lives here, in the order of a start: `config` (how large a stack is), `known_clusters` (what stood here at earlier
-starts), `gateway_ports` and `stable_ports` (where parts listen), `backing_services` (Postgres servers and memcached),
-`cluster_setup` and `scram` (database, roles and passwords of a new cluster), `topology_file`, `day_table_service`,
-`process_factory` and `service` (our own processes), `part` (what all of these can do), `supervisor`, `answers` (who
-hangs) and `supervisor_log`, `stack` (all of it as one `async with`). `running` is the file of what runs now; `status`
-and `attach` are what commands ask of it.
+starts), `gateway_ports`, `stable_ports` and `memcached_socket` (where parts listen), `backing_services` (Postgres
+servers and memcached), `cluster_setup` and `scram` (database, roles and passwords of a new cluster), `topology_file`,
+`day_table_service`, `process_factory` and `service` (our own processes), `part` (what all of these can do),
+`supervisor`, `answers` (who hangs) and `supervisor_log`, `stack` (all of it as one `async with`). `running` is the file
+of what runs now; `status` and `attach` are what commands ask of it.
 
 May import: `installation` and the floors below it. Not `rotation`, `moving`, `backup` and `inspection`: they operate on
 any installation; the command that wants both (`cli.commands.up`) combines them.
@@ -23,6 +23,8 @@ Promises, each with the test that keeps it:
   (`test_a_part_that_does_not_answer_…`).
 - A cluster or a `secrets.json` that was there at an earlier start and is missing is refused, never made anew
   (`test_a_missing_cluster_…`, `test_lost_secrets_…`), also while the stack runs.
+- memcached, which asks for no password, listens on a private socket only
+  (`test_a_long_path_puts_the_socket_into_a_short_private_folder`).
 - Only folders that it makes get a mode, and nobody else can read them (`test_what_we_make_is_closed_…`).
 - Every wait for a part has a deadline, except the supervisor's wait for a part to end.
 

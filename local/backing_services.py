@@ -6,10 +6,11 @@ from installation.data_folder import DataFolder
 from installation.keys import Secrets
 from local.config import StackConfig
 from local.known_clusters import check_secrets, known_clusters
+from local.memcached_socket import memcached_socket
 from local.stable_ports import MEMCACHED, WALLET, StablePorts, postgres_part
 from local.supervisor_log import Notify
 from machine.account import Account
-from machine.memcached import MAX_SOCKET_PATH, Memcached, MemcachedSpec
+from machine.memcached import Memcached, MemcachedSpec
 from machine.postgres.server import Postgres, PostgresSpec
 from schema import roles
 
@@ -27,19 +28,15 @@ def backing_services(
 ) -> BackingServices:
     """Return the servers, not started. Generates the keys and passwords that `secrets` lacks; they are durable then.
 
-    Raises Refused `secrets_missing` if a cluster stands whose passwords `secrets` does not have.
+    Raises Refused `secrets_missing` if a cluster stands whose passwords, or one of the keys, `secrets` does not have,
+    and `socket_path_too_long`.
     """
     ports = StablePorts(folder)
     names = [WALLET, *config.set_names()]
     known = known_clusters(config, folder)
     check_secrets(folder, secrets, names)
     secrets.ensure({name: roles.roles_of("wallet" if name == WALLET else "set") for name in names})
-    socket = folder.path / "memcached" / "socket"
-    if len(str(socket)) > MAX_SOCKET_PATH:
-        config.notify(f"the path of {folder.path} is too long for a socket: memcached listens on 127.0.0.1 instead")
-        memcached = MemcachedSpec(MEMCACHED, folder.path, folder.log(MEMCACHED), port=ports.reserve(MEMCACHED))
-    else:
-        memcached = MemcachedSpec(MEMCACHED, folder.path, folder.log(MEMCACHED), socket=socket)
+    memcached = MemcachedSpec(MEMCACHED, folder.path, folder.log(MEMCACHED), socket=memcached_socket(folder))
     return BackingServices(
         {
             name: Postgres(

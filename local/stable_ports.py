@@ -44,7 +44,5 @@ def _inventory_ports(folder: DataFolder) -> dict[str, int]:
             raise
         return {}
     last = {postgres_part(name): urlsplit(one.dsns[roles.OWNER]).port or 0 for name, one in found.clusters.items()}
-    if not found.memcached.startswith("/"):
-        last[MEMCACHED] = int(found.memcached.rpartition(":")[2])
     last[WALLET] = urlsplit(found.wallet_url).port or 0
     return last

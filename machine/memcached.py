@@ -6,6 +6,7 @@ memcached asks for no password. On loopback every account of the machine can wri
 import asyncio
 import os
 import signal
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,12 +77,15 @@ class Memcached(ChildPart):
         raise Unavailable("memcached_failed", f"memcached does not start: {self.log.tail(2) or 'its log is empty'}")
 
     async def stop(self) -> None:
-        """Stop within STOP_S, by SIGKILL if need be."""
+        """Stop within STOP_S, by SIGKILL if need be; the socket and its folder go."""
         await self._stop((signal.SIGTERM, STOP_S))
+        if self.spec.socket is not None and is_private(self.spec.socket.parent, self._account):
+            self.spec.socket.unlink(missing_ok=True)
+            self.spec.socket.parent.rmdir()
 
     async def restart(self) -> None:
-        """Stop and start, empty, on the same port."""
-        await self.stop()
+        """Stop and start, empty, at the same address."""
+        await self._stop((signal.SIGTERM, STOP_S))
         await self.start()
 
     async def answers(self) -> bool:
@@ -89,8 +93,13 @@ class Memcached(ChildPart):
         return await responds(self.address)
 
     def _make_folder(self, socket: Path) -> None:
-        """Make the socket's folder: the server's account can enter it, and root. The socket of a dead server goes."""
+        """Make the socket's folder: the server's account can enter it, and root. The socket of a dead server goes.
+
+        Raises Unavailable `memcached_failed` if there is something there that is not ours.
+        """
         socket.parent.mkdir(mode=0o700, exist_ok=True)
+        if not is_private(socket.parent, self._account):
+            raise Unavailable("memcached_failed", f"{socket.parent} is no folder of ours; remove it")
         socket.parent.chmod(0o700)
         self._account.chown(socket.parent)
         socket.unlink(missing_ok=True)
@@ -112,6 +121,15 @@ class Memcached(ChildPart):
             await asyncio.sleep(TICK_S)
         await child.stop((signal.SIGTERM, STOP_S))
         return False
+
+
+def is_private(folder: Path, account: Account) -> bool:
+    """Say whether this is a folder, no link, of ours or of `account`: in /tmp a stranger may have taken its name."""
+    try:
+        found = folder.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid in (os.geteuid(), account.uid)
 
 
 async def responds(address: str) -> bool:

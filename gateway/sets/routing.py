@@ -30,6 +30,9 @@ class Routing:
         self.generation = 1
         self._began = asyncio.get_running_loop().time()
         self._complete = False
+        self._away: tuple[str, ...] = ()
+        self._away_of: tuple[Topology | None, frozenset[str]] = (None, frozenset())
+        """The topology and the living servers for which `_away` was found."""
         self._read_at = 0.0
         self._newer = asyncio.Event()
         self.services = (
@@ -73,10 +76,16 @@ class Routing:
         started = asyncio.get_running_loop().time() - self._began >= ALL_SETS_S
         return away < len(self.topology.sets) if self._complete or started else False
 
-    def sets_away(self) -> list[str]:
-        """Return the names of the SETs of which no server can be called."""
-        alive = self.servers.alive
-        return [one.name for one in self.topology.sets if alive.isdisjoint(one.serving)]
+    def sets_away(self) -> tuple[str, ...]:
+        """Return the names of the SETs of which no server can be called.
+
+        They are looked for once for each set of living servers: everybody may ask for `/readyz`, as often as they like.
+        """
+        topology, alive = self.topology, self.servers.alive
+        if self._away_of[0] is not topology or self._away_of[1] is not alive:
+            self._away_of = topology, alive
+            self._away = tuple(one.name for one in topology.sets if alive.isdisjoint(one.serving))
+        return self._away
 
     def read_again(self) -> None:
         """Read the topology file, unless it was read less than half of HOLD_LOOK_S ago; a bad file is logged."""

@@ -10,6 +10,7 @@ early_error…  answers 500 twice without paying, then works
 pending…      pays, but says "pending" twice when asked
 garbage…      pays, then answers 200 with a page of HTML
 refuse…       refuses for good
+rude…         refuses for good, in a long text with a NUL, line breaks and an escape sequence
 twice…        answers every GET and POST with the wrong order's record once, then with the right one
 """
 
@@ -37,6 +38,9 @@ class Book:
         self.users[order_no] = user
         if user.startswith("refuse"):
             self.records[order_no] = {"order_no": order_no, "status": "refused", "reason": "account_closed"}
+        elif user.startswith("rude"):
+            reason = "no\0money\n\x1b[2J\u2028" + "x" * 500
+            self.records[order_no] = {"order_no": order_no, "status": "refused", "reason": reason}
         else:
             self.payments[order_no] += 1
             self.records[order_no] = {"order_no": order_no, "status": "paid"}

@@ -36,6 +36,25 @@ async def test_a_set_that_is_away_takes_no_gateway_out_of_service(door: Door) ->
     assert (await door.call("POST", f"/v1/envelopes/{some_id()}/open", "bob", {}))[0] == 200
 
 
+async def test_readiness_is_worked_out_once_however_often_it_is_asked_for(door: Door) -> None:
+    """Nothing is searched again for a `/readyz` unless a server came or went, or the topology is another one."""
+    write(door, 2)
+    await door.until(lambda: gauge("hongbao_set_servers_alive", set="set-2") == 2)
+    routing = door.gateway.sets.routing
+    assert (await door.call("GET", "/readyz", None))[2]["sets_away"] == 0
+    found = routing.sets_away()
+    for _ in range(3):
+        await door.call("GET", "/readyz", None)
+    assert routing.sets_away() is found
+    await door.servers["b"].stop()
+    await door.until(lambda: gauge("hongbao_set_servers_alive", set="set-2") == 0)
+    assert (await door.call("GET", "/readyz", None))[2]["sets_away"] == 1
+    assert routing.sets_away() == ("set-2",)
+    door.write_topology(3, a=door.servers["a"].url)
+    await door.until(lambda: door.gateway.sets.routing.topology.version == 3)
+    assert (await door.call("GET", "/readyz", None))[2]["sets_away"] == 0
+
+
 async def test_a_start_waits_for_every_set_and_not_for_ever(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gateway that has never seen a SET is not ready until ALL_SETS_S have passed; then it is, with the others."""
     write(door, 2)

@@ -1,17 +1,23 @@
 """Rotation and moves on the same SETs: they exclude each other, and each finds what the other has done in between."""
 
+import json
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 
 from errors import HongbaoError, InvariantBroken, Refused, Unavailable
+from installation.data_folder import DataFolder
+from installation.inventory import Cluster, Inventory
 from moving import by_time, compare, leaves
 from moving.journal import open_move
 from moving.moves import abort, move_by_time, move_live
 from rotation import lock
 from rotation.fence import fence
+from schema import roles
 from sharding.ids import make_id
 from sharding.slots import database_name
+from tests import forks
 from tests.integration.moving.checks import no_stream, rows_of, until_final
 from tests.integration.moving.fixtures import Land, Traffic, land
 from tests.integration.moving.move_and_die import DIED
@@ -232,6 +238,29 @@ async def test_a_live_move_that_leaves_days_is_finished_by_time(land: Land, poin
     assert (await until_final(land, name)).complete
     assert len(await copies_of(land, xx, second)) == 21
     assert await compare_days(land, xx, second)
+
+
+async def test_the_command_ends_with_1_while_days_stay(land: Land, tmp_path: Path) -> None:
+    """A live move leaves a day that rotation has taken: exit status 1, the day by name; once it is gone, 0."""
+    xx = land.database()
+    name = database_name(xx)
+    yesterday = land.databases.day - timedelta(days=1)
+    await land.register("set-1", yesterday, xx, "verified")
+    owners = {one: Cluster(dsns={roles.OWNER: dsn}) for one, dsn in land.owners.items()}
+    data = DataFolder(tmp_path / "data")
+    data.path.mkdir()
+    Inventory(
+        clusters={**owners, "wallet": Cluster(dsns={roles.AUDIT: land.auditor})}, gateway_urls=[], wallet_url="",
+        memcached="", topology=str(land.path), archive="", secrets=str(data.secrets),
+    ).save(data.inventory)  # fmt: skip
+    words = ("topology", "move", name, "--to", "set-2", "--data", str(data.path), "--json")
+    left = await forks.hongbao(*words, "--live", "--yes")
+    assert (left.status, json.loads(left.out)["days_left"]) == (1, [str(yesterday)]), left.err
+    again = await forks.hongbao(*words, "--yes")
+    assert (again.status, str(yesterday) in again.err) == (1, True)
+    await land.register("set-1", yesterday, xx, "dropped")
+    done = await forks.hongbao(*words, "--yes")
+    assert (done.status, json.loads(done.out)["complete"]) == (0, True), done.err
 
 
 async def compare_days(land: Land, xx: int, day: date) -> bool:

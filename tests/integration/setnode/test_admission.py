@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -487,3 +488,45 @@ async def test_a_create_refused_at_the_cap_says_that_its_money_may_have_gone(dat
         answers = await asyncio.gather(*(town.open(other, f"u{n}") for n in range(60)))
         assert sum(one["amount_fen"] for one in answers) == 500
         await prove(town)
+
+
+def fill(address: str, count: int) -> None:
+    """Write values as large as lists of leases, `count` of each size; they never expire."""
+    host, port = address.split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        answers = connection.makefile("rb")
+        for number in range(count):
+            for size in (20, 50, 100, 200):
+                value = b"x" * size
+                connection.sendall(b"set of-others-%d-%d 0 0 %d\r\n%s\r\n" % (size, number, size, value))
+                assert answers.readline() == b"STORED\r\n"
+
+
+async def test_a_full_memcached_costs_no_money_and_the_local_cap_holds(
+    databases, server_folder: Path, account, tmp_path: Path
+) -> None:
+    """Leases are evicted as they are held: no server exceeds its own cap, opens and creates are right to the fen."""
+    spec = MemcachedSpec("small", server_folder, server_folder / "small.log", memory_mb=2)
+    small = Memcached(spec, account=account)
+    await small.start()
+    try:
+        with Gate(small.address, count=1, cap=100, local_cap=2) as (one,):
+            leases = [await one.acquire(), await one.acquire()]
+            await asyncio.to_thread(fill, small.address, 10_000)
+            assert one._store._client().get("hongbao:alone:inside") is None, "the leases were not evicted"
+            with pytest.raises(Unavailable, match="busy"):
+                await one.acquire()
+            for lease in leases:
+                one.release(lease)
+        async with living_town(databases, small.address, tmp_path) as town:
+            filling = asyncio.ensure_future(asyncio.to_thread(fill, small.address, 15_000))
+            envelope_ids = [await town.create(1_000, 10, sender=f"s{n}") for n in range(10)]
+            answers = []
+            for number in range(15):
+                answers += await asyncio.gather(*(town.open(one, f"u{number}") for one in envelope_ids))
+            await filling
+            assert Counter(one["result"] for one in answers) == {"opened": 100, "sold_out": 50}
+            assert sum(one["amount_fen"] or 0 for one in answers) == 10_000
+            await prove(town)
+    finally:
+        await small.stop()

@@ -6,20 +6,23 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest.mock import AsyncMock
 
+import msgspec
 import pytest
 
 from errors import HongbaoError, InvariantBroken, Refused, Unavailable
 from local.fund_cursors import set_back
+from machine import ports
 from schema.day_tables import DayTables
 from setnode.commit import create_queue
 from setnode.commit.store import insert_envelopes
-from setnode.service import Setnode
+from setnode.service import Setnode, running
 from setnode.services import sweeper as sweeper_module
 from sharding.ids import business_date, day_of, make_id, serial_of, slot_of
 from sharding.slots import MAX_SLOTS, TAILS
 from tests.clock import ManualClock
 from tests.funds import DRAFT, HEADER
 from tests.integration.setnode.fixtures import (
+    WAIT_S,
     XXS,
     Town,
     common_town,
@@ -132,12 +135,70 @@ async def test_a_repeat_of_a_half_made_create_makes_the_header_that_was_paid_for
     assert len(kept) == 32
 
 
+async def test_a_repeat_whose_money_is_older_than_drafts_is_undone(town: Town) -> None:
+    """A fund of before has no draft: its create hears nothing final until the sweeper has returned the money."""
+    await town.deposit("old", 1_000)
+    args = town.create_args("old", 1_000, 5, "before drafts")
+    await half(town, args)
+    rule = "CHECK (octet_length(header_hash) = 32 OR fund_id <= {})"
+    await town.scalar("ALTER TABLE fund DROP CONSTRAINT fund_header", wallet=True)
+    newest = await town.scalar(
+        "UPDATE fund SET draft = '', header_hash = '' WHERE create_key = $1 RETURNING fund_id", args[1], wallet=True
+    )
+    await town.scalar(f"ALTER TABLE fund ADD CONSTRAINT fund_header {rule.format(newest)}", wallet=True)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="being undone") as waits:
+            await create(town, args)
+        assert (waits.value.code, waits.value.outcome_known) == ("outcome_unknown", False)
+    assert await town.scalar("SELECT count(*) FROM envelope WHERE create_key = $1", args[1]) == 0
+    assert await sweep(town) == 1
+    await town.paid_out()
+    assert await town.wallet.balance("old") == 1_000
+    with pytest.raises(Refused, match="create_undone"):
+        await create(town, args)
+
+
+async def test_a_header_of_before_seals_is_served(town: Town) -> None:
+    """Its seal is missing, not wrong: every server loads it, shares are won and paid, the audit compares the hash."""
+    envelope_id = await town.create(1_000, 2, sender="unsealed")
+    await town.scalar("UPDATE envelope SET header_seal = NULL WHERE envelope_id = $1", envelope_id)
+    other = town.other(envelope_id)
+    assert (await town.open(envelope_id, "ann", node=other))["result"] == "opened"
+    town.owner(envelope_id).registry._actors.pop(envelope_id, None)
+    assert (await town.open(envelope_id, "bob"))["result"] == "opened"
+    assert (await town.detail(envelope_id, "ann"))["status"] == "sold_out"
+
+
+async def test_another_password_key_freezes_envelopes(town: Town) -> None:
+    """A server with another key serves no envelope of before, and pays nothing of it; with the key it is served."""
+    envelope_id = await town.create(1_000, 3, sender="keyed", password="sesame")
+    settings = msgspec.structs.replace(
+        town.nodes[0].settings, listen=f"127.0.0.1:{ports.free_port()}", password_key="quite another key"
+    )
+    async with running(settings) as stranger:
+        async with asyncio.timeout(WAIT_S):
+            while stranger.readiness.missing():
+                await asyncio.sleep(0.01)
+        for op, args in (
+            (Op.OPEN, [envelope_id, "ann", True, "sesame"]),
+            (Op.GRAB, [envelope_id, "ann", True, "sesame"]),
+            (Op.DETAIL, [envelope_id, "ann", True]),
+            (Op.CANCEL, [envelope_id, "keyed"]),
+        ):
+            with pytest.raises(InvariantBroken, match="is frozen"):
+                await town.caller.ask(stranger, op, args)
+    assert await town.scalar("SELECT count(*) FROM claim WHERE envelope_id = $1", envelope_id) == 0
+    assert (await town.open(envelope_id, "ann", password="sesame"))["result"] == "opened"
+
+
 async def test_a_header_edited_by_hand_is_not_served(town: Town) -> None:
-    """Seed, total, times or password changed in the SET's database alone: the envelope freezes at its next load."""
+    """Seed, total, bounds, times, sender or password changed in the SET alone: it freezes at its next load."""
     changes = {
-        "seed": "repeat('ab', 32)", "max_fen": "900", "expires_at": "expires_at + interval '1 h'",
+        "seed": "repeat('ab', 32)", "total_fen": "total_fen + 1", "max_fen": "900",
+        "opens_at": "opens_at - interval '1 h'", "expires_at": "expires_at + interval '1 h'",
         "password_mac": "repeat('ab', 32)", "sender": "'eve'",
     }  # fmt: skip
+    instants, numbers = ("opens_at", "expires_at"), ("total_fen", "max_fen")
     for number, (column, value) in enumerate(changes.items()):
         envelope_id = await town.create(1_000, 3, sender=f"edited{number}", max_fen=800)
         was = await town.scalar(f"SELECT {column}::text FROM envelope WHERE envelope_id = $1", envelope_id)
@@ -147,7 +208,7 @@ async def test_a_header_edited_by_hand_is_not_served(town: Town) -> None:
         other = next(node for node in town.nodes if node is not owner)
         with pytest.raises(InvariantBroken, match="is frozen"):
             await town.open(envelope_id, "ann", node=other)
-        kind = "text" if was is None else {"max_fen": "bigint", "expires_at": "timestamptz"}.get(column, "text")
+        kind = "timestamptz" if column in instants else "bigint" if column in numbers else "text"
         await town.scalar(f"{edit} $2::text::{kind} WHERE envelope_id = $1", envelope_id, was)
 
 

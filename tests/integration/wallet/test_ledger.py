@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from errors import InvariantBroken, Refused, Unavailable
+from schema.roles import AUDIT
 from tests.funds import fund_request
 from tests.integration.wallet.fixtures import (
     ENVELOPE,
@@ -191,6 +192,32 @@ async def test_money_is_written_by_post_alone(wallet, wallet_database, ledger_ro
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await connection.execute(wrong)
             await connection.execute("ROLLBACK")
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        "SELECT hold_ledger()",
+        "LOCK TABLE ledger_lock IN EXCLUSIVE MODE",
+        "LOCK TABLE ledger_lock IN ROW SHARE MODE",
+        "LOCK TABLE transfer IN SHARE MODE",
+        "SELECT * FROM account FOR UPDATE",
+        "SELECT post('{}','{}','{}','{}','{}','{}','{}',0,'{}','{}','{}','{}','{}','{}','{}')",
+    ],
+)
+async def test_whoever_reads_for_the_audit_can_hold_up_no_payment(databases, wallet, wallet_database, taken):
+    """Its role can take neither the ledger's lock nor one of rows or tables for which a batch would wait."""
+    await wallet.give("ann", 100)
+    connection = await asyncpg.connect(databases.dsn_as(wallet_database, AUDIT))
+    try:
+        assert await connection.fetchval("SELECT count(*) FROM transfer") == 1
+        await connection.execute("BEGIN")
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute(taken)
+        async with asyncio.timeout(10):
+            await wallet.give("bob", 1)
     finally:
         await connection.close()
 

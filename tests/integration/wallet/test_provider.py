@@ -9,7 +9,7 @@ import pytest
 
 from tests.funds import fund_request
 from tests.integration.wallet.fixtures import ENVELOPE, claim, ledger_rows, refund, running, wallet, wallet_database
-from wallet.limits import MAX_AMOUNT_FEN
+from wallet.limits import MAX_AMOUNT_FEN, REASON_CHARS
 from wallet.provider import Provider
 from wallet.provider_channel import ProviderChannel
 from wire.messages import PayStatus
@@ -84,6 +84,16 @@ async def test_a_refusal_is_final_and_books_nothing(wallet, ledger_rows, http, p
         assert await channel.pay([claim(0, "refuse_bob", 10)]) == [(PayStatus.REFUSED, "account_closed")]
     assert await wallet.history.escrow_total() == 1000
     assert await ledger_rows.fetchval("SELECT count(*) FROM transfer WHERE kind = 2") == 0
+
+
+async def test_a_refusal_comes_in_words_that_can_be_stored(wallet, ledger_rows, http, provider):
+    """Whatever the provider writes as its reason is final, short, and without what no database or log takes."""
+    await fund(wallet)
+    channel = channel_of(wallet, http, provider)
+    [(status, reason)] = await channel.pay([claim(0, "rude_bob", 10)])
+    assert (status, len(reason)) == (PayStatus.REFUSED, REASON_CHARS)
+    assert reason.startswith("no?money??[2J?x")
+    assert await ledger_rows.fetchval("SELECT $1::text", reason) == reason
 
 
 async def test_nothing_is_ordered_outside_that_cannot_be_booked(wallet, ledger_rows, http, provider):
