@@ -20,7 +20,6 @@ import aiohttp
 import asyncpg
 import pytest
 
-from audit import proof
 from audit.proof import AuditTarget, audit
 from audit.report import Report
 from gateway.identity.tokens import make_token
@@ -215,7 +214,6 @@ async def living_land(databases: Databases, memcached: str, folder: Path) -> Asy
         name: await databases.clone(f"land_{name}", partial(_build, topology, name, databases.day)) for name in SETS
     }
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(pytest.MonkeyPatch.context()).setattr(proof, "LATE_S", float("inf"))
         wallet_settings = databases.dsn_as(wallet_dsn, roles.WALLET)
         await stack.enter_async_context(wallet_process(wallet_settings, wallet_port, path))
         nodes = {}
