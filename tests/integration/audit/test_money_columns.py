@@ -80,7 +80,7 @@ SET_EDITS = [
     ),
     *_edits("due", ENVELOPE, envelope_id="envelope_id + 1000", expires_at="expires_at + interval '1 h'"),
     *_edits("payout_batch", "", envelope_ids="'{{{sold}}}'", seqs="'{{4}}'", created_at="created_at - interval '1 h'"),
-    *_edits("payout_batch", "", created_at="created_at + interval '1 h'"),
+    *_edits("payout_batch", "", created_at="created_at + interval '2 days'"),
 ]  # fmt: skip
 WALLET_EDITS = [
     *_edits("account", "WHERE name = 'user:o1'", name="'user:o1x'", balance_fen="balance_fen + 1"),

@@ -174,6 +174,7 @@ class Land:
         with pytest.MonkeyPatch.context() as patch:
             # An intent has the time of this clock, which stands at noon, and its age is told by Postgres' own.
             patch.setattr("audit.proof.LATE_S", 86_400)
+            patch.setattr("audit.proof.FUTURE_S", 7 * 86_400)
             return await audit(targets, self.auditor)
 
     async def settled(self) -> Report:
