@@ -18,8 +18,7 @@ PROVIDER = "channel:provider"
 """The one account beside the winner's own that a claim may be paid to, where there is a payment provider: it has paid
 them outside."""
 FUTURE_S = 86_400.0
-"""Clocks of servers and databases differ by less than a day; what is from later than that would not count as late for as
-long."""
+"""Clocks of servers and databases differ by less than a day; what is from later than that would not be late in time."""
 FUND, CLAIM, REFUND = 1, 2, 3
 """Kinds of transfers (`transfer.kind` in schema/wallet.sql)."""
 
