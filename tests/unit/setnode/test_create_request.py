@@ -48,7 +48,9 @@ def test_a_text_that_no_gateway_lets_pass_is_refused(field, code, unwanted):
     """A greeting that moves a terminal's cursor or reads as two lines is taken from no gateway; nor is such a name."""
     text = f"恭喜{unwanted}发财"
     with pytest.raises(Refused) as caught:
-        read_create(["ann", "k", "f", [1], {**TERMS, "count": 1, field: [text] if field == "to" else text}])
+        read_create(
+            ["ann", "k", "f", [2611210000000001007], {**TERMS, "count": 1, field: [text] if field == "to" else text}]
+        )
     assert caught.value.code == code
 
 
