@@ -172,6 +172,8 @@ async def test_of_a_days_headers_only_the_due_ones_are_read(town: Town, monkeypa
         await connection.close()
     scans = [one for one in plan if " on envelope_" in one and "never executed" not in one]
     assert sum(float(one.partition("rows=")[2].split()[0]) for one in scans) == 3, plan
+    monkeypatch.undo()
+    await all_forgotten(town)
 
 
 async def test_sold_out_and_canceled_envelopes_are_only_forgotten(town: Town, monkeypatch) -> None:
