@@ -24,7 +24,7 @@ does not read, and why).
 **What it does not find.**
 - to whom a deposit should have gone, and how much: there is nothing to compare it with;
 - the fields of a header that was made before headers were bound to their money (its fund has no hash);
-- rows removed on both sides, with their money, while the day is hot; how often somebody tried a wrong password;
+- rows removed on both sides, with their money, while the day is hot; how often a user tried a wrong password;
 - the receivers of a named envelope from before they were in its hash;
 - what was done with a user's token, or with a gateway's key: it looks like a user's wish.
 

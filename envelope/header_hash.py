@@ -7,7 +7,7 @@ times, password or bounds of an envelope cannot be changed in one of the two dat
 
 The JSON has no spaces and escapes only what it must; instants are milliseconds since the epoch, the seed is hex. The
 seal is not in it. Of an envelope with named receivers the text is "hongbao.header/2\n" and, in place of `true`, the
-receivers in order: whoever could exchange one of them could take a share. (Before, it only said that there were some.)
+receivers in order: an intruder who exchanged one could take a share. (Before, it said only that there were some.)
 """
 
 import hashlib

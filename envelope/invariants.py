@@ -83,7 +83,7 @@ def follows(log: LogState, seq: int, kind: str, amount_fen: int) -> None:
 
 def balanced(log: LogState) -> None:
     """Paid in = claimed + refunded + still open."""
-    # The shares of an envelope that nobody has opened need not be drawn for this.
+    # The shares of an envelope without opens need not be drawn for this.
     claimed = sum(log.amounts[: len(log.winners)]) if log.winners else 0
     refunded = 0 if log.closing is None else log.closing.amount_fen
     if claimed + refunded + log.left_fen != log.terms.total_fen or log.left_fen < 0:

@@ -106,7 +106,7 @@ class Connection(web.RequestHandler):
         return self._request_in_progress or bool(self._messages)
 
     def hang_up(self) -> None:
-        """End the connection: nobody is being answered on it, or its client does not read the answer."""
+        """End the connection at once: no request is being answered on it, or its client does not read the answer."""
         if self.transport is not None:
             if self._paused:
                 forget_unsent(self.transport)

@@ -2,8 +2,8 @@
 
 Each connection keeps one answer at most: its next request is begun once the last answer is out (`gateway.connection`).
 Above UNSENT_BYTES connections are ended, the oldest of the network that holds most, until a part of the bound is free:
-whoever asks for much and reads nothing pushes out itself, and hardly ever a client on a bad line elsewhere. Only an
-answer that the kernel did not take at once is counted, so an open costs nothing here.
+clients that ask for much and read nothing push out each other, and hardly ever a client on a bad line elsewhere. Only
+an answer that the kernel did not take at once is counted, so an open costs nothing here.
 """
 
 import heapq
@@ -33,7 +33,7 @@ class UnsentAnswers:
     def add(self, one: Held, network: str, size: int) -> None:
         """Count an answer of `size` bytes that waits for the client `one`; above the bound make room.
 
-        Whoever is ended for that is no longer counted; it may be `one` itself.
+        A connection that is ended for that is no longer counted; it may be `one` itself.
         """
         self._network_of[one] = network
         self._sizes.setdefault(network, {})[one] = size

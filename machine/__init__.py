@@ -20,7 +20,7 @@ Promises, each with the test that keeps it:
 - A lock file is released by the kernel when its holder ends, however it ends (`test_a_second_stack_…_is_refused`).
 - A log and its older half can be read by their owner only (`test_the_older_half_of_a_log_is_private`), and a symbolic
   link in its place is not followed (`test_a_log_that_is_a_symbolic_link_…`). `LogFile.bound`
-  cuts a log that is too long, off the event loop (`test_no_part_waits_while_a_long_log_is_bounded`); whoever runs the
+  cuts a log that is too long, off the event loop (`test_no_part_waits_while_a_long_log_is_bounded`); the runner of the
   child calls it (the supervisor: every ten seconds).
 
 Fails by `Refused` (a program, an account or a port is missing) or `Unavailable` (a program did not start in time).

@@ -3,7 +3,7 @@
 The default range is below the one that the kernel uses for outgoing connections, so that a part that is restarted finds
 its port free. HONGBAO_PORTS names another range.
 
-Between the choice of a port and the part that listens on it seconds may pass, in which it looks free to everybody. So
+Between the choice of a port and the part that listens on it seconds may pass, in which it looks free to any process. So
 a reserved port is held under a name in the kernel (an abstract Unix socket), which one process of this machine can
 have: until something listens there, or the process ends, however it ends. A program that is not ours knows nothing of
 this; if it takes the port, the part fails and says so.
@@ -27,7 +27,7 @@ TRIES = 200
 _reserved: set[int] = set()
 """Ports that this process has reserved, whether or not their parts listen already."""
 _held: dict[int, int] = {}
-"""Of these, the ones on which nobody has listened yet: the descriptors of the sockets that have their names."""
+"""Reserved ports on which no part has listened yet, with the descriptor of the socket that holds each one's name."""
 
 
 def port_range() -> range:
@@ -60,7 +60,7 @@ def reserve(port: int) -> bool:
     _let_go_of_used()
     if port in _reserved or (name := _hold(port)) is None:
         return False
-    # Looked at under the name: whoever had it before may listen by now.
+    # Looked at while the name is ours: the process that had it before may listen by now.
     if not is_free(port):
         os.close(name)
         return False

@@ -100,8 +100,8 @@ def read(kind: type[T], args: Any) -> T:
 def read_orders(args: Any) -> list[PayOrder]:
     """Convert the orders of a PAY; raises Refused(`malformed_request`) for the whole list if one is malformed.
 
-    Each order number must be one of its own envelope: a number is paid once, so whoever could use those of other
-    envelopes could keep their winners from being paid.
+    Each order number must be one of its own envelope: a number is paid once, so a SET that could use those of other
+    SETs' envelopes could keep their winners from being paid.
     """
     try:
         orders: list[PayOrder] = msgspec.convert(args, _Orders)

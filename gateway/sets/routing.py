@@ -79,7 +79,7 @@ class Routing:
     def sets_away(self) -> tuple[str, ...]:
         """Return the names of the SETs of which no server can be called.
 
-        They are looked for once for each set of living servers: everybody may ask for `/readyz`, as often as they like.
+        They are looked for once for each set of living servers, because any client may ask for `/readyz` at any rate.
         """
         topology, alive = self.topology, self.servers.alive
         if self._away_of[0] is not topology or self._away_of[1] is not alive:

@@ -93,7 +93,7 @@ class Registry:
         return envelope_id in self._actors
 
     def forget_idle(self, envelope_ids: Iterable[int]) -> None:
-        """Forget those of these envelopes at which nothing waits: nobody is expected to ask for them again."""
+        """Forget the actors of these envelopes at which no request waits."""
         for envelope_id in envelope_ids:
             actor = self._actors.get(envelope_id)
             if actor is not None and actor.can_passivate:

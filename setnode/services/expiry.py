@@ -192,10 +192,11 @@ class Expiry:
 
     async def _close_page(self, page: _Page) -> ExpiryResult:
         """Close the envelopes of a page, and delete their rows."""
-        asleep = [envelope_id for envelope_id in page.open_ids if envelope_id not in self._registry]
+        asleep = {envelope_id for envelope_id in page.open_ids if envelope_id not in self._registry}
         closed, unclosable = await self._close(page.open_ids)
-        # Woken to be closed: kept, they would push envelopes that users open out of memory.
-        self._registry.forget_idle(asleep)
+        # Woken to be closed: kept, they would push envelopes that users open out of memory. A frozen one stays: it must
+        # not be read again before FROZEN_S are over.
+        self._registry.forget_idle(envelope_id for envelope_id in closed if envelope_id in asleep)
         self._unclosable |= unclosable
         if closed:
             # Durable, as their actors have said: no look at their claims is needed.

@@ -122,7 +122,7 @@ UNREAD = {
     "payout_stuck.amount_fen": "a gauge; the payout is made from the claim",
     "fund_cursor.only_row": "the key of the one row",
     "fund_cursor.after": "what a wrong cursor leaves behind is found: fund_has_envelope",
-    "guest.wrong_tries": "how often somebody may still try a password; moves no money",
+    "guest.wrong_tries": "how often a user has tried a wrong password; moves no money",
     "account.account_id": "Postgres generates it and refuses another",
     "account.kind": "a CHECK ties it to the name",
     "transfer.transfer_id": "the order of a statement",

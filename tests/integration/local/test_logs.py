@@ -1,4 +1,4 @@
-"""Logs of children are bounded, and nobody waits for it: the supervisor's loop serves all parts."""
+"""Logs of child processes are bounded in a thread, so the supervisor's loop goes on serving all parts."""
 
 import asyncio
 import errno

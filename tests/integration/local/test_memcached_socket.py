@@ -32,7 +32,7 @@ def deep(server_folder: Path) -> Path:
 
 
 async def test_a_long_path_puts_the_socket_into_a_short_private_folder(deep: Path) -> None:
-    """All servers reach it there, nobody else does, the inventory names it, and a stop leaves nothing of it."""
+    """Only the servers' account and root reach it there, the inventory names it, and a stop leaves nothing of it."""
     async with Stack(config(deep, sets=1, servers=1)) as stack:
         (part,) = [one for one in running.load(stack.folder.running).parts if one.name == "memcached"]
         socket = Path(part.address)

@@ -151,6 +151,28 @@ async def test_who_is_woken_only_to_be_closed_leaves_memory_again(town: Town, mo
     assert await closings(town, [asleep, seen]) == dict.fromkeys((asleep, seen), ("expired", 100))
 
 
+async def test_a_frozen_envelope_is_not_read_again_at_every_walk(town: Town, monkeypatch) -> None:
+    """Woken to be closed and found broken, it stays in memory as frozen; once repaired and thawed it is closed."""
+    at_rest(town, monkeypatch)
+    broken = await town.create(100, 2, sender="broken", expires_in_s=60)
+    split = await town.scalar("SELECT split FROM envelope WHERE envelope_id = $1", broken)
+    change = "UPDATE envelope SET split = $1 WHERE envelope_id = $2"
+    await town.scalar(change, "no_such_split", broken)
+    town.clock.advance(seconds=61)
+    node = town.nodes[0]
+    for actor in node.registry.actors():
+        node.registry.forget(actor)
+    loads = []
+    enqueue = node.loader.enqueue
+    monkeypatch.setattr(node.loader, "enqueue", lambda actor: (loads.append(actor.envelope_id), enqueue(actor)))
+    for _ in range(3):
+        assert (await due(node)).unclosable == 1
+    assert loads == [broken]
+    await town.scalar(change, split, broken)
+    monkeypatch.setattr(node.registry._actors[broken], "frozen_until", 0.0)
+    assert (await due(node)).closed == 1
+
+
 async def test_of_a_days_headers_only_the_due_ones_are_read(town: Town, monkeypatch) -> None:
     """What an expiry page costs follows from the page, not from how many envelopes its slots made that day."""
     at_rest(town, monkeypatch)

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from errors import Unavailable
-from tests.integration.wire.test_link import until
-from tests.link_keys import GATEWAY_KEY
+from tests.integration.wire.test_link import link_to, until
 from wire import link as link_module
 from wire.limits import QUEUED_BYTES
 from wire.link import Link, NotSent
@@ -31,14 +30,10 @@ async def another_process() -> AsyncIterator[tuple[Link, asyncio.subprocess.Proc
         sys.executable, "-m", "tests.integration.wire.echoing", stdout=asyncio.subprocess.PIPE
     )
     assert peer.stdout is not None
-    link = Link("peer", f"http://127.0.0.1:{int(await peer.stdout.readline())}", key=GATEWAY_KEY)
-    maintaining = asyncio.ensure_future(link.maintain())
     try:
-        await until(lambda: link.up)
-        yield link, peer
+        async with link_to(f"http://127.0.0.1:{int(await peer.stdout.readline())}") as link:
+            yield link, peer
     finally:
-        maintaining.cancel()
-        await asyncio.wait({maintaining})
         with contextlib.suppress(ProcessLookupError):
             peer.kill()
         await peer.wait()

@@ -42,17 +42,26 @@ def echo(caller: Caller, number: int, op: int, args: list[Any]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def linked(answer: Any = echo) -> AsyncIterator[tuple[Link, FakePeer]]:
-    peer = FakePeer(answer)
-    await peer.start()
-    link = Link("peer", peer.url, key=GATEWAY_KEY)
+async def link_to(url: str) -> AsyncIterator[Link]:
+    """A link that is up and kept up."""
+    link = Link("peer", url, key=GATEWAY_KEY)
     maintaining = asyncio.ensure_future(link.maintain())
     try:
         await until(lambda: link.up)
-        yield link, peer
+        yield link
     finally:
         maintaining.cancel()
         await asyncio.wait({maintaining})
+
+
+@contextlib.asynccontextmanager
+async def linked(answer: Any = echo) -> AsyncIterator[tuple[Link, FakePeer]]:
+    peer = FakePeer(answer)
+    await peer.start()
+    try:
+        async with link_to(peer.url) as link:
+            yield link, peer
+    finally:
         await peer.stop()
 
 

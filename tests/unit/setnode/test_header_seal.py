@@ -24,7 +24,7 @@ def test_the_hash_is_of_the_text_that_the_docs_give():
 
 
 def test_named_receivers_are_in_the_hash_in_order():
-    """Whoever exchanges one changes the hash; in which order they were read does not matter."""
+    """With one of them exchanged the hash is another; the order in which they were read does not matter."""
     found = terms(opens_at_ms=1, expires_at_ms=2, invited=frozenset({"zoe", "ann"}))
     text = (
         'hongbao.header/2\n[2611210000000001007,"sender","lucky","double_mean",1,100,3,null,null,"",0,1,2,'
