@@ -301,6 +301,10 @@ async def test_a_kill_or_a_full_disk_leaves_nothing_that_counts(databases: Datab
         assert list((tmp_path / DAY.isoformat()).iterdir()) == []
     assert place.archived(tmp_path) == []
     async with owner(databases, dsn) as connection:
+        # A killed process' session ends once its server has noticed; until then the archive is busy.
+        async with asyncio.timeout(20):
+            while await connection.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"):
+                await asyncio.sleep(0.02)
         await export(connection, tmp_path)
         await verify(connection, tmp_path)
     assert [path.name for path in (tmp_path / DAY.isoformat()).iterdir()] == ["db_00"]
