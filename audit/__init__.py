@@ -2,7 +2,7 @@
 
 In the order of an audit: `proof` (the whole), `snapshot` (what is read, and where it is), `day` (one day of a SET,
 merged by `merge_cursor`), `envelopes` (one log), `matching` (SET against wallet), `cold` (archived days, the register's
-sums), `sums`, `report`. SQL stands in `queries/*.sql`.
+sums), `digests` and `proofs` (days that were proven before), `sums`, `report`. SQL stands in `queries/*.sql`.
 
 May import: `archive`, `wire`, `schema`, `sharding`, `envelope`, `runtime`, `errors`.
 
@@ -28,9 +28,17 @@ does not read, and why).
 - the receivers of a named envelope from before they were in its hash;
 - what was done with a user's token, or with a gateway's key: it looks like a user's wish.
 
-**Cost.** Each audit reads all history, archives included; with `only` (`hongbao audit --day`) one business day. It
-holds ACCESS SHARE locks on each SET's tables, so detaching and dropping days wait, and snapshots that hold back
-vacuum. It never writes.
+**Days that were proven before.** A part of a day (its slots in one place of one SET) that holds, and in which nothing
+is open or on its way, is read once. Its digest, over the very rows that the proof reads on both sides, is kept in a
+file signed with the installation's key, which no database has; later audits have Postgres compute the digest again and
+read the part only if it differs. `full` (`hongbao audit --full`) believes no digest. Balances, escrows, deposits and
+what no SET accounts for are checked in full each time.
 
-Tests: tests/integration/audit/test_audit.py edits rows one kind at a time and names the check that must report each.
+**Cost.** Each audit scans the wallet's transfers and the rows of days that are not proven by a digest, and has the
+databases hash those that are; with `only` (`hongbao audit --day`) it reads one business day whole. Memory is bounded,
+also if a SET has lost all its rows. It holds ACCESS SHARE locks on each SET's tables, so detaching and dropping days
+wait, and snapshots that hold back vacuum, to its end. It never writes to a database.
+
+Tests: tests/integration/audit/test_audit.py edits rows one kind at a time and names the check that must report each;
+test_digests.py edits days that are proven.
 """

@@ -13,6 +13,9 @@ from wire.orders import escrow_account, payout_order
 
 PENDING_S = 180.0
 """For this long a fund without a header counts as a create in flight; then the sweeper should have undone it."""
+IN_FLIGHT_MOST = 50_000
+"""What the first snapshot of the wallet cannot decide is decided by a later one as soon as there is so much of it: of a
+wallet that has lost its rows that is everything."""
 _USER = "user:"
 PROVIDER = "channel:provider"
 """The one account beside the winner's own that a claim may be paid to, where there is a payment provider: it has paid
@@ -43,6 +46,10 @@ class InFlight:
     """Order number → (envelope, what is due): claimed, its payout no longer pending, not seen paid."""
     funds: dict[int, ClaimLog] = field(default_factory=dict)
     """Envelope → its log: it exists, but its fund was not seen."""
+
+    def __len__(self) -> int:
+        """How much is not decided."""
+        return len(self.credits) + len(self.funds)
 
 
 def match_fund(log: ClaimLog, funds: Sequence[Any], paid_fen: int, report: Report, in_flight: InFlight) -> None:
@@ -123,7 +130,7 @@ def unaccounted(row: Any, report: Report) -> None:
     report.add(check, row["envelope_id"], sentence, row["amount_fen"])
 
 
-def fund_without_envelope(fund: Any, report: Report) -> None:
+def fund_without_envelope(report: Report, fund: Any) -> None:
     """Report a fund without a header, unless it is so young that its create may be in flight."""
     if fund["age_s"] > PENDING_S:
         report.add(

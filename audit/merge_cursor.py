@@ -1,6 +1,6 @@
 """A cursor over rows in order of envelope ID, for merging several such cursors."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from runtime.postgres import Connection
@@ -9,38 +9,42 @@ PREFETCH = 2_000
 
 
 class MergeCursor:
-    """Rows with ascending `envelope_id`; call `advance_to` with ascending IDs."""
+    """Rows with ascending `envelope_id`; call `advance_to` with ascending IDs.
 
-    def __init__(self, rows: AsyncIterator[Any]) -> None:
+    `orphan` is called with each row that belongs to none of these IDs: such rows are not collected, because of a SET
+    that has lost its envelopes every row is one.
+    """
+
+    def __init__(self, rows: AsyncIterator[Any], orphan: Callable[[Any], None] = lambda _: None) -> None:
         self._rows = rows
+        self._orphan = orphan
         self._next: Any = None
-        self._started = False
 
     @classmethod
-    def of(cls, connection: Connection, query: str, *args: Any) -> "MergeCursor":
+    def of(cls, connection: Connection, query: str, *args: Any, orphan: Callable[[Any], None]) -> "MergeCursor":
         """Open a server-side cursor in the connection's transaction."""
-        return cls(connection.cursor(query, *args, prefetch=PREFETCH).__aiter__())
+        return cls(connection.cursor(query, *args, prefetch=PREFETCH).__aiter__(), orphan)
 
-    async def advance_to(self, envelope_id: int) -> tuple[list[Any], list[Any]]:
-        """Return the rows of `envelope_id`, and the orphans: rows of smaller IDs that were skipped."""
-        orphans: list[Any] = []
+    async def advance_to(self, envelope_id: int) -> list[Any]:
+        """Return the rows of `envelope_id`; those of smaller IDs that were skipped are orphans."""
         found: list[Any] = []
-        row = await self.peek()
+        row = await self._peek()
         while row is not None and row["envelope_id"] <= envelope_id:
-            (found if row["envelope_id"] == envelope_id else orphans).append(row)
+            if row["envelope_id"] == envelope_id:
+                found.append(row)
+            else:
+                self._orphan(row)
             self._next = None
-            row = await self.peek()
-        return found, orphans
+            row = await self._peek()
+        return found
 
-    async def rest(self) -> list[Any]:
-        """Return all remaining rows."""
-        rows = []
-        while (row := await self.peek()) is not None:
-            rows.append(row)
+    async def finish(self) -> None:
+        """Read to the end: all remaining rows are orphans."""
+        while (row := await self._peek()) is not None:
+            self._orphan(row)
             self._next = None
-        return rows
 
-    async def peek(self) -> Any:
+    async def _peek(self) -> Any:
         """Return the next row without consuming it; None at the end."""
         if self._next is None:
             self._next = await anext(self._rows, None)

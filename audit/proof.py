@@ -2,18 +2,20 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 from functools import lru_cache, partial
 
 from archive.place import Archive
 from audit.cold import RegisterCheck, missing_rows, rows_of
-from audit.day import prove_day
+from audit.day import FUNDS, prove_day
+from audit.digests import digest_of
 from audit.matching import FUTURE_S, InFlight, check_credit, check_fund, unaccounted
+from audit.proofs import PartProof, Proofs, name_of
 from audit.report import Report
-from audit.snapshot import DayPart, day_parts, set_snapshot, snapshot
+from audit.snapshot import DayPart, Rows, day_parts, set_snapshot, snapshot
 from envelope.claim_log import ClaimLog
 from errors import Refused
 from runtime import sql
@@ -21,7 +23,6 @@ from runtime.postgres import Connection
 from sharding.ids import day_from, slot_of, yymmdd, yymmdd_of
 from sharding.slots import MAX_SLOTS
 
-_FUNDS = sql.read("audit", "funds")
 _PENDING_PAYOUTS = sql.read("audit", "pending_payouts")
 _ORDERS = sql.read("audit", "orders")
 _ACCOUNTS = sql.read("audit", "accounts")
@@ -59,15 +60,18 @@ async def audit(
     archive: Archive | None = None,
     only: date | None = None,
     provider: bool = False,
+    proofs: Proofs | None = None,
 ) -> Report:
     """Run all checks over SETs, archive and wallet; `progress` is called with (SET, envelopes so far).
 
     `only`: the envelopes of this business day alone, with their funds, credits and escrows; balances of users and
     what no SET accounts for on other days are not looked at. `provider`: the wallet pays, or paid, claims out through a
-    payment provider. Raises Unavailable if a database is away or days change
+    payment provider. `proofs`: parts that were read whole before and have the same digest now are not read again; not
+    used with `only`. Raises Unavailable if a database is away or days change
     state too fast (`days_are_moving`). A dropped day without a usable `archive` is a violation, not an error.
     """
     report, started = Report(), time.perf_counter()
+    known = proofs if proofs is not None and only is None else Proofs()
     async with AsyncExitStack() as stack:
         # The wallet's first snapshot must be older than every SET's (see the package).
         before = await snapshot(stack, wallet_dsn)
@@ -78,12 +82,14 @@ async def audit(
         covered: list[int] = []
         for target in targets:
             connection = await set_snapshot(stack, target.dsn)
-            parts = await _prove_set(connection, before, target, archive, report, in_flight, progress, only)
+            prover = _SetProver(connection, before, target, archive, report, in_flight, progress, only)
+            parts = await prover.run(known, partial(_check_in_flight, wallet_dsn, in_flight, report))
             covered.extend(yymmdd(part.day) * MAX_SLOTS + slot for part in parts for slot in part.slots)
         for row in await before.fetch(_UNACCOUNTED, covered):
             if only is None or (row["envelope_id"] is not None and yymmdd_of(row["envelope_id"]) == yymmdd(only)):
                 unaccounted(row, report)
     await _check_in_flight(wallet_dsn, in_flight, report)
+    known.save()
     report.seconds = time.perf_counter() - started
     return report
 
@@ -109,43 +115,82 @@ async def _prove_escrows(wallet: Connection, report: Report, only: date | None) 
         report.add("escrow_is_what_is_left", row["name"], sentence, row["balance_fen"] - row["left_fen"])
 
 
-async def _prove_set(
-    connection: Connection,
-    wallet: Connection,
-    target: AuditTarget,
-    archive: Archive | None,
-    report: Report,
-    in_flight: InFlight,
-    progress: Callable[[str, int], None],
-    only: date | None,
-) -> list[DayPart]:
-    pending = await _pending_payouts(connection, target, report, only)
-    seen = 0
-    parts = [part for part in await day_parts(connection, target.on) if only in (None, part.day)]
+@dataclass
+class _SetProver:
+    """Proves one SET, part by part, in one snapshot of it and one of the wallet."""
 
-    def count(log: ClaimLog | None) -> None:
-        nonlocal seen
-        seen += 1
-        if seen % TICK == 0:
-            progress(target.name, seen)
-        if log is not None:
-            _add_up(log, report)
-            register_check.add(log)
+    connection: Connection
+    wallet: Connection
+    target: AuditTarget
+    archive: Archive | None
+    report: Report
+    in_flight: InFlight
+    progress: Callable[[str, int], None]
+    only: date | None
+    seen: int = 0
 
-    for part in parts:
-        register_check = RegisterCheck(part)
-        try:
-            async with AsyncExitStack() as opened:
-                rows = await rows_of(opened, connection, part, archive)
-                await prove_day(connection, wallet, part.day, part.slots, pending, report, in_flight, count, rows)
-        except Refused as refused:
-            missing_rows(part, refused, report)
-        else:
-            register_check.compare(report)
-    for envelope_id in pending:
-        report.add("intent_has_claim", envelope_id, "a payout is pending, and there is no such envelope")
-    progress(target.name, seen)
-    return parts
+    async def run(self, proofs: Proofs, flush: Callable[[], Awaitable[None]]) -> list[DayPart]:
+        """Prove all parts; returns them. `flush` decides what is in flight by a later snapshot of the wallet."""
+        pending = await _pending_payouts(self.connection, self.target, self.report, self.only)
+        parts = [part for part in await day_parts(self.connection, self.target.on) if self.only in (None, part.day)]
+        waiting = {(yymmdd_of(envelope_id), slot_of(envelope_id)) for envelope_id in pending}
+        for part in parts:
+            name = name_of(self.target.name, part, provider=self.in_flight.provider)
+            quiet = not any((yymmdd(part.day), slot) in waiting for slot in part.slots)
+            known = proofs.of(name) if quiet else None
+            try:
+                async with AsyncExitStack() as opened:
+                    rows = await rows_of(opened, self.connection, part, self.archive)
+                    if known is not None and await digest_of(self.connection, self.wallet, part) == known.digest:
+                        known.add_to(self.report.sums)
+                        self.report.parts_by_digest += 1
+                        self.seen += known.envelopes
+                        continue
+                    proofs.forget(name)
+                    money = await self._read(part, pending, rows, flush)
+                if money is not None and quiet and proofs.kept:
+                    digest = await digest_of(self.connection, self.wallet, part)
+                    proofs.put(name, PartProof(digest=digest, **money))
+            except Refused as refused:
+                missing_rows(part, refused, self.report)
+        for envelope_id in pending:
+            self.report.add("intent_has_claim", envelope_id, "a payout is pending, and there is no such envelope")
+        self.progress(self.target.name, self.seen)
+        return parts
+
+    async def _read(
+        self, part: DayPart, pending: dict[int, set[int]], rows: Rows, flush: Callable[[], Awaitable[None]]
+    ) -> dict[str, int] | None:
+        """Read a part whole; returns the money that it adds to the sums if it is worth a proof.
+
+        That is: it holds, it has envelopes, and nothing of it is unfinished.
+        """
+        report, register_check = self.report, RegisterCheck(part)
+        before, violations, undecided = asdict(report.sums), report.count, len(self.in_flight)
+        flushed = False
+
+        async def note_flush() -> None:
+            nonlocal flushed
+            flushed = True
+            await flush()
+
+        def count(log: ClaimLog | None) -> None:
+            self.seen += 1
+            if self.seen % TICK == 0:
+                self.progress(self.target.name, self.seen)
+            if log is not None:
+                _add_up(log, report)
+                register_check.add(log)
+
+        await prove_day(
+            self.connection, self.wallet, part.day, part.slots, pending, report, self.in_flight, count, rows, note_flush
+        )
+        register_check.compare(report)
+        added = {name: value - before[name] for name, value in asdict(report.sums).items()}
+        unfinished = flushed or len(self.in_flight) != undecided or added["open_fen"] or added["in_flight"]
+        if report.count != violations or unfinished or not added["envelopes"]:
+            return None
+        return {name: added[name] for name in PartProof.__struct_fields__[1:]}
 
 
 async def _pending_payouts(
@@ -193,7 +238,10 @@ def _add_up(log: ClaimLog, report: Report) -> None:
 
 
 async def _check_in_flight(wallet_dsn: str, in_flight: InFlight, report: Report) -> None:
-    """Read the wallet again, after all SETs: a claim whose payout was not pending there must be paid here."""
+    """Read the wallet again, after the SETs: a claim whose payout was not pending there must be paid here.
+
+    What is decided is taken out of `in_flight`.
+    """
     if not in_flight.credits and not in_flight.funds:
         return
     async with AsyncExitStack() as stack:
@@ -210,9 +258,11 @@ async def _check_in_flight(wallet_dsn: str, in_flight: InFlight, report: Report)
                     sentence = f"order {order_no} of {due.fen} fen is neither paid, nor pending, nor stuck"
                     report.add("claim_is_paid_or_waiting", envelope_id, sentence, due.fen)
         for envelope_id, log in in_flight.funds.items():
-            row = await wallet.fetchrow(_FUNDS, envelope_id, envelope_id + 1, [slot_of(envelope_id)])
+            row = await wallet.fetchrow(FUNDS, envelope_id, envelope_id + 1, [slot_of(envelope_id)])
             if row is None:
                 fen = log.terms.total_fen
                 report.add("envelope_has_fund", envelope_id, f"its {fen} fen were not paid in", fen)
             else:
                 check_fund(log, row, report)
+    in_flight.credits.clear()
+    in_flight.funds.clear()

@@ -45,6 +45,8 @@ class Report:
     violations: list[Violation] = field(default_factory=list)
     count: int = 0
     unreconciled_fen: int = 0
+    parts_by_digest: int = 0
+    """Days of a SET, or parts of them, that were proven before and have not changed since."""
     seconds: float = 0.0
 
     @property
@@ -67,5 +69,6 @@ class Report:
             "violation_count": self.count,
             "violations": [asdict(violation) for violation in self.violations],
             **asdict(self.sums),
+            "parts_by_digest": self.parts_by_digest,
             "seconds": round(self.seconds, 3),
         }

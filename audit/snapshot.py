@@ -126,9 +126,19 @@ async def day_parts(connection: Connection, slots_on: Callable[[date], Collectio
     return sorted(parts, key=lambda part: (part.day, part.xx or 0))
 
 
+def set_queries() -> tuple[str, ...]:
+    """Return the queries of the rows of a part: headers, claims, receivers."""
+    return _ENVELOPES, _CLAIMS, _RECEIVERS
+
+
+def in_tables(part: DayPart) -> Callable[[str], str]:
+    """Return what rewrites a query for the tables in which a part's rows are."""
+    return str if part.hot else lambda query: of_day(query, part.day)
+
+
 def from_postgres(connection: Connection, part: DayPart) -> Rows:
     """Return the rows of a part that is in Postgres."""
-    tables: Callable[[str], str] = str if part.hot else lambda query: of_day(query, part.day)
+    tables = in_tables(part)
     bounds = first_id(part.day), end_id(part.day), part.slots
     return Rows(
         connection.cursor(tables(_ENVELOPES), *bounds, prefetch=500).__aiter__(),

@@ -14,6 +14,7 @@ import msgspec
 from archive.manifest import fingerprint
 from archive.place import Archive
 from audit.proof import AuditTarget, audit
+from audit.proofs import Proofs
 from audit.report import Report
 from errors import Refused, Unavailable
 from gateway.identity.tokens import make_token
@@ -32,6 +33,8 @@ from wire.wallet import WalletClient
 CONNECT_S = 10.0
 SUPERUSER = "postgres"
 TOKEN_S = 3600
+PROOFS = "audit-proofs.json"
+"""Beside secrets.json: what earlier audits have proven (`audit.proofs`)."""
 
 
 class Access:
@@ -150,10 +153,12 @@ class Access:
         only: date | None = None,
         *,
         provider: bool = False,
+        full: bool = False,
     ) -> Report:
         """Audit all SETs and the wallet as the audit role.
 
-        `instead`: other DSNs by server, of restored copies. `only`, `provider`: as in `audit.proof`.
+        `instead`: other DSNs by server, of restored copies, which are read whole. `only`, `provider`: as in
+        `audit.proof`. Days that were proven before are compared by their digests, unless `full`.
         """
         dsns = {name: self.dsn(name, roles.AUDIT) for name in self._inventory.clusters} | dict(instead or {})
         while True:
@@ -162,7 +167,11 @@ class Access:
                 AuditTarget(one.name, dsns[one.name], _slots(topology, one.name), partial(_slots, topology, one.name))
                 for one in topology.sets
             ]
-            found = await audit(targets, dsns["wallet"], progress, archive=self.archive(), only=only, provider=provider)
+            archive = self.archive()
+            proofs = None if instead else Proofs(self._secrets.path.with_name(PROOFS), archive.key, full=full)
+            found = await audit(
+                targets, dsns["wallet"], progress, archive=archive, only=only, provider=provider, proofs=proofs
+            )
             # A database that moved between two SETs' snapshots is in both or in neither: that proves nothing.
             if found.holds or self.topology().epoch_of == topology.epoch_of:
                 return found

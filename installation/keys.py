@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from errors import Refused
+from runtime.files import write_private
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, LinkKey, root_key
 
 KEYS = ("TOKEN_KEY", "SHARE_KEY", "SLOT_KEY", "PASSWORD_KEY", "LINK_SECRET", "ARCHIVE_KEY", "METRICS_KEY")
@@ -120,20 +121,3 @@ class Secrets:
 
 def _given(name: str) -> str | None:
     return os.environ.get(f"HONGBAO_{name}") or None
-
-
-def write_private(path: Path, content: dict[str, Any]) -> None:
-    """Replace `path` by `content` as JSON in one step, 0600; durable when this returns."""
-    aside = path.with_name(f"{path.name}.new")
-    aside.unlink(missing_ok=True)
-    with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123 - with a mode
-        json.dump(content, file, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

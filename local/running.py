@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from errors import Refused
-from installation.keys import write_private
+from runtime.files import write_private
 
 
 class RunningPart(msgspec.Struct, frozen=True, kw_only=True):

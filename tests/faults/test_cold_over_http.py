@@ -1,6 +1,7 @@
 """A day goes cold under a running stack: over HTTP nothing changes but one word."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from archive.verify import verify_database
 from gateway.openapi import document
 from schema import roles
 from sharding.ids import day_of
+from tests import forks
 from tests.faults.stack_fixtures import Running, running_stack
 from tests.integration.archive.fixtures import detach, drop, move_on
 from tests.integration.gateway.fixtures import Client, client_of
@@ -100,6 +102,18 @@ async def test_nothing_changes_but_one_word(running: Running) -> None:
                 assert repeat[2] == cold["ann", f"/v1/envelopes/{one['envelope_id']}"]
         report = await running.access.audit()
         assert (report.violations, report.sums) == ([], sums)
+        await the_command_tells_of_proofs(running)
+
+
+async def the_command_tells_of_proofs(running: Running) -> None:
+    """`hongbao audit` reads a dropped day once and says so; `--full` reads it again; the file is the owner's alone."""
+    again = await forks.hongbao("audit", "--data", str(running.data))
+    assert (again.status, "of days are as when they were proven; --full reads them" in again.out) == (0, True)
+    full = await forks.hongbao("audit", "--full", "--json", "--data", str(running.data))
+    told = json.loads(full.out)
+    assert (full.status, told["parts_by_digest"], told["violation_count"]) == (0, 0, 0)
+    path = running.data / "audit-proofs.json"
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_document_knows_the_word() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from installation.keys import Secrets, write_private
+from installation.keys import Secrets
+from runtime.files import write_private
 from tests.faults.stack_fixtures import Crowd, running_stack
 from wire.keys import GATEWAY, OPERATOR, SETNODE
 

@@ -25,7 +25,7 @@ from cli.table import main
 from errors import Refused
 from installation import inventory
 from installation.inventory import Cluster, Inventory
-from installation.keys import write_private
+from runtime.files import write_private
 from schema import roles
 from schema.day_tables import DayTables
 from sharding.ids import make_id

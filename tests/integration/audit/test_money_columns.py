@@ -7,12 +7,15 @@ neither list fails the test, so that a new one is thought about.
 
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import asyncpg
 import pytest
 import pytest_asyncio
 
+from audit.proofs import Proofs
+from audit.report import Report
 from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
 from wire.orders import escrow_account
 
@@ -84,7 +87,7 @@ SET_EDITS = [
 ]  # fmt: skip
 WALLET_EDITS = [
     *_edits("account", "WHERE name = 'user:o1'", name="'user:o1x'", balance_fen="balance_fen + 1"),
-    *_edits("account", "WHERE name = '{escrow}'", balance_fen="balance_fen - 1", name="name || '0'"),
+    *_edits("account", "WHERE name = '{escrow}'", balance_fen="balance_fen + 1", name="name || '0'"),
     *_edits("account", "WHERE name = 'outside'", balance_fen="balance_fen - 1"),
     *(
         edit
@@ -106,7 +109,7 @@ WALLET_EDITS = [
     ),
     *_edits(
         "fund", ENVELOPE,
-        envelope_id="envelope_id + 1000", user_account=OTHER, total_fen="total_fen + 1", left_fen="left_fen - 1",
+        envelope_id="envelope_id + 1000", user_account=OTHER, total_fen="total_fen + 1", left_fen="left_fen + 1",
         create_key="repeat('ab', 16)", header_hash="sha256('x')",
     ),
 ]  # fmt: skip
@@ -139,6 +142,19 @@ class Ground(NamedTuple):
 
     town: Town
     words: dict[str, Any]
+    proofs: Path | None = None
+
+    async def audit(self) -> Report:
+        """Audit, with what is known of earlier audits, if that is kept."""
+        return await self.town.audit(proofs=None if self.proofs is None else Proofs(self.proofs, b"the key of proofs"))
+
+    def about(self) -> set[str]:
+        """What the edits are about: a violation names one of these."""
+        words, numbered = self.words, self.words["open"]
+        accounts = {"outside", "user:o1", "user:o1x", "user:s0", "user:ann", escrow_account(words["canceled"])}
+        return {str(word) for word in words.values()} | accounts | {
+            "wallet", str(numbered + 1000), escrow_account(numbered) + "0"
+        }  # fmt: skip
 
     async def edited(self, where: str, edit: Edit) -> set[tuple[str, str]]:
         """Return what an audit reports after the edit; the row is as it was when this returns."""
@@ -150,7 +166,7 @@ class Ground(NamedTuple):
             done = await connection.execute(edit.statement.format(**self.words))
             assert done == "UPDATE 1", edit
             try:
-                return {(one.check, one.subject) for one in (await town.audit()).violations}
+                return {(one.check, one.subject) for one in (await self.audit()).violations}
             finally:
                 await self._put_back(connection, edit.table, before)
         finally:
@@ -209,18 +225,7 @@ async def test_an_edit_of_one_row_is_named(ground: Ground, where: str, edit: Edi
     """The audit reports it, and of the envelope, order or account that was edited."""
     found = await ground.edited(where, edit)
     assert found, edit
-    about = {str(word) for word in ground.words.values()} | {str(ground.words["open"] + 1000)}
-    about |= {
-        "wallet",
-        "user:o1",
-        "user:s0",
-        "user:ann",
-        "outside",
-        "user:o1x",
-        escrow_account(ground.words["canceled"]),
-    }
-    about |= {escrow_account(ground.words["open"]) + "0"}
-    assert {subject for _, subject in found} & about, found
+    assert {subject for _, subject in found} & ground.about(), found
 
 
 async def test_everything_adds_up_after_the_way_back(ground: Ground) -> None:

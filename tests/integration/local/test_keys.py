@@ -9,9 +9,10 @@ from click.testing import CliRunner
 
 from cli.table import main
 from errors import Refused
-from installation.keys import KEYS, Secrets, write_private
+from installation.keys import KEYS, Secrets
 from local import running
 from local.stack import Stack
+from runtime.files import write_private
 from tests.integration.local.test_stack import config, told
 from wire.keys import accepted_keys, caller_key
 

@@ -9,8 +9,9 @@ import pytest
 
 from errors import Refused
 from installation import inventory
-from installation.keys import KEYS, write_private
+from installation.keys import KEYS
 from local.stack import Stack
+from runtime.files import write_private
 from tests.integration.local.test_stack import config, pids, until
 
 pytestmark = pytest.mark.faults

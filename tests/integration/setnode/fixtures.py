@@ -20,6 +20,7 @@ import pytest_asyncio
 
 from archive.place import Archive
 from audit.proof import AuditTarget, audit
+from audit.proofs import Proofs
 from audit.report import Report
 from errors import HongbaoError, Unavailable
 from machine import ports
@@ -178,14 +179,14 @@ class Town:
                 patch.setattr(node.payer._wallet, "pay", away)
             yield
 
-    async def audit(self, *, provider: bool = False) -> Report:
-        """Audit with the auditor's own role."""
+    async def audit(self, *, provider: bool = False, proofs: Proofs | None = None) -> Report:
+        """Audit with the auditor's own role; without `proofs` everything is read."""
         assert self.databases is not None
         own, wallet = (self.databases.dsn_as(dsn, roles.AUDIT) for dsn in (self.set_dsn, self.wallet_dsn))
         settings = self.nodes[0].settings
         archive = Archive(Path(settings.archive), settings.archive_key.encode()) if settings.archive else None
         target = AuditTarget("set-1", own, range(SMALL.slots))
-        return await audit([target], wallet, archive=archive, provider=provider)
+        return await audit([target], wallet, archive=archive, provider=provider, proofs=proofs)
 
 
 def told(values: list[Any]) -> dict[str, Any]:
