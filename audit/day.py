@@ -35,8 +35,8 @@ async def prove_day(
 
     `connection` and `wallet` are snapshots (the package says in which order). `pending` holds the seqs, by envelope,
     whose payout is not final; envelopes met here are removed from it. `seen` is called with each envelope's log, or
-    None if it does not replay. Memory is bounded: rows without an envelope are reported as they come, and `flush` is
-    called when `in_flight` holds IN_FLIGHT_MOST.
+    None if it does not replay. Rows without an envelope are reported as they come. Memory is bounded only with a
+    `flush`, which is called when `in_flight` holds IN_FLIGHT_MOST and must empty it.
     """
     low, high, of = first_id(day), end_id(day), sorted(slots)
     rows = rows or from_postgres(connection, DayPart(day, of, {}, hot=True))

@@ -48,8 +48,9 @@ class Proofs:
         """`full`: believe no proof, and make all of them anew."""
         self._path = path
         self._key = hmac.digest(key, _KEY, hashlib.sha256)
+        self._told = False
         self._known: dict[str, PartProof] = {} if full else self._read()
-        self._new: dict[str, PartProof] = {}
+        self._forgotten: set[str] = set()
 
     @property
     def kept(self) -> bool:
@@ -62,22 +63,36 @@ class Proofs:
 
     def put(self, name: str, proof: PartProof) -> None:
         """Note that a part was read whole and holds."""
-        self._known[name] = self._new[name] = proof
+        self._known[name] = proof
+        self._forgotten.discard(name)
 
     def forget(self, name: str) -> None:
-        """Forget a proof: the part has changed."""
+        """Forget a proof, also the file's: the part is read again, because it has changed or is not to be believed."""
         self._known.pop(name, None)
+        self._forgotten.add(name)
 
     def save(self) -> None:
-        """Write what is known, with what another audit has written meanwhile; 0600, durable when this returns."""
-        if self._path is None or not self._new:
+        """Write what is known, with what another audit has written meanwhile; 0600, durable when this returns.
+
+        A file that cannot be written (a full disk, a folder of another user, two audits that write in the same
+        instant) is logged and not an error: the report stands, and the next audit reads more.
+        """
+        if self._path is None:
             return
-        proofs = {**self._read(), **self._known}
+        before = self._read()
+        proofs = {name: one for name, one in {**before, **self._known}.items() if name not in self._forgotten}
+        if proofs == before:
+            return
         body = {"rules": RULES, "proofs": {name: msgspec.to_builtins(one) for name, one in sorted(proofs.items())}}
-        files.write_private(self._path, {**body, "mac": self._mac(body)})
+        try:
+            files.write_private(self._path, {**body, "mac": self._mac(body)})
+        except OSError as error:
+            reason = str(error)
+            _log.warning("what this audit has proven could not be kept: the next one reads it again", reason=reason)
 
     def _read(self) -> dict[str, PartProof]:
-        if self._path is None or not self._path.exists():
+        """Return the proofs of the file; none, and a warning the first time, if it cannot be read or believed."""
+        if self._path is None:
             return {}
         try:
             content = json.loads(self._path.read_text(encoding="utf-8"))
@@ -87,8 +102,12 @@ class Proofs:
             if content["rules"] != RULES:
                 return {}
             return msgspec.convert(content["proofs"], dict[str, PartProof])
-        except (ValueError, KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
-            _log.warning("the proofs of earlier audits are not used: all days are read", reason=str(error))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
+            if not self._told:
+                _log.warning("the proofs of earlier audits are not used: all days are read", reason=str(error))
+            self._told = True
             return {}
 
     def _mac(self, body: Mapping[str, Any]) -> str:

@@ -63,8 +63,8 @@ def show(proof: Report, console: Console) -> None:
     )
     console.print(f"{yuan(sums.credited_fen)} credited, {yuan(sums.in_flight_fen)} in flight, {sums.stuck} stuck")
     if proof.parts_by_digest:
-        some = counted(proof.parts_by_digest, "part")
-        console.print(f"{some} of days are as when they were proven; --full reads them again")
+        some = "1 part of a day was" if proof.parts_by_digest == 1 else f"{proof.parts_by_digest} parts of days were"
+        console.print(f"{some} not read again: unchanged since an audit read it whole (--full reads everything)")
     for violation in proof.violations[:SHOWN]:
         console.print(f"[red]{violation.check}[/red] {violation.subject}: {violation.detail}")
     if proof.count > SHOWN:

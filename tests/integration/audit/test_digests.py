@@ -10,10 +10,13 @@ from typing import Any
 import asyncpg
 import pytest
 import pytest_asyncio
+from structlog.testing import capture_logs
 
-from audit import proof
+from audit import day, proof
 from audit.proof import AuditTarget, audit
 from audit.proofs import Proofs
+from audit.report import Report
+from envelope.claim_log import ClaimLog
 from sharding.ids import business_date, first_id
 from tests.integration.audit.test_money_columns import ALL, SET, Edit, Ground
 from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
@@ -76,9 +79,10 @@ async def test_what_was_proven_is_not_read_again(ground: Ground, monkeypatch: py
     ("where", "edit"), EDITS, ids=[f"{edit.table}.{edit.column}-{number}" for number, (_, edit) in enumerate(EDITS)]
 )
 async def test_an_edit_of_a_proven_day_is_named(ground: Ground, where: str, edit: Edit) -> None:
-    """Its digest differs, the day is read, and the report names what was edited; afterwards the proof holds again."""
+    """Its digest differs, the day is read, and the report names what was edited; after the way back it is proven anew."""
     found = await ground.edited(where, edit)
     assert {subject for _, subject in found} & ground.about(), (edit, found)
+    assert await proven_by(ground) >= 0
     assert await proven_by(ground) > 0
 
 
@@ -97,6 +101,7 @@ async def test_rows_lost_of_a_proven_day_are_named(ground: Ground, lost: str) ->
         await ground._put_back(connection, lost, before)
     finally:
         await connection.close()
+    assert await proven_by(ground) == 0
     assert await proven_by(ground) > 0
 
 
@@ -148,8 +153,74 @@ async def test_a_forged_or_broken_file_proves_nothing(ground: Ground, spoiled: s
     assert await proven_by(ground) > 0
 
 
-async def test_two_audits_keep_what_both_have_proven(tmp_path: Path, ground: Ground) -> None:
-    """The file of proofs is replaced in one step, by two audits at once too."""
+async def test_what_full_finds_wrong_loses_its_proof(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part that was proven and that `full` finds wrong is read by the next audit, and by each until it holds."""
+    assert ground.proofs is not None
+    assert await proven_by(ground) > 0
+    with monkeypatch.context() as patched:
+
+        def wrong(log: ClaimLog, report: Report) -> None:
+            report.add("made_up", log.terms.envelope_id, "this check was not there when the part was proven", 1)
+
+        patched.setattr(proof, "_add_up", wrong)
+        assert not (await ground.town.audit(proofs=Proofs(ground.proofs, KEY, full=True))).holds
+        again = await ground.audit()
+        assert (again.parts_by_digest, again.holds) == (0, False)
+    assert [await proven_by(ground) > 0 for _ in range(2)] == [False, True]
+
+
+async def test_what_cannot_be_kept_or_read_is_said_and_the_report_stands(ground: Ground, tmp_path: Path) -> None:
+    """A folder that refuses the file, and a file that cannot be opened: all is read, a warning says why."""
+    (tmp_path / "proofs.json.new").mkdir()
+    (tmp_path / "proofs.json.new" / "in the way").touch()
+    for name in ("proofs.json", "missing/proofs.json"):
+        with capture_logs() as said:
+            report = await ground.town.audit(proofs=Proofs(tmp_path / name, KEY))
+        assert (report.holds, report.parts_by_digest) == (True, 0)
+        assert [one["log_level"] for one in said if "could not be kept" in one["event"]] == ["warning"]
+        assert not (tmp_path / name).exists()
+    (tmp_path / "folder.json").mkdir()
+    with capture_logs() as said:
+        report = await ground.town.audit(proofs=Proofs(tmp_path / "folder.json", KEY))
+    assert (report.holds, report.parts_by_digest) == (True, 0)
+    assert sum("are not used" in one["event"] for one in said) == 1
+
+
+async def test_what_a_wallet_has_lost_is_decided_in_portions(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wallet without funds and credits: whatever the portion in which a later snapshot decides, each is named once."""
+    connection = await asyncpg.connect(ground.town.wallet_dsn)
+    tables = ("fund", "transfer")
+    try:
+        await connection.execute("SET session_replication_role = replica")
+        before = {table: await ground._rows(connection, table) for table in tables}
+        for table in tables:
+            await connection.execute(f"DELETE FROM {table}")
+        found: list[list[tuple[str, str]]] = []
+        calls: list[int] = []
+        flush = proof._check_in_flight
+
+        async def counted(*args: Any) -> None:
+            calls[-1] += 1
+            await flush(*args)
+
+        monkeypatch.setattr(proof, "_check_in_flight", counted)
+        for most in (50_000, 1, 3):
+            monkeypatch.setattr(day, "IN_FLIGHT_MOST", most)
+            calls.append(0)
+            found.append(sorted((one.check, one.subject) for one in (await ground.town.audit()).violations))
+        assert found[0] == found[1] == found[2]
+        assert {"claim_is_paid_or_waiting", "envelope_has_fund"} <= {check for check, _ in found[0]}
+        assert calls[0] == 1
+        assert calls[1] >= calls[2] > 1
+        for table in tables:
+            await ground._put_back(connection, table, before[table])
+    finally:
+        await connection.close()
+    assert (await ground.town.audit()).violations == []
+
+
+async def test_audits_at_once_keep_what_they_have_proven(tmp_path: Path, ground: Ground) -> None:
+    """The file of proofs is replaced in one step, also when audits of one process end together."""
     path = tmp_path / "proofs.json"
     reports = await asyncio.gather(*(ground.town.audit(proofs=Proofs(path, KEY)) for _ in range(3)))
     assert all(report.holds for report in reports)
@@ -160,7 +231,7 @@ async def test_two_audits_keep_what_both_have_proven(tmp_path: Path, ground: Gro
 async def test_an_emptied_set_does_not_fill_the_memory(ground: Ground) -> None:
     """Of a SET that has lost its rows every fund and credit of the wallet is a violation; none of them is collected."""
     town, rows = ground.town, 200_000
-    day = business_date(town.clock.now())
+    today = business_date(town.clock.now())
     connection = await asyncpg.connect(town.wallet_dsn)
     try:
         await connection.execute("SET session_replication_role = replica")
@@ -170,7 +241,7 @@ async def test_an_emptied_set_does_not_fill_the_memory(ground: Ground) -> None:
             " SELECT id || '.0', 2, e.account_id, u.account_id, u.account_id, 7, id"
             " FROM (SELECT $1::bigint + 1000 * n AS id FROM generate_series(1, $2::bigint) n) ids, account e, account u"
             " WHERE u.name = 'user:ann' AND e.name = $3",
-            first_id(day), rows, ground.words["escrow"],
+            first_id(today), rows, ground.words["escrow"],
         )  # fmt: skip
         tracemalloc.start()
         try:
@@ -184,6 +255,6 @@ async def test_an_emptied_set_does_not_fill_the_memory(ground: Ground) -> None:
     finally:
         await connection.execute(
             "DELETE FROM transfer WHERE amount_fen = 7 AND envelope_id <= $1::bigint + 1000 * $2::bigint",
-            first_id(day), rows,
+            first_id(today), rows,
         )  # fmt: skip
         await connection.close()
