@@ -33,14 +33,14 @@ does not read, and why).
 **Days that were proven before.** A part of a day (its slots in one place of one SET) that holds, and in which nothing
 is open or on its way, is read once. Its digest, over the very rows that the proof reads on both sides, is kept in a
 file signed with the installation's key, which no database has (a part whose rows changed, or that `full` has read and
-found wrong, loses its proof); later audits have Postgres compute the digest again and
-read the part only if it differs. `full` (`hongbao audit --full`) believes no digest. Balances, escrows, deposits and
-what no SET accounts for are checked in full each time.
+found wrong, loses its proof); later audits have Postgres compute the digest again and read the part only if it differs.
+`full` (`hongbao audit --full`) believes no digest. Balances, escrows, deposits and what no SET accounts for are checked
+in full each time.
 
 **Cost.** Each audit scans the wallet's transfers and the rows of days that are not proven by a digest, and has the
 databases hash those that are; with `only` (`hongbao audit --day`) it reads one business day whole. Memory is bounded,
-also if a SET has lost all its rows; payouts that wait are held whole. It holds ACCESS SHARE locks on each SET's tables, so detaching and dropping days
-wait, and snapshots that hold back vacuum, to its end. It never writes to a database.
+also if a SET has lost all its rows; payouts that wait are held whole. It holds ACCESS SHARE locks on each SET's tables,
+so detaching and dropping days wait, and snapshots that hold back vacuum, to its end. It never writes to a database.
 
 Tests: tests/integration/audit/test_audit.py edits rows one kind at a time and names the check that must report each;
 test_digests.py edits days that are proven.

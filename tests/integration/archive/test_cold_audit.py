@@ -177,7 +177,9 @@ async def test_a_proven_day_is_not_read_again(past: Past) -> None:
 
     Then its digests prove it. A credit that was changed since is found all the same.
     """
-    held = {slot_of(envelope_id) // 10 for envelope_id in past.envelopes.values()}  # of others there is nothing to prove
+    held = {
+        slot_of(envelope_id) // 10 for envelope_id in past.envelopes.values()
+    }  # of others there is nothing to prove
     async with past.owner as connection:
         assert (await past.audit()).parts_by_digest == 0
         await detach(connection, past.day, XXS)

@@ -79,7 +79,7 @@ async def test_what_was_proven_is_not_read_again(ground: Ground, monkeypatch: py
     ("where", "edit"), EDITS, ids=[f"{edit.table}.{edit.column}-{number}" for number, (_, edit) in enumerate(EDITS)]
 )
 async def test_an_edit_of_a_proven_day_is_named(ground: Ground, where: str, edit: Edit) -> None:
-    """Its digest differs, the day is read, and the report names what was edited; after the way back it is proven anew."""
+    """Its digest differs, the day is read, and the report names the edit; after the way back it is proven anew."""
     found = await ground.edited(where, edit)
     assert {subject for _, subject in found} & ground.about(), (edit, found)
     assert await proven_by(ground) >= 0
@@ -187,7 +187,7 @@ async def test_what_cannot_be_kept_or_read_is_said_and_the_report_stands(ground:
 
 
 async def test_what_a_wallet_has_lost_is_decided_in_portions(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wallet without funds and credits: whatever the portion in which a later snapshot decides, each is named once."""
+    """A wallet without funds and credits: in whatever portions a later snapshot decides, each is named once."""
     connection = await asyncpg.connect(ground.town.wallet_dsn)
     tables = ("fund", "transfer")
     try:
