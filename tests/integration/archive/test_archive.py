@@ -362,7 +362,8 @@ SPOILS: dict[str, tuple[str, Any]] = {
     "a manifest that is a list": ("archive_corrupt", lambda where: (where / "manifest.json").write_text("[]")),
     "a signature in other letters": ("archive_corrupt", lambda where: (where / "manifest.json").write_text(
         json.dumps({"manifest": {}, "hmac_sha256": "红包"}, ensure_ascii=False), encoding="utf-8")),
-    "a manifest nested as deep as an attack": ("archive_corrupt", lambda where: (where / "manifest.json").write_text(
+    # From Python 3.14 on even this can be parsed, and its signature is wrong.
+    "a manifest nested as deep as an attack": ("archive_corrupt or archive_forged", lambda where: (where / "manifest.json").write_text(
         '{"manifest": ' + "[" * 100_000 + "]" * 100_000 + ', "hmac_sha256": "00"}')),
     "an unsigned manifest": ("archive_corrupt", lambda where: (where / "manifest.json").write_text(json.dumps({"manifest": {}}))),
     "an amount changed, all hashes of files right": ("archive_corrupt", lambda where: rewrite(where, "amount_fen + 1 AS amount_fen")),
@@ -464,7 +465,7 @@ async def test_whatever_is_spoilt_is_refused_by_name(databases: Databases, tmp_p
             spoil(where)
             with pytest.raises(HongbaoError) as caught:
                 await verify(connection, tmp_path)
-            assert (what, caught.value.code) == (what, code)
+            assert (what, caught.value.code) in {(what, one) for one in code.split(" or ")}
             await nothing_left(connection)
             for name, content in kept.items():
                 (where / name).write_bytes(content)
