@@ -27,7 +27,7 @@ does not read, and why).
 - rows removed on both sides, with their money, while the day is hot; how often a user tried a wrong password;
 - the receivers of a named envelope from before they were in its hash;
 - whatever a superuser makes a database answer: one who puts views in place of tables, or other functions in place of
-  Postgres' own, shows every audit what they like;
+  Postgres' own, shows every audit what they like (a policy that hides rows ends it with an error);
 - what was done with a user's token, or with a gateway's key: it looks like a user's wish.
 
 **Days that were proven before.** A part of a day (its slots in one place of one SET) that holds, and in which nothing

@@ -2,8 +2,8 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import lru_cache, partial
@@ -29,6 +29,7 @@ _ACCOUNTS = sql.read("audit", "accounts")
 _ESCROWS = sql.read("audit", "escrows")
 _UNACCOUNTED = sql.read("audit", "unaccounted")
 _LAST_CHUNK = 5_000
+_NO_RIGHT = "42501"
 LATE_S = 900.0
 """Payouts take less than a second, and after an outage of the wallet some minutes: a later one is a violation."""
 TICK = 1_000
@@ -67,12 +68,14 @@ async def audit(
     `only`: the envelopes of this business day alone, with their funds, credits and escrows; balances of users and
     what no SET accounts for on other days are not looked at. `provider`: the wallet pays, or paid, claims out through a
     payment provider. `proofs`: parts that were read whole before and have the same digest now are not read again; not
-    used with `only`. Raises Unavailable if a database is away or days change
-    state too fast (`days_are_moving`). A dropped day without a usable `archive` is a violation, not an error.
+    used with `only`. A dropped day without a usable `archive` is a violation, not an error. Raises Unavailable if a
+    database is away or days change state too fast (`days_are_moving`), Refused `audit_may_not_read` if its role may not
+    see every row.
     """
     report, started = Report(), time.perf_counter()
     known = proofs if proofs is not None and only is None else Proofs()
     async with AsyncExitStack() as stack:
+        stack.enter_context(_may_read())
         # The wallet's first snapshot must be older than every SET's (see the package).
         before = await snapshot(stack, wallet_dsn)
         if only is None:
@@ -92,6 +95,17 @@ async def audit(
     known.save()
     report.seconds = time.perf_counter() - started
     return report
+
+
+@contextmanager
+def _may_read() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if getattr(error, "sqlstate", "") == _NO_RIGHT:
+            sentence = f"the audit's role may not see every row, so nothing is proven: {error}"
+            raise Refused("audit_may_not_read", sentence) from error
+        raise
 
 
 async def _prove_accounts(wallet: Connection, report: Report) -> None:

@@ -187,7 +187,9 @@ class Connection(web.RequestHandler):
         """Write the answer; return whether the connection goes on after it."""
         # An upgrade is answered like any other request and ends the connection: the parser stops at it and may drop a
         # part of what follows, so the next bytes could be the middle of a body.
-        last = (self._upgraded and not self._messages) or hdrs.UPGRADE in request.headers
+        # A body in chunks ends it as well: the parser puts the last line of its trailer, which whoever sent the body
+        # chose, among the headers of the next request. Behind a proxy that request may be another user's.
+        last = (self._upgraded and not self._messages) or hdrs.UPGRADE in request.headers or request.message.chunked
         self._keepalive = alive = request.keep_alive and not (answer.close or self._close or last)
         if (transport := self.transport) is not None:
             transport.write(answer.encode(request, keep_alive=alive))

@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -13,13 +14,14 @@ import pytest_asyncio
 from audit import matching, proof
 from audit.proof import AuditTarget
 from audit.report import Report
-from errors import HongbaoError
+from errors import HongbaoError, Refused
 from sharding.ids import business_date
-from tests.integration.setnode.fixtures import SMALL, Town, common_town, module_databases, shared_town
+from tests.integration.setnode.fixtures import SMALL, Town, common_town, module_databases, shared_town, unswept
 from wire.orders import escrow_account
 
 __all__ = ["common_town", "module_databases", "shared_town"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+TOWN = unswept
 
 
 @pytest.fixture
@@ -330,15 +332,101 @@ async def test_a_payout_that_is_late_or_stuck_is_a_violation(edited: Edited) -> 
 
 async def test_a_young_fund_without_an_envelope_is_in_flight(edited: Edited, monkeypatch) -> None:
     """A create between its money and its header is no violation until the sweeper should have undone it."""
+    paid = await edited.town.create(700, 2, sender="dan")
     edits = [
-        f"UPDATE fund SET envelope_id = {edited.open_id + 1000} WHERE envelope_id = {edited.open_id}",
-        f"UPDATE transfer SET envelope_id = {edited.open_id + 1000} WHERE envelope_id = {edited.open_id} AND kind = 1",
+        f"UPDATE fund SET envelope_id = {paid + 1000} WHERE envelope_id = {paid}",
+        f"UPDATE transfer SET envelope_id = {paid + 1000} WHERE envelope_id = {paid} AND kind = 1",
     ]
     report = await edited.audit_with(edits, wallet=True)
     assert {one.check for one in report.violations} == {"envelope_has_fund"}
     monkeypatch.setattr(matching, "PENDING_S", -1.0)
     report = await edited.audit_with(edits, wallet=True)
-    assert ("fund_has_envelope", str(edited.open_id + 1000)) in {(one.check, one.subject) for one in report.violations}
+    assert ("fund_has_envelope", str(paid + 1000)) in {(one.check, one.subject) for one in report.violations}
+
+
+async def _young_fund(edited: Edited, envelope_id: int, edit: str = "kind = 1", created_at: str = "now()") -> Report:
+    """Audit with a fund of 700 fen without a header, paid by user u0; `edit` is done to its transfer."""
+    names = "debit_account, credit_account, user_account, amount_fen"
+    fund = (
+        "INSERT INTO fund (create_key, fingerprint, user_account, total_fen, left_fen, envelope_id, header_hash, draft,"
+        " created_at) SELECT repeat('cd', 16), fingerprint, u.account_id, 700, 700,"
+        f" {envelope_id}, header_hash, '', {created_at} FROM fund, account u"
+        f" WHERE fund.envelope_id = {edited.open_id} AND u.name = 'user:u0'"
+    )
+    transfer = (
+        f"INSERT INTO transfer (order_no, kind, envelope_id, {names}) SELECT 'F' || repeat('cd', 16), 1,"
+        f" {envelope_id}, u.account_id, e.account_id, u.account_id, 700 FROM account u, account e"
+        f" WHERE u.name = 'user:u0' AND e.name = '{escrow_account(edited.open_id)}'"
+    )
+    edit = f"UPDATE transfer SET {edit} WHERE order_no = 'F' || repeat('cd', 16)"
+    return await edited.audit_with([fund, transfer, edit], wallet=True)
+
+
+async def test_a_young_fund_whose_money_is_not_in_escrow_is_no_create_in_flight(edited: Edited) -> None:
+    """However young: its transfer goes from its user into the escrow of its day and slot, and it is not of tomorrow."""
+    await edited.town.deposit("u0", 1)
+    await edited.town.deposit("u1", 1)
+    young = edited.open_id + 1000
+    foreign = edited.open_id + 20_000_000_000_000 * 10  # of a day that no SET has
+    other = "(SELECT account_id FROM account WHERE name = 'user:u1')"
+    for envelope_id in (young, foreign):
+        for edit in (f"credit_account = {other}", f"debit_account = {other}, user_account = {other}", "amount_fen = 1"):
+            report = await _young_fund(edited, envelope_id, edit)
+            found = {(one.check, one.subject) for one in report.violations}
+            assert ("fund_has_envelope", str(envelope_id)) in found, (edit, found)
+    honest = await _young_fund(edited, young)
+    assert not {one.check for one in honest.violations} & {"fund_has_envelope", "transfer_has_fund"}
+    of_tomorrow = await _young_fund(edited, young, created_at="now() + interval '23 h'")
+    assert ("fund_has_envelope", str(young)) in {(one.check, one.subject) for one in of_tomorrow.violations}
+
+
+async def test_a_deposit_of_less_than_nothing_is_named(edited: Edited) -> None:
+    """A negative deposit takes money out of a user's wallet; a CHECK forbids it, and the audit asks again."""
+    rows = (
+        "INSERT INTO transfer (order_no, kind, debit_account, credit_account, user_account, amount_fen) SELECT 'D-less',"
+        " 0, o.account_id, u.account_id, u.account_id, -5 FROM account o, account u"
+        " WHERE o.name = 'outside' AND u.name = 'user:u0'"
+    )
+    town = edited.town
+    checks = "SELECT conname FROM pg_constraint WHERE conrelid = 'transfer'::regclass AND contype = 'c'"
+    connection = await asyncpg.connect(town.wallet_dsn)
+    try:
+        dropped = {
+            row["conname"]: row["told"]
+            for row in await connection.fetch(
+                checks.replace("conname", "conname, pg_get_constraintdef(oid) AS told", 1)
+            )
+        }
+        for name in dropped:
+            await connection.execute(f"ALTER TABLE transfer DROP CONSTRAINT {name}")
+        report = await edited.audit_with([rows], wallet=True)
+        for name, told in dropped.items():
+            await connection.execute(f"ALTER TABLE transfer ADD CONSTRAINT {name} {told}")
+    finally:
+        await connection.close()
+    assert ("deposit_is_from_outside", "D-less") in {(one.check, one.subject) for one in report.violations}
+
+
+async def test_a_policy_that_hides_rows_ends_the_audit(edited: Edited) -> None:
+    """An owner who hides rows from the audit's role by row security does not get a clean report."""
+    town = edited.town
+    target = AuditTarget("set-1", town.set_dsn, range(SMALL.slots))
+    connection = await asyncpg.connect(town.wallet_dsn)
+    parts = urlsplit(town.wallet_dsn)
+    reader = parts._replace(netloc=f"hidden_from:secret@{parts.netloc.rpartition('@')[2]}").geturl()
+    try:
+        await connection.execute("CREATE ROLE hidden_from LOGIN PASSWORD 'secret'")
+        await connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO hidden_from")
+        assert (await proof.audit([target], reader)).violations == []
+        await connection.execute("ALTER TABLE account ENABLE ROW LEVEL SECURITY")
+        with pytest.raises(Refused, match="row-level security") as refused:
+            await proof.audit([target], reader)
+        assert refused.value.code == "audit_may_not_read"
+    finally:
+        await connection.execute("ALTER TABLE account DISABLE ROW LEVEL SECURITY")
+        await connection.execute("DROP OWNED BY hidden_from")
+        await connection.execute("DROP ROLE hidden_from")
+        await connection.close()
 
 
 async def test_an_audit_of_one_day_sees_that_day_alone(edited: Edited) -> None:

@@ -19,11 +19,12 @@ from audit.report import Report
 from envelope.claim_log import ClaimLog
 from sharding.ids import business_date, first_id
 from tests.integration.audit.test_money_columns import ALL, SET, Edit, Ground
-from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
+from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town, unswept
 from wire.orders import escrow_account
 
 __all__ = ["common_town", "module_databases", "shared_town"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+TOWN = unswept
 
 KEY = b"the key of proofs"
 OF_OPEN_DAYS = {"due", "payout_batch"}

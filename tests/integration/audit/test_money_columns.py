@@ -16,11 +16,12 @@ import pytest_asyncio
 
 from audit.proofs import Proofs
 from audit.report import Report
-from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
+from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town, unswept
 from wire.orders import escrow_account
 
 __all__ = ["common_town", "module_databases", "shared_town"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+TOWN = unswept
 
 SET, WALLET = "set", "wallet"
 TABLES = {

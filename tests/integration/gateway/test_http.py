@@ -238,6 +238,23 @@ async def test_a_body_in_pieces(door: Door) -> None:
     assert (await raw(door, create_head("Content-Length: 99999999", "Expect: 100-continue")))[0] == 413
 
 
+async def test_a_trailer_never_becomes_a_header_of_the_next_request(door: Door) -> None:
+    """The connection ends after a body in chunks: its last trailer line would be a header of the next request."""
+    body = json.dumps(GOOD).encode()
+    chunks = b"%x\r\n%b\r\n0\r\nAuthorization: Bearer %b\r\n\r\n" % (len(body), body, TOKEN.encode())
+    following = b"GET /v1/me/wallet HTTP/1.1\r\nHost: x\r\n\r\n"
+    for wait in (False, True):
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.gateway.port)
+        async with asyncio.timeout(5):
+            writer.write(create_head("Transfer-Encoding: chunked") + chunks + (b"" if wait else following))
+            status, headers, _ = await answer_of(reader)
+            assert (status, headers["Connection"]) == (201, "close")
+            with contextlib.suppress(ConnectionError):
+                writer.write(following)
+                assert await reader.read() == b""
+        writer.close()
+
+
 async def test_a_body_that_drips(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body that does not come is given up with 408, and the connection with it."""
     monkeypatch.setattr("gateway.http.body.BODY_S", 0.2)
