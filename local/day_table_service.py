@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from errors import HongbaoError
 from local.supervisor_log import Notify
@@ -19,6 +20,9 @@ SOON_DAYS = 2
 """Days after today whose tables are made in the first round after the start; later days follow one by one."""
 STEP_PAUSE_S = 1.0
 """Between two days of the first rounds: making a day's tables takes a good part of a core."""
+NEAR = timedelta(minutes=10)
+"""If tomorrow begins within this time, its tables are made with today's: a stack that has just started may still be
+making them when its users create."""
 RETRY_S = 30.0
 """After a round that failed."""
 OCCUPIED = "day_table_occupied"
@@ -36,8 +40,8 @@ class DayTableService:
         self._task: asyncio.Task[None] | None = None
 
     async def make_today(self) -> None:
-        """Make the tables of today; setnode servers are not ready without them."""
-        await self._make(0)
+        """Make the tables of today, without which no setnode is ready, and tomorrow's if it is NEAR."""
+        await self._make(ahead_days_at_start(datetime.now(UTC), load(self._topology).zone))
 
     def start(self) -> None:
         """Keep the tables of the coming days made, until `stop`."""
@@ -87,6 +91,11 @@ class DayTableService:
         if failures:
             raise min(failures, key=lambda one: getattr(one, "code", "") == OCCUPIED)
         return any(results)
+
+
+def ahead_days_at_start(now: datetime, zone: ZoneInfo) -> int:
+    """Return how many days after today need tables before anything starts."""
+    return (business_date(now + NEAR, zone) - business_date(now, zone)).days
 
 
 def _reason(error: BaseException) -> str:

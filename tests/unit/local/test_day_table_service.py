@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,9 @@ import asyncpg
 import pytest
 
 from errors import HongbaoError, Refused, Unavailable
-from local.day_table_service import DayTableService
+from local.day_table_service import DayTableService, ahead_days_at_start
 from schema.day_tables import AHEAD_DAYS, DayTables
+from sharding.ids import BUSINESS_ZONE
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
 
 SETS = ("set-1", "set-2", "set-3")
@@ -72,3 +73,9 @@ async def test_an_occupied_name_hides_nothing_worse(
     with pytest.raises(type(worse), match="set-2"):
         await tables.make_today()
     assert ["set-1" in said[0], "set-2" in said[1], len(said)] == [True, True, 2]
+
+
+@pytest.mark.parametrize(("at", "days"), [("15:49:00", 0), ("15:51:00", 1), ("15:59:59", 1), ("16:00:00", 0)])
+def test_tomorrow_s_tables_stand_at_a_start_just_before_midnight(at: str, days: int) -> None:
+    """16:00 UTC is midnight in Shanghai: a stack that starts seconds before it has the tables of the day to come."""
+    assert ahead_days_at_start(datetime.fromisoformat(f"2026-11-26T{at}").replace(tzinfo=UTC), BUSINESS_ZONE) == days
