@@ -6,9 +6,11 @@ and finding the SET and server of an envelope. May import: `wire`, `sharding`, `
 
 The path of a request, file by file; each step is called by the one before it:
 
-    1  connection.py          one client's connection: parsed requests in, bytes out, in order; `pacing` slows bursts,
-                              `connection_bounds` ends connections that are too many or too slow, `unsent` those
-                              whose clients ask for much and read nothing
+    0  acceptor.py            new connections: bare sockets until a request on them may begin
+    1  connection.py          one client's connection: parsed requests in, bytes out, in order; `connection_bounds` ends
+                              connections that are too many or too slow, `unsent` those whose clients ask for much and
+                              read nothing
+         admission/             line.py: where requests wait to begin, and who is refused instead (`refusals`)
     2  dispatch.py            gives the request its ID, calls its operation; an error becomes a problem (`problems`)
     3  resources.py           the path: its operations (`routes`) and its envelope, remembered by path
     4  handlers/envelopes.py  one method per operation, which calls in turn
@@ -31,5 +33,7 @@ for a bad token, ID or body (test_http.py); a client that hangs up cancels no ca
 same create is the same key, slot and fingerprint in every gateway (test_what_a_create_carries). How it fails: a part
 that is away is 503 with Retry-After; an outcome that is unknown is 504 with the advice to repeat, which is safe because
 every call is idempotent. Requests in flight are bounded, and so are the bytes of answers that clients do not read:
-above UNSENT_BYTES their connections end, first those of the network that holds most (test_unsent.py).
+above UNSENT_BYTES their connections end, first those of the network that holds most (test_unsent.py). When more come
+than can be served, who is refused hears it at once and at little cost, and the others are served in time
+(test_admission.py, docs/overload.md).
 """

@@ -14,7 +14,11 @@ from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion10, HttpVersion11
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
-from gateway.connection_bounds import ConnectionBounds
+from gateway.admission.bare import look
+from gateway.admission.line import Asked, Line, read_timeout
+from gateway.admission.priority import Class
+from gateway.admission.reason import Reason
+from gateway.connection_bounds import ConnectionBounds, Held
 from gateway.dispatch import Dispatcher
 from gateway.http.aiohttp_private import MALFORMED, MalformedHead
 from gateway.http.answer import Answer
@@ -26,11 +30,11 @@ from gateway.limits import (
     HEADERS,
     KEEP_ALIVE_S,
     LINGER_S,
-    REQUESTS_PER_TURN,
     SMALL_ANSWER,
+    SMALL_BODY,
     TAKE_S,
 )
-from gateway.pacing import Pacer
+from gateway.refusals import Refusals
 from gateway.unsent import UnsentAnswers
 
 _SETTINGS: Final[dict[str, Any]] = {
@@ -41,25 +45,39 @@ _SETTINGS: Final[dict[str, Any]] = {
     # A compressed body is refused, so it must not be inflated first.
     "auto_decompress": False,
 }
+X_TIMEOUT: Final = "X-Request-Timeout-Ms"
+"""Header: how long the client waits for the answer."""
 _VERSIONS: Final = (HttpVersion11, HttpVersion10)
 
 
 class ConnectionFactory(web.Server):
-    """Makes a `Connection` for each client that connects; all of them share one dispatcher and one pacer.
+    """Makes a `Connection` for each client that connects; all of them share one dispatcher and one line.
 
     Must be made inside a running event loop. `runtime.http.HttpServer` listens and stops it.
     """
 
-    def __init__(self, dispatcher: Dispatcher, bounds: ConnectionBounds, unsent: UnsentAnswers) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, bounds: ConnectionBounds, unsent: UnsentAnswers, line: Line, refusals: Refusals
+    ) -> None:
         super().__init__(cast("Any", dispatcher.serve), **_SETTINGS)
         self.dispatcher = dispatcher
         self.bounds = bounds
         self.unsent = unsent
-        self.pacer = Pacer(REQUESTS_PER_TURN, asyncio.get_running_loop())
+        self.line = line
+        self.refusals = refusals
 
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""
-        return Connection(self, loop=asyncio.get_running_loop(), **_SETTINGS)
+        return self.in_place_of(None, b"")
+
+    def in_place_of(self, before: Held | None, data: bytes, *, admitted: bool = False) -> web.RequestHandler:
+        """Return the protocol of a connection that was counted as `before`, and on which `data` has been read.
+
+        `admitted`: the first request in it may begin.
+        """
+        one = Connection(self, loop=asyncio.get_running_loop(), **_SETTINGS)
+        one.before, one.first, one.admitted = before, data, admitted
+        return one
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         """Set the client's address for the task that serves the connection: aiohttp makes it next, in this context."""
@@ -68,7 +86,11 @@ class ConnectionFactory(web.Server):
         CLIENT_ADDRESS.set(address)
         connection = cast("Connection", handler)
         connection.made(address, proxied=self.bounds.proxies.trusts(address))
-        self.bounds.add(connection)
+        before, connection.before = connection.before, None
+        if before is not None:
+            self.bounds.replace(before, connection)
+        else:
+            self.bounds.add(connection)
         # What is beyond it pauses the connection at once, and is counted (`Connection._drained`).
         transport.set_write_buffer_limits(high=SMALL_ANSWER)
         bound_unsent(transport)
@@ -89,7 +111,37 @@ class Connection(web.RequestHandler):
     _current_request: Any
     """A `Request`; aiohttp uses nothing of it but `_cancel`."""
 
-    __slots__ = ("address", "asked", "began", "began_at", "idle_since", "proxied")
+    __slots__ = (
+        "address",
+        "admitted",
+        "arrived_at",
+        "asked",
+        "before",
+        "began",
+        "began_at",
+        "first",
+        "idle_since",
+        "in_line",
+        "line",
+        "proxied",
+        "refusals",
+        "refused",
+    )
+
+    first: bytes
+    """What was read before there was a transport."""
+    admitted: bool
+    """Whether the next request may begin without standing in line."""
+    before: Held | None
+    """As what it was counted then (`gateway.connection_bounds`)."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, with what has been read before."""
+        super().connection_made(transport)
+        first: bytes = self.first
+        self.first = b""
+        if first:
+            self.data_received(first)
 
     def made(self, address: str, *, proxied: bool) -> None:
         """Note where the client is, before the first byte comes; `proxied`: its address is that of a trusted proxy."""
@@ -99,11 +151,54 @@ class Connection(web.RequestHandler):
         self.asked = self.began = False
         self.began_at: float | None = None
         self.idle_since: float = self._loop.time()
+        factory = cast("ConnectionFactory", self._manager)
+        self.line, self.refusals = factory.line, factory.refusals
+        self.in_line = False
+        self.arrived_at = 0.0
+        self.refused: Reason | None = None
+        """Why the request that begins next is only refused, if its refusal needs more than one write."""
+
+    def asked_for(self) -> Asked:
+        """Return what the next request is (`gateway.admission`)."""
+        head: Any = self._messages[0][0]
+        if type(head) is MalformedHead:
+            return Asked(Class.ALWAYS, b"")
+        asker = str(head.headers.get(hdrs.AUTHORIZATION, "")).encode("utf-8", "surrogateescape")
+        return Asked(self.line.promises.class_of(head.method, head.path, asker), asker)
+
+    def timeout_s(self) -> float:
+        """Return how long the client waits for the answer to the next request."""
+        head: Any = self._messages[0][0]
+        given = None if type(head) is MalformedHead else head.headers.get(X_TIMEOUT)
+        return read_timeout(given, self.line.waits_s)
+
+    @property
+    def left(self) -> bool:
+        """Whether the client has hung up."""
+        return self.transport is None
+
+    kept_s: Final = float("inf")
+    """aiohttp's own timer ends it (KEEP_ALIVE_S)."""
 
     @property
     def serving(self) -> bool:
         """Whether a request is being answered, or waits for it."""
         return self._request_in_progress or bool(self._messages)
+
+    def _process_keepalive(self) -> None:
+        """End an idle connection (aiohttp's timer); one whose request stands in line is not idle."""
+        if self.in_line:
+            self._keepalive_handle = None
+            self._idle()
+        else:
+            super()._process_keepalive()
+
+    def close(self) -> None:
+        """End the connection; a request that stands in line is answered before (aiohttp calls this at a stop)."""
+        if self.in_line:
+            self._close = True
+        else:
+            super().close()
 
     def hang_up(self) -> None:
         """End the connection at once: no request is being answered on it, or its client does not read the answer."""
@@ -113,32 +208,94 @@ class Connection(web.RequestHandler):
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Note that something has come, and parse it."""
-        self.began = True
-        super().data_received(data)
+        """Parse what has come; the first request of an idle connection joins the line."""
+        waiter = self._waiter
+        idle = waiter is not None and not waiter.done() and not self.in_line
+        checked = False
+        if self.line.selective and idle and not self.began and not self._messages and not self._paused:
+            bare = look(data)
+            if bare is not None:
+                asked = Asked(self.line.promises.class_of(bare.method, bare.path, bare.asker), bare.asker)
+                if (reason := self.line.verdict(asked)) is not None:
+                    self._say(asked.kind, reason)
+                    return
+                checked = True
+        current = self._current_request
+        if current is None or current.content.is_eof():
+            self.began = True
+        # aiohttp would wake the task now. It is woken when its request may begin.
+        self._waiter = None
+        try:
+            super().data_received(data)
+        finally:
+            self._waiter = waiter
+        if idle and self._messages:
+            self._join(checked=checked)
+
+    def _say(self, kind: Class, reason: Reason) -> None:
+        """Write a refusal; the connection is idle then."""
+        if (transport := self.transport) is not None:
+            transport.write(self.refusals.make(kind, reason))
+        self.asked = self._keepalive = True
+        self._idle()
+
+    def _join(self, *, checked: bool = False) -> None:
+        """Stand in line with the next request, unless it is refused; then with the one behind it.
+
+        `checked`: the next request has been admitted before it was parsed.
+        """
+        line, messages = self.line, self._messages
+        if messages and self.admitted:
+            self.admitted = False
+            self.begin()
+            return
+        while messages and self.refused is None and not line.join(self, checked=checked):
+            checked = False
+
+    def begin(self) -> None:
+        """Wake the task: the request that is next may begin."""
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def refuse(self, kind: Class, reason: Reason) -> None:
+        """Answer the next request with 503 `busy`, at once and without waking the task where one write is enough."""
+        head: Any
+        head, payload = self._messages[0]
+        whole = payload is EMPTY_PAYLOAD or (payload.is_eof() and payload.total_bytes <= SMALL_BODY)
+        plain = head.version == HttpVersion11 and not (head.should_close or head.chunked or head.upgrade)
+        if not (whole and plain) or self._paused or self._upgraded or head.method == hdrs.METH_HEAD:
+            self.refused = reason
+            self.begin()
+            return
+        self._take()
+        self._say(kind, reason)
 
     async def start(self) -> None:
         """Serve this connection (aiohttp calls it once the connection is made)."""
         # One function: split into coroutines, the steps would cost more than their work.
         factory, messages, loop = cast("ConnectionFactory", self._manager), self._messages, self._loop
-        dispatcher, pacer = factory.dispatcher, factory.pacer
+        dispatcher = factory.dispatcher
         try:
             alive = True
             while alive and not (self._force_close or self._close):
-                if not messages:
-                    # Stays set when it is done: aiohttp looks at `done` before it wakes or cancels the waiter.
-                    self._waiter = loop.create_future()
-                    await self._waiter
-                if (turn := pacer.admit()) is not None:
-                    await turn
-                    # The client left before its turn came: nothing has begun, and nobody would read the answer. A
-                    # client that is still connected is answered, also while the process stops.
-                    if self.transport is None:
-                        break
+                # Stays set when it is done: aiohttp looks at `done` before it wakes or cancels the waiter.
+                self._waiter = waiter = loop.create_future()
+                if messages:
+                    self._join()
+                await waiter
+                # The client left before its turn came: nothing has begun, and nobody would read the answer. A client
+                # that is still connected is answered, also while the process stops.
+                if self.transport is None:
+                    break
                 self._current_request = request = self._next_request()
                 self._request_in_progress = True
                 malformed = request.message is MALFORMED
-                answer = await (dispatcher.malformed(request) if malformed else dispatcher.serve(request))
+                if self.refused is not None:
+                    # Refused, in more than one write: a body is still to come, or the connection ends with the answer.
+                    answer, self.refused = dispatcher.busy(request), None
+                else:
+                    answer = await (dispatcher.malformed(request) if malformed else dispatcher.serve(request))
                 alive = self._write(request, answer)
                 # A client that sends and does not read must not fill our memory: its next request waits until most of
                 # this answer is sent.
@@ -147,11 +304,7 @@ class Connection(web.RequestHandler):
                 self._finish()
                 if request.content is not EMPTY_PAYLOAD and not request.content.is_eof():
                     alive = await self._drop(request.content) and alive
-                # From here the connection may idle for KEEP_ALIVE_S.
-                self.idle_since = loop.time()
-                self._next_keepalive_close_time = self.idle_since + KEEP_ALIVE_S
-                if self._keepalive_handle is None:
-                    self._keepalive_handle = loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
+                self._idle()
                 # An idle connection keeps no body and no answer.
                 del request, answer
         except ConnectionError:
@@ -161,15 +314,27 @@ class Connection(web.RequestHandler):
             if self.transport is not None:
                 self.transport.close()
 
-    def _next_request(self) -> Request:
+    def _idle(self) -> None:
+        """Begin the time that the connection may idle: KEEP_ALIVE_S."""
+        self.idle_since = now = self._loop.time()
+        self._next_keepalive_close_time = now + KEEP_ALIVE_S
+        if self._keepalive_handle is None:
+            self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
+
+    def _take(self) -> tuple[Any, StreamReader]:
         """Take the next request off the queue, and let the parser go on if the queue was full."""
-        message, payload = self._messages.popleft()
+        taken = self._messages.popleft()
         self.asked, self.began = True, False
         if self._parser is not None:
             self._parser.message_consumed()
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
             self._resume_reading_if_drained()
-        head: Any = message
+        return taken
+
+    def _next_request(self) -> Request:
+        """Take the next request off the queue; one that cannot be read comes with the head MALFORMED."""
+        message, payload = self._take()
+        head = message
         if type(message) is MalformedHead or head.version not in _VERSIONS:
             # The parser takes any version; of others than these two we do not know what they mean.
             head = MALFORMED

@@ -36,6 +36,10 @@ class Held(Protocol):
     """When `ConnectionBounds.sweep` first saw that."""
 
     @property
+    def kept_s(self) -> float:
+        """How long it may be idle between two requests."""
+
+    @property
     def serving(self) -> bool:
         """Whether a request is being answered, or waits for it."""
 
@@ -63,15 +67,37 @@ class ConnectionBounds:
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, one: Held) -> None:
-        """Take in a new connection; above a bound the idlest are ended, some at a time."""
-        if len(self._all) >= self._most:
-            self._make_room(self._all, "too_many")
-        near = self._by_address.setdefault(network_of(one.address), set())
-        if len(near) >= self._per_address and not self.proxies.trusts(one.address):
-            self._make_room(near, "too_many_of_an_address")
+    def all(self) -> list[Held]:
+        """Return all connections."""
+        return list(self._all)
+
+    def add(self, one: Held) -> bool:
+        """Take in a new connection; above a bound the idlest are ended, some at a time.
+
+        Return False if there are none: on each connection within the bound a request is being answered.
+        """
+        if len(self._all) >= self._most and not self._make_room(self._all, "too_many"):
+            return False
+        network = network_of(one.address)
+        near = self._by_address.get(network)
+        if near is None:
+            near = self._by_address[network] = set()
+        elif (
+            len(near) >= self._per_address
+            and not self.proxies.trusts(one.address)
+            and not self._make_room(near, "too_many_of_an_address")
+        ):
+            return False
         self._all.add(one)
-        near.add(one)
+        # Making room may have ended the last connection of the network, and forgotten it.
+        self._by_address.setdefault(network, near).add(one)
+        return True
+
+    def replace(self, before: Held, one: Held) -> None:
+        """Take in a connection in the place of another one of the same client."""
+        self.remove(before)
+        self._all.add(one)
+        self._by_address.setdefault(network_of(one.address), set()).add(one)
 
     def remove(self, one: Held) -> None:
         """Forget a connection that has ended."""
@@ -84,7 +110,10 @@ class ConnectionBounds:
                 del self._by_address[network]
 
     async def sweep(self) -> None:
-        """End connections whose first request, or begun head, has not come within HEAD_S; call it every second."""
+        """End connections whose first request, or begun head, has not come within HEAD_S, and idle ones.
+
+        Call it every second.
+        """
         now, late = asyncio.get_running_loop().time(), 0
         for number, one in enumerate(list(self._all), 1):
             late += self._check(one, now)
@@ -100,6 +129,9 @@ class ConnectionBounds:
     def _check(self, one: Held, now: float) -> bool:
         if one.serving or (one.asked and not one.began):
             one.began_at = None
+            if one.serving or now - one.idle_since < one.kept_s:
+                return False
+            self._end(one, "idle")
             return False
         if one.asked and one.began_at is None:
             one.began_at = now
@@ -109,12 +141,14 @@ class ConnectionBounds:
         self._end(one, "no_request")
         return True
 
-    def _make_room(self, among: set[Held], reason: str) -> None:
+    def _make_room(self, among: set[Held], reason: str) -> bool:
+        """End the idlest; return whether there were any."""
         idle = [one for one in among if not one.serving]
         # Some at a time: to look for the idlest costs a look at all.
         idlest = heapq.nsmallest(max(1, len(among) // MAKE_ROOM), idle, key=lambda one: one.idle_since)
         for one in idlest:
             self.end(one, reason)
+        return bool(idlest)
 
     def end(self, one: Held, reason: str) -> None:
         """End a connection to make room; `reason` is a label of the metric."""

@@ -36,6 +36,8 @@ KERNEL_UNSENT_BYTES: Final = 128 * 1024
 above. Its own bound, 4 MB each (net.ipv4.tcp_wmem), would let some thousands of clients use up its memory for TCP."""
 UNSENT_ROOM: Final = 16
 """One part of this many is freed then, so that the search for the network that holds most is seldom needed."""
+SMALL_BODY: Final = 16_384
+"""A body up to this length is refused unread as soon as it is whole: it has not paused the parser."""
 LINGER_S: Final = 1.0
 """The rest of a refused body is read and dropped for this long, so that the client sees the refusal and not a reset."""
 
@@ -47,6 +49,16 @@ the idlest are ended."""
 CONNECTIONS_PER_ADDRESS: Final = 4_096
 """The same from one address, unless HONGBAO_CONNECTIONS_PER_ADDRESS says otherwise; a company's or a carrier's network
 has one address for thousands of phones. Proxies that are trusted have no bound of their own."""
+BACKLOG: Final = 4_096
+"""Connections that the kernel keeps until they are accepted; Linux allows this many unless told otherwise."""
+ACCEPTS_PER_TURN: Final = 32
+"""Connections accepted in one turn of the loop, 40 µs each."""
+ACCEPTS_PER_S: Final = 10_000
+"""The same for each second that a turn takes, if that is more: 0.4 of a core."""
+READ_BYTES: Final = 16_384
+"""Read at once from a connection that is new; the rest is read by its parser."""
+NO_FILES_S: Final = 1.0
+"""Pause before the next accept when the process or the machine has no file left."""
 MAKE_ROOM: Final = 64
 """At a bound one connection of this many is ended: the search for the idlest, 2 ms among CONNECTIONS, is then needed
 once for 256 new ones."""
@@ -64,6 +76,53 @@ REQUESTS: Final = 20_000
 REQUESTS_PER_TURN: Final = 24
 """Requests begun in one turn of the loop: enough for a frame, few enough that SETs begin early
 (docs/decisions/0013-a-few-requests-a-turn.md)."""
+
+# Admission: what waits too long is refused (docs/overload.md)
+
+WINDOW_S: Final = 0.05
+"""The threshold is adjusted this often: some hundred requests, and twenty times before a client gives up."""
+LINE_S: Final = 0.02
+"""As many requests may stand in line as begin in this time: a burst finds room, and nobody waits much longer."""
+LINE_LEAST: Final = 256
+"""So many at least."""
+LATE_S: Final = 0.1
+"""A request that has stood in line for this long is refused: the gateway, or the machine, stood still."""
+OLD_S: Final = 0.01
+"""What has stood in line for less is begun without a look at how long its client waits: nobody waits so short."""
+CLIENT_WAITS_S: Final = 2.0
+"""How long a client waits for an answer, unless it says so or HONGBAO_CLIENT_WAITS_S does: people tap again then."""
+TIMEOUTS_S: Final = (0.02, 60.0)
+"""What a client may say of itself; less would be refused by any pause of the machine."""
+LATE_A_TURN: Final = 200
+"""Refused in one turn because they have waited: about 2 ms."""
+WAIT_S: Final = 0.1
+"""If requests wait longer than this at a server or the wallet, more come than it can serve. A batch that is being
+written makes the next one wait for 20 ms or more, and nobody is behind for that."""
+SHRINK: Final = 0.95
+SHRINK_MOST: Final = 0.8
+GROW: Final = 1.01
+CATCH_UP: Final = 1.25
+SAFE: Final = 0.9
+"""What the threshold makes of the requests admitted in a window, and up to where it catches up (DAGOR, SoCC 2018, takes
+5 % away and adds 1 %)."""
+GOOD_WINDOWS: Final = 10
+"""After so many windows without a fall, half a second, more can be done than before."""
+CALM_WINDOWS: Final = 40
+"""After so many windows in which everybody was admitted, two seconds, nobody is counted any more."""
+PROMISES: Final = 65_536
+PROMISE_S: Final = 30.0
+"""Users who were told `openable`, about 300 bytes each, and how long their opens go first: until they have tapped."""
+PLACES: Final = 64
+"""Places of users within a class: the threshold moves in steps of 1.6 %."""
+HOUR_S: Final = 3_600.0
+"""Places change this often."""
+RETRY_S: Final = (1, 2, 3)
+"""Retry-After of a refusal, one of these by lot."""
+
+BEGIN_PER_S: Final = 6_000
+PER_TURN_MOST: Final = 120
+"""In a turn that took long more requests begin than REQUESTS_PER_TURN, so many for each second that it took: long turns
+are those in which much was read, and what was read must go on."""
 
 # Identity
 

@@ -8,6 +8,9 @@ from typing import Annotated
 
 import msgspec
 
+from gateway.acceptor import Acceptor, Endpoint
+from gateway.admission.admission import Admission
+from gateway.admission.priority import Promises
 from gateway.connection import ConnectionFactory
 from gateway.connection_bounds import ConnectionBounds
 from gateway.dispatch import Dispatcher
@@ -20,19 +23,22 @@ from gateway.identity.share_tokens import ShareTokens
 from gateway.identity.tokens import KEY_BYTES, Tokens
 from gateway.limits import (
     AUTH_FAILURES_PER_S,
+    CLIENT_WAITS_S,
     CONNECTIONS,
     CONNECTIONS_PER_ADDRESS,
     COUNTS_S,
     MOST_AUTH_FAILURES_PER_S,
     SWEEP_S,
+    TIMEOUTS_S,
 )
+from gateway.refusals import Refusals
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler
 from gateway.sets.calls import Sets
 from gateway.unsent import UnsentAnswers
 from runtime import logs
 from runtime.clock import Clock, SystemClock
-from runtime.http import HttpServer, Readiness
+from runtime.http import Readiness
 from runtime.periodic import Periodic
 from runtime.settings import host_and_port
 from sharding.slots import KEY_BYTES as SLOT_KEY_BYTES
@@ -51,6 +57,9 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
 
     listen: str
     """HOST:PORT for clients; port 0 takes a free one (`Gateway.port`)."""
+    shared_listen: str = ""
+    """HOST:PORT at which all gateways of this host listen, beside their own: one address for clients, with the
+    connections spread among the gateways by the kernel (SO_REUSEPORT)."""
     topology: str
     """Path of the topology file."""
     wallet_url: str
@@ -69,6 +78,9 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """See `gateway.identity.auth_failures`; raise it where many clients come through a proxy that is not trusted."""
     trusted_proxies: str = ""
     """Networks or addresses of our own proxies, with commas between: their `X-Forwarded-For` names the client."""
+    client_waits_s: Annotated[float, msgspec.Meta(ge=TIMEOUTS_S[0], le=TIMEOUTS_S[1])] = CLIENT_WAITS_S
+    """How long clients wait for an answer; a request that has waited for so long is not begun any more. A client may
+    say it of itself: header `X-Request-Timeout-Ms`."""
     connections: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS
     connections_per_address: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS_PER_ADDRESS
     """See `gateway.connection_bounds`."""
@@ -81,6 +93,7 @@ class Gateway:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.request_metrics = RequestMetrics()
+        self.refusals = Refusals()
         self.readiness = Readiness()
         self.link_key = caller_key(settings.link_key, GATEWAY)
         self.bounds = ConnectionBounds(
@@ -89,25 +102,33 @@ class Gateway:
         self.unsent = UnsentAnswers(self.bounds.end)
         self.wallet_link = Link(WALLET, settings.wallet_url, key=self.link_key)
         self.sets: Sets | None = None
+        self.admission: Admission | None = None
         self.port = 0
         self.serving = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop`; then accept no connections, answer the requests in flight, and close all links."""
         async with asyncio.TaskGroup() as tasks:
-            self.sets = sets = Sets(Path(self.settings.topology), self.link_key, tasks)
-            counts = Periodic("counts", self.request_metrics.publish, interval_s=COUNTS_S)
+            self.admission = admission = Admission(self.wallet_link, self.settings.client_waits_s)
+            self.sets = sets = Sets(Path(self.settings.topology), self.link_key, tasks, admission.levels)
+            counts = Periodic("counts", self._publish_counts, interval_s=COUNTS_S)
             late = Periodic("late_heads", self.bounds.sweep, interval_s=SWEEP_S)
             running = [
                 tasks.create_task(work)
-                for work in (self.wallet_link.maintain(), *(one.run() for one in (counts, late, *sets.services)))
+                for work in (
+                    self.wallet_link.maintain(),
+                    admission.run(sets.routing.servers.links),
+                    *(one.run() for one in (counts, late, *sets.services)),
+                )
             ]
             self.readiness.require("a server of any SET", sets.ready)
             self.readiness.require("wallet", lambda: self.wallet_link.up)
-            host, port = host_and_port(self.settings.listen)
-            dispatcher = Dispatcher(self._handlers(sets), self.request_metrics)
-            connections = ConnectionFactory(dispatcher, self.bounds, self.unsent)
-            async with HttpServer(connections, host, port) as server:
+            endpoints = [Endpoint(*host_and_port(self.settings.listen))]
+            if self.settings.shared_listen:
+                endpoints.append(Endpoint(*host_and_port(self.settings.shared_listen), shared=True))
+            dispatcher = Dispatcher(self._handlers(sets, admission.line.promises), self.request_metrics)
+            connections = ConnectionFactory(dispatcher, self.bounds, self.unsent, admission.line, self.refusals)
+            async with Acceptor(connections, *endpoints) as server:
                 self.port = server.port
                 self.serving.set()
                 _log.info("gateway serves", listen=self.settings.listen)
@@ -116,7 +137,11 @@ class Gateway:
                 task.cancel()
             sets.close()
 
-    def _handlers(self, sets: Sets) -> dict[str, Handler]:
+    async def _publish_counts(self) -> None:
+        await self.request_metrics.publish()
+        self.refusals.publish()
+
+    def _handlers(self, sets: Sets, promises: Promises) -> dict[str, Handler]:
         settings = self.settings
         tokens = Tokens(settings.token_key, self.clock, failures=AuthFailureLimiter(settings.rejected_tokens_per_s))
         wallets = WalletHandlers(tokens, WalletClient(self.wallet_link))
@@ -126,6 +151,7 @@ class Gateway:
             ShareTokens(settings.share_key),
             sets,
             self.clock,
+            promises=promises,
             slot_key=settings.slot_key,
             share_key=settings.share_key,
         )

@@ -16,6 +16,8 @@ import msgspec
 from aiohttp import hdrs, web
 
 from envelope.outcomes import Outcome
+from gateway.admission.line import Line
+from gateway.admission.priority import Places
 from gateway.connection import ConnectionFactory
 from gateway.connection_bounds import ConnectionBounds
 from gateway.dispatch import Dispatcher
@@ -25,9 +27,10 @@ from gateway.http.request import Request
 from gateway.identity.proxies import TrustedProxies
 from gateway.identity.share_tokens import ShareTokens
 from gateway.identity.tokens import Tokens
-from gateway.limits import CONNECTIONS
+from gateway.limits import CONNECTIONS, REQUESTS_PER_TURN
 from gateway.parsing.calendar import Calendar
 from gateway.parsing.parameters import X_SHARE_TOKEN, read_open_body
+from gateway.refusals import Refusals
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler, Resource
 from gateway.unsent import UnsentAnswers
@@ -143,7 +146,8 @@ async def _server(settings: BaselineSettings) -> AsyncIterator[web.Application |
 def _connections(handler: Handler) -> ConnectionFactory:
     bounds = ConnectionBounds(CONNECTIONS, CONNECTIONS, TrustedProxies(""))
     dispatcher = Dispatcher({"openEnvelope": handler, "getReadiness": ready}, RequestMetrics())
-    return ConnectionFactory(dispatcher, bounds, UnsentAnswers(bounds.end))
+    line = Line(REQUESTS_PER_TURN, Places(), asyncio.get_running_loop())
+    return ConnectionFactory(dispatcher, bounds, UnsentAnswers(bounds.end), line, Refusals())
 
 
 async def _serve(stop: asyncio.Event) -> None:

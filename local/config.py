@@ -21,12 +21,18 @@ def print_on_stderr(line: str) -> None:
     sys.stderr.flush()
 
 
+def ports_needed(gateways: int) -> int:
+    """Return how many ports so many gateways take: several share one beside their own."""
+    return gateways + (gateways > 1)
+
+
 @dataclass(frozen=True)
 class StackConfig:
     """What to start. Raises Refused `config_invalid` for more than one machine carries.
 
-    `servers` is per SET. `gateways` listen on `port`, `port` + 1 and so on; port 0: any free ports. `slots` is used by
-    the first start only: it is part of every envelope ID, so it never changes. `ahead_days`: how many days after today
+    `servers` is per SET. Clients find the gateways at `port`; several share it, and each
+    has one of its own behind it; port 0: any free ports. `slots` is used by the first start only: it is part of every
+    envelope ID, so it never changes. `ahead_days`: how many days after today
     have their tables made. `new_clusters`: servers (a SET, or "wallet") whose cluster may be another than before, or
     missing; an empty one is made then. `modules`: what `python -m` runs for each kind of process; `env` is added to the
     environment of all.
@@ -62,7 +68,7 @@ class StackConfig:
             raise Refused(
                 "config_invalid", f"--new-cluster takes a SET of this stack, or wallet; there is no {min(unknown)}"
             )
-        highest = PORTS_END - self.gateways
+        highest = PORTS_END - ports_needed(self.gateways)
         if not 0 <= self.port <= highest:
             raise Refused("config_invalid", f"--port must be 0 to {highest}, is {self.port}")
 

@@ -2,16 +2,25 @@
 
 import errno
 import socket
+from typing import NamedTuple
 
 from errors import Refused
-from local.config import StackConfig
+from local.config import StackConfig, ports_needed
 from machine import ports
 
 
-def gateway_ports(config: StackConfig) -> list[int]:
-    """Return a port for each gateway: --port and those after it, or free ones for --port 0; checks them first."""
+class GatewayPorts(NamedTuple):
+    """Where gateways listen: each at a port of its own, and several of them also at one that they share."""
+
+    own: list[int]
+    shared: int | None
+
+
+def gateway_ports(config: StackConfig) -> GatewayPorts:
+    """Return --port, or a free port for --port 0, and those of each gateway behind it; checks them first."""
     check_gateway_ports(config)
-    return _fixed_ports(config) or [ports.free_port() for _ in range(config.gateways)]
+    taken = _fixed_ports(config) or [ports.free_port() for _ in range(ports_needed(config.gateways))]
+    return GatewayPorts(taken, None) if config.gateways == 1 else GatewayPorts(taken[1:], taken[0])
 
 
 def check_gateway_ports(config: StackConfig) -> None:
@@ -23,7 +32,7 @@ def check_gateway_ports(config: StackConfig) -> None:
 
 
 def _fixed_ports(config: StackConfig) -> list[int]:
-    return [config.port + number for number in range(config.gateways)] if config.port else []
+    return [config.port + number for number in range(ports_needed(config.gateways))] if config.port else []
 
 
 def _refusal(host: str, port: int, error: Exception | None) -> Refused:

@@ -51,11 +51,18 @@ class ProcessFactory:
             for name in self._config.server_names(set_name)
         ]
 
+    @property
+    def gateway_url(self) -> str:
+        """Where clients find the gateways: the port that they share, or the only gateway's own."""
+        return f"http://{self._config.host}:{self._gateway_ports.shared or self._gateway_ports.own[0]}"
+
     def gateways(self) -> list[Service]:
         """Return the gateways' processes, not started."""
+        shared = self._gateway_ports.shared
+        env = {} if shared is None else {"HONGBAO_SHARED_LISTEN": f"{self._config.host}:{shared}"}
         return [
-            self._service(f"gateway-{number}", "gateway", f"http://{self._config.host}:{port}", {})
-            for number, port in enumerate(self._gateway_ports, start=1)
+            self._service(f"gateway-{number}", "gateway", f"http://{self._config.host}:{port}", env)
+            for number, port in enumerate(self._gateway_ports.own, start=1)
         ]
 
     def _service(self, name: str, kind: str, url: str, more: dict[str, str]) -> Service:

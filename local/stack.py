@@ -71,12 +71,14 @@ class Stack:
 
     @property
     def gateway_url(self) -> str:
-        """The address of the first gateway."""
-        return self._gateways[0].url
+        """Where clients find the gateways."""
+        if self._factory is None:
+            raise Refused("not_up", "the stack is not up")
+        return self._factory.gateway_url
 
     @property
     def gateway_urls(self) -> list[str]:
-        """The addresses of all gateways."""
+        """Each gateway's own address."""
         return [one.url for one in self._gateways]
 
     def postgres(self, name: str) -> Postgres:
@@ -110,7 +112,7 @@ class Stack:
         self.today_occupied = not await self._make_today(self._day_tables)
         self._make_processes(factory, backing)
         # Before any process serves: from now on a cluster that is missing is not made anew.
-        write_inventory(self.folder, backing, factory, gateway_urls=self.gateway_urls)
+        write_inventory(self.folder, backing, factory, gateway_urls=[self.gateway_url])
         await self._start_processes()
         self._supervisor = Supervisor(self._parts(), self.notify, self._write_running)
         self._supervisor.start()

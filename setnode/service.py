@@ -53,6 +53,7 @@ from sharding.topology import Topology, TopologyFile
 from wire.handshake import Doorkeeper
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, accepted_keys, caller_key
 from wire.link import Link
+from wire.load import Load
 from wire.server import add_link
 from wire.wallet import WalletClient
 
@@ -129,6 +130,7 @@ class Setnode:
         )
         coalescer = CreateCoalescer(self.creator)
         self.dispatcher = Dispatcher(self.registry, coalescer, password_key=key, admit=self.ownership.admit)
+        self.load = Load(self.claim_queue.waits, self.create_queue.waits)
 
     def _wire_services(self, wallet: WalletClient) -> None:
         """Make what works in the background."""
@@ -175,13 +177,14 @@ class Setnode:
                     self.creates.run(),
                     self.payer.run(),
                     self.foreign_writes.run(),
+                    self.load.run(),
                     *(service.run() for service in self._services()),
                 )
             ]
             self._require()
             app = web.Application()
             add_probes(app, self.readiness)
-            add_link(app, self.dispatcher, self.doorkeeper)
+            add_link(app, self.dispatcher, self.doorkeeper, self.load)
             add_admin(app, self.registry, self.clock, self.doorkeeper)
             async with HttpServer(app, *host_and_port(self.settings.listen)):
                 _log.info("setnode serves", server=self.settings.server, listen=self.settings.listen)

@@ -37,6 +37,8 @@ from wallet.limits import (
 )
 from wallet.queue import PendingRequest, RequestQueue
 from wallet.requests import PayRequest, WalletRequest
+from wire.limits import CREATES_CROWD
+from wire.load import Waits
 from wire.messages import PAID, FundStatus
 
 _REFUTED = (BatchRefused, asyncpg.UniqueViolationError, asyncpg.CheckViolationError)
@@ -57,6 +59,8 @@ class Batcher:
         self._payouts = RequestQueue(MAX_QUEUED_ORDERS, MAX_BATCH_ORDERS)
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        self.waits = Waits(self._oldest_wait, lambda: len(self._creates.waiting), CREATES_CROWD)
+        """How long creates and deposits wait for a transaction (`wire.load`)."""
         self._stopping = False
 
     @property
@@ -106,12 +110,21 @@ class Batcher:
 
     def _next_batch(self) -> list[PendingRequest]:
         created, creates = self._creates.next_batch()
+        if created:
+            self.waits.note(self._waited(created[0]))
         paid, orders = self._payouts.next_batch()
         metrics.queue_depth.set(self._creates.orders + self._payouts.orders)
         batch = created + paid
         if batch:
             metrics.batch_orders.observe(creates + orders)
         return batch
+
+    def _waited(self, pending: PendingRequest) -> float:
+        return self._loop.time() - (pending.deadline - REQUEST_DEADLINE_S)
+
+    def _oldest_wait(self) -> float:
+        waiting = self._creates.waiting
+        return self._waited(waiting[0]) if waiting else 0.0
 
     async def _idle(self) -> None:
         # No await between an empty `_next_batch` and clear(): a wake-up cannot be lost.

@@ -37,6 +37,7 @@ from wallet.readers import Readers
 from wallet.rights import Rights
 from wire.handshake import Doorkeeper
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, accepted_keys
+from wire.load import Load
 from wire.server import add_link
 
 _log = logs.get("wallet")
@@ -86,6 +87,7 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
     history = History(readers)
     batcher = Batcher(writer_session(config.postgres_dsn), Ledger(Accounts()))
 
+    load = Load(batcher.waits)
     rights = _rights(config)
     doorkeeper = Doorkeeper(accepted_keys(config.accept_keys, WALLET, (GATEWAY, OPERATOR, SETNODE)))
 
@@ -104,8 +106,9 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             ready.require("ledger", lambda: batcher.up)
             ready.require("reads", lambda: readers.up)
             add_probes(app, ready)
-            add_link(app, Dispatcher(group, batcher, channel, history, rights), doorkeeper)
+            add_link(app, Dispatcher(group, batcher, channel, history, rights), doorkeeper, load)
             writing = group.create_task(batcher.run())
+            telling = group.create_task(load.run())
             periodic = (
                 Periodic("escrow_total", sample_escrow, interval_s=ESCROW_SAMPLE_S),
                 Periodic("reads", readers.check, interval_s=READ_CHECK_S),
@@ -118,7 +121,7 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
                 batcher.stop()
                 await asyncio.wait({writing}, timeout=DRAIN_S)
                 await asyncio.sleep(0.01)  # the last replies are written in the next turn of the loop
-            for one in repeating:
+            for one in (telling, *repeating):
                 one.cancel()
             writing.cancel()
 

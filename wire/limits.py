@@ -30,8 +30,19 @@ both ends."""
 GATHER_S = 0.001
 REPLIES_PER_TURN = 32
 """Futures resolved in one turn of the loop: the first callers of a large frame go on before the last are resolved."""
+REPLIES_PER_S = 32_000
+"""The same for each second that a turn takes, if that is more: in long turns much else is done."""
 SWEEP_S = 0.05
 """Shortest pause between two searches for overdue calls: they are ended in groups."""
+LOAD_S = 0.05
+"""How often the answering end says how long requests wait: twice in a window of the gateway's admission."""
+LOAD_STEP_MS = 2
+"""Waits are told in steps of this length: an idle server says nothing."""
+OPENS_CROWD = 500
+CREATES_CROWD = 200
+"""Fewer opens, or creates, that wait at a server are no crowd: what it does in some tens of milliseconds."""
+LOAD_KEPT_S = 0.5
+"""What was told counts for so long; a server that says nothing any more is idle, or its link ends soon."""
 CLOSE_S = 0.3
 """For closing a connection: one caller's at a stop, or one that has failed."""
 OUTBOX_BYTES = 64 * 1024 * 1024

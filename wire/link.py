@@ -27,9 +27,11 @@ from wire.limits import (
     EAGER_CALLS,
     GATHER_S,
     HEARTBEAT_S,
+    LOAD_KEPT_S,
     MAX_FRAME_BYTES,
     MAX_IN_FLIGHT,
     QUEUED_BYTES,
+    REPLIES_PER_S,
     REPLIES_PER_TURN,
     SWEEP_S,
 )
@@ -95,6 +97,8 @@ class Link:
         self._queued_bytes = 0
         """Of the calls that were queued behind such a frame."""
         self._flush = asyncio.Event()
+        self._load_ms: list[Any] = []
+        self._load_at = 0.0
         self._loop: asyncio.AbstractEventLoop
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._encode = msgspec.msgpack.Encoder().encode
@@ -104,6 +108,12 @@ class Link:
     def up(self) -> bool:
         """Whether the other end is connected right now."""
         return self._socket is not None
+
+    def load_s(self, kind: int = 0) -> float:
+        """Return how long requests of a kind wait at the other end (`wire.load`), as it said last; 0 if it is quiet."""
+        if len(self._load_ms) <= kind or self._loop.time() - self._load_at > LOAD_KEPT_S:
+            return 0.0
+        return float(self._load_ms[kind]) / 1000
 
     def call(self, op: int, *args: Any) -> asyncio.Future[list[Any]]:
         """Send a request and return the future of its reply values; raises Unavailable at once if it cannot be sent."""
@@ -270,15 +280,22 @@ class Link:
             if message.type is not aiohttp.WSMsgType.BINARY:
                 break
             replies = self._decode(message.data)
-            for begin in range(0, len(replies), REPLIES_PER_TURN):
+            begin, many = 0, REPLIES_PER_TURN
+            while begin < len(replies):
                 if begin:
+                    turn_at = self._loop.time()
                     await asyncio.sleep(0)
-                for reply in replies[begin : begin + REPLIES_PER_TURN]:
+                    # In a turn that took long more are resolved, or they would wait for the next long ones.
+                    many = max(REPLIES_PER_TURN, int((self._loop.time() - turn_at) * REPLIES_PER_S))
+                some, begin = replies[begin : begin + many], begin + many
+                for reply in some:
                     number, status, values = reply[0], reply[1], reply[2:]
                     # Decoded before the call is removed: if that fails, the call ends with the connection.
                     error = error_of(status, values) if status else None
                     future, _ = self._waiting.pop(number, _NO_CALLER)
                     if future is None or future.done():
+                        if number == NOTICE:
+                            self._load_ms, self._load_at = values, self._loop.time()
                         continue
                     if error is None:
                         future.set_result(values)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import aiohttp
@@ -13,7 +14,8 @@ from runtime import logs, metrics
 from wire.framing import LINK_PATH, NOTICE, LinkEnded, frames
 from wire.handshake import Admitted, Doorkeeper
 from wire.limits import CLOSE_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES, ROW_BYTES
-from wire.messages import Op, error_reply
+from wire.load import Load
+from wire.messages import Op, Status, error_reply
 
 _log = logs.get("wire")
 _frames = metrics.counter("hongbao_link_frames_total", "Frames received")
@@ -66,6 +68,12 @@ class Caller:
             return
         self._outbox.append(error_reply(number, error))
         self._flush.set()
+
+    def tell_load(self, waits_ms: Sequence[int]) -> None:
+        """Say how long requests wait here, by kind (`wire.load`)."""
+        if not self.gone:
+            self._outbox.append([NOTICE, Status.OK, *waits_ms])
+            self._flush.set()
 
     def on_notice(self, op: int, args: list[Any]) -> None:
         """Handle a notice: a request that has no reply."""
@@ -124,8 +132,8 @@ def admit(doorkeeper: Doorkeeper, request: web.Request) -> Admitted:
     return admitted
 
 
-def add_link(app: web.Application, handler: Handler, doorkeeper: Doorkeeper) -> None:
-    """Serve links at LINK_PATH to callers that `doorkeeper` admits."""
+def add_link(app: web.Application, handler: Handler, doorkeeper: Doorkeeper, load: Load | None = None) -> None:
+    """Serve links at LINK_PATH to callers that `doorkeeper` admits; they are told the `load`."""
     decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
 
     async def accept(request: web.Request) -> web.StreamResponse:
@@ -135,6 +143,8 @@ def add_link(app: web.Application, handler: Handler, doorkeeper: Doorkeeper) -> 
         await socket.send_str(admitted.proof)
         caller = Caller(str(request.remote), admitted.path)
         app[SOCKETS].add(socket)
+        if load is not None:
+            load.add(caller)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(caller.write(socket))
@@ -146,6 +156,8 @@ def add_link(app: web.Application, handler: Handler, doorkeeper: Doorkeeper) -> 
             _log.error("a caller's link failed and is closed", caller=caller.name, exc_info=group)
         finally:
             caller.leave()
+            if load is not None:
+                load.remove(caller)
             app[SOCKETS].discard(socket)
         return socket
 

@@ -25,7 +25,7 @@ _KILLED = 128
 @click.command("up")
 @click.option("--sets", default=2, show_default=True, help="SETs, each with a Postgres of its own.")
 @click.option("--servers", default=2, show_default=True, help="Setnode servers in each SET.")
-@click.option("--gateways", default=1, show_default=True, help="Gateways, on PORT, PORT + 1, …")
+@click.option("--gateways", default=1, show_default=True, help="Gateways, all at PORT.")
 @click.option("--slots", default=100, show_default=True, help="Slots, fixed by the first start; production: 1000.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the gateways listen on.")
 @click.option("--port", default=8080, show_default=True, help="Port of the first gateway; 0: any free one.")
@@ -50,7 +50,7 @@ def command(
 ) -> None:
     """Start Postgres per SET and for the wallet, memcached, setnodes, wallet and gateways; Ctrl-C stops them.
 
-    All data stays in the data folder, where the next start finds it. Prints the gateways' addresses when ready.
+    All data stays in the data folder, where the next start finds it. Prints the gateways' address when ready.
     """
     config = StackConfig(
         data=data, sets=sets, servers=servers, gateways=gateways, slots=slots, host=host, port=port,
@@ -92,8 +92,7 @@ async def _run(config: StackConfig, stop: asyncio.Event) -> None:
     watch = asyncio.create_task(_cancel_when(stop, starting))
     async with Stack(config) as stack, rotation_running(stack):
         watch.cancel()
-        for url in stack.gateway_urls:
-            print_output(url)
+        print_output(stack.gateway_url)
         config.notify(
             f"up after {time.monotonic() - begun:.1f} s with {counted(config.sets, 'SET')}; "
             f"data in {stack.folder.path}; Ctrl-C stops it"

@@ -5,7 +5,8 @@ Each handler reads downwards: who asks (`identity`), for which envelope, with wh
 """
 
 from errors import Unavailable
-from gateway.handlers.outcomes import outcome_answer
+from gateway.admission.priority import Promises
+from gateway.handlers.outcomes import is_openable, outcome_answer
 from gateway.http.answer import Answer
 from gateway.http.body import read_body
 from gateway.http.request import Request
@@ -32,13 +33,22 @@ class EnvelopeHandlers:
     """One method per operation. `gateway.dispatch` turns the errors they raise into problems."""
 
     def __init__(
-        self, tokens: Tokens, share_tokens: ShareTokens, sets: Sets, clock: Clock, *, slot_key: str, share_key: str
+        self,
+        tokens: Tokens,
+        share_tokens: ShareTokens,
+        sets: Sets,
+        clock: Clock,
+        *,
+        promises: Promises,
+        slot_key: str,
+        share_key: str,
     ) -> None:
         self._user_of = tokens.user_of
         self._share_tokens = share_tokens
         self._sets = sets
         self._clock = clock
         self._calendar = Calendar(clock)
+        self._promises = promises
         self._slot_key = slot_key.encode()
         self._share_key = share_key
 
@@ -72,7 +82,11 @@ class EnvelopeHandlers:
     async def grab(self, request: Request, resource: Resource) -> Answer:
         """Say whether the user could open a share now; nothing is written."""
         user, target, token_ok, _ = await self._opener(request, resource)
-        return outcome_answer(await self._sets.call(target, Op.GRAB, target.envelope_id, user, token_ok))
+        values = await self._sets.call(target, Op.GRAB, target.envelope_id, user, token_ok)
+        if is_openable(values):
+            # Their open goes first when too many come (`gateway.admission.priority`).
+            self._promises.note((request.authorization or "").encode(), resource.id_text)
+        return outcome_answer(values)
 
     async def detail(self, request: Request, resource: Resource) -> Answer:
         """Show an envelope, with a page of its claims, to those who may see it."""

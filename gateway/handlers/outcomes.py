@@ -28,7 +28,13 @@ _HELD: Final = tuple(
     b'{"result":"%b","amount_fen":%%d,"seq":%%d,"last":%%b}' % outcome.value.encode() for outcome in _OUTCOMES
 )
 """Bodies by outcome index: without a share, and with one (a template)."""
+_OPENABLE: Final = _OUTCOMES.index(Outcome.OPENABLE)
 _PROBLEMS: Final = frozenset(index for index, outcome in enumerate(_OUTCOMES) if STATUS_OF[outcome] != HTTPStatus.OK)
+
+
+def is_openable(values: list[Any]) -> bool:
+    """Say whether the reply to a grab is that a share can be opened."""
+    return bool(values[0] == _OPENABLE)
 
 
 def outcome_answer(values: list[Any]) -> Answer:

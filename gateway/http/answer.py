@@ -39,9 +39,8 @@ class Answer(msgspec.Struct, eq=False):
     def encode(self, request: Request, *, keep_alive: bool) -> bytes:
         """Return head and body as they are sent; no body for HEAD."""
         body = self.body
-        heads = _heads if monotonic() < _heads.end else _heads.begin()
         return b"%b%bX-Request-Id: %b\r\nContent-Length: %d\r\n\r\n%b" % (
-            heads.made.get((self.status, self.content_type)) or heads.make(self.status, self.content_type),
+            head_of(self.status, self.content_type),
             self.headers if keep_alive and not request.http_1_0 else self._connection(keep_alive=keep_alive),
             self.request_id,
             len(body),
@@ -92,3 +91,9 @@ class _Heads:
 
 
 _heads: Final = _Heads()
+
+
+def head_of(status: int, content_type: str) -> bytes:
+    """Return the status line and the headers that every answer of this kind has now."""
+    heads = _heads if monotonic() < _heads.end else _heads.begin()
+    return heads.made.get((status, content_type)) or heads.make(status, content_type)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from errors import Unavailable
+from gateway.admission.levels import Levels
 from gateway.limits import HELD, HOLD_LOOK_S, HOLD_S
 from gateway.sets.routing import Routing
 from gateway.sets.target import Target
@@ -12,6 +13,7 @@ from runtime import metrics
 from sharding.topology import Topology
 from wire.keys import LinkKey
 from wire.link import Link, NotSent
+from wire.messages import Op
 
 _STOPPING: Final = "stopping"
 """The refusal of a server that goes away: it has not begun the call."""
@@ -26,10 +28,11 @@ _held_for = metrics.seconds("hongbao_held_seconds", "How long requests waited be
 class Sets:
     """Calls the SETs. Owns the links to their servers, by way of `routing`; run `services` and `close` at the end."""
 
-    def __init__(self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup, levels: Levels) -> None:
         self.routing = Routing(topology, key, tasks)
         self.services = self.routing.services
         self._tasks = tasks
+        self._levels = levels
         self._held = 0
         self._rereading: asyncio.Task[None] | None = None
 
@@ -50,6 +53,11 @@ class Sets:
         try:
             link = target.link if target.generation == routing.generation else None
             link = link or routing.find(target)
+            if self._levels.limited:
+                asked = self._levels.admit(link, op, args[0] if op == Op.CREATE else args[1])
+                values = await link.send([0, op, *args])
+                self._levels.done(asked)
+                return values
             return await link.send([0, op, *args])
         except Unavailable as error:
             first = error

@@ -89,6 +89,10 @@ class Servers:
         """Return the link of a server of the topology."""
         return self._servers[name].link
 
+    def links(self) -> list[Link]:
+        """Return the links of all servers of the topology."""
+        return [server.link for server in self._servers.values()]
+
     def mark_lost(self, name: str) -> None:
         """Take a server out of `alive` at once: a call has found it not connected, or stopping."""
         server = self._servers.get(name)

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 import msgspec
@@ -16,11 +16,15 @@ from loadtest.load.plots import draw
 from loadtest.load.report import LoadReport, show
 from loadtest.load.run import OPENLOOP, Wanted, run
 from loadtest.openloop.schedule import Arrivals
+from loadtest.overload import figures as overload_figures
+from loadtest.overload import plots as overload_plots
+from loadtest.overload import run as overload
 from loadtest.profiles import PROFILES
 from loadtest.tally import Tally
 from runtime import logs
 from runtime.reporting import print_output
 
+OVERLOAD = "overload"
 _SIGNALLED = 128
 """A shell adds the signal's number to this."""
 T = TypeVar("T")
@@ -28,12 +32,17 @@ T = TypeVar("T")
 
 def _profiles() -> str:
     return "\n\n".join(
-        ["\b", *(f"{one.name:<9} {one.what}" for one in PROFILES.values()), f"{OPENLOOP:<9} opens at --rate, open loop"]
+        [
+            "\b",
+            *(f"{one.name:<9} {one.what}" for one in PROFILES.values()),
+            f"{OPENLOOP:<9} opens at --rate, open loop",
+            f"{OVERLOAD:<9} more people than can be served, and how they fare",
+        ]
     ).replace("\n\n", "\n")
 
 
 @click.command("loadtest", epilog=_profiles())
-@click.argument("profile", type=click.Choice([*PROFILES, OPENLOOP]), default="nye")
+@click.argument("profile", type=click.Choice([*PROFILES, OPENLOOP, OVERLOAD]), default="nye")
 @click.option("--quick", is_flag=True, help="A small run that ends within a minute.")
 @click.option("--users", type=click.IntRange(1, 100_000), help="People at the peak.")
 @click.option("--seconds", type=click.IntRange(2, 86_400), help="How long people are there.")
@@ -66,6 +75,8 @@ def command(
     received a contradiction or an unexpected failure and everything adds up.
     """
     logs.set_up("loadtest", "error")
+    if wanted["profile"] == OVERLOAD:
+        _overload(file, pictures, data, quick=wanted["quick"], seconds=wanted["seconds"])
     wanted["arrivals"] = Arrivals(wanted["arrivals"])
     report, tally = _until_a_signal(_shown(Wanted(**wanted), data, sets, servers))
     if file is not None:
@@ -73,6 +84,27 @@ def command(
     if pictures is not None:
         draw(tally, report.profile, pictures)
     print_output(lambda console: show(report, console))
+    sys.exit(0 if report.holds else 1)
+
+
+def _overload(
+    file: Path | None, pictures: Path | None, data: Path | None, *, quick: bool, seconds: int | None
+) -> NoReturn:
+    """Play the overload; it has a stack of its own."""
+    if data is not None:
+        raise click.UsageError("overload starts a stack of its own: it would leave nothing of another one's peak")
+    console = Console(stderr=True)
+    with console.status(OVERLOAD) as status:
+
+        def say(text: str) -> None:
+            status.update(f"{OVERLOAD}: {text}")
+
+        report = _until_a_signal(overload.run(say, quick=quick, seconds=seconds))
+    if file is not None:
+        file.write_text(json.dumps(msgspec.to_builtins(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if pictures is not None:
+        overload_plots.draw(report, pictures)
+    print_output(lambda console: overload_figures.show(report, console))
     sys.exit(0 if report.holds else 1)
 
 

@@ -17,6 +17,8 @@ from setnode.commit.fences import moved_database, wrong_set
 from setnode.commit.store import Written, append_claims
 from setnode.limits import BACKLOG, BATCH_PER_ENVELOPE, HOT_AT, HOT_AT_ONCE, HOT_RETRY_S, STALE_S
 from sharding.ids import database_for
+from wire.limits import OPENS_CROWD
+from wire.load import Waits
 
 _depth = metrics.sizes("hongbao_mailbox_depth", "Requests waiting at an envelope when a batch collects it")
 _wait = metrics.seconds("hongbao_mailbox_wait_seconds", "Wait of the oldest request of a batch before it is decided")
@@ -38,6 +40,9 @@ class ClaimQueue:
         self._ready: deque[Actor] = deque()
         # Kept up to date as actors become hot, so that no transaction searches the queue for them.
         self._hot: dict[int, Actor] = {}
+        self._time = asyncio.get_running_loop().time
+        self.waits = Waits(self._oldest_wait, self._crowd, OPENS_CROWD)
+        """How long requests wait before they are decided (`wire.load`)."""
 
     def enqueue(self, actor: Actor) -> None:
         """Append an actor that is READY.
@@ -94,7 +99,9 @@ class ClaimQueue:
         if not len(batch):
             return None
         _depth.observe(deepest)
-        _wait.observe(max(0.0, now - oldest))
+        waited = max(0.0, now - oldest)
+        _wait.observe(waited)
+        self.waits.note(waited)
         return batch
 
     async def write(self, connection: Any, batch: ClaimBatch) -> Written:
@@ -132,6 +139,13 @@ class ClaimQueue:
         for actor in ready:
             if actor.phase is Phase.READY:
                 actor.reject_waiting(error)
+
+    def _oldest_wait(self) -> float:
+        ready = self._ready
+        return self._time() - ready[0].oldest_at if ready and ready[0].mailbox else 0.0
+
+    def _crowd(self) -> int:
+        return sum(actor.waiting for actor in self._ready)
 
     def _clear_flags(self) -> None:
         """Clear the flags that no longer hold."""

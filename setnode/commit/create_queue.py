@@ -13,6 +13,8 @@ from setnode.commit.fences import closed_day, day_closed, lacks_tables, moved_da
 from setnode.commit.store import insert_envelopes
 from setnode.limits import CREATE_BATCH
 from sharding.ids import day_of
+from wire.limits import CREATES_CROWD
+from wire.load import Waits
 
 _log = logs.get("setnode")
 
@@ -40,7 +42,14 @@ class CreateQueue:
         self.nonempty = asyncio.Event()
         self.backlogged = self.nonempty
         self._ready: deque[_Waiting] = deque()
-        self._new_future = asyncio.get_running_loop().create_future
+        loop = asyncio.get_running_loop()
+        self._new_future, self._time = loop.create_future, loop.time
+        self._since = 0.0
+        """Since when the first header waits."""
+        self.waits = Waits(
+            lambda: self._time() - self._since if self._ready else 0.0, lambda: len(self._ready), CREATES_CROWD
+        )
+        """How long headers wait before they are written (`wire.load`)."""
 
     def insert(self, terms: Terms) -> asyncio.Future[bool]:
         """Enqueue a header. The result is True if this call wrote it, False if its ID existed; durable either way.
@@ -49,6 +58,8 @@ class CreateQueue:
         whether the header may be written after all); Refused `day_closed`, `malformed_request`. It is safe to repeat.
         """
         future: asyncio.Future[bool] = self._new_future()
+        if not self._ready:
+            self._since = self._time()
         self._ready.append((terms, future))
         self.nonempty.set()
         return future
@@ -60,6 +71,10 @@ class CreateQueue:
     def next_batch(self, skip: set[int]) -> list[_Waiting] | None:
         """Take what waits, but each ID once: a second create of it is for the next batch, which finds it written."""
         del skip
+        if self._ready:
+            now = self._time()
+            self.waits.note(now - self._since)
+            self._since = now
         batch: dict[int, _Waiting] = {}
         twins = []
         while self._ready and len(batch) < CREATE_BATCH:

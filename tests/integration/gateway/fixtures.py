@@ -37,6 +37,7 @@ from sharding.topology import ServerSpec, SetSpec, Topology, dump
 from tests.conftest import _passable_folder
 from tests.link_keys import GATEWAY_KEY, AnyServer
 from wire.handshake import Doorkeeper
+from wire.load import Load
 from wire.messages import Op
 from wire.server import Caller, add_link
 
@@ -138,6 +139,8 @@ class FakePeer:
         self.asked: list[tuple[int, list[Any]]] = []
         self.answer: Answering = answer or opened
         self.port = 0
+        self.load = Load()
+        """Its callers: a test may tell them how long requests wait here."""
         self._server: HttpServer | None = None
 
     def handle(self, peer: Caller, number: int, op: int, args: list[Any]) -> None:
@@ -146,7 +149,7 @@ class FakePeer:
 
     async def start(self) -> None:
         app = web.Application()
-        add_link(app, self, Doorkeeper(AnyServer()))
+        add_link(app, self, Doorkeeper(AnyServer()), self.load)
         self._server = HttpServer(app, "127.0.0.1", self.port)
         await self._server.__aenter__()
         self.port = self._server.port

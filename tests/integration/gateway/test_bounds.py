@@ -229,6 +229,7 @@ def test_an_ipv6_network_is_one_client() -> None:
             self.address, self.idle_since = address, since
             self.asked = self.began = self.serving = self.ended = False
             self.began_at = None
+            self.kept_s = 75.0
 
         def hang_up(self) -> None:
             self.ended = True

@@ -7,8 +7,8 @@ from aiohttp import web
 
 from envelope.outcomes import Outcome
 from errors import Unavailable
+from gateway.admission.line import Line
 from gateway.connection import Connection
-from gateway.pacing import Pacer
 from gateway.sets import servers as servers_module
 from gateway.sets.target import Target
 from runtime.metrics import REGISTRY
@@ -194,26 +194,29 @@ async def test_a_client_that_hangs_up_in_its_body_is_not_waited_for(
 
 async def test_a_client_that_hangs_up_in_the_queue_is_not_served(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request whose client left before its turn came begins nothing."""
-    turns: list[asyncio.Future[None]] = []
+    held: list[Connection] = []
     gone = asyncio.Event()
 
-    def admit(_: object) -> asyncio.Future[None]:
-        turns.append(asyncio.get_running_loop().create_future())
-        return turns[-1]
+    def join(_: Line, one: Connection, *, checked: bool = False) -> bool:
+        assert not checked
+        one.in_line = True
+        held.append(one)
+        return True
 
     def lost(connection: Connection, error: Exception | None) -> None:
         web.RequestHandler.connection_lost(connection, error)
         gone.set()
 
     with monkeypatch.context() as patched:
-        patched.setattr(Pacer, "admit", admit)
+        patched.setattr(Line, "join", join)
         patched.setattr(Connection, "connection_lost", lost)
         asking = asyncio.ensure_future(open_one(door, some_id()))
-        await door.until(lambda: bool(turns))
+        await door.until(lambda: bool(held))
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         await gone.wait()
-    turns[0].set_result(None)
+    assert held[0].left
+    held[0].begin()
     assert (await open_one(door, some_id()))[0] == 200
     assert sum(len(peer.asked) for peer in door.servers.values()) == 1
 

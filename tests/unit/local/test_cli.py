@@ -92,7 +92,7 @@ async def test_a_host_that_is_not_here(tmp_path, host, port):
 def test_the_highest_port(tmp_path):
     """The last gateway's port is the highest that there is, and no higher."""
     assert config(tmp_path, port=65_535, gateways=1).port == 65_535
-    with pytest.raises(Refused, match="0 to 65534"):
+    with pytest.raises(Refused, match="0 to 65533"):
         config(tmp_path, port=65_535, gateways=2)
 
 

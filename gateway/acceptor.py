@@ -1,0 +1,281 @@
+"""Step 0 of a request: new connections are accepted, and cost little until a request on them begins.
+
+libuv accepts one connection in a turn of the loop (since 1.45), and asyncio's own loop as many as its backlog. While
+many people connect at once and turns are long, the first lets them wait in the kernel's queue until they give up, where
+nobody counts them; the second does nothing else for half a second. Here some are accepted in each turn, more in a long
+one. A new connection is a socket and a callback (`Newcomer`, 10 µs); only a request that may begin makes it a
+`Connection` with its parser, transport and task, which costs as much as the request itself.
+"""
+
+import asyncio
+import contextlib
+import errno
+import socket
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, NamedTuple, Self
+
+from gateway.admission.bare import Bare, look
+from gateway.admission.line import Asked, read_timeout
+from gateway.admission.priority import Class
+from gateway.admission.reason import Reason
+from gateway.connection import ConnectionFactory
+from gateway.limits import ACCEPTS_PER_S, ACCEPTS_PER_TURN, BACKLOG, KEEP_ALIVE_S, NO_FILES_S, READ_BYTES
+from runtime import logs
+from runtime.http import CLOSE_S
+
+_NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+_log = logs.get("gateway")
+
+
+class Newcomer:
+    """A connection on which no request has begun yet: it may stand in line like a `Connection`, and be refused.
+
+    It is counted like one, too (`gateway.connection_bounds.Held`).
+    """
+
+    __slots__ = (
+        "_begun",
+        "_factory",
+        "_loop",
+        "_upgrade",
+        "address",
+        "arrived_at",
+        "asked",
+        "bare",
+        "began",
+        "began_at",
+        "client",
+        "data",
+        "idle_since",
+        "in_line",
+        "left",
+    )
+
+    def __init__(
+        self,
+        client: socket.socket,
+        address: str,
+        factory: ConnectionFactory,
+        upgrade: Callable[["Newcomer"], None],
+    ) -> None:
+        self.client = client
+        self._factory = factory
+        self._loop = asyncio.get_running_loop()
+        self._upgrade = upgrade
+        self.data = b""
+        self.bare: Bare | None = None
+        self.address = address
+        self.asked = self.began = self.in_line = self.left = self._begun = False
+        self.began_at: float | None = None
+        self.arrived_at = 0.0
+        self.idle_since = self._loop.time()
+
+    kept_s: Final = KEEP_ALIVE_S
+    """Idle for longer it is ended, as a `Connection` is by its own timer."""
+
+    @property
+    def serving(self) -> bool:
+        """Whether a request waits, or begins."""
+        return self.in_line or self._begun
+
+    def asked_for(self) -> Asked:
+        """Return what the request is; one that must be parsed to be known is not refused here."""
+        bare = self.bare
+        if bare is None:
+            return Asked(Class.ALWAYS, b"")
+        kind = self._factory.line.promises.class_of(bare.method, bare.path, bare.asker)
+        return Asked(kind, bare.asker)
+
+    def timeout_s(self) -> float:
+        """Return how long the client waits for the answer."""
+        return read_timeout(self.bare.timeout_ms if self.bare else None, self._factory.line.waits_s)
+
+    def readable(self) -> None:
+        """Read, and stand in line with what has come."""
+        try:
+            data = self.client.recv(READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._end()
+        elif self.in_line:
+            self.data += data
+            if len(self.data) > READ_BYTES:
+                # It is read on by its parser, once its turn has come.
+                self._loop.remove_reader(self.client)
+        else:
+            self.data, self.bare = data, look(data)
+            self._factory.line.join(self)
+
+    def begin(self) -> None:
+        """Hand the socket and what has come over to a `Connection`."""
+        self._begun = True
+        self._loop.remove_reader(self.client)
+        self._upgrade(self)
+
+    def refuse(self, kind: Class, reason: Reason) -> None:
+        """Answer the request with 503 `busy`."""
+        bare = self.bare
+        if bare is None or len(self.data) != bare.size:
+            # More has come behind it while it waited: only the parser can tell where the next request begins.
+            self.begin()
+            return
+        answer = self._factory.refusals.make(kind, reason)
+        self.data, self.asked, self.idle_since = b"", True, self._loop.time()
+        try:
+            sent = self.client.send(answer)
+        except OSError:
+            sent = 0
+        if sent != len(answer):
+            self._end()  # a client that does not read what it asked for, or has gone
+
+    def hang_up(self) -> None:
+        """End it at once."""
+        self.left = True
+        self._loop.remove_reader(self.client)
+        self.client.close()
+
+    def _end(self) -> None:
+        self._factory.bounds.remove(self)
+        self.hang_up()
+
+
+class Endpoint(NamedTuple):
+    """Where to listen. `shared`: other processes listen there, too, and the kernel spreads connections among them."""
+
+    host: str
+    port: int
+    shared: bool = False
+
+
+class Acceptor:
+    """Listens at endpoints, as an async context; `factory` makes the connections.
+
+    At the end of the block it stops accepting, and requests in flight are answered, within CLOSE_S.
+    """
+
+    def __init__(self, factory: ConnectionFactory, *endpoints: Endpoint) -> None:
+        self._factory = factory
+        self._endpoints = endpoints
+        self._loop = asyncio.get_running_loop()
+        self._listening: list[socket.socket] = []
+        self._opening: set[asyncio.Task[None]] = set()
+        self._more_since: dict[socket.socket, float] = {}
+        """When the last turn accepted, by the socket that it has left some of."""
+
+    async def __aenter__(self) -> Self:
+        try:
+            for endpoint in self._endpoints:
+                found = await self._loop.getaddrinfo(
+                    endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+                )
+                for family, kind, protocol, _, address in dict.fromkeys(found):
+                    one = socket.socket(family, kind, protocol)
+                    self._listening.append(_listening(one, address, shared=endpoint.shared))
+        except OSError:
+            self._stop_listening()
+            raise
+        for one in self._listening:
+            self._loop.add_reader(one, self._accept, one)
+        return self
+
+    @property
+    def port(self) -> int:
+        """The port bound at the first endpoint; another one than given only if that was 0."""
+        return int(self._listening[0].getsockname()[1])
+
+    async def __aexit__(self, *_: object) -> None:
+        self._stop_listening()
+        for newcomer in [one for one in self._factory.bounds.all() if isinstance(one, Newcomer)]:
+            if not newcomer.in_line:
+                newcomer.hang_up()
+        # What stands in line, or has come in this turn, is begun before idle connections are closed.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                while len(self._factory.line):
+                    await asyncio.sleep(0)
+        for task in list(self._opening):
+            await asyncio.wait({task})
+        await asyncio.sleep(0)
+        self._factory.pre_shutdown()
+        await self._factory.shutdown(CLOSE_S)
+
+    def _stop_listening(self) -> None:
+        for one in self._listening:
+            self._loop.remove_reader(one)
+            one.close()
+        self._listening.clear()
+
+    def _accept(self, listening: socket.socket) -> None:
+        # If the last turn has left some, it may have been a long one: then more are accepted.
+        now, many = self._loop.time(), ACCEPTS_PER_TURN
+        if (since := self._more_since.pop(listening, None)) is not None:
+            many = max(many, int((now - since) * ACCEPTS_PER_S))
+        for _ in range(many):
+            try:
+                client, address = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _NO_FILES:
+                    raise
+                _log.error("no connection can be accepted: files or memory are used up", error=str(error))
+                self._loop.remove_reader(listening)
+                self._loop.call_later(NO_FILES_S, self._listen_again, listening)
+                return
+            client.setblocking(False)
+            newcomer = Newcomer(client, str(address[0]), self._factory, self._upgrade)
+            if self._factory.bounds.add(newcomer):
+                self._loop.add_reader(client, newcomer.readable)
+            else:
+                self._turn_away(client)
+        self._more_since[listening] = now
+
+    def _turn_away(self, client: socket.socket) -> None:
+        """Answer 503 and close at once: all connections are in use."""
+        with contextlib.suppress(OSError):
+            # What is unread at a close makes the kernel reset the connection, and the client may lose the answer.
+            client.recv(READ_BYTES)
+        with contextlib.suppress(OSError):
+            client.send(self._factory.refusals.make(Class.ALWAYS, Reason.CONNECTIONS, last=True))
+        client.close()
+
+    def _listen_again(self, listening: socket.socket) -> None:
+        if listening in self._listening:
+            self._loop.add_reader(listening, self._accept, listening)
+
+    def _upgrade(self, newcomer: Newcomer) -> None:
+        task = self._loop.create_task(self._open(newcomer))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _open(self, newcomer: Newcomer) -> None:
+        # What had to be parsed to be known has not been looked at: it stands in line again, and may be refused.
+        admitted = newcomer.bare is not None
+        made = partial(self._factory.in_place_of, newcomer, newcomer.data, admitted=admitted)
+        try:
+            await self._loop.connect_accepted_socket(made, newcomer.client)
+        except OSError:
+            # The client has gone already.
+            self._factory.bounds.remove(newcomer)
+            newcomer.client.close()
+
+
+def _listening(one: socket.socket, address: Any, *, shared: bool) -> socket.socket:
+    try:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if one.family == socket.AF_INET6:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        one.bind(address)
+        one.listen(BACKLOG)
+        one.setblocking(False)
+    except OSError:
+        one.close()
+        raise
+    return one

@@ -1,0 +1,128 @@
+"""Who goes first: classes of requests, and within a class places of users that change every hour.
+
+The order is that of what is lost: a user who was told `openable` has been promised something; an open is what people
+came for; a create can be sent again, nobody waits for it but its sender; a grab is followed by an open; a view can be
+looked at later. Cancels, health and metrics are never refused here: there are few, and operators need them most now.
+"""
+
+import contextlib
+from base64 import urlsafe_b64decode
+from collections.abc import Callable
+from enum import IntEnum
+from functools import lru_cache, partial
+from hashlib import blake2b
+from secrets import token_bytes
+from typing import Final
+
+import msgspec
+
+from gateway.limits import HOUR_S, PLACES, PROMISE_S, PROMISES, TOKEN_CACHE
+
+_TOKEN_PARTS: Final = 3
+_PREFIX: Final = "/v1/envelopes/"
+_OPEN: Final = "/open"
+_GRAB: Final = "/grab"
+
+
+class Class(IntEnum):
+    """Classes of requests, first come those that are refused last."""
+
+    ALWAYS = 0
+    PROMISED = 1
+    """Opens of users who were told `openable` a moment ago."""
+    OPEN = 2
+    CREATE = 3
+    GRAB = 4
+    VIEW = 5
+
+
+OPERATIONS: Final = {
+    Class.ALWAYS: "other",
+    Class.PROMISED: "openEnvelope",
+    Class.OPEN: "openEnvelope",
+    Class.CREATE: "createEnvelope",
+    Class.GRAB: "grabEnvelope",
+    Class.VIEW: "view",
+}
+"""The label of each class in metrics: the operation, where there is one."""
+
+
+class Promises:
+    """Remembers for PROMISE_S which users were told `openable`, and of which envelope; the PROMISES told last."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._until: dict[tuple[bytes, str], float] = {}
+
+    def note(self, asker: bytes, id_text: str) -> None:
+        """Remember that a user (their `Authorization` header) was told that an envelope is openable."""
+        key = asker, id_text
+        # Told again it goes to the end: the dict stays in the order in which promises end.
+        self._until.pop(key, None)
+        self._until[key] = self._now() + PROMISE_S
+        if len(self._until) > PROMISES:
+            del self._until[next(iter(self._until))]
+
+    def holds(self, asker: bytes, id_text: str) -> bool:
+        """Say whether the user was told so less than PROMISE_S ago."""
+        until = self._until.get((asker, id_text))
+        return until is not None and self._now() < until
+
+    def class_of(self, method: str, path: str, asker: bytes) -> Class:
+        """Return the class of a request by its method, path and user; what no route has is ALWAYS: it costs little."""
+        if path.startswith(_PREFIX):
+            if method != "POST":
+                return Class.VIEW
+            if path.endswith(_OPEN):
+                promised = self._until and self.holds(asker, path[len(_PREFIX) : -len(_OPEN)])
+                return Class.PROMISED if promised else Class.OPEN
+            return Class.GRAB if path.endswith(_GRAB) else Class.ALWAYS
+        if path == "/v1/envelopes":
+            return Class.CREATE
+        return Class.VIEW if path.startswith("/v1/me/") else Class.ALWAYS
+
+
+class Places:
+    """Gives each user, known by the `sub` of their token, one of PLACES places for an hour.
+
+    Nobody gains by trying again, and nobody stays last: with the hour all places change. The key is this process's
+    own, so that no user can choose a place.
+    """
+
+    def __init__(self) -> None:
+        self._key = token_bytes(16)
+        self._hour = -1
+        self._place = self._of_hour(0)
+
+    def of(self, asker: bytes, now: float) -> int:
+        """Return the place, 0 to PLACES - 1, of the user at `now` (seconds of any clock that goes on)."""
+        hour = int(now // HOUR_S)
+        if hour != self._hour:
+            self._hour, self._place = hour, self._of_hour(hour)
+        return self._place(asker)
+
+    def _of_hour(self, hour: int) -> Callable[[bytes], int]:
+        return lru_cache(maxsize=TOKEN_CACHE)(partial(_place, self._key, hour.to_bytes(8, "little")))
+
+
+def _place(key: bytes, salt: bytes, asker: bytes) -> int:
+    digest = blake2b(_user(asker), digest_size=2, key=key, salt=salt)
+    return int.from_bytes(digest.digest(), "little") % PLACES
+
+
+class _Claims(msgspec.Struct):
+    sub: str
+
+
+def _user(asker: bytes) -> bytes:
+    """Return the user that a token names, unverified: a forged one is refused later, whatever place it has.
+
+    By the header a user would have as many places as tokens, or ways to write `Bearer`. What is no token stands for
+    itself.
+    """
+    parts = asker.partition(b" ")[2].split(b".")
+    if len(parts) == _TOKEN_PARTS:
+        with contextlib.suppress(ValueError, RecursionError, msgspec.MsgspecError):
+            claims = urlsafe_b64decode(parts[1] + b"=" * (-len(parts[1]) % 4))
+            return msgspec.json.decode(claims, type=_Claims).sub.encode()
+    return asker

@@ -1,0 +1,18 @@
+"""Why a request was not begun."""
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a request was not begun; a label of the metric."""
+
+    FULL = "full"
+    """As many stand in line as begin in LINE_S."""
+    PRIORITY = "priority"
+    """Others come first (`gateway.admission.threshold`)."""
+    WAITED = "waited"
+    """It stood in line for LATE_S: the gateway, or the machine, stood still."""
+    TIMEOUT = "timeout"
+    """Its client has stopped waiting, as its header `X-Request-Timeout-Ms` says."""
+    CONNECTIONS = "connections"
+    """As many connections as may be, and a request on each of them."""

@@ -1,0 +1,1 @@
+"""`./run loadtest overload`: more people than can be served, step by step, and how the system holds up."""

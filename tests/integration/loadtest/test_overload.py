@@ -1,0 +1,37 @@
+"""A small overload from beginning to end: a real crowd, a real stack, figures, pictures, and the audit."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from loadtest.overload import crowd, figures, plots, run
+
+pytestmark = pytest.mark.faults
+
+
+async def test_a_small_overload(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """People who come in too great a number hear busy and do not wait for nothing; every share goes; money adds up."""
+    monkeypatch.setattr(run, "RAMP", (0.2,))
+    monkeypatch.setattr(run, "STEPS", (0.5, 1.5, 3.0))
+    monkeypatch.setattr(run, "HOT_USERS", 2_000)
+    monkeypatch.setattr(run, "STORM_S", 0.5)
+    monkeypatch.setattr(run, "CALM_S", 1.0)
+    monkeypatch.setattr(crowd, "AHEAD", 200)
+    said: list[str] = []
+    report = await run.run(said.append, quick=True, seconds=0.5)
+    assert report.holds, report.audit
+    assert report.hot_taken == run.HOT_SHARES
+    assert report.best > 500
+    assert set(report.goodput) == {"0.5", "1.5", "3"}
+    assert sum(one.seen.useful for one in report.steps) > 100
+    told = {code for one in report.steps for code in one.seen.answers}
+    assert told <= {"busy"}
+    json.dumps(msgspec.to_builtins(report))
+    assert plots.draw(report, tmp_path) == ["goodput.svg", "storm.svg"]
+    assert all((tmp_path / name).stat().st_size > 1_000 for name in ("goodput.svg", "storm.svg"))
+    console = Console(record=True, width=100)
+    figures.show(report, console)
+    assert "everything adds up" in console.export_text()

@@ -1,0 +1,87 @@
+"""Who goes first: classes, promises, and places that change with the hour."""
+
+import pytest
+
+from gateway.admission import priority
+from gateway.admission.priority import Class, Places, Promises
+from gateway.identity.tokens import sign
+from gateway.limits import HOUR_S, PLACES, PROMISE_S
+
+
+@pytest.fixture
+def now() -> list[float]:
+    return [1_000.0]
+
+
+@pytest.fixture
+def promises(now: list[float]) -> Promises:
+    return Promises(lambda: now[0])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "kind"),
+    [
+        ("POST", "/v1/envelopes/1/open", Class.OPEN),
+        ("POST", "/v1/envelopes/1/grab", Class.GRAB),
+        ("POST", "/v1/envelopes", Class.CREATE),
+        ("POST", "/v1/envelopes/1/cancel", Class.ALWAYS),
+        ("GET", "/v1/envelopes/1", Class.VIEW),
+        ("GET", "/v1/me/wallet", Class.VIEW),
+        ("GET", "/v1/me/envelopes?limit=2", Class.VIEW),
+        ("GET", "/healthz", Class.ALWAYS),
+        ("GET", "/metrics", Class.ALWAYS),
+        ("GET", "/no/such/path", Class.ALWAYS),
+    ],
+)
+def test_the_class_of_a_request(promises: Promises, method: str, path: str, kind: Class) -> None:
+    """By its method and path alone; cancels, health and metrics are never refused."""
+    assert promises.class_of(method, path, b"Bearer a") is kind
+
+
+def test_who_was_told_openable_goes_first(promises: Promises, now: list[float]) -> None:
+    """For this envelope and user, for PROMISE_S."""
+    promises.note(b"Bearer a", "7")
+    assert promises.class_of("POST", "/v1/envelopes/7/open", b"Bearer a") is Class.PROMISED
+    assert promises.class_of("POST", "/v1/envelopes/7/open", b"Bearer b") is Class.OPEN
+    assert promises.class_of("POST", "/v1/envelopes/8/open", b"Bearer a") is Class.OPEN
+    now[0] += PROMISE_S
+    assert promises.class_of("POST", "/v1/envelopes/7/open", b"Bearer a") is Class.OPEN
+
+
+def test_promises_take_no_more_memory(promises: Promises, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest is forgotten; one that is given again is the newest."""
+    monkeypatch.setattr(priority, "PROMISES", 2)
+    for id_text in ("1", "2", "1", "3"):
+        promises.note(b"Bearer a", id_text)
+    assert [promises.holds(b"Bearer a", id_text) for id_text in ("1", "2", "3")] == [True, False, True]
+
+
+def test_a_place_is_for_an_hour() -> None:
+    """The same within an hour, however often one asks; with the next hour most users have another."""
+    places = Places()
+    users = [b"Bearer %d" % number for number in range(2_000)]
+    first = [places.of(user, 0.0) for user in users]
+    assert [places.of(user, HOUR_S - 1) for user in users] == first
+    then = [places.of(user, HOUR_S) for user in users]
+    assert sum(a != b for a, b in zip(first, then, strict=True)) > len(users) * 0.9
+    assert set(first) == set(range(PLACES))
+    counts = [first.count(place) for place in range(PLACES)]
+    assert max(counts) < 4 * len(users) / PLACES
+
+
+def test_nobody_can_choose_a_place() -> None:
+    """Each gateway process has a key of its own."""
+    users = [b"Bearer %d" % number for number in range(200)]
+    one, other = Places(), Places()
+    assert [one.of(user, 0.0) for user in users] != [other.of(user, 0.0) for user in users]
+
+
+def test_a_user_has_one_place_whatever_their_token() -> None:
+    """Signing in again, or writing `Bearer` otherwise, gains nothing; what is no token has a place, too."""
+    places, key = Places(), "k" * 32
+    for number in range(20):
+        tokens = [sign(key, f"user-{number}", issued, issued + 60) for issued in (1, 2, 3)]
+        headers = [f"{scheme} {token}".encode() for token in tokens for scheme in ("Bearer", "bearer", "BEARER")]
+        assert len({places.of(header, 0.0) for header in headers}) == 1
+    for odd in (b"", b"Bearer", b"Bearer a.b.c", b"Bearer ..", b"Bearer \xff.\xff.\xff", b"Basic x"):
+        assert 0 <= places.of(odd, 0.0) < PLACES

@@ -1,0 +1,69 @@
+"""How long requests wait at a server, as it tells its callers."""
+
+from collections.abc import Callable, Sequence
+
+from wire.load import Load, Waits
+
+
+def waits_of(oldest: Callable[[], float], waiting: int = 10) -> Waits:
+    """Return the waits of work where ten are a crowd."""
+    return Waits(oldest, lambda: waiting, 10)
+
+
+class Caller:
+    def __init__(self) -> None:
+        self.told: list[list[int]] = []
+
+    def tell_load(self, waits_ms: Sequence[int]) -> None:
+        self.told.append(list(waits_ms))
+
+
+def test_a_server_where_nothing_waits_says_nothing() -> None:
+    """Idle servers send no word, and one word when they have become idle."""
+    waits = waits_of(lambda: 0.0)
+    load, caller = Load(waits), Caller()
+    load.add(caller)
+    load.tell(0.0)
+    assert caller.told == []
+    waits.note(0.030)
+    load.tell(0.0)
+    load.tell(0.0)
+    load.tell(0.0)
+    assert caller.told == [[30], [0]]
+
+
+def test_the_mean_of_what_waited_or_the_one_in_front() -> None:
+    """Where nothing has begun for a while only the one in front knows."""
+    oldest = [0.0]
+    waits = waits_of(lambda: oldest[0])
+    for waited in (0.010, 0.020, 0.030):
+        waits.note(waited)
+    assert waits.take() == 0.020
+    assert waits.take() == 0.0
+    oldest[0] = 1.5
+    assert waits.take() == 1.5
+
+
+def test_a_late_loop_counts_for_every_kind() -> None:
+    """What is in the sockets meanwhile waits unseen."""
+    load, caller = Load(waits_of(lambda: 0.0), waits_of(lambda: 0.004)), Caller()
+    load.add(caller)
+    load.tell(0.100)
+    assert caller.told == [[100, 104]]
+
+
+def test_a_caller_that_has_left_is_told_nothing() -> None:
+    """It is forgotten."""
+    load, caller = Load(waits_of(lambda: 1.0)), Caller()
+    load.add(caller)
+    load.remove(caller)
+    load.tell(0.0)
+    assert caller.told == []
+
+
+def test_few_who_wait_long_are_not_told() -> None:
+    """They wait for a part that stands still: refusing others would not help them, and is a second fault."""
+    load, caller = Load(waits_of(lambda: 3.0, waiting=9)), Caller()
+    load.add(caller)
+    load.tell(0.5)
+    assert caller.told == []

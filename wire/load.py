@@ -1,0 +1,97 @@
+"""How long requests wait at the answering end of a link, told to its callers so that they refuse early.
+
+A caller that knows that a server is behind refuses requests for it before it works on them; without that word it would
+notice only by answers that come late (levels that travel back: DAGOR, SoCC 2018). The word is a reply that answers no
+request: number NOTICE, status OK, then the wait in ms for each kind of work. A caller of an older version ignores it.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from wire.limits import LOAD_S, LOAD_STEP_MS
+
+
+class Told(Protocol):
+    """A caller that is told."""
+
+    def tell_load(self, waits_ms: Sequence[int]) -> None:
+        """Send it."""
+
+
+class Waits:
+    """The waits of one kind of work: `note` each wait that has ended.
+
+    `oldest` returns how long the one in front waits now, s, and `waiting` how many wait. While these are fewer than
+    `crowd` their waits are not told: few who wait long wait for a part that stands still, and to refuse others would
+    not help them.
+    """
+
+    __slots__ = ("_count", "_crowd", "_oldest", "_sum_s", "_waiting")
+
+    def __init__(self, oldest: Callable[[], float], waiting: Callable[[], int], crowd: int) -> None:
+        self._oldest = oldest
+        self._waiting = waiting
+        self._crowd = crowd
+        self._sum_s = 0.0
+        self._count = 0
+
+    def note(self, waited_s: float) -> None:
+        """Count one wait that has ended."""
+        self._sum_s += waited_s
+        self._count += 1
+
+    def take(self, late_s: float = 0.0) -> float:
+        """Return the mean wait since the last call, or how long the one in front waits already, if that is longer.
+
+        `late_s`: what the loop is late by, for which everybody waits. 0 without a crowd.
+        """
+        mean_s = self._sum_s / self._count if self._count else 0.0
+        self._sum_s, self._count = 0.0, 0
+        return max(mean_s, self._oldest()) + late_s if self._waiting() >= self._crowd else 0.0
+
+
+class Load:
+    """Tells all callers every LOAD_S how long requests of each kind wait; says nothing while nothing waits.
+
+    What the loop itself is late by counts for every kind: requests wait in sockets meanwhile, where nobody sees them.
+    """
+
+    def __init__(self, *kinds: Waits) -> None:
+        self._kinds = kinds
+        self.callers: set[Told] = set()
+        """Who is told."""
+        self._told: list[int] = [0] * len(kinds)
+        self.waits_ms: list[int] = self._told
+        """As last measured."""
+
+    def add(self, caller: Told) -> None:
+        """Tell a caller from now on."""
+        self.callers.add(caller)
+
+    def remove(self, caller: Told) -> None:
+        """Forget it."""
+        self.callers.discard(caller)
+
+    async def run(self) -> None:
+        """Measure and tell until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + LOAD_S
+            await asyncio.sleep(LOAD_S)
+            self.tell(max(0.0, loop.time() - due))
+
+    def tell(self, late_s: float) -> None:
+        """Measure, and tell every caller unless nothing waits and they know it; `late_s`: what the loop is late by."""
+        step = LOAD_STEP_MS
+        waits = [int(one.take(late_s) * 1000) // step * step for one in self._kinds]
+        self.waits_ms = waits
+        if any(waits) or any(self._told):
+            for caller in self.callers:
+                caller.tell_load(waits)
+        self._told = waits
+
+
+OPENS: Final = 0
+CREATES: Final = 1
+"""Places of a setnode's kinds of work; the wallet has one, creates and deposits, at place 0."""
