@@ -85,7 +85,9 @@ LINE_S: Final = 0.02
 """As many requests may stand in line as begin in this time: a burst finds room, and nobody waits much longer."""
 LINE_LEAST: Final = 256
 """So many at least."""
-LATE_S: Final = 0.1
+BURST: Final = 2_000
+"""While nobody is refused so many may stand in line: a group that taps at once is a burst, and served within 150 ms."""
+LATE_S: Final = 0.4
 """A request that has stood in line for this long is refused: the gateway, or the machine, stood still."""
 OLD_S: Final = 0.01
 """What has stood in line for less is begun without a look at how long its client waits: nobody waits so short."""

@@ -4,8 +4,9 @@ Clients that are answered together send their next requests together. If hundred
 would be parsed before the first is sent to its SET; gateway, link, setnode and Postgres would then work one after the
 other instead of side by side (docs/decisions/0013-a-few-requests-a-turn.md).
 
-The line is as long as what begins in LINE_S: who comes when it is full is refused, at once and unread. While that
-happens a threshold refuses those who come last in the order of priority, so that it is not full when others come.
+The line has room for a burst. Who comes when it is full is refused, at once and unread. While that happens it is kept
+as short as what begins in LINE_S, and a threshold refuses those who come last in the order of priority, so that it is
+not full when others come.
 
 A request's wait counts from the instant at which it could be read. The kernel does not tell it; the loop read the
 sockets at the beginning of this turn and of the one before, so it lies between the two, and the earlier one counts.
@@ -20,6 +21,7 @@ from gateway.admission.reason import Reason
 from gateway.admission.threshold import Threshold
 from gateway.limits import (
     BEGIN_PER_S,
+    BURST,
     CLIENT_WAITS_S,
     LATE_A_TURN,
     LATE_S,
@@ -77,7 +79,7 @@ class Line:
         self._waiting: deque[Waiting] = deque()
         self._places = places
         self._threshold = Threshold()
-        self._most = LINE_LEAST
+        self._most = BURST
         """Requests that may wait."""
         self._turning = False
         self._turn_at = loop.time()
@@ -136,7 +138,9 @@ class Line:
         windows = max(0.5, (now - self._adjusted_at) / WINDOW_S)
         self._adjusted_at = now
         self._threshold.adjust(self._begun / windows, windows, behind=self._overflowed)
-        self._most = max(LINE_LEAST, int(self._begun / windows * LINE_S / WINDOW_S))
+        # A queue that stands is kept short; a burst on a calm gateway finds room.
+        short = max(LINE_LEAST, int(self._begun / windows * LINE_S / WINDOW_S))
+        self._most = short if self._threshold.refuses else BURST
         self._begun = 0
         self._wait_s = 0.0
         self._overflowed = False

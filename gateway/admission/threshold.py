@@ -37,6 +37,11 @@ class Threshold:
         """Whether it fell after the last window: what the fall has done shows in the one after that."""
         self._came = [0] * _ALL
 
+    @property
+    def refuses(self) -> bool:
+        """Whether anybody is refused."""
+        return self.level < _ALL
+
     def admits(self, kind: Class, place: int) -> bool:
         """Count a request, and say whether it may begin."""
         priority = kind * PLACES + place

@@ -9,7 +9,7 @@ from gateway.admission import line as line_room
 from gateway.admission.line import Asked, Line, read_timeout
 from gateway.admission.priority import Class, Places
 from gateway.admission.reason import Reason
-from gateway.limits import WINDOW_S
+from gateway.limits import PLACES, WINDOW_S
 
 
 class One:
@@ -98,8 +98,8 @@ async def test_an_idle_line_does_not_turn(hands: Hands) -> None:
 
 
 async def test_a_full_line_refuses_whoever_comes(hands: Hands, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has room for what begins in LINE_S; whoever is in it begins, and what is always served finds room."""
-    monkeypatch.setattr(line_room, "LINE_LEAST", 3)
+    """It has room for a burst; whoever is in it begins, and what is always served finds room."""
+    monkeypatch.setattr(line_room, "BURST", 3)
     line = line_of(1, hands)
     people = [One(name) for name in range(6)]
     assert [line.join(one) for one in people] == [True, True, True, True, False, False]
@@ -110,15 +110,17 @@ async def test_a_full_line_refuses_whoever_comes(hands: Hands, monkeypatch: pyte
     assert all(one.begun for one in [*people[:4], health])
 
 
-async def test_the_line_is_as_long_as_what_begins_in_its_time(hands: Hands) -> None:
-    """A gateway that does more in a window has more room."""
+async def test_a_queue_that_stands_is_kept_short_and_a_burst_finds_room(hands: Hands) -> None:
+    """While somebody is refused the line is as long as what begins in LINE_S; else as a burst."""
     line = line_of(10_000, hands)
-    for name in range(5_000):
-        line.join(One(name))
-    await asyncio.sleep(0)
-    hands.now += WINDOW_S
-    line.adjust()
-    assert line._most == int(5_000 * line_room.LINE_S / WINDOW_S)
+    for level, most in ((2 * PLACES, int(5_000 * line_room.LINE_S / WINDOW_S)), (len(Class) * PLACES, line_room.BURST)):
+        for name in range(5_000):
+            line.join(One(name))
+        await asyncio.sleep(0)
+        hands.now += WINDOW_S
+        line._threshold.level = level
+        line.adjust()
+        assert line._most == most
 
 
 async def test_what_has_waited_too_long_is_refused_and_does_not_begin(hands: Hands) -> None:
