@@ -120,10 +120,9 @@ def unaccounted(row: Any, report: Report) -> None:
         return  # a create in flight, on a day whose tables are still being made
     sentence = f"order {row['order_no']} moved {row['amount_fen']} fen, which no SET can account for"
     if row["what"] == "deposit":
-        sentence = (
-            f"order {row['order_no']} moved {row['amount_fen']} fen, and not from outside to the user that it names"
-        )
-        report.add("deposit_is_from_outside", row["order_no"], sentence, row["amount_fen"])
+        moved = f"order {row['order_no']} moved {row['amount_fen']} fen"
+        sentence = f"{moved}, which is no deposit from outside to the user that it names"
+        report.add("deposit_is_from_outside", row["order_no"], sentence, abs(row["amount_fen"]))
         return
     check = {"fund": "fund_has_envelope", "transfer": "transfer_has_fund", "credit": "credit_has_claim"}[row["what"]]
     report.add(check, row["envelope_id"], sentence, row["amount_fen"])

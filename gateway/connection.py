@@ -15,9 +15,8 @@ from aiohttp.http import HttpVersion10, HttpVersion11
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
 from gateway.admission.bare import look
-from gateway.admission.line import Asked, Line, read_timeout
+from gateway.admission.line import Asked, Line, Refusal, read_timeout
 from gateway.admission.priority import Class
-from gateway.admission.reason import Reason
 from gateway.connection_bounds import ConnectionBounds, Held
 from gateway.dispatch import Dispatcher
 from gateway.http.aiohttp_private import MALFORMED, MalformedHead
@@ -53,7 +52,7 @@ _VERSIONS: Final = (HttpVersion11, HttpVersion10)
 class ConnectionFactory(web.Server):
     """Makes a `Connection` for each client that connects; all of them share one dispatcher and one line.
 
-    Must be made inside a running event loop. `runtime.http.HttpServer` listens and stops it.
+    Must be made inside a running event loop. `gateway.acceptor` listens and stops it.
     """
 
     def __init__(
@@ -155,7 +154,7 @@ class Connection(web.RequestHandler):
         self.line, self.refusals = factory.line, factory.refusals
         self.in_line = False
         self.arrived_at = 0.0
-        self.refused: Reason | None = None
+        self.refused: Refusal | None = None
         """Why the request that begins next is only refused, if its refusal needs more than one write."""
 
     def asked_for(self) -> Asked:
@@ -212,16 +211,17 @@ class Connection(web.RequestHandler):
         waiter = self._waiter
         idle = waiter is not None and not waiter.done() and not self.in_line
         checked = False
-        if self.line.selective and idle and not self.began and not self._messages and not self._paused:
+        if self.line.selective and idle and not (self.admitted or self.began or self._messages or self._paused):
             bare = look(data)
             if bare is not None:
                 asked = Asked(self.line.promises.class_of(bare.method, bare.path, bare.asker), bare.asker)
-                if (reason := self.line.verdict(asked)) is not None:
-                    self._say(asked.kind, reason)
+                if (refusal := self.line.verdict(asked)) is not None:
+                    self._say(refusal)
                     return
                 checked = True
         current = self._current_request
-        if current is None or current.content.is_eof():
+        # The rest of a body is no new head. aiohttp calls this without bytes as well.
+        if data and (current is None or current.content.is_eof()):
             self.began = True
         # aiohttp would wake the task now. It is woken when its request may begin.
         self._waiter = None
@@ -232,10 +232,10 @@ class Connection(web.RequestHandler):
         if idle and self._messages:
             self._join(checked=checked)
 
-    def _say(self, kind: Class, reason: Reason) -> None:
+    def _say(self, refusal: Refusal) -> None:
         """Write a refusal; the connection is idle then."""
         if (transport := self.transport) is not None:
-            transport.write(self.refusals.make(kind, reason))
+            transport.write(self.refusals.make(refusal))
         self.asked = self._keepalive = True
         self._idle()
 
@@ -249,8 +249,9 @@ class Connection(web.RequestHandler):
             self.admitted = False
             self.begin()
             return
-        while messages and self.refused is None and not line.join(self, checked=checked):
+        while messages and self.refused is None and (refusal := line.join(self, checked=checked)) is not None:
             checked = False
+            self._refuse_next(refusal)
 
     def begin(self) -> None:
         """Wake the task: the request that is next may begin."""
@@ -258,18 +259,22 @@ class Connection(web.RequestHandler):
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    def refuse(self, kind: Class, reason: Reason) -> None:
+    def refuse(self, refusal: Refusal) -> None:
+        """Refuse the next request, which has stood in line; what came behind it joins the line."""
+        self._refuse_next(refusal)
+        self._join()
+
+    def _refuse_next(self, refusal: Refusal) -> None:
         """Answer the next request with 503 `busy`, at once and without waking the task where one write is enough."""
         head: Any
         head, payload = self._messages[0]
         whole = payload is EMPTY_PAYLOAD or (payload.is_eof() and payload.total_bytes <= SMALL_BODY)
-        plain = head.version == HttpVersion11 and not (head.should_close or head.chunked or head.upgrade)
-        if not (whole and plain) or self._paused or self._upgraded or head.method == hdrs.METH_HEAD:
-            self.refused = reason
+        if not whole or not _is_plain(head) or self._paused or self._upgraded:
+            self.refused = refusal
             self.begin()
             return
         self._take()
-        self._say(kind, reason)
+        self._say(refusal)
 
     async def start(self) -> None:
         """Serve this connection (aiohttp calls it once the connection is made)."""
@@ -293,7 +298,7 @@ class Connection(web.RequestHandler):
                 malformed = request.message is MALFORMED
                 if self.refused is not None:
                     # Refused, in more than one write: a body is still to come, or the connection ends with the answer.
-                    answer, self.refused = dispatcher.busy(request), None
+                    answer, self.refused = self.refusals.answer(self.refused), None
                 else:
                     answer = await (dispatcher.malformed(request) if malformed else dispatcher.serve(request))
                 alive = self._write(request, answer)
@@ -396,3 +401,10 @@ class Connection(web.RequestHandler):
         waiter = self._handler_waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
+
+
+def _is_plain(head: Any) -> bool:
+    """Say whether a refusal in one write fits: HTTP/1.1, a connection that goes on, an answer with a body."""
+    if type(head) is MalformedHead or head.version != HttpVersion11 or head.method == hdrs.METH_HEAD:
+        return False
+    return not (head.should_close or head.chunked or head.upgrade)

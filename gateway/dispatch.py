@@ -23,7 +23,6 @@ from runtime import logs
 
 _CLIENT_GONE: Final = 499
 """Counted and never sent: the client hung up before its request was whole, or the handler was cancelled at a stop."""
-_BUSY: Final = Unavailable("busy", "more people are here than can be served in time; nothing was done")
 _UNEXPECTED: Final = HongbaoError("internal_error", "an unexpected error")
 
 _log = logs.get("gateway")
@@ -73,19 +72,6 @@ class Dispatcher:
         finally:
             metrics.end(operation, status, started)
         answer.request_id = request_id
-        return answer
-
-    def busy(self, request: Request) -> Answer:
-        """Answer a request that is not begun (`gateway.admission`), where that takes more than one write."""
-        del request
-        number = next(self._numbers)
-        started = self._metrics.begin(number)
-        request_id = b"%b%x" % (self._prefix, number)
-        answer = problem_answer(
-            Unavailable("busy", "more people are here than can be served in time"), request_id, NO_ROUTE
-        )
-        answer.request_id = request_id
-        self._metrics.end(NO_ROUTE, answer.status, started)
         return answer
 
     async def malformed(self, request: Request) -> Answer:

@@ -52,9 +52,9 @@ has one address for thousands of phones. Proxies that are trusted have no bound 
 BACKLOG: Final = 4_096
 """Connections that the kernel keeps until they are accepted; Linux allows this many unless told otherwise."""
 ACCEPTS_PER_TURN: Final = 32
-"""Connections accepted in one turn of the loop, 40 µs each."""
+"""Connections accepted in one turn of the loop, 15 µs each with their end."""
 ACCEPTS_PER_S: Final = 10_000
-"""The same for each second that a turn takes, if that is more: 0.4 of a core."""
+"""The same for each second that a turn takes, if that is more: 0.15 of a core."""
 READ_BYTES: Final = 16_384
 """Read at once from a connection that is new; the rest is read by its parser."""
 NO_FILES_S: Final = 1.0
@@ -77,25 +77,26 @@ REQUESTS_PER_TURN: Final = 24
 """Requests begun in one turn of the loop: enough for a frame, few enough that SETs begin early
 (docs/decisions/0013-a-few-requests-a-turn.md)."""
 
-# Admission: what waits too long is refused (docs/overload.md)
+# Admission: who begins, and who is refused (docs/overload.md)
 
 WINDOW_S: Final = 0.05
 """The threshold is adjusted this often: some hundred requests, and twenty times before a client gives up."""
 LINE_S: Final = 0.02
-"""As many requests may stand in line as begin in this time: a burst finds room, and nobody waits much longer."""
+"""While anybody is refused as many requests may stand in line as begin in this time."""
 LINE_LEAST: Final = 256
 """So many at least."""
 BURST: Final = 640
 """While nobody is refused so many may stand in line: a chat group of 500 that taps at once is served. With room for
-2,000 a crowd that does not end waited half a second until it heard `busy` (decision 36)."""
+2,000 people waited half a second until they heard `busy` when a crowd came that did not end (decision 36)."""
 LATE_S: Final = 0.4
 """A request that has stood in line for this long is refused: the gateway, or the machine, stood still."""
 OLD_S: Final = 0.01
-"""What has stood in line for less is begun without a look at how long its client waits: nobody waits so short."""
+"""A request that has stood in line for less is begun without reading how long its client waits: no client waits so
+short (TIMEOUTS_S)."""
 CLIENT_WAITS_S: Final = 2.0
 """How long a client waits for an answer, unless it says so or HONGBAO_CLIENT_WAITS_S does: people tap again then."""
 TIMEOUTS_S: Final = (0.02, 60.0)
-"""What a client may say of itself; less would be refused by any pause of the machine."""
+"""The shortest and longest wait that a client may name; a shorter one would end in any pause of the machine."""
 LATE_A_TURN: Final = 200
 """Refused in one turn because they have waited: about 2 ms."""
 WAIT_S: Final = 0.1
@@ -120,8 +121,7 @@ PLACES: Final = 64
 HOUR_S: Final = 3_600.0
 """Places change this often."""
 RETRY_S: Final = (1, 2, 3)
-"""Retry-After of a refusal, one of these by lot."""
-
+"""Retry-After of a refusal: these in turn."""
 BEGIN_PER_S: Final = 6_000
 PER_TURN_MOST: Final = 120
 """In a turn that took long more requests begin than REQUESTS_PER_TURN, so many for each second that it took: long turns
@@ -208,3 +208,7 @@ check_limit(AUTH_FAILURES_PER_S <= MOST_AUTH_FAILURES_PER_S, "the default must b
 check_limit(DRAIN_S > DEADLINE_S, "a link must outlive the calls on it")
 check_limit(KERNEL_UNSENT_BYTES < UNSENT_BYTES // UNSENT_ROOM, "a page must be a small part of what waits")
 check_limit(DEFAULT_PAGE <= PAGE, "the default page must be a legal one")
+check_limit(LINE_LEAST < BURST < REQUESTS, "a calm line must have more room than one that overflows, and less than all")
+check_limit(TIMEOUTS_S[0] > OLD_S, "what is begun without a look must be younger than any client's patience")
+check_limit(LATE_S < CLIENT_WAITS_S, "a request that is refused because it waited must have a client that waits")
+check_limit(LINE_S < LATE_S, "an ordinary wait must not be a late one")

@@ -3,12 +3,13 @@
 import itertools
 import secrets
 from collections import Counter
+from http import HTTPStatus
 from typing import Final
 
 from errors import Unavailable
+from gateway.admission.line import Refusal
 from gateway.admission.priority import OPERATIONS, Class
-from gateway.admission.reason import Reason
-from gateway.http.answer import PROBLEM, head_of
+from gateway.http.answer import PROBLEM, Answer, head_of
 from gateway.limits import RETRY_S
 from gateway.problem_answers import problem_answer
 from runtime import metrics
@@ -23,19 +24,22 @@ class Refusals:
 
     def __init__(self) -> None:
         self._numbers = itertools.count(secrets.randbits(40))
-        self._counts: Counter[tuple[Reason, Class]] = Counter()
+        self._counts: Counter[Refusal] = Counter()
         self._bodies = {kind: self._body(OPERATIONS[kind]) for kind in Class}
         # In turn, so that those who are refused together do not come back together.
         self._waits = itertools.cycle([b"Retry-After: %d\r\n" % seconds for seconds in RETRY_S])
 
-    def make(self, kind: Class, reason: Reason, *, last: bool = False) -> bytes:
-        """Return a whole answer; `last`: the connection ends after it."""
-        counts, key = self._counts, (reason, kind)
-        counts[key] = counts.get(key, 0) + 1
-        number = b"%016x" % next(self._numbers)
-        before, after = self._bodies[kind]
+    def answer(self, refusal: Refusal) -> Answer:
+        """Return the same as an answer that the connection writes by its own rules."""
+        number, before, after = self._begin(refusal)
+        body = b"%b%b%b" % (before, number, after)
+        return Answer(HTTPStatus.SERVICE_UNAVAILABLE, body, PROBLEM, headers=next(self._waits), request_id=number)
+
+    def make(self, refusal: Refusal, *, last: bool = False) -> bytes:
+        """Return a whole answer as bytes, for HTTP/1.1; `last`: the connection ends after it."""
+        number, before, after = self._begin(refusal)
         return b"%b%b%bX-Request-Id: %b\r\nContent-Length: %d\r\n\r\n%b%b%b" % (
-            head_of(503, PROBLEM),
+            head_of(HTTPStatus.SERVICE_UNAVAILABLE, PROBLEM),
             next(self._waits),
             b"Connection: close\r\n" if last else b"",
             number,
@@ -48,8 +52,14 @@ class Refusals:
     def publish(self) -> None:
         """Add the counts since the last call to the Prometheus metric."""
         counts, self._counts = self._counts, Counter()
-        for (reason, kind), number in counts.items():
+        for (kind, reason), number in counts.items():
             _refused.labels(reason.value, OPERATIONS[kind]).inc(number)
+
+    def _begin(self, refusal: Refusal) -> tuple[bytes, bytes, bytes]:
+        """Count a refusal; return its request ID, and the body before and behind it."""
+        counts = self._counts
+        counts[refusal] = counts.get(refusal, 0) + 1
+        return b"%016x" % next(self._numbers), *self._bodies[refusal.kind]
 
     def _body(self, operation: str) -> tuple[bytes, bytes]:
         before, _, after = problem_answer(_BUSY, _NUMBER.encode(), operation).body.partition(_NUMBER.encode())

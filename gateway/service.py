@@ -113,12 +113,12 @@ class Gateway:
             self.sets = sets = Sets(Path(self.settings.topology), self.link_key, tasks, admission.levels)
             counts = Periodic("counts", self._publish_counts, interval_s=COUNTS_S)
             late = Periodic("late_heads", self.bounds.sweep, interval_s=SWEEP_S)
+            adjusting = admission.service(sets.routing.servers.links)
             running = [
                 tasks.create_task(work)
                 for work in (
                     self.wallet_link.maintain(),
-                    admission.run(sets.routing.servers.links),
-                    *(one.run() for one in (counts, late, *sets.services)),
+                    *(one.run() for one in (counts, late, adjusting, *sets.services)),
                 )
             ]
             self.readiness.require("a server of any SET", sets.ready)

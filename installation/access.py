@@ -46,7 +46,7 @@ class Access:
 
     @property
     def gateway_url(self) -> str:
-        """The address of the first gateway."""
+        """The address at which clients find the gateways."""
         return self._inventory.gateway_urls[0]
 
     def topology(self) -> Topology:

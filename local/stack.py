@@ -76,11 +76,6 @@ class Stack:
             raise Refused("not_up", "the stack is not up")
         return self._factory.gateway_url
 
-    @property
-    def gateway_urls(self) -> list[str]:
-        """Each gateway's own address."""
-        return [one.url for one in self._gateways]
-
     def postgres(self, name: str) -> Postgres:
         """Return the database server of a SET, or "wallet"; raises Refused `no_such_part`."""
         if self._backing is None or name not in self._backing.postgres:

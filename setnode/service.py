@@ -177,7 +177,6 @@ class Setnode:
                     self.creates.run(),
                     self.payer.run(),
                     self.foreign_writes.run(),
-                    self.load.run(),
                     *(service.run() for service in self._services()),
                 )
             ]
@@ -198,6 +197,7 @@ class Setnode:
     def _services(self) -> list[Periodic]:
         expiry, payouts = self.expiry, self.payouts
         return [
+            self.load.service(),
             Periodic("expiry", expiry.run_round, interval_s=expiry.config.interval_s, timeout_s=SERVICE_ROUND_S),
             Periodic("sweeper", self.sweeper.run_once, interval_s=SWEEP_EVERY_S, timeout_s=SERVICE_ROUND_S),
             Periodic("payout_read_back", payouts.read_back, interval_s=READ_BACK_EVERY_S, timeout_s=SERVICE_ROUND_S),

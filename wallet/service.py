@@ -108,8 +108,8 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             add_probes(app, ready)
             add_link(app, Dispatcher(group, batcher, channel, history, rights), doorkeeper, load)
             writing = group.create_task(batcher.run())
-            telling = group.create_task(load.run())
             periodic = (
+                load.service(),
                 Periodic("escrow_total", sample_escrow, interval_s=ESCROW_SAMPLE_S),
                 Periodic("reads", readers.check, interval_s=READ_CHECK_S),
                 Periodic("topology", reread, interval_s=TOPOLOGY_EVERY_S),
@@ -121,7 +121,7 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
                 batcher.stop()
                 await asyncio.wait({writing}, timeout=DRAIN_S)
                 await asyncio.sleep(0.01)  # the last replies are written in the next turn of the loop
-            for one in (telling, *repeating):
+            for one in repeating:
                 one.cancel()
             writing.cancel()
 

@@ -97,7 +97,7 @@ class Link:
         self._queued_bytes = 0
         """Of the calls that were queued behind such a frame."""
         self._flush = asyncio.Event()
-        self._load_ms: list[Any] = []
+        self._load_ms: list[int] = []
         self._load_at = 0.0
         self._loop: asyncio.AbstractEventLoop
         self._socket: aiohttp.ClientWebSocketResponse | None = None
@@ -113,7 +113,7 @@ class Link:
         """Return how long requests of a kind wait at the other end (`wire.load`), as it said last; 0 if it is quiet."""
         if len(self._load_ms) <= kind or self._loop.time() - self._load_at > LOAD_KEPT_S:
             return 0.0
-        return float(self._load_ms[kind]) / 1000
+        return self._load_ms[kind] / 1000
 
     def call(self, op: int, *args: Any) -> asyncio.Future[list[Any]]:
         """Send a request and return the future of its reply values; raises Unavailable at once if it cannot be sent."""
@@ -294,7 +294,7 @@ class Link:
                     error = error_of(status, values) if status else None
                     future, _ = self._waiting.pop(number, _NO_CALLER)
                     if future is None or future.done():
-                        if number == NOTICE:
+                        if number == NOTICE and all(type(value) is int for value in values):
                             self._load_ms, self._load_at = values, self._loop.time()
                         continue
                     if error is None:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from runtime.periodic import Periodic
 from wire.limits import LOAD_S, LOAD_STEP_MS
 
 
@@ -62,8 +63,7 @@ class Load:
         self.callers: set[Told] = set()
         """Who is told."""
         self._told: list[int] = [0] * len(kinds)
-        self.waits_ms: list[int] = self._told
-        """As last measured."""
+        self._due = asyncio.get_running_loop().time() + LOAD_S
 
     def add(self, caller: Told) -> None:
         """Tell a caller from now on."""
@@ -73,19 +73,19 @@ class Load:
         """Forget it."""
         self.callers.discard(caller)
 
-    async def run(self) -> None:
-        """Measure and tell until cancelled."""
-        loop = asyncio.get_running_loop()
-        while True:
-            due = loop.time() + LOAD_S
-            await asyncio.sleep(LOAD_S)
-            self.tell(max(0.0, loop.time() - due))
+    def service(self) -> Periodic:
+        """Return what measures and tells every LOAD_S."""
+        return Periodic("load", self._round, interval_s=LOAD_S, jitter=0.0)
+
+    async def _round(self) -> None:
+        now = asyncio.get_running_loop().time()
+        late_s, self._due = max(0.0, now - self._due), now + LOAD_S
+        self.tell(late_s)
 
     def tell(self, late_s: float) -> None:
         """Measure, and tell every caller unless nothing waits and they know it; `late_s`: what the loop is late by."""
         step = LOAD_STEP_MS
         waits = [int(one.take(late_s) * 1000) // step * step for one in self._kinds]
-        self.waits_ms = waits
         if any(waits) or any(self._told):
             for caller in self.callers:
                 caller.tell_load(waits)

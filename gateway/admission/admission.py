@@ -7,6 +7,7 @@ from gateway.admission.levels import Levels
 from gateway.admission.line import Line
 from gateway.admission.priority import Places
 from gateway.limits import REQUESTS_PER_TURN, WINDOW_S
+from runtime.periodic import Periodic
 from wire.link import Link
 
 
@@ -19,9 +20,11 @@ class Admission:
         self.line = Line(REQUESTS_PER_TURN, places, loop, waits_s=waits_s)
         self.levels = Levels(places, loop.time, wallet)
 
-    async def run(self, links: Callable[[], Iterable[Link]]) -> None:
-        """Adjust everything every WINDOW_S until cancelled; `links` are those to the servers."""
-        while True:
-            await asyncio.sleep(WINDOW_S)
+    def service(self, links: Callable[[], Iterable[Link]]) -> Periodic:
+        """Return what adjusts everything every WINDOW_S; `links` are those to the servers."""
+
+        async def adjust() -> None:
             self.line.adjust()
             self.levels.adjust(links())
+
+        return Periodic("admission", adjust, interval_s=WINDOW_S)

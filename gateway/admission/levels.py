@@ -1,4 +1,4 @@
-"""Refuses calls for one server, or creates alone, while that server or the wallet says that requests wait there.
+"""Refuses calls for one server, or creates alone, while that server or the wallet says that a crowd waits there.
 
 The servers tell how long requests wait (`wire.load`). Other servers' calls go on untouched.
 """
@@ -62,18 +62,20 @@ class Levels:
 
     def adjust(self, links: Iterable[Link]) -> None:
         """Take in what the servers have said last."""
-        limited, done = False, self._done
-        self._done = {}
+        done, self._done = self._done, {}
+        before, self._thresholds = self._thresholds, {}
         for link in (*links, self._wallet):
             for work in (OPENS,) if link is self._wallet else (OPENS, CREATES):
-                waited_s = link.load_s(work)
-                key = (link.name, work)
-                threshold = self._thresholds.get(key)
+                waited_s, key = link.load_s(work), (link.name, work)
+                threshold = before.pop(key, None)
                 if threshold is None:
                     if not waited_s:
                         continue
-                    threshold = self._thresholds[key] = Threshold()
+                    threshold = Threshold()
+                self._thresholds[key] = threshold
                 _wait.labels(link.name, _WORK[work]).set(waited_s)
                 threshold.adjust(done.get(key, 0), 1.0, behind=waited_s > WAIT_S)
-                limited |= threshold.limited
-        self.limited = limited
+        for name, work in before:
+            # A server that has left the topology says nothing any more.
+            _wait.remove(name, _WORK[work])
+        self.limited = any(one.limited for one in self._thresholds.values())

@@ -32,6 +32,9 @@ from gateway.limits import (
     TIMEOUTS_S,
     WINDOW_S,
 )
+from runtime import metrics
+
+_waits = metrics.gauge("hongbao_line_wait_seconds", "How long requests waited to begin, the mean of the last window")
 
 
 class Asked(NamedTuple):
@@ -39,6 +42,13 @@ class Asked(NamedTuple):
 
     kind: Class
     asker: bytes
+
+
+class Refusal(NamedTuple):
+    """A request that may not begin: its class, and why."""
+
+    kind: Class
+    reason: Reason
 
 
 class Waiting(Protocol):
@@ -60,8 +70,8 @@ class Waiting(Protocol):
     def begin(self) -> None:
         """Begin it."""
 
-    def refuse(self, kind: Class, reason: Reason) -> None:
-        """Answer it with 503 `busy`."""
+    def refuse(self, refusal: Refusal) -> None:
+        """Answer it with 503 `busy`, and go on with what came behind it."""
 
 
 class Line:
@@ -98,28 +108,25 @@ class Line:
         """Whether a request may be refused now (`verdict`)."""
         return self._threshold.limited or len(self._waiting) >= self._most
 
-    def verdict(self, asked: Asked) -> Reason | None:
+    def verdict(self, asked: Asked) -> Refusal | None:
         """Return why a request of this class and user may not begin; None if it may. Ask once for each request."""
         kind, asker = asked
         if kind is Class.ALWAYS:
             return None
         if self._threshold.limited and not self._threshold.admits(kind, self._places.of(asker, self._turn_at)):
-            return Reason.PRIORITY
+            return Refusal(kind, Reason.PRIORITY)
         if len(self._waiting) >= self._most:
             self._overflowed = True
-            return Reason.FULL
+            return Refusal(kind, Reason.FULL)
         return None
 
-    def join(self, one: Waiting, *, checked: bool = False) -> bool:
-        """Begin a request now or in a later turn; return False if it was refused instead.
+    def join(self, one: Waiting, *, checked: bool = False) -> Refusal | None:
+        """Begin a request now or in a later turn; return why not, if the caller must refuse it instead.
 
         `checked`: `verdict` has been asked for it.
         """
-        if not checked and self.selective:
-            asked = one.asked_for()
-            if (reason := self.verdict(asked)) is not None:
-                one.refuse(asked.kind, reason)
-                return False
+        if not checked and self.selective and (refusal := self.verdict(one.asked_for())) is not None:
+            return refusal
         if not self._turning:
             self._turning, self._turn_at, self._left = True, self._time(), self._per_turn
             self._loop.call_soon(self._next_turn)
@@ -130,7 +137,7 @@ class Line:
         else:
             one.arrived_at, one.in_line = self._turn_at, True
             self._waiting.append(one)
-        return True
+        return None
 
     def adjust(self) -> None:
         """Take in what the last window has seen; call it every WINDOW_S."""
@@ -141,16 +148,19 @@ class Line:
         # A queue that stands is kept short; a burst on a calm gateway finds room.
         short = max(LINE_LEAST, int(self._begun / windows * LINE_S / WINDOW_S))
         self._most = short if self._threshold.refuses else BURST
+        _waits.set(self._wait_s / self._begun if self._begun else 0.0)
         self._begun = 0
         self._wait_s = 0.0
         self._overflowed = False
 
-    def _too_late(self, one: Waiting, now: float) -> Reason | None:
+    def _too_late(self, one: Waiting, now: float) -> Refusal | None:
         """Return why a request that has waited need not begin any more; None if it begins."""
-        waited_s = now - one.arrived_at
+        waited_s, kind = now - one.arrived_at, one.asked_for().kind
+        if kind is Class.ALWAYS:
+            return None
         if waited_s >= one.timeout_s():
-            return Reason.TIMEOUT
-        return Reason.WAITED if waited_s > LATE_S and one.asked_for().kind is not Class.ALWAYS else None
+            return Refusal(kind, Reason.TIMEOUT)
+        return Refusal(kind, Reason.WAITED) if waited_s > LATE_S else None
 
     def _next_turn(self) -> None:
         now, before, waiting = self._time(), self._turn_at, self._waiting
@@ -163,23 +173,26 @@ class Line:
         # A long turn must not make fewer of them begin in a second.
         places = left = max(self._per_turn, min(PER_TURN_MOST, int(turn_s * BEGIN_PER_S)))
         late, old = LATE_A_TURN, now - OLD_S
-        while waiting and left and late:
-            one = waiting.popleft()
-            one.in_line = False
-            if one.left:
-                continue
-            if one.arrived_at < old and (reason := self._too_late(one, now)) is not None:
-                late -= 1
-                one.refuse(one.asked_for().kind, reason)
-                continue
-            left -= 1
-            self._begun += 1
-            self._wait_s += now - one.arrived_at
-            one.begin()
-        self._left = left
-        self._turning = bool(left < places or late < LATE_A_TURN or waiting)
-        if self._turning:
-            self._loop.call_soon(self._next_turn)
+        try:
+            while waiting and left and late:
+                one = waiting.popleft()
+                one.in_line = False
+                if one.left:
+                    continue
+                if one.arrived_at < old and (refusal := self._too_late(one, now)) is not None:
+                    late -= 1
+                    one.refuse(refusal)
+                    continue
+                left -= 1
+                self._begun += 1
+                self._wait_s += now - one.arrived_at
+                one.begin()
+        finally:
+            # Also if one connection failed, which the loop logs: the others must not wait for ever.
+            self._left = left
+            self._turning = bool(left < places or late < LATE_A_TURN or waiting)
+            if self._turning:
+                self._loop.call_soon(self._next_turn)
 
 
 def read_timeout(text: str | bytes | None, otherwise_s: float) -> float:

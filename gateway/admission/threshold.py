@@ -13,8 +13,9 @@ _FEW: Final = 8
 class Threshold:
     """Adjusted once a window (`adjust`); `admits` says whether a request of a class and place may begin.
 
-    The number admitted in a window follows what can be done as TCP's window follows what a path can carry: where more
-    came than could be done it falls by SHRINK, rises by CATCH_UP up to SAFE of where it fell, and by GROW above that.
+    The number admitted in a window follows what can be done as TCP's window follows what a path can carry. Where more
+    came than could be done it falls to SHRINK, or to what was done, but not below SHRINK_MOST. Then it rises by
+    CATCH_UP up to SAFE of where it fell, by GROW above that, and by CATCH_UP again after GOOD_WINDOWS without a fall.
     Those admitted are the first in the order of priority, by the histogram of who came in the last window. After
     CALM_WINDOWS in which everybody was admitted nobody is counted any more.
     """
@@ -49,13 +50,13 @@ class Threshold:
         return priority < self.level
 
     def adjust(self, begun: float, windows: float, *, behind: bool) -> None:
-        """Take in a window: how many requests begun in WINDOW_S, and whether more came than could be done.
+        """Take in a window: how many requests have begun in WINDOW_S, and whether more came than could be done.
 
         `windows`: how many windows it lasted; more than one where the loop was late.
         """
         if not self.limited:
             if behind:
-                # Nobody has been counted yet: the next window knows who comes.
+                # Requests are counted from now on; the next call knows their priorities.
                 self.limited, self._calm, self._cut = True, 0, True
                 self._allowed, self._safe = SHRINK * begun, float("inf")
             return

@@ -91,8 +91,9 @@ def _operation(name: str, operation: Operation) -> Schema:
     }
     for status, links in _LINKS.get(name, {}).items():
         entry["responses"][status]["links"] = links
-    if operation.parameters:
-        entry["parameters"] = [{"$ref": f"#/components/parameters/{one}"} for one in operation.parameters]
+    parameters = operation.parameters if operation.public else (*operation.parameters, "timeout")
+    if parameters:
+        entry["parameters"] = [{"$ref": f"#/components/parameters/{one}"} for one in parameters]
     if operation.body is not None:
         media = {"schema": ref(operation.body), "examples": operation.examples}
         entry["requestBody"] = {"required": operation.body_required, "content": {JSON: media}}

@@ -2,7 +2,7 @@
 
 from typing import Any, Final, NamedTuple
 
-from gateway.limits import CLAIMS_PAGE, CLAIMS_PAGE_MOST, DEFAULT_PAGE, PAGE
+from gateway.limits import CLAIMS_PAGE, CLAIMS_PAGE_MOST, DEFAULT_PAGE, PAGE, TIMEOUTS_S
 from gateway.openapi.schemas import ID, Schema, ref
 from gateway.parsing.paging import CURSOR_PATTERN
 from gateway.parsing.parameters import KEY_PATTERN, ROLES
@@ -25,6 +25,13 @@ PARAMETERS: Final[dict[str, Schema]] = {
     ),
     "share": _parameter("X-Share-Token", "header", {"type": "string"}, "The share token, as the sender gave it."),
     "share_query": _parameter("share_token", "query", {"type": "string"}, "The share token, in a link."),
+    "timeout": _parameter(
+        "X-Request-Timeout-Ms",
+        "header",
+        {"type": "string"},
+        "How many milliseconds the client waits for the answer: the request is not begun after that. Read as "
+        f"{TIMEOUTS_S[0] * 1000:.0f} to {TIMEOUTS_S[1] * 1000:.0f}; what is no number is ignored.",
+    ),
     "limit": _parameter(
         "limit",
         "query",

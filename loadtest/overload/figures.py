@@ -61,7 +61,7 @@ def make_report(
 ) -> Overload:
     """Compute the figures."""
     by_times = {one.times: one for one in steps}
-    goodput = {name(one): round(one.seen.useful_per_s / min(best, one.seen.rate), 3) for one in steps}
+    goodput = {key_of(one): round(one.seen.useful_per_s / min(best, one.seen.rate), 3) for one in steps}
     worst = by_times[3.0].seen
     half, stormy, _ = storm.phases
     return Overload(
@@ -85,7 +85,7 @@ def make_report(
     )
 
 
-def name(step: Step) -> str:
+def key_of(step: Step) -> str:
     """Return the key of a step: 0.5, 1, 1.5."""
     return f"{step.times:g}"
 
@@ -124,7 +124,7 @@ def show(report: Overload, console: Console) -> None:
         seen = one.seen
         asked = max(1, seen.offered + seen.repeated)
         cells = (
-            *(f"{one.times:g}", f"{seen.rate:,.0f}", f"{seen.useful_per_s:,.0f}", f"{report.goodput[name(one)]:.2f}"),
+            *(f"{one.times:g}", f"{seen.rate:,.0f}", f"{seen.useful_per_s:,.0f}", f"{report.goodput[key_of(one)]:.2f}"),
             *(f"{seen.refused / asked:.0%}", f"{seen.for_nothing:.1%}", f"{seen.p50_ms:.0f}", f"{seen.p99_ms:.0f}"),
             f"{seen.refused_p99_ms:.0f}",
         )

@@ -42,7 +42,7 @@ Say = Callable[[str], None]
 
 @dataclass
 class Arena:
-    """The running stack, and the opens that nobody has sent yet."""
+    """The running stack, and the prepared opens; those behind `opens.at` have not been sent."""
 
     access: Access
     folder: Path

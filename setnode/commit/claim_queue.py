@@ -145,7 +145,9 @@ class ClaimQueue:
         return self._time() - ready[0].oldest_at if ready and ready[0].mailbox else 0.0
 
     def _crowd(self) -> int:
-        return sum(actor.waiting for actor in self._ready)
+        # At each actor in the queue at least one request waits: a long queue need not be added up.
+        ready = self._ready
+        return len(ready) if len(ready) >= OPENS_CROWD else sum(actor.waiting for actor in ready)
 
     def _clear_flags(self) -> None:
         """Clear the flags that no longer hold."""

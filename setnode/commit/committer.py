@@ -63,6 +63,8 @@ class Committer(Generic[Batch]):
         self._writing: set[postgres.Session] = set()
         self._draining = 0
         """Workers that hold a lease."""
+        self._drained_at = float("-inf")
+        """When one of them gave its lease back last (loop time)."""
         self._leaving = False
 
     @property
@@ -116,11 +118,13 @@ class Committer(Generic[Batch]):
             if failures:
                 # A failed batch is back in the queue at once; without a pause it would be sent in a tight loop.
                 await postgres.pause(failures, most_s=FAILED_PAUSE_S)
+            began = asyncio.get_running_loop().time()
             try:
                 lease = await self._admission.acquire()
             except Unavailable as busy:
-                # While another worker drains the queue, what waits will be in one of its next batches.
-                if not self._draining:
+                # While another worker drains the queue, what waits will be in one of its next batches. One that has
+                # drained it while this one waited may be on its way to the next lease.
+                if not self._draining and self._drained_at < began:
                     self._queue.on_rejected(busy)
                 continue
             self._draining += 1
@@ -128,6 +132,7 @@ class Committer(Generic[Batch]):
                 failures = 0 if await self._drain(session, lease, most_s) else failures + 1
             finally:
                 self._draining -= 1
+                self._drained_at = asyncio.get_running_loop().time()
                 self._admission.release(lease)
 
     async def _drain(self, session: postgres.Session, lease: Lease, most_s: float) -> bool:

@@ -399,9 +399,11 @@ async def test_a_deposit_of_less_than_nothing_is_named(edited: Edited) -> None:
         }
         for name in dropped:
             await connection.execute(f"ALTER TABLE transfer DROP CONSTRAINT {name}")
-        report = await edited.audit_with([rows], wallet=True)
-        for name, told in dropped.items():
-            await connection.execute(f"ALTER TABLE transfer ADD CONSTRAINT {name} {told}")
+        try:
+            report = await edited.audit_with([rows], wallet=True)
+        finally:
+            for name, told in dropped.items():
+                await connection.execute(f"ALTER TABLE transfer ADD CONSTRAINT {name} {told}")
     finally:
         await connection.close()
     assert ("deposit_is_from_outside", "D-less") in {(one.check, one.subject) for one in report.violations}

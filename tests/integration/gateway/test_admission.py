@@ -51,12 +51,16 @@ class Raw:
     def send(self, data: bytes) -> None:
         self._writer.write(data)
 
-    async def answer(self) -> tuple[int, dict[str, str], bytes]:
+    async def head(self) -> tuple[int, dict[str, str]]:
         async with asyncio.timeout(WAIT_S):
             head = (await self._reader.readuntil(b"\r\n\r\n")).decode()
-            status, *lines = head.strip().split("\r\n")
-            headers = dict(line.split(": ", 1) for line in lines)
-            return int(status.split(" ")[1]), headers, await self._reader.readexactly(int(headers["Content-Length"]))
+        status, *lines = head.strip().split("\r\n")
+        return int(status.split(" ")[1]), dict(line.split(": ", 1) for line in lines)
+
+    async def answer(self) -> tuple[int, dict[str, str], bytes]:
+        status, headers = await self.head()
+        async with asyncio.timeout(WAIT_S):
+            return status, headers, await self._reader.readexactly(int(headers["Content-Length"]))
 
     async def ended(self) -> bool:
         with contextlib.suppress(ConnectionError):
@@ -214,6 +218,8 @@ async def test_a_user_who_was_told_openable_goes_first(door: Door, line: Line, n
 
 async def test_a_full_line_refuses_unread(door: Door, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """The line has no room: a new client, and one that is known, hear `busy` at once; health is served."""
+    # The bound is not set anew meanwhile.
+    monkeypatch.setattr(Line, "adjust", lambda _: None)
     async with connected(door.gateway.port) as known:
         known.send(opening(door))
         assert (await known.answer())[0] == 200
@@ -251,31 +257,79 @@ async def test_with_a_request_on_every_connection_a_new_client_hears_so_at_once(
         assert len(gateway.bounds) == 3
 
 
-async def test_who_waits_no_longer_is_not_begun(door: Door, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`X-Request-Timeout-Ms` counts from the instant at which the request could be read."""
-    monkeypatch.setattr(line, "_per_turn", 1)
-    monkeypatch.setattr("gateway.admission.line.PER_TURN_MOST", 1)
-    clock = asyncio.get_running_loop().time
-    late = [0.0]
-    monkeypatch.setattr(line, "_time", lambda: clock() + late[0])
-    request = opening(door, "X-Request-Timeout-Ms: 30")
-    async with connected(door.gateway.port) as first, connected(door.gateway.port) as second:
-        for one in (first, second):
+@contextlib.asynccontextmanager
+async def held_up(line: Line, stood_s: float = 0.05) -> AsyncIterator[None]:
+    """For the block nothing begins; at its end those in line have stood there for `stood_s`, and their turn comes."""
+    line._left, line._turning = 0, True
+    yield
+    for one in line._waiting:
+        one.arrived_at -= stood_s
+    line._next_turn()
+
+
+async def test_who_waits_no_longer_is_not_begun(door: Door, line: Line) -> None:
+    """A client may say how long it waits, on a new connection or a known one; others are served after the same wait."""
+    async with connected(door.gateway.port) as known, connected(door.gateway.port) as new:
+        known.send(opening(door))
+        assert (await known.answer())[0] == 200
+        before = asked(door)
+        for one in (known, new):
+            for waits_ms, status in ((30, 503), (5_000, 200), (None, 200)):
+                async with held_up(line):
+                    one.send(opening(door, *([f"X-Request-Timeout-Ms: {waits_ms}"] if waits_ms else [])))
+                    await door.until(lambda: len(line) == 1)
+                assert (await one.answer())[0] == status, waits_ms
+        assert asked(door) == before + 4
+
+
+async def test_what_came_behind_a_request_that_is_refused_in_line_is_answered(door: Door, line: Line) -> None:
+    """Two requests in one packet: the first has waited too long, the second is served in its turn."""
+    async with connected(door.gateway.port) as one:
+        one.send(opening(door))
+        assert (await one.answer())[0] == 200
+        async with held_up(line):
+            one.send(opening(door, "X-Request-Timeout-Ms: 30") + opening(door))
+            await door.until(lambda: len(line) == 1)
+        assert [(await one.answer())[0] for _ in range(2)] == [503, 200]
+
+
+async def test_what_is_always_served_is_served_however_long_it_stood_in_line(door: Door, line: Line) -> None:
+    """A cancel, health, and bytes that are no request at all: late, and with the answer that they always have."""
+    for sent, status in (
+        (opening(door).replace(b"/open", b"/cancel"), 200),
+        (b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 200),
+        (b"NO HTTP AT ALL\r\n\r\n", 400),
+    ):
+        async with connected(door.gateway.port) as one:
             one.send(opening(door))
             assert (await one.answer())[0] == 200
-        before = asked(door)
-        next_turn = line._next_turn
+            async with held_up(line, 3.0):
+                one.send(sent)
+                await door.until(lambda: len(line) == 1)
+            assert (await one.answer())[0] == status
 
-        def slow() -> None:
-            late[0] += 0.05 if len(line) else 0.0
-            next_turn()
 
-        monkeypatch.setattr(line, "_next_turn", slow)
-        first.send(opening(door))
-        second.send(request)
-        statuses = {(await first.answer())[0], (await second.answer())[0]}
-        assert statuses <= {200, 503}
-        assert asked(door) == before + (2 if statuses == {200} else 1)
+async def test_a_stop_answers_what_has_been_admitted(door: Door) -> None:
+    """A gateway that stops as the first request of a new connection begins: the client hears its outcome."""
+    settings = door.gateway.settings
+    stopping = GatewaySettings(
+        listen="127.0.0.1:0", topology=settings.topology, wallet_url=settings.wallet_url, link_key=GATEWAY_KEY.text,
+        token_key=KEY, share_key=KEY, slot_key=KEY,
+    )  # fmt: skip
+    async with contextlib.AsyncExitStack() as stack:
+        async with running_gateway(stopping) as gateway:
+            await door.until(lambda: gateway.readiness.missing() == [])
+            admission = gateway.admission
+            assert admission is not None
+            clients = [await stack.enter_async_context(connected(gateway.port)) for _ in range(3)]
+            await door.until(lambda: len(gateway.bounds) == len(clients))
+            admission.line._left, admission.line._turning = 0, True
+            for one in clients:
+                one.send(opening(door))
+            await door.until(lambda: len(admission.line) == len(clients))
+            # They begin, and the stop comes before their connections are whole.
+            admission.line._next_turn()
+        assert [(await one.answer())[0] for one in clients] == [200] * len(clients)
 
 
 async def limited(door: Door, *, holds: bool) -> None:
@@ -377,19 +431,41 @@ async def test_an_idle_connection_that_was_only_refused_is_ended(door: Door, mon
         assert await one.ended()
 
 
-async def test_a_request_in_line_is_not_idle(door: Door, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_in_line_is_not_idle(door: Door, line: Line) -> None:
     """The timer of idle connections fires while its request stands in line: it is answered all the same."""
     async with connected(door.gateway.port) as one:
         one.send(opening(door))
         assert (await one.answer())[0] == 200
-        monkeypatch.setattr(line, "_left", 0)
-        monkeypatch.setattr(line, "_turning", True)
-        one.send(opening(door))
-        await door.until(lambda: len(line) == 1)
-        waiting = line._waiting[0]
-        assert isinstance(waiting, Connection)
-        waiting._next_keepalive_close_time = 0.0
-        waiting._process_keepalive()
-        waiting.close()
-        line._next_turn()
+        async with held_up(line):
+            one.send(opening(door))
+            await door.until(lambda: len(line) == 1)
+            waiting = line._waiting[0]
+            assert isinstance(waiting, Connection)
+            waiting._next_keepalive_close_time = 0.0
+            waiting._process_keepalive()
+            waiting.close()
         assert (await one.answer())[0] == 200
+
+
+@pytest.mark.usefixtures("nobody")
+async def test_a_refusal_that_takes_more_than_one_write_says_the_same(door: Door) -> None:
+    """An open whose body comes in pieces, and a HEAD: the same problem, counted alike, without a body for HEAD."""
+    body = json.dumps({"share_token": "x"}).encode()
+    head = opening(door, "Content-Type: application/json", f"Content-Length: {len(body)}")
+    before = refused(Reason.PRIORITY)
+    async with connected(door.gateway.port) as one:
+        one.send(head + body[:5])
+        await asyncio.sleep(0.05)
+        one.send(body[5:])
+        status, headers, text = await one.answer()
+        told = json.loads(text)
+        assert (status, told["code"], told["result"]) == (503, "busy", "busy")
+        assert headers["X-Request-Id"] == told["request_id"]
+        assert int(headers["Retry-After"]) in RETRY_S
+    async with connected(door.gateway.port) as one:
+        one.send(opening(door, method="HEAD").replace(b"/open", b""))
+        one.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await one.head())[0] == 503
+        assert (await one.answer())[0] == 200
+    await door.gateway._publish_counts()
+    assert refused(Reason.PRIORITY) == before + 2

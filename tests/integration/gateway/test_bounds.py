@@ -202,6 +202,21 @@ def test_files_are_kept_for_links(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         ConnectionBounds(16_384, 4_096, TrustedProxies(""))
 
 
+async def test_a_body_in_several_packets_leaves_an_idle_connection(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of a body is no beginning of another head, for which the client would have ten seconds."""
+    body = b'{"share_token":"x"}'
+    head = HEAD.replace("GET /v1/me/wallet", f"POST /v1/envelopes/{some_id()}/open")
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    async with clients(door.gateway.port, 1) as (one,):
+        one.writer.write(head.encode() + body[:5])
+        await asyncio.sleep(0.05)
+        assert await one.ask(body[5:].decode()) == 200
+        monkeypatch.setattr("gateway.connection_bounds.HEAD_S", 0.0)
+        for _ in range(2):
+            await door.gateway.bounds.sweep()
+        assert await one.ask() == 200
+
+
 @pytest.mark.parametrize("version", ["HTTP/0.9", "HTTP/2.0", "HTTP/1.2", "HTTP/3.0"])
 async def test_another_version_of_http_is_refused(door: Door, version: str) -> None:
     """A request line may name HTTP/1.0 or 1.1; what others would mean we do not know, and the connection ends."""

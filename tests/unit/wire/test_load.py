@@ -18,7 +18,7 @@ class Caller:
         self.told.append(list(waits_ms))
 
 
-def test_a_server_where_nothing_waits_says_nothing() -> None:
+async def test_a_server_where_nothing_waits_says_nothing() -> None:
     """Idle servers send no word, and one word when they have become idle."""
     waits = waits_of(lambda: 0.0)
     load, caller = Load(waits), Caller()
@@ -44,7 +44,7 @@ def test_the_mean_of_what_waited_or_the_one_in_front() -> None:
     assert waits.take() == 1.5
 
 
-def test_a_late_loop_counts_for_every_kind() -> None:
+async def test_a_late_loop_counts_for_every_kind() -> None:
     """What is in the sockets meanwhile waits unseen."""
     load, caller = Load(waits_of(lambda: 0.0), waits_of(lambda: 0.004)), Caller()
     load.add(caller)
@@ -52,7 +52,7 @@ def test_a_late_loop_counts_for_every_kind() -> None:
     assert caller.told == [[100, 104]]
 
 
-def test_a_caller_that_has_left_is_told_nothing() -> None:
+async def test_a_caller_that_has_left_is_told_nothing() -> None:
     """It is forgotten."""
     load, caller = Load(waits_of(lambda: 1.0)), Caller()
     load.add(caller)
@@ -61,7 +61,7 @@ def test_a_caller_that_has_left_is_told_nothing() -> None:
     assert caller.told == []
 
 
-def test_few_who_wait_long_are_not_told() -> None:
+async def test_few_who_wait_long_are_not_told() -> None:
     """They wait for a part that stands still: refusing others would not help them, and is a second fault."""
     load, caller = Load(waits_of(lambda: 3.0, waiting=9)), Caller()
     load.add(caller)

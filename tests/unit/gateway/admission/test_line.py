@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from gateway.admission import line as line_room
-from gateway.admission.line import Asked, Line, read_timeout
+from gateway.admission.line import Asked, Line, Refusal, read_timeout
 from gateway.admission.priority import Class, Places
 from gateway.admission.reason import Reason
 from gateway.limits import PLACES, WINDOW_S
@@ -32,10 +32,10 @@ class One:
         assert not self.begun
         self.begun = True
 
-    def refuse(self, kind: Class, reason: Reason) -> None:
-        assert kind is self._kind
+    def refuse(self, refusal: Refusal) -> None:
+        assert refusal.kind is self._kind
         assert not self.begun
-        self.refused = reason
+        self.refused = refusal.reason
 
 
 class Hands:
@@ -57,6 +57,14 @@ async def hands() -> Hands:
     return Hands()
 
 
+def join(line: Line, one: One) -> bool:
+    """Stand in line as a connection does; return whether the request may begin."""
+    refusal = line.join(one)
+    if refusal is not None:
+        one.refuse(refusal)
+    return refusal is None
+
+
 def line_of(per_turn: int, hands: Hands) -> Line:
     return Line(per_turn, Places(), hands)  # type: ignore[arg-type]
 
@@ -65,7 +73,7 @@ async def test_a_turn_takes_its_number_and_the_rest_follow_in_order(hands: Hands
     """Of ten that come at once three begin in each turn of the loop, in the order in which they came."""
     line, people = line_of(3, hands), [One(name) for name in range(10)]
     for one in people:
-        assert line.join(one)
+        assert join(line, one)
     begun = [[one.name for one in people if one.begun]]
     while not all(one.begun for one in people):
         await asyncio.sleep(0)
@@ -79,7 +87,7 @@ async def test_who_has_left_takes_no_place(hands: Hands) -> None:
     """A client that hung up is passed over: the next one begins in its place."""
     line, people = line_of(1, hands), [One(name) for name in range(4)]
     for one in people:
-        line.join(one)
+        join(line, one)
     people[1].left = True
     await asyncio.sleep(0)
     assert [one.begun for one in people] == [True, False, True, False]
@@ -90,7 +98,7 @@ async def test_an_idle_line_does_not_turn(hands: Hands) -> None:
     line = line_of(1, hands)
     for name in range(5):
         one = One(name)
-        assert line.join(one)
+        assert join(line, one)
         assert one.begun
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -98,13 +106,13 @@ async def test_an_idle_line_does_not_turn(hands: Hands) -> None:
 
 
 async def test_a_full_line_refuses_whoever_comes(hands: Hands, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has room for a burst; whoever is in it begins, and what is always served finds room."""
+    """The line has room for a burst. A request in it begins; a cancel or a probe finds room in a full line, too."""
     monkeypatch.setattr(line_room, "BURST", 3)
     line = line_of(1, hands)
     people = [One(name) for name in range(6)]
-    assert [line.join(one) for one in people] == [True, True, True, True, False, False]
+    assert [join(line, one) for one in people] == [True, True, True, True, False, False]
     assert [one.refused for one in people[4:]] == [Reason.FULL] * 2
-    assert line.join(health := One(9, Class.ALWAYS))
+    assert join(line, health := One(9, Class.ALWAYS))
     for _ in range(5):
         await asyncio.sleep(0)
     assert all(one.begun for one in [*people[:4], health])
@@ -115,7 +123,7 @@ async def test_a_queue_that_stands_is_kept_short_and_a_burst_finds_room(hands: H
     line = line_of(10_000, hands)
     for level, most in ((2 * PLACES, int(5_000 * line_room.LINE_S / WINDOW_S)), (len(Class) * PLACES, line_room.BURST)):
         for name in range(5_000):
-            line.join(One(name))
+            join(line, One(name))
         await asyncio.sleep(0)
         hands.now += WINDOW_S
         line._threshold.level = level
@@ -128,7 +136,7 @@ async def test_what_has_waited_too_long_is_refused_and_does_not_begin(hands: Han
     line = line_of(1, hands)
     first, late, health = One(0), One(1), One(2, Class.ALWAYS)
     for one in (first, late, health):
-        line.join(one)
+        join(line, one)
     hands.now += line_room.LATE_S + 0.001
     await asyncio.sleep(0)
     assert (late.refused, late.begun) == (Reason.WAITED, False)
@@ -141,7 +149,7 @@ async def test_who_waits_no_longer_is_not_served(hands: Hands) -> None:
     first, short, patient = One(0), One(1), One(2)
     short.waits_s = 0.03
     for one in (first, short, patient):
-        line.join(one)
+        join(line, one)
     hands.now += 0.04
     await asyncio.sleep(0)
     assert (short.refused, short.begun) == (Reason.TIMEOUT, False)
@@ -164,7 +172,7 @@ async def test_many_that_waited_too_long_are_refused_in_several_turns(
     monkeypatch.setattr(line_room, "LATE_A_TURN", 2)
     line, people = line_of(1, hands), [One(name) for name in range(7)]
     for one in people:
-        line.join(one)
+        join(line, one)
     hands.now += line_room.LATE_S + 0.001
     refused = []
     for _ in range(3):
@@ -176,11 +184,11 @@ async def test_many_that_waited_too_long_are_refused_in_several_turns(
 async def test_a_wait_counts_from_the_turn_before(hands: Hands) -> None:
     """What was readable while a turn went on has waited for it in the socket, unseen."""
     line = line_of(1, hands)
-    line.join(One(0))
-    line.join(One(1))
+    join(line, One(0))
+    join(line, One(1))
     await asyncio.sleep(0)
     hands.now += 0.010  # the turn in which the second began took 10 ms …
-    line.join(one := One(2))
+    join(line, one := One(2))
     assert one.arrived_at == pytest.approx(100.0)  # … and in it this one became readable
 
 
@@ -192,7 +200,7 @@ async def test_while_too_many_come_the_last_in_order_of_priority_are_refused(han
     async def window() -> list[One]:
         people = [One(number, kind) for number, kind in enumerate(kinds)]
         for one in people:
-            line.join(one)
+            join(line, one)
         await asyncio.sleep(0)  # 120 have begun, the others stand in line
         hands.now += WINDOW_S
         line._overflowed = True
@@ -210,4 +218,24 @@ async def test_while_too_many_come_the_last_in_order_of_priority_are_refused(han
     assert refused[Class.GRAB] > 0
     assert refused[Class.CREATE] < refused[Class.GRAB]
     always = One(0, Class.ALWAYS)
-    assert line.join(always)
+    assert join(line, always)
+
+
+async def test_one_connection_that_fails_does_not_stop_the_line(hands: Hands) -> None:
+    """Whatever is wrong with one, those behind it begin in the next turn; the loop logs it."""
+    line = line_of(1, hands)
+    first, broken, last = One(0), One(1), One(2)
+    failures: list[object] = []
+    hands.loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
+
+    def fail() -> None:
+        raise RuntimeError("broken")
+
+    broken.begin = fail  # type: ignore[method-assign]
+    for one in (first, broken, last):
+        join(line, one)
+    for _ in range(4):
+        await asyncio.sleep(0)
+    hands.loop.set_exception_handler(None)
+    assert last.begun
+    assert [str(one) for one in failures] == ["broken"]

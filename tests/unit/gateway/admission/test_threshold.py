@@ -94,7 +94,7 @@ def test_a_long_window_counts_as_several() -> None:
 
 
 def test_after_a_pause_a_crowd_that_can_be_served_is_not_refused() -> None:
-    """An overload is over, nobody comes for a while, then many: what was admitted last says nothing about them."""
+    """When nobody has come for a while after an overload, the number admitted then does not bound the next crowd."""
     threshold = Threshold()
     play(threshold, 3_000, 1_000, 50)
     play(threshold, 0, 1_000, 5)
