@@ -16,7 +16,8 @@ effect); or with `outcome_unknown` at its deadline or when the connection is los
 was still queued then was not sent. A link never repeats a call.
 
 An error code belongs to one link. What a process says of its own peers has another code (`wallet_unavailable`), and
-"not sent" is a type of its own, `link.NotSent`, that no reply is decoded into.
+"not sent" is a type of its own, `link.NotSent`, that no reply is decoded into. A server that is frozen or cut off is
+given up within SILENT_S; one that only takes long to answer is not (tests/integration/wire/test_frozen.py).
 
 How it fails: reader, writer and the search for overdue calls run in one task group, so a link whose writer has failed
 is closed and made anew. A request whose handler raises, or whose reply cannot be encoded, fails alone with

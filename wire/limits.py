@@ -3,7 +3,17 @@
 from errors import check_limit
 
 HEARTBEAT_S = 5.0
-"""An end that answers no ping for this long counts as dead, and the connection is closed."""
+"""An end that answers no ping for this long, and half as long again, counts as dead, and the connection is closed: a
+caller that is gone, or a server of an older version, which sends no beats."""
+BEAT_S = 0.5
+"""The answering end says at least this often that it is there: 60 bytes and 20 µs."""
+SILENT_S = 1.25
+"""A link whose other end has said nothing for this long is given up: two beats are missing. A caller then waits for
+less than two seconds until another server serves it."""
+LISTEN_S = 0.1
+"""How often a link looks whether the other end is silent."""
+STOOD_STILL_S = 0.5
+"""A process that is late by this much has stood still itself: silence is counted anew from then on."""
 CONNECT_S = 2.0
 """A connection is made in milliseconds; after this long the attempt is given up."""
 CHALLENGE_S = 5.0
@@ -20,8 +30,8 @@ CALL_BYTES = 1_000
 """What a call costs apart from its bytes: its objects, its future, its place among those that wait."""
 QUEUED_BYTES = 16 * 1024 * 1024
 """Of calls that wait, each with CALL_BYTES more, while a frame cannot go out because the other end does not read; above
-it a call is refused at once. Creates of full length (64 KB) a thousand a second need half of it in 100 ms; a peer that
-reads nothing for longer than 7.5 s is disconnected."""
+it a call is refused at once. Creates of full length (64 KB) a thousand a second need half of it in 100 ms; a server
+that is frozen for longer is given up (SILENT_S)."""
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 """Frames are split at half of it, so that only a single request of that size could exceed it."""
 EAGER_CALLS = 32
@@ -56,4 +66,7 @@ check_limit(CONNECT_S < CHALLENGE_S, "a challenge must outlive the attempt that 
 check_limit(CONNECT_S < DEADLINE_S, "a connection attempt must end before a call would")
 check_limit(OUTBOX_BYTES > 2 * MAX_FRAME_BYTES - 1, "a full frame must fit beside the one that is being sent")
 check_limit(QUEUED_BYTES <= MAX_FRAME_BYTES, "what was queued must go out in a frame or two")
+check_limit(2 * BEAT_S < SILENT_S, "one late beat must not end a link")
+check_limit(BEAT_S + STOOD_STILL_S < SILENT_S, "beats that could not be read must not end a link")
+check_limit(SILENT_S < DEADLINE_S, "a link must end before the calls that wait for a dead server")
 check_limit(SWEEP_S < DEADLINE_S, "overdue calls must be found near their deadline")

@@ -1,5 +1,8 @@
 """The calling end of a link: many calls in flight, one frame per turn of the loop, reconnects, deadlines, a bound.
 
+A server that is frozen or cut off keeps its connections. It is noticed by its silence: a server says every BEAT_S that
+it is there (`wire.load`), and after SILENT_S without a word the link is given up and made anew.
+
 Cancellation: cancelling the future of a call gives up its reply; the request itself is not recalled.
 """
 
@@ -27,12 +30,15 @@ from wire.limits import (
     EAGER_CALLS,
     GATHER_S,
     HEARTBEAT_S,
+    LISTEN_S,
     LOAD_KEPT_S,
     MAX_FRAME_BYTES,
     MAX_IN_FLIGHT,
     QUEUED_BYTES,
     REPLIES_PER_S,
     REPLIES_PER_TURN,
+    SILENT_S,
+    STOOD_STILL_S,
     SWEEP_S,
 )
 from wire.messages import error_of
@@ -45,6 +51,7 @@ _log = logs.get("wire")
 _in_flight = metrics.gauge("hongbao_link_in_flight", "Calls waiting for an answer", ("peer",))
 _lost = metrics.counter("hongbao_link_lost_total", "Connections lost or never made", ("peer",))
 _refused = metrics.counter("hongbao_link_refused_total", "Calls refused: too many, or too many bytes, wait", ("peer",))
+_silent = metrics.counter("hongbao_link_silent_total", "Connections given up: the other end said nothing", ("peer",))
 _late = metrics.counter("hongbao_link_deadline_total", "Calls given up at their deadline", ("peer",))
 
 
@@ -99,6 +106,9 @@ class Link:
         self._flush = asyncio.Event()
         self._load_ms: list[int] = []
         self._load_at = 0.0
+        self._heard_at = 0.0
+        self._beats = False
+        """Whether the other end has said on this connection that it is there: one of an older version does not."""
         self._loop: asyncio.AbstractEventLoop
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._encode = msgspec.msgpack.Encoder().encode
@@ -199,13 +209,14 @@ class Link:
 
     async def _serve(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Read, write and expire until one of them ends: then all end, and every call that waits is failed."""
-        self._socket = socket
+        self._socket, self._beats = socket, False
         try:
             if self._hello is not None:
                 self.notify(self._hello())
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._write(socket))
                 tasks.create_task(self._expire())
+                tasks.create_task(self._listen())
                 await self._read(socket)
                 raise LinkEnded
         finally:
@@ -279,6 +290,7 @@ class Link:
         async for message in socket:
             if message.type is not aiohttp.WSMsgType.BINARY:
                 break
+            self._heard_at = self._loop.time()
             replies = self._decode(message.data)
             begin, many = 0, REPLIES_PER_TURN
             while begin < len(replies):
@@ -295,7 +307,7 @@ class Link:
                     future, _ = self._waiting.pop(number, _NO_CALLER)
                     if future is None or future.done():
                         if number == NOTICE and all(type(value) is int for value in values):
-                            self._load_ms, self._load_at = values, self._loop.time()
+                            self._load_ms, self._load_at, self._beats = values, self._loop.time(), True
                         continue
                     if error is None:
                         future.set_result(values)
@@ -304,6 +316,21 @@ class Link:
             gauge.set(len(self._waiting))
             # So that an idle link keeps no frame in memory.
             del message, replies
+
+    async def _listen(self) -> None:
+        """End the connection once the other end has said nothing for SILENT_S, though it has sent beats before."""
+        loop = self._loop
+        while True:
+            due = loop.time() + LISTEN_S
+            await asyncio.sleep(LISTEN_S)
+            now = loop.time()
+            if now - due > STOOD_STILL_S:
+                # This process has stood still, and maybe the whole machine: only what is silent from now on counts.
+                self._heard_at = now
+            if self._beats and now - self._heard_at > SILENT_S:
+                _silent.labels(self.name).inc()
+                _log.warning("a server is silent; its link is given up", peer=self.name, calls=len(self._waiting))
+                raise LinkEnded
 
     async def _expire(self) -> None:
         """End overdue calls; sleep until the oldest call is due, or for one deadline if there is none."""

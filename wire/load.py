@@ -1,8 +1,11 @@
-"""How long requests wait at the answering end of a link, told to its callers so that they refuse early.
+"""What the answering end of a link says of itself: that it is there, and how long requests wait.
 
 A caller that knows that a server is behind refuses requests for it before it works on them; without that word it would
 notice only by answers that come late (levels that travel back: DAGOR, SoCC 2018). The word is a reply that answers no
 request: number NOTICE, status OK, then the wait in ms for each kind of work. A caller of an older version ignores it.
+
+The word is said every BEAT_S, also where nothing waits: a process that is frozen, or cut off, says nothing, and its
+callers notice (`wire.link`). Who waits for an answer that takes long hears beats meanwhile.
 """
 
 import asyncio
@@ -10,7 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from runtime.periodic import Periodic
-from wire.limits import LOAD_S, LOAD_STEP_MS
+from wire.limits import BEAT_S, LOAD_S, LOAD_STEP_MS
+
+_BEAT_ROUNDS: Final = round(BEAT_S / LOAD_S)
 
 
 class Told(Protocol):
@@ -53,7 +58,7 @@ class Waits:
 
 
 class Load:
-    """Tells all callers every LOAD_S how long requests of each kind wait; says nothing while nothing waits.
+    """Tells all callers how long requests of each kind wait: every LOAD_S, or every BEAT_S while nothing waits.
 
     What the loop itself is late by counts for every kind: requests wait in sockets meanwhile, where nobody sees them.
     """
@@ -63,11 +68,14 @@ class Load:
         self.callers: set[Told] = set()
         """Who is told."""
         self._told: list[int] = [0] * len(kinds)
+        self._rounds = 0
+        """Rounds since the last word."""
         self._due = asyncio.get_running_loop().time() + LOAD_S
 
     def add(self, caller: Told) -> None:
-        """Tell a caller from now on."""
+        """Tell a caller, now and from now on."""
         self.callers.add(caller)
+        caller.tell_load(self._told)
 
     def remove(self, caller: Told) -> None:
         """Forget it."""
@@ -83,10 +91,15 @@ class Load:
         self.tell(late_s)
 
     def tell(self, late_s: float) -> None:
-        """Measure, and tell every caller unless nothing waits and they know it; `late_s`: what the loop is late by."""
+        """Measure, and tell every caller if anything waits, has waited, or a beat is due.
+
+        `late_s`: what the loop is late by.
+        """
         step = LOAD_STEP_MS
         waits = [int(one.take(late_s) * 1000) // step * step for one in self._kinds]
-        if any(waits) or any(self._told):
+        self._rounds += 1
+        if any(waits) or any(self._told) or self._rounds >= _BEAT_ROUNDS:
+            self._rounds = 0
             for caller in self.callers:
                 caller.tell_load(waits)
         self._told = waits

@@ -76,6 +76,11 @@ class Crowd:
         self._luck = random.Random(self.seed)
         self._tokens: dict[str, str] = {}
 
+    @property
+    def gateway_url(self) -> str:
+        """Where they call."""
+        return self.running.access.gateway_url
+
     @contextlib.asynccontextmanager
     async def busy(self, people: int = 24, senders: int = 4) -> AsyncIterator["Crowd"]:
         """Keep everybody busy for the block."""
@@ -102,7 +107,7 @@ class Crowd:
         if user not in self._tokens:
             self._tokens[user] = self.running.access.token(user)
         headers["Authorization"] = f"Bearer {self._tokens[user]}"
-        url = self.running.access.gateway_url + path
+        url = self.gateway_url + path
         loop = asyncio.get_running_loop()
         end = loop.time() + self.patience_s
         while loop.time() < end:

@@ -142,6 +142,7 @@ class FakePeer:
         self.load = Load()
         """Its callers: a test may tell them how long requests wait here."""
         self._server: HttpServer | None = None
+        self._beating: asyncio.Task[None] | None = None
 
     def handle(self, peer: Caller, number: int, op: int, args: list[Any]) -> None:
         self.asked.append((op, args))
@@ -153,8 +154,12 @@ class FakePeer:
         self._server = HttpServer(app, "127.0.0.1", self.port)
         await self._server.__aenter__()
         self.port = self._server.port
+        self._beating = asyncio.ensure_future(self.load.service().run())
 
     async def stop(self) -> None:
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.wait({self._beating})
         if self._server is not None:
             server, self._server = self._server, None
             await server.__aexit__()

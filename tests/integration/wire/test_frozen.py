@@ -1,19 +1,21 @@
-"""A peer that is connected and reads nothing: what the calling end keeps for it."""
+"""A peer that is connected and reads nothing: what the calling end keeps for it, and how soon it is given up."""
 
 import asyncio
 import contextlib
 import resource
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from errors import Unavailable
-from tests.integration.wire.test_link import link_to, until
+from tests.integration.wire.test_link import link_to, linked, until
 from wire import link as link_module
-from wire.limits import QUEUED_BYTES
+from wire.limits import QUEUED_BYTES, SILENT_S
 from wire.link import Link, NotSent
 from wire.messages import Op
 
@@ -22,6 +24,8 @@ CALL = 60_000
 KERNEL_BYTES = 12_000_000
 """What both ends' kernels and the frame that is being sent may take at most, uncounted."""
 SLACK = 16_000_000
+GIVEN_UP_S = 2.0
+"""From the last word of a server until its link is given up: then the next server serves."""
 
 
 @contextlib.asynccontextmanager
@@ -109,3 +113,55 @@ async def test_a_lost_connection_takes_its_queue_along(monkeypatch: pytest.Monke
         assert isinstance(ended[-1], NotSent)
         await until(lambda: not link.up)
         assert link._queued_bytes == 0
+
+
+async def test_a_frozen_server_is_given_up_by_its_silence() -> None:
+    """Within two seconds the calls that wait are told `outcome_unknown`, new ones go elsewhere; thawed, it is back."""
+    async with another_process() as (link, peer):
+        loop = asyncio.get_running_loop()
+        assert await link.call(Op.GRAB, "warm") == [4]
+        peer.send_signal(signal.SIGSTOP)
+        frozen_at = loop.time()
+        try:
+            with pytest.raises(Unavailable) as told:
+                await link.call(Op.GRAB, "frozen")
+            assert (told.value.code, told.value.outcome_known) == ("outcome_unknown", False)
+            assert loop.time() - frozen_at < GIVEN_UP_S
+            with pytest.raises(NotSent):
+                link.call(Op.GRAB, "next")
+        finally:
+            peer.send_signal(signal.SIGCONT)
+        await until(lambda: link.up)
+        assert await link.call(Op.GRAB, "thawed") == [6]
+
+
+async def test_a_server_that_takes_long_to_answer_is_kept() -> None:
+    """It says meanwhile that it is there."""
+    waiting: list[tuple[Any, int]] = []
+    async with linked(lambda caller, number, *_: waiting.append((caller, number))) as (link, _):
+        socket, call = link._socket, link.call(Op.GRAB, "slow")
+        await asyncio.sleep(2 * SILENT_S)
+        ((caller, number),) = waiting
+        caller.reply(number, "at last")
+        assert await call == ["at last"]
+        assert link._socket is socket
+
+
+async def test_a_server_of_an_older_version_is_kept() -> None:
+    """It has never sent a beat, so that its silence says nothing."""
+    async with linked() as (link, peer):
+        peer.load.callers.clear()
+        link._beats = False
+        socket = link._socket
+        await asyncio.sleep(2 * SILENT_S)
+        assert await link.call(Op.GRAB, "here") == ["here"]
+        assert link._socket is socket
+
+
+async def test_a_process_that_stood_still_itself_gives_nobody_up() -> None:
+    """What came meanwhile lies in its sockets: it is read before anybody is called silent."""
+    async with linked() as (link, _), another_process() as (other, _):
+        sockets = link._socket, other._socket
+        time.sleep(2 * SILENT_S)  # noqa: ASYNC251 - this is the standstill
+        await asyncio.sleep(SILENT_S)
+        assert (link._socket, other._socket) == sockets

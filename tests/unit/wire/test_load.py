@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from wire.limits import BEAT_S, LOAD_S
 from wire.load import Load, Waits
 
 
@@ -18,18 +19,40 @@ class Caller:
         self.told.append(list(waits_ms))
 
 
-async def test_a_server_where_nothing_waits_says_nothing() -> None:
-    """Idle servers send no word, and one word when they have become idle."""
-    waits = waits_of(lambda: 0.0)
-    load, caller = Load(waits), Caller()
+def told(load: Load) -> list[list[int]]:
+    """Return what a caller is told from now on, without its first word."""
+    caller = Caller()
     load.add(caller)
+    assert len(caller.told) == 1
+    caller.told.clear()
+    return caller.told
+
+
+async def test_a_server_where_nothing_waits_says_only_that_it_is_there() -> None:
+    """An idle server sends a beat every BEAT_S, and one word at once when it has become idle."""
+    waits = waits_of(lambda: 0.0)
+    load = Load(waits)
+    heard = told(load)
+    rounds = round(BEAT_S / LOAD_S)
+    for _ in range(rounds - 1):
+        load.tell(0.0)
+    assert heard == []
     load.tell(0.0)
-    assert caller.told == []
+    assert heard == [[0]]
+    waits.note(0.030)
+    for _ in range(rounds):
+        load.tell(0.0)
+    assert heard == [[0], [30], [0]]
+
+
+async def test_a_caller_is_told_as_soon_as_it_is_there() -> None:
+    """So that its link knows that this server sends beats, and what it missed."""
+    waits, caller = waits_of(lambda: 0.0), Caller()
+    load = Load(waits)
     waits.note(0.030)
     load.tell(0.0)
-    load.tell(0.0)
-    load.tell(0.0)
-    assert caller.told == [[30], [0]]
+    load.add(caller)
+    assert caller.told == [[30]]
 
 
 def test_the_mean_of_what_waited_or_the_one_in_front() -> None:
@@ -46,10 +69,10 @@ def test_the_mean_of_what_waited_or_the_one_in_front() -> None:
 
 async def test_a_late_loop_counts_for_every_kind() -> None:
     """What is in the sockets meanwhile waits unseen."""
-    load, caller = Load(waits_of(lambda: 0.0), waits_of(lambda: 0.004)), Caller()
-    load.add(caller)
+    load = Load(waits_of(lambda: 0.0), waits_of(lambda: 0.004))
+    heard = told(load)
     load.tell(0.100)
-    assert caller.told == [[100, 104]]
+    assert heard == [[100, 104]]
 
 
 async def test_a_caller_that_has_left_is_told_nothing() -> None:
@@ -58,12 +81,12 @@ async def test_a_caller_that_has_left_is_told_nothing() -> None:
     load.add(caller)
     load.remove(caller)
     load.tell(0.0)
-    assert caller.told == []
+    assert caller.told == [[0]]
 
 
 async def test_few_who_wait_long_are_not_told() -> None:
     """They wait for a part that stands still: refusing others would not help them, and is a second fault."""
-    load, caller = Load(waits_of(lambda: 3.0, waiting=9)), Caller()
-    load.add(caller)
+    load = Load(waits_of(lambda: 3.0, waiting=9))
+    heard = told(load)
     load.tell(0.5)
-    assert caller.told == []
+    assert heard == []
