@@ -1,12 +1,10 @@
 """Runs one gateway: `python -m gateway`, settings from HONGBAO_*."""
 
-import asyncio
-
 from gateway.service import Gateway, GatewaySettings
 from runtime import process, settings
 
 
-async def _serve(stop: asyncio.Event) -> None:
+async def _serve(stop: process.Stop) -> None:
     await Gateway(settings.load(GatewaySettings)).run(stop)
 
 

@@ -11,17 +11,25 @@ import asyncio
 import contextlib
 import errno
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from gateway.admission.bare import Bare, look
 from gateway.admission.line import Asked, Refusal, read_timeout
 from gateway.admission.priority import Class
 from gateway.admission.reason import Reason
 from gateway.connection import ConnectionFactory
-from gateway.limits import ACCEPTS_PER_S, ACCEPTS_PER_TURN, BACKLOG, KEEP_ALIVE_S, NO_FILES_S, READ_BYTES
-from runtime import logs
+from gateway.limits import (
+    ACCEPTS_PER_S,
+    ACCEPTS_PER_TURN,
+    DRAIN_LOOK_S,
+    KEEP_ALIVE_S,
+    NEWCOMERS_S,
+    NO_FILES_S,
+    READ_BYTES,
+)
+from runtime import listening, logs
 from runtime.http import CLOSE_S
 
 _NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -126,14 +134,15 @@ class Newcomer:
             self.bare = None
             self.begin()
             return
-        answer = self._factory.refusals.make(refusal)
+        last = self._factory.draining
+        answer = self._factory.refusals.make(refusal, last=last)
         self.data, self.asked, self.idle_since = b"", True, self._loop.time()
         try:
             sent = self.client.send(answer)
         except OSError:
             sent = 0
-        if sent != len(answer):
-            self._end()  # a client that does not read what it asked for, or has gone
+        if last or sent != len(answer):
+            self._end()  # as the answer says; or a client that does not read what it asked for, or has gone
 
     def hang_up(self) -> None:
         """End it at once."""
@@ -157,12 +166,17 @@ class Endpoint(NamedTuple):
 class Acceptor:
     """Listens at endpoints, as an async context; `factory` makes the connections.
 
-    At the end of the block it stops accepting, and requests in flight are answered, within CLOSE_S.
+    `inherited`: sockets that listen already, and take the place of those at their ports; whoever made them keeps them
+    open. At the end of the block it stops accepting, and requests in flight are answered, within CLOSE_S.
     """
 
-    def __init__(self, factory: ConnectionFactory, *endpoints: Endpoint) -> None:
+    def __init__(
+        self, factory: ConnectionFactory, *endpoints: Endpoint, inherited: Sequence[socket.socket] = ()
+    ) -> None:
         self._factory = factory
         self._endpoints = endpoints
+        self._inherited = list(inherited)
+        self._kept = bool(inherited)
         self._loop = asyncio.get_running_loop()
         self._listening: list[socket.socket] = []
         self._opening: set[asyncio.Task[None]] = set()
@@ -172,12 +186,9 @@ class Acceptor:
     async def __aenter__(self) -> Self:
         try:
             for endpoint in self._endpoints:
-                found = await self._loop.getaddrinfo(
-                    endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-                )
-                for family, kind, protocol, _, address in dict.fromkeys(found):
-                    one = socket.socket(family, kind, protocol)
-                    self._listening.append(_listening(one, address, shared=endpoint.shared))
+                host, port, shared = endpoint
+                found = listening.take_at(self._inherited, port)
+                self._listening += found or await asyncio.to_thread(listening.listen, host, port, shared=shared)
         except OSError:
             self._stop_listening()
             raise
@@ -189,6 +200,24 @@ class Acceptor:
     def port(self) -> int:
         """The port bound at the first endpoint; another one than given only if that was 0."""
         return int(self._listening[0].getsockname()[1])
+
+    async def drain(self, seconds: float, at_once: asyncio.Event) -> None:
+        """Serve on, but end each connection with its next answer; stop accepting after `seconds`.
+
+        If others keep the listening sockets, it does so as soon as no client is left. It returns at once when `at_once`
+        is set.
+        """
+        self._factory.drain()
+        bounds = self._factory.bounds
+        await self._while(lambda: bool(len(bounds)) or not self._kept, seconds, at_once)
+        self._stop_listening()
+        # Who has just connected is about to ask.
+        await self._while(lambda: any(isinstance(one, Newcomer) for one in bounds.all()), NEWCOMERS_S, at_once)
+
+    async def _while(self, holds: Callable[[], bool], seconds: float, at_once: asyncio.Event) -> None:
+        end = self._loop.time() + seconds
+        while not at_once.is_set() and self._loop.time() < end and holds():
+            await asyncio.sleep(DRAIN_LOOK_S)
 
     async def __aexit__(self, *_: object) -> None:
         self._stop_listening()
@@ -209,25 +238,25 @@ class Acceptor:
     def _stop_listening(self) -> None:
         for one in self._listening:
             self._loop.remove_reader(one)
-            one.close()
+        listening.close_all([*self._listening, *self._inherited])
         self._listening.clear()
 
-    def _accept(self, listening: socket.socket) -> None:
+    def _accept(self, door: socket.socket) -> None:
         # If the last turn has left some, it may have been a long one: then more are accepted.
         now, many = self._loop.time(), ACCEPTS_PER_TURN
-        if (since := self._more_since.pop(listening, None)) is not None:
+        if (since := self._more_since.pop(door, None)) is not None:
             many = max(many, int((now - since) * ACCEPTS_PER_S))
         for _ in range(many):
             try:
-                client, address = listening.accept()
+                client, address = door.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
                 if error.errno not in _NO_FILES:
                     raise
                 _log.error("no connection can be accepted: files or memory are used up", error=str(error))
-                self._loop.remove_reader(listening)
-                self._loop.call_later(NO_FILES_S, self._listen_again, listening)
+                self._loop.remove_reader(door)
+                self._loop.call_later(NO_FILES_S, self._listen_again, door)
                 return
             client.setblocking(False)
             newcomer = Newcomer(client, str(address[0]), self._factory, self._upgrade)
@@ -235,7 +264,7 @@ class Acceptor:
                 self._loop.add_reader(client, newcomer.readable)
             else:
                 self._turn_away(client)
-        self._more_since[listening] = now
+        self._more_since[door] = now
 
     def _turn_away(self, client: socket.socket) -> None:
         """Answer 503 and close at once: all connections are in use."""
@@ -247,9 +276,9 @@ class Acceptor:
             client.send(self._factory.refusals.make(refusal, last=True))
         client.close()
 
-    def _listen_again(self, listening: socket.socket) -> None:
-        if listening in self._listening:
-            self._loop.add_reader(listening, self._accept, listening)
+    def _listen_again(self, door: socket.socket) -> None:
+        if door in self._listening:
+            self._loop.add_reader(door, self._accept, door)
 
     def _upgrade(self, newcomer: Newcomer) -> None:
         task = self._loop.create_task(self._open(newcomer))
@@ -267,19 +296,3 @@ class Acceptor:
                 _log.exception("a connection could not be opened")
             self._factory.bounds.remove(newcomer)
             newcomer.client.close()
-
-
-def _listening(one: socket.socket, address: Any, *, shared: bool) -> socket.socket:
-    try:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shared:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if one.family == socket.AF_INET6:
-            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        one.bind(address)
-        one.listen(BACKLOG)
-        one.setblocking(False)
-    except OSError:
-        one.close()
-        raise
-    return one

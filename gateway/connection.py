@@ -64,6 +64,15 @@ class ConnectionFactory(web.Server):
         self.unsent = unsent
         self.line = line
         self.refusals = refusals
+        self.draining = False
+        """Whether the next answer on a connection is its last (`drain`)."""
+
+    def drain(self) -> None:
+        """End every connection with its next answer, also those that are still to come."""
+        self.draining = True
+        for one in self.bounds.all():
+            if isinstance(one, Connection):
+                one.last = True
 
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""
@@ -121,6 +130,7 @@ class Connection(web.RequestHandler):
         "first",
         "idle_since",
         "in_line",
+        "last",
         "line",
         "proxied",
         "refusals",
@@ -152,6 +162,8 @@ class Connection(web.RequestHandler):
         self.idle_since: float = self._loop.time()
         factory = cast("ConnectionFactory", self._manager)
         self.line, self.refusals = factory.line, factory.refusals
+        self.last = factory.draining
+        """Whether the next answer is the last one."""
         self.in_line = False
         self.arrived_at = 0.0
         self.refused: Refusal | None = None
@@ -235,7 +247,9 @@ class Connection(web.RequestHandler):
     def _say(self, refusal: Refusal) -> None:
         """Write a refusal; the connection is idle then."""
         if (transport := self.transport) is not None:
-            transport.write(self.refusals.make(refusal))
+            transport.write(self.refusals.make(refusal, last=self.last))
+            if self.last:
+                transport.close()
         self.asked = self._keepalive = True
         self._idle()
 
@@ -360,7 +374,7 @@ class Connection(web.RequestHandler):
         # A body in chunks ends it as well: the parser puts the last line of its trailer, which whoever sent the body
         # chose, among the headers of the next request. Behind a proxy that request may be another user's.
         last = (self._upgraded and not self._messages) or hdrs.UPGRADE in request.headers or request.message.chunked
-        self._keepalive = alive = request.keep_alive and not (answer.close or self._close or last)
+        self._keepalive = alive = request.keep_alive and not (answer.close or self._close or self.last or last)
         if (transport := self.transport) is not None:
             transport.write(answer.encode(request, keep_alive=alive))
         return alive

@@ -49,14 +49,20 @@ the idlest are ended."""
 CONNECTIONS_PER_ADDRESS: Final = 4_096
 """The same from one address, unless HONGBAO_CONNECTIONS_PER_ADDRESS says otherwise; a company's or a carrier's network
 has one address for thousands of phones. Proxies that are trusted have no bound of their own."""
-BACKLOG: Final = 4_096
-"""Connections that the kernel keeps until they are accepted; Linux allows this many unless told otherwise."""
 ACCEPTS_PER_TURN: Final = 32
 """Connections accepted in one turn of the loop, 15 µs each with their end."""
 ACCEPTS_PER_S: Final = 10_000
 """The same for each second that a turn takes, if that is more: 0.15 of a core."""
 READ_BYTES: Final = 16_384
 """Read at once from a connection that is new; the rest is read by its parser."""
+DRAIN_S: Final = 5.0
+"""At a stop a gateway serves on for this long, unless HONGBAO_DRAIN_S says otherwise, and ends each connection with its
+next answer: a client that uses its connection finds another gateway before this one goes, and a balancer that asks
+`/readyz` every second or two leaves it out."""
+DRAIN_LOOK_S: Final = 0.05
+"""How often it looks whether anybody is left."""
+NEWCOMERS_S: Final = 0.3
+"""Then it accepts nobody any more, and waits so long for the first request of those who have just connected."""
 NO_FILES_S: Final = 1.0
 """Pause before the next accept when the process or the machine has no file left."""
 MAKE_ROOM: Final = 64
@@ -181,10 +187,11 @@ ALL_SETS_S: Final = 5.0
 to servers that run open within milliseconds, those of a whole stack that starts at once within a few seconds."""
 TOPOLOGY_S: Final = 1.0
 """How often the topology file is read."""
-DRAIN_S: Final = DEADLINE_S + 1.0
+LINK_DRAIN_S: Final = DEADLINE_S + 1.0
 """A link whose server left the topology is kept this long for the answers still to come."""
 HOLD_S: Final = 2.0
-"""How long a request is held (waits) while its database changes its SET; then it is refused as `busy`."""
+"""How long a request is held (waits) while its database changes its SET; then it is refused as `busy`. A part that has
+gone is waited for as long: one that restarts is back in a second or two."""
 HELD: Final = 10_000
 """Requests held at a time; one more is refused as `busy` at once."""
 HOLD_LOOK_S: Final = 0.02
@@ -205,7 +212,7 @@ check_limit(HOLD_S < DEADLINE_S, "a request that is held must be refused before 
 check_limit(HOLD_LOOK_S < HOLD_S, "a request that is held must see a newer topology before it is refused")
 check_limit(TOKEN_CHARS + len("Authorization: Bearer ") <= HEADER_BYTES, "a token of full length must fit its header")
 check_limit(AUTH_FAILURES_PER_S <= MOST_AUTH_FAILURES_PER_S, "the default must be a legal setting")
-check_limit(DRAIN_S > DEADLINE_S, "a link must outlive the calls on it")
+check_limit(LINK_DRAIN_S > DEADLINE_S, "a link must outlive the calls on it")
 check_limit(KERNEL_UNSENT_BYTES < UNSENT_BYTES // UNSENT_ROOM, "a page must be a small part of what waits")
 check_limit(DEFAULT_PAGE <= PAGE, "the default page must be a legal one")
 check_limit(LINE_LEAST < BURST < REQUESTS, "a calm line must have more room than one that overflows, and less than all")

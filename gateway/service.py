@@ -27,6 +27,7 @@ from gateway.limits import (
     CONNECTIONS,
     CONNECTIONS_PER_ADDRESS,
     COUNTS_S,
+    DRAIN_S,
     MOST_AUTH_FAILURES_PER_S,
     SWEEP_S,
     TIMEOUTS_S,
@@ -36,10 +37,11 @@ from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler
 from gateway.sets.calls import Sets
 from gateway.unsent import UnsentAnswers
-from runtime import logs
+from runtime import listening, logs
 from runtime.clock import Clock, SystemClock
 from runtime.http import Readiness
 from runtime.periodic import Periodic
+from runtime.process import Stop
 from runtime.settings import host_and_port
 from sharding.slots import KEY_BYTES as SLOT_KEY_BYTES
 from wire.keys import GATEWAY, WALLET, caller_key
@@ -60,6 +62,12 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     shared_listen: str = ""
     """HOST:PORT at which all gateways of this host listen, beside their own: one address for clients, with the
     connections spread among the gateways by the kernel (SO_REUSEPORT)."""
+    listen_fds: str = ""
+    """Numbers of listening sockets that this process inherits for these addresses, with commas between. Whoever started
+    it keeps them open, so that no connection is lost while it restarts."""
+    drain_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = DRAIN_S
+    """At SIGTERM it serves on for so many seconds, says 503 to `/readyz`, and ends each connection with its next
+    answer. SIGINT stops it at once."""
     topology: str
     """Path of the topology file."""
     wallet_url: str
@@ -106,11 +114,14 @@ class Gateway:
         self.port = 0
         self.serving = asyncio.Event()
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop`; then accept no connections, answer the requests in flight, and close all links."""
+    async def run(self, stop: Stop) -> None:
+        """Serve until `stop`; then drain, accept no connections, answer the requests in flight, and close all links."""
+        stop.drain_s = self.settings.drain_s
         async with asyncio.TaskGroup() as tasks:
             self.admission = admission = Admission(self.wallet_link, self.settings.client_waits_s)
-            self.sets = sets = Sets(Path(self.settings.topology), self.link_key, tasks, admission.levels)
+            self.sets = sets = Sets(
+                Path(self.settings.topology), self.link_key, tasks, admission.levels, self.wallet_link
+            )
             counts = Periodic("counts", self._publish_counts, interval_s=COUNTS_S)
             late = Periodic("late_heads", self.bounds.sweep, interval_s=SWEEP_S)
             adjusting = admission.service(sets.routing.servers.links)
@@ -128,11 +139,14 @@ class Gateway:
                 endpoints.append(Endpoint(*host_and_port(self.settings.shared_listen), shared=True))
             dispatcher = Dispatcher(self._handlers(sets, admission.line.promises), self.request_metrics)
             connections = ConnectionFactory(dispatcher, self.bounds, self.unsent, admission.line, self.refusals)
-            async with Acceptor(connections, *endpoints) as server:
+            kept = listening.inherited(self.settings.listen_fds)
+            async with Acceptor(connections, *endpoints, inherited=kept) as server:
                 self.port = server.port
                 self.serving.set()
                 _log.info("gateway serves", listen=self.settings.listen)
                 await stop.wait()
+                self.readiness.leaving = True
+                await server.drain(self.settings.drain_s, stop.at_once)
             for task in running:
                 task.cancel()
             sets.close()
@@ -175,7 +189,7 @@ class Gateway:
 @asynccontextmanager
 async def running(settings: GatewaySettings, clock: Clock | None = None) -> AsyncIterator[Gateway]:
     """Run a gateway beside the block, in the same event loop, for tests and benchmarks."""
-    gateway, stop = Gateway(settings, clock), asyncio.Event()
+    gateway, stop = Gateway(settings, clock), Stop()
     task = asyncio.ensure_future(gateway.run(stop))
     serving = asyncio.ensure_future(gateway.serving.wait())
     await asyncio.wait({task, serving}, return_when=asyncio.FIRST_COMPLETED)
@@ -184,5 +198,5 @@ async def running(settings: GatewaySettings, clock: Clock | None = None) -> Asyn
             yield gateway
     finally:
         serving.cancel()
-        stop.set()
+        stop.set_at_once()
         await task

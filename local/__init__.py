@@ -4,8 +4,8 @@ What lives here, in the order of a start: `config` (how large a stack is), `know
 starts), `gateway_ports`, `stable_ports` and `memcached_socket` (where parts listen), `backing_services` (Postgres
 servers and memcached), `cluster_setup` and `scram` (database, roles and passwords of a new cluster), `topology_file`,
 `day_table_service`, `process_factory` and `service` (our own processes), `part` (what all of these can do),
-`supervisor`, `answers` (who hangs) and `supervisor_log`, `stack` (all of it as one `async with`). `running` is the file
-of what runs now; `status` and `attach` are what commands ask of it.
+`supervisor`, `rolling_restart`, `answers` (who hangs) and `supervisor_log`, `stack` (all of it as one `async with`).
+`running` is the file of what runs now; `status` and `attach` are what commands ask of it.
 
 May import: `installation` and the floors below it. Not `rotation`, `moving`, `backup` and `inspection`: they operate on
 any installation; the command that wants both (`cli.commands.up`) combines them.
@@ -21,6 +21,8 @@ Promises, each with the test that keeps it:
 - A part that ends is started again at its address, and the restart is logged (`test_a_killed_part_comes_back_…`); a
   full disk does not end that (`test_supervision_outlives_…`). A part that hangs is reported
   (`test_a_part_that_does_not_answer_…`).
+- In a restart that was asked for no request fails (tests/faults/test_rolling_restart.py); a gateway's listening sockets
+  stay open here meanwhile.
 - A cluster or a `secrets.json` that was there at an earlier start and is missing is refused, never made anew
   (`test_a_missing_cluster_…`, `test_lost_secrets_…`), also while the stack runs.
 - memcached, which asks for no password, listens on a private socket only

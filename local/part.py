@@ -29,6 +29,9 @@ class Part(Protocol):
     async def stop(self) -> None:
         """Stop within a deadline, by SIGKILL if need be."""
 
+    async def restart(self) -> None:
+        """Stop and start, so that those whom it serves lose as little as can be."""
+
     def kill(self) -> None:
         """Kill it as a crash would."""
 

@@ -1,5 +1,6 @@
 """Makes our own processes (wallet, setnodes, gateways): where each listens, and the settings in its environment."""
 
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from installation.data_folder import DataFolder
@@ -58,14 +59,17 @@ class ProcessFactory:
 
     def gateways(self) -> list[Service]:
         """Return the gateways' processes, not started."""
-        shared = self._gateway_ports.shared
-        env = {} if shared is None else {"HONGBAO_SHARED_LISTEN": f"{self._config.host}:{shared}"}
+        host, shared = self._config.host, self._gateway_ports.shared
+        env = {} if shared is None else {"HONGBAO_SHARED_LISTEN": f"{host}:{shared}"}
+        more = [] if shared is None else [(host, shared, True)]
         return [
-            self._service(f"gateway-{number}", "gateway", f"http://{self._config.host}:{port}", env)
+            self._service(f"gateway-{number}", "gateway", f"http://{host}:{port}", env, [(host, port, False), *more])
             for number, port in enumerate(self._gateway_ports.own, start=1)
         ]
 
-    def _service(self, name: str, kind: str, url: str, more: dict[str, str]) -> Service:
+    def _service(
+        self, name: str, kind: str, url: str, more: dict[str, str], doors: Sequence[tuple[str, int, bool]] = ()
+    ) -> Service:
         address = urlsplit(url)
         keys = self._secrets.environment(kind, name, more.get("HONGBAO_SET", ""))
         env = {
@@ -77,4 +81,4 @@ class ProcessFactory:
             **more,
         }
         log, module = self._folder.log(name), self._config.modules[kind]
-        return Service(ServiceSpec(name, module, str(address.hostname), int(address.port or 0), env, log))
+        return Service(ServiceSpec(name, module, str(address.hostname), int(address.port or 0), env, log, doors))

@@ -23,12 +23,24 @@ class RunningPart(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """Of the restart that was asked for last (`local.rolling_restart`): its number, and the parts still to come.
+
+    `error`: why it ended before them.
+    """
+
+    number: int = 0
+    left: tuple[str, ...] = ()
+    error: str = ""
+
+
 class Running(msgspec.Struct, frozen=True, kw_only=True):
     """The processes of a stack. `pid` is the one that supervises the others; `since` is when its start began."""
 
     pid: int
     since: str
     parts: list[RunningPart]
+    restart: Progress = Progress()
 
     def save(self, path: Path) -> None:
         """Replace the file in one step; durable when this returns."""

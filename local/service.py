@@ -4,8 +4,9 @@ import asyncio
 import os
 import re
 import signal
+import socket  # noqa: TC003 - plain imports everywhere
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +16,14 @@ from machine.account import own_account
 from machine.checkout import CHECKOUT
 from machine.child import Child, Command
 from machine.child_part import ChildPart
+from runtime import listening
 
 START_S = 60.0
 """Imports take half a second; a first start makes day tables."""
-STOP_S = 0.7
+STOP_S = 0.9
 """What is in flight is a group commit of milliseconds; a whole stack is to stop in less than three seconds."""
+RESTART_S = 10.0
+"""In a restart a gateway drains first: it serves on until its clients have gone elsewhere."""
 PROBE_S = 1.0
 MAX_ANSWER_BYTES = 4096
 TICK_S = 0.02
@@ -35,7 +39,8 @@ INHERITED = re.compile(
 class ServiceSpec:
     """`module` runs with `env`, and with what INHERITED takes of our own environment.
 
-    It listens on `host`:`port` and serves GET /readyz.
+    It listens on `host`:`port` and serves GET /readyz. `doors`: listening sockets that are made here and stay open
+    while it restarts, so that connections wait instead of being lost; as (host, port, whether others share the port).
     """
 
     name: str
@@ -44,6 +49,7 @@ class ServiceSpec:
     port: int
     env: Mapping[str, str]
     log: Path
+    doors: Sequence[tuple[str, int, bool]] = ()
 
 
 class Service(ChildPart):
@@ -52,6 +58,7 @@ class Service(ChildPart):
     def __init__(self, spec: ServiceSpec) -> None:
         super().__init__(spec.name, spec.log, own_account())
         self.spec = spec
+        self._doors: list[socket.socket] = []
 
     @property
     def url(self) -> str:
@@ -67,6 +74,7 @@ class Service(ChildPart):
         """Start; /readyz has answered 200 when this returns. Raises Unavailable (`service_slow`, `service_failed`)."""
         await self.log.bound()
         offset = self.log.size()
+        self._open_doors()
         self._child = child = Child.start(self._command())
         answer = ""
         try:
@@ -84,14 +92,22 @@ class Service(ChildPart):
         except asyncio.CancelledError:
             child.send(signal.SIGKILL)
             raise
+        # Nobody waits at the door of a part that does not start.
+        self._close_doors()
         logged = "\n".join(self.log.since(offset).splitlines()[-LOG_LINES:])
         raise Unavailable(
             "service_failed", f"{self.name} ended with {child.returncode} before it was ready\n{logged}".rstrip()
         )
 
     async def stop(self) -> None:
-        """Ask it to finish by SIGTERM; SIGKILL after STOP_S."""
-        await self._stop((signal.SIGTERM, STOP_S))
+        """Ask it to finish at once (SIGINT); SIGKILL after STOP_S."""
+        await self._stop((signal.SIGINT, STOP_S))
+        self._close_doors()
+
+    async def restart(self) -> None:
+        """Let it finish, a gateway after its drain (SIGTERM), and start it; its doors stay open meanwhile."""
+        await self._stop((signal.SIGTERM, RESTART_S))
+        await self.start()
 
     async def answers(self) -> bool:
         """Say whether its loop turns: GET /healthz within PROBE_S."""
@@ -99,14 +115,32 @@ class Service(ChildPart):
 
     def _command(self) -> Command:
         path = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH", "")]))
+        numbers = [one.fileno() for one in self._doors]
         listen = {"HONGBAO_LISTEN": f"{self.spec.host}:{self.spec.port}", "PYTHONPATH": path}
+        if numbers:
+            listen["HONGBAO_LISTEN_FDS"] = ",".join(map(str, numbers))
         # -P: modules come from PYTHONPATH above, not from the folder in which the process starts.
         return Command(
             [sys.executable, "-P", "-m", self.spec.module],
             {**_inherited(), **self.spec.env, **listen},
             self._account,
             self.log,
+            inherits=numbers,
         )
+
+    def _open_doors(self) -> None:
+        if self._doors:
+            return
+        try:
+            for host, port, shared in self.spec.doors:
+                self._doors += listening.listen(host, port, shared=shared)
+        except OSError as error:
+            self._close_doors()
+            raise Unavailable("service_failed", f"{self.name} cannot listen: {error.strerror}") from error
+
+    def _close_doors(self) -> None:
+        listening.close_all(self._doors)
+        self._doors.clear()
 
 
 def _inherited() -> dict[str, str]:

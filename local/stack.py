@@ -20,8 +20,9 @@ from local.gateway_ports import check_gateway_ports
 from local.inventory_writer import write_inventory
 from local.part import Part
 from local.process_factory import ProcessFactory
-from local.running import Running, RunningPart
-from local.service import Service  # noqa: TC001 - plain imports everywhere
+from local.rolling_restart import RollingRestart
+from local.running import Progress, Running, RunningPart
+from local.service import Service
 from local.stable_ports import WALLET
 from local.supervisor import Supervisor
 from local.supervisor_log import SupervisorLog
@@ -52,6 +53,7 @@ class Stack:
         self._supervisor: Supervisor | None = None
         self._day_tables: DayTableService | None = None
         self._began = datetime.now(UTC)
+        self._restarts: RollingRestart | None = None
 
     async def __aenter__(self) -> Self:
         """Start everything."""
@@ -90,6 +92,11 @@ class Stack:
         """Stop a part in good order, or take a dead one, and start it."""
         await self._started_supervisor().restart(name)
 
+    def restart_as_asked(self) -> None:
+        """Begin the restart that an operator has asked for (`local.rolling_restart`)."""
+        if self._restarts is not None:
+            self._restarts.begin()
+
     def _started_supervisor(self) -> Supervisor:
         if self._supervisor is None:
             raise Refused("not_up", "the stack is not up")
@@ -112,6 +119,8 @@ class Stack:
         self._supervisor = Supervisor(self._parts(), self.notify, self._write_running)
         self._supervisor.start()
         self._day_tables.start()
+        own = [one.name for one in self._services()]
+        self._restarts = RollingRestart(self.folder, own, self._supervisor.restart, self._write_running, self.notify)
         self._write_running()
 
     def _take_folder(self) -> Secrets:
@@ -171,14 +180,19 @@ class Stack:
 
     async def _start_processes(self) -> None:
         """Start all at once: each one's /readyz waits for those it needs, and imports are most of a start."""
-        services = [*([self._wallet] if self._wallet else []), *self._setnodes, *self._gateways]
-        await _gather_or_cancel(*(one.start() for one in services))
+        await _gather_or_cancel(*(one.start() for one in self._services()))
+
+    def _services(self) -> list[Service]:
+        """Return our own processes: callers before those they call."""
+        return [*self._gateways, *self._setnodes, *([self._wallet] if self._wallet else [])]
 
     async def _stop(self) -> None:
         """Stop all parts, whatever one of them raises; the first error is raised at the end."""
         errors: list[BaseException] = []
         if self._day_tables is not None:
             await self._day_tables.stop()
+        if self._restarts is not None:
+            await self._restarts.close()
         if self._supervisor is not None:
             await self._supervisor.close()
         try:
@@ -204,7 +218,9 @@ class Stack:
 
     def _write_running(self) -> None:
         parts = [self._running_part(one) for one in self._parts()]
-        Running(pid=os.getpid(), since=_timestamp(self._began), parts=parts).save(self.folder.running)
+        progress = self._restarts.progress if self._restarts is not None else Progress()
+        now = Running(pid=os.getpid(), since=_timestamp(self._began), parts=parts, restart=progress)
+        now.save(self.folder.running)
 
     def _running_part(self, part: Part) -> RunningPart:
         since, restarts = self._started_supervisor().history(part.name)

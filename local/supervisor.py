@@ -68,13 +68,12 @@ class Supervisor:
                 self._notify(f"supervision had ended: {error!r}")
 
     async def restart(self, name: str) -> None:
-        """Stop the part if it runs, and start it; raises Refused `no_such_part` or what the start raises."""
+        """Restart the part if it runs, else start it; raises Refused `no_such_part` or what the start raises."""
         member = self._member(name)
         async with member.lock:
             member.should_run.clear()
             try:
-                await member.part.stop()
-                await member.part.start()
+                await (member.part.restart() if member.part.running else member.part.start())
                 member.note_restart()
             finally:
                 member.should_run.set()

@@ -21,7 +21,10 @@ KILL_S = 2.0
 
 @dataclass(frozen=True)
 class Command:
-    """What to run. `death_signal`: what the kernel sends the child if this process dies (setpriv --pdeathsig)."""
+    """What to run. `death_signal`: what the kernel sends the child if this process dies (setpriv --pdeathsig).
+
+    `inherits`: numbers of open files that the child gets under the same numbers.
+    """
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -29,6 +32,7 @@ class Command:
     log: LogFile
     death_signal: str = "KILL"
     folder: Path = Path("/")
+    inherits: Sequence[int] = ()
 
 
 class Child:
@@ -50,6 +54,7 @@ class Child:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                pass_fds=command.inherits,
             )
         finally:
             os.close(log)

@@ -17,6 +17,8 @@ class Readiness:
     def __init__(self) -> None:
         self._checks: dict[str, Callable[[], bool]] = {}
         self._notes: dict[str, Callable[[], bool]] = {}
+        self.leaving = False
+        """Whether the process is about to stop: balancers are to send their clients elsewhere."""
 
     def require(self, part: str, check: Callable[[], bool]) -> None:
         """Add a part; `check` is called at every `/readyz`: it returns at once."""
@@ -32,6 +34,8 @@ class Readiness:
 
     def missing(self) -> list[str]:
         """Return the parts that are not up."""
+        if self.leaving:
+            return ["its own end: it stops"]
         return [part for part, check in self._checks.items() if not check()]
 
 

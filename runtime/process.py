@@ -1,7 +1,8 @@
 """The life cycle of a process: logs, uvloop, signals, garbage collection, a bounded stop.
 
 At a stop a service takes no new work and finishes what is in flight. Work that does not finish within STOP_S is
-cancelled; the database knows what was committed.
+cancelled; the database knows what was committed. Before that a service may drain: it goes on for a while so that its
+clients leave first (`Stop`).
 """
 
 import asyncio
@@ -19,11 +20,27 @@ from errors import HongbaoError
 from runtime import logs, settings
 
 STOP_S = 2.0
-"""After a signal to stop, a service has this long; then it is cancelled."""
+"""After a signal to stop, and after its drain, a service has this long; then it is cancelled."""
 
 
-def run(name: str, serve: Callable[[asyncio.Event], Awaitable[None]], kind: type[msgspec.Struct] | None = None) -> None:
-    """Run `serve(stop)` until it returns; SIGTERM and SIGINT set `stop`. Exits 1 with one line on a known error.
+class Stop(asyncio.Event):
+    """Set when a service is to stop. One that drains says for how long it may, and ends early once `at_once` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_once = asyncio.Event()
+        self.drain_s = 0.0
+
+    def set_at_once(self) -> None:
+        """Stop without a drain."""
+        self.at_once.set()
+        self.set()
+
+
+def run(name: str, serve: Callable[[Stop], Awaitable[None]], kind: type[msgspec.Struct] | None = None) -> None:
+    """Run `serve(stop)` until it returns; SIGTERM and SIGINT set `stop`, SIGINT without a drain.
+
+    Exits 1 with one line on a known error.
 
     With `kind`, the struct of its settings, the process takes no arguments but --help, which lists them.
     """
@@ -68,15 +85,18 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
     return found
 
 
-async def _main(serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
-    stop = asyncio.Event()
+async def _main(serve: Callable[[Stop], Awaitable[None]]) -> None:
+    stop = Stop()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(signal.SIGINT, stop.set_at_once)
     serving = asyncio.ensure_future(serve(stop))
-    stopping = asyncio.ensure_future(stop.wait())
+    stopping, hurrying = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(stop.at_once.wait())
     await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if stop.drain_s and not serving.done():
+        await asyncio.wait({serving, hurrying}, timeout=stop.drain_s, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
+    hurrying.cancel()
     if not serving.done():
         await asyncio.wait({serving}, timeout=STOP_S)
     if not serving.done():

@@ -14,7 +14,7 @@ from setnode.limits import DAYS_CHECKED, MAX_CLAIMS_PAGE
 from setnode.passwords import mac
 from setnode.views.claims_json import ClaimsPage
 from sharding.ids import day_from, first_id, yymmdd_of
-from wire.messages import Op
+from wire.messages import STOPPING, Op
 from wire.server import Caller
 
 _ACTIONS: dict[int, tuple[Action, int]] = {
@@ -57,7 +57,7 @@ class Dispatcher:
         """Take one request, arguments as in `wire.messages.Op`; raises Refused or Unavailable if nothing was begun."""
         known = _ACTIONS.get(op)
         if self.stopping:
-            raise Unavailable("stopping", "this server is going away; another one takes over", retry_after_s=0.5)
+            raise Unavailable(STOPPING, "this server is going away; another one takes over", retry_after_s=0.5)
         if known is not None:
             action, arguments = known
             if len(args) < arguments:

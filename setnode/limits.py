@@ -250,6 +250,8 @@ DRAIN_S = 1.5
 """How long a stop waits for work in flight. Work left then is safe: what was committed stands in Postgres."""
 DRAIN_POLL_S = 0.01
 """How often a stop checks whether work is left."""
+LAST_REPLIES_S = 0.01
+"""The last replies are written in the next turns of the loop."""
 GAUGES_EVERY_S = 1.0
 """How often gauges and counters are published."""
 PASSWORD_KEY_CHARS = 16

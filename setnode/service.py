@@ -35,6 +35,7 @@ from setnode.limits import (
     DRAIN_POLL_S,
     DRAIN_S,
     GAUGES_EVERY_S,
+    LAST_REPLIES_S,
     READ_BACK_EVERY_S,
     SERVICE_ROUND_S,
     SWEEP_EVERY_S,
@@ -213,10 +214,11 @@ class Setnode:
         self.readiness.note("the sweeper has stopped: look at its log", lambda: self.sweeper.stopped)
 
     async def _drain(self) -> None:
-        """Refuse new requests; wait for those that were accepted, at most DRAIN_S.
+        """Tell callers to go elsewhere and refuse new requests; wait for those that were accepted, at most DRAIN_S.
 
         Payouts are not waited for: their intents stand in Postgres.
         """
+        await self.load.leave()
         self.dispatcher.stopping = True
         try:
             async with asyncio.timeout(DRAIN_S):
@@ -226,6 +228,7 @@ class Setnode:
                     await asyncio.sleep(DRAIN_POLL_S)
         except TimeoutError:
             _log.warning("stopped with work in flight; Postgres knows what was committed")
+        await asyncio.sleep(LAST_REPLIES_S)
 
     async def _fetch(self, envelope_id: int) -> ClaimLog | InvariantBroken | None:
         """Read one log without an actor: from the hot tables, else from a cold day. Raises Unavailable."""

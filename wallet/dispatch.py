@@ -1,7 +1,7 @@
 """Dispatcher of requests from links: writes of one posting go to the batcher at once, the others get a task each."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Annotated, Any
 
@@ -31,6 +31,7 @@ class Dispatcher:
         self, group: asyncio.TaskGroup, batcher: Batcher, channel: Channel, history: History, rights: Rights
     ) -> None:
         self._group = group
+        self._tasks = 0
         self._batcher = batcher
         self._channel = channel
         self._history = history
@@ -61,12 +62,24 @@ class Dispatcher:
         if op == Op.PAY:
             checked = read_orders(args[0] if len(args) == 1 else None)
             self._rights.check_envelopes(caller, [order.envelope_id for order in checked])
-            self._group.create_task(_reply(caller, number, self._pay(checked)))
+            self._begin(_reply(caller, number, self._pay(checked)))
             return
         operation = self._operations.get(op)
         if operation is None:
             raise Refused("malformed_request", f"the wallet does not know operation {op}")
-        self._group.create_task(_reply(caller, number, operation(args)))
+        self._begin(_reply(caller, number, operation(args)))
+
+    @property
+    def idle(self) -> bool:
+        """Whether no task of a request runs; those that the batcher has are not counted."""
+        return self._tasks == 0
+
+    def _begin(self, replying: Coroutine[Any, Any, None]) -> None:
+        self._tasks += 1
+        self._group.create_task(replying).add_done_callback(self._end)
+
+    def _end(self, _: asyncio.Task[None]) -> None:
+        self._tasks -= 1
 
     async def _pay(self, orders: list[PayOrder]) -> Values:
         return (await self._channel.pay(orders),)

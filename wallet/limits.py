@@ -47,8 +47,10 @@ ALONE_AFTER: Final = 3
 """After this many attempts refused by UNIQUE or CHECK each request of a batch gets a transaction of its own."""
 IDLE_CHECK_S: Final = 1.0
 """How often an idle writer checks its connection and remakes it, for `/readyz`."""
-DRAIN_S: Final = 1.2
+DRAIN_S: Final = 1.1
 """How long a stop waits for the queues to empty; leaves time to close the listener within the process's STOP_S."""
+DRAIN_POLL_S: Final = 0.01
+"""How often it looks whether reads are left."""
 
 CACHED_ACCOUNTS: Final = 500_000
 """Account numbers kept in memory, about 150 bytes each."""

@@ -23,6 +23,7 @@ from wallet.dispatch import Dispatcher
 from wallet.history import History
 from wallet.ledger import Ledger
 from wallet.limits import (
+    DRAIN_POLL_S,
     DRAIN_S,
     ESCROW_SAMPLE_S,
     IDLE_IN_TRANSACTION_MS,
@@ -106,7 +107,8 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             ready.require("ledger", lambda: batcher.up)
             ready.require("reads", lambda: readers.up)
             add_probes(app, ready)
-            add_link(app, Dispatcher(group, batcher, channel, history, rights), doorkeeper, load)
+            dispatcher = Dispatcher(group, batcher, channel, history, rights)
+            add_link(app, dispatcher, doorkeeper, load)
             writing = group.create_task(batcher.run())
             periodic = (
                 load.service(),
@@ -118,8 +120,13 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             async with HttpServer(app, host, port) as server:
                 _log.info("wallet listens", host=host, port=server.port, channel=config.payout_channel)
                 await stop.wait()
+                await load.leave()
                 batcher.stop()
-                await asyncio.wait({writing}, timeout=DRAIN_S)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(DRAIN_S):
+                        await asyncio.wait({writing})
+                        while not dispatcher.idle:
+                            await asyncio.sleep(DRAIN_POLL_S)
                 await asyncio.sleep(0.01)  # the last replies are written in the next turn of the loop
             for one in repeating:
                 one.cancel()

@@ -16,6 +16,10 @@ STOOD_STILL_S = 0.5
 """A process that is late by this much has stood still itself: silence is counted anew from then on."""
 CONNECT_S = 2.0
 """A connection is made in milliseconds; after this long the attempt is given up."""
+RECONNECT_S = 0.03
+RECONNECT_DOUBLINGS = 4
+"""The first pause before a lost connection is made anew, and how often it doubles: to half a second, so that a server
+that has restarted is found before its callers stop waiting for it (`gateway.limits.HOLD_S`)."""
 CHALLENGE_S = 5.0
 """A caller answers a challenge in milliseconds; more than CONNECT_S, so that a slow one fails by its own limit."""
 MAX_CHALLENGES = 4_096
@@ -48,6 +52,9 @@ LOAD_S = 0.05
 """How often the answering end says how long requests wait: twice in a window of the gateway's admission."""
 LOAD_STEP_MS = 2
 """Waits are told in steps of this length: an idle server says nothing."""
+LEAVE_S = 0.1
+"""A process that stops has told its callers so, and still answers what they send in this time: twenty turns of a busy
+loop."""
 OPENS_CROWD = 500
 CREATES_CROWD = 200
 """Fewer opens, or creates, that wait at a server are no crowd: what it does in some tens of milliseconds."""

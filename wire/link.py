@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from errors import Refused, Unavailable
+from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
 from wire.framing import LINK_PATH, NOTICE, LinkEnded, frames
 from wire.handshake import LinkRefused, Prover
@@ -35,6 +35,8 @@ from wire.limits import (
     MAX_FRAME_BYTES,
     MAX_IN_FLIGHT,
     QUEUED_BYTES,
+    RECONNECT_DOUBLINGS,
+    RECONNECT_S,
     REPLIES_PER_S,
     REPLIES_PER_TURN,
     SILENT_S,
@@ -111,13 +113,25 @@ class Link:
         """Whether the other end has said on this connection that it is there: one of an older version does not."""
         self._loop: asyncio.AbstractEventLoop
         self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._open = False
+        """Whether calls are sent: connected, and the other end has not said that it goes away."""
+        self.lost_at = float("-inf")
+        """When that ended last; at first, when `maintain` began (loop time)."""
+        self._came = asyncio.Event()
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
 
     @property
     def up(self) -> bool:
-        """Whether the other end is connected right now."""
-        return self._socket is not None
+        """Whether the other end is connected right now, and stays."""
+        return self._open
+
+    async def returns(self, within_s: float) -> bool:
+        """Wait until the other end is connected, as long as it has been away for less than `within_s`; say if it is."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(self.lost_at + within_s):
+                await self._came.wait()
+        return self._open
 
     def load_s(self, kind: int = 0) -> float:
         """Return how long requests of a kind wait at the other end (`wire.load`), as it said last; 0 if it is quiet."""
@@ -131,7 +145,7 @@ class Link:
 
     def send(self, request: list[Any]) -> asyncio.Future[list[Any]]:
         """As `call`, for `[0, op, *args]`; the link owns the list from then on and writes the number into it."""
-        if self._socket is None:
+        if not self._open:
             raise self._not_sent()
         waiting = self._waiting
         if len(waiting) >= self._unweighed:
@@ -170,6 +184,7 @@ class Link:
         """Keep the connection up until cancelled; reconnect after a pause with jitter."""
         attempt = 0
         self._loop = asyncio.get_running_loop()
+        self.lost_at = self._loop.time()
         async with aiohttp.ClientSession() as session:
             while True:
                 connected = await self._connect_once(session)
@@ -177,8 +192,8 @@ class Link:
                     # Before Python 3.13 a task group that fails as it is cancelled raises only the failure.
                     raise asyncio.CancelledError
                 _lost.labels(self.name).inc()
-                attempt = 0 if connected else min(attempt + 1, 6)
-                await asyncio.sleep(random.uniform(0.01, 0.03 * 2**attempt))  # noqa: S311 - jitter, no secret
+                attempt = 0 if connected else min(attempt + 1, RECONNECT_DOUBLINGS)
+                await asyncio.sleep(random.uniform(0.3, 1.0) * RECONNECT_S * 2**attempt)  # noqa: S311 - jitter, no secret
 
     async def _connect_once(self, session: aiohttp.ClientSession) -> bool:
         """Connect and serve until the connection ends, however it ends; returns whether it was made."""
@@ -209,7 +224,8 @@ class Link:
 
     async def _serve(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Read, write and expire until one of them ends: then all end, and every call that waits is failed."""
-        self._socket, self._beats = socket, False
+        self._socket, self._open, self._beats = socket, True, False
+        self._came.set()
         try:
             if self._hello is not None:
                 self.notify(self._hello())
@@ -222,6 +238,7 @@ class Link:
         finally:
             # Before the connection is closed, which takes time: no call may be taken for a writer that has ended.
             self._socket = None
+            self._close()
             self._fail_all()
 
     @contextlib.asynccontextmanager
@@ -306,8 +323,8 @@ class Link:
                     error = error_of(status, values) if status else None
                     future, _ = self._waiting.pop(number, _NO_CALLER)
                     if future is None or future.done():
-                        if number == NOTICE and all(type(value) is int for value in values):
-                            self._load_ms, self._load_at, self._beats = values, self._loop.time(), True
+                        if number == NOTICE:
+                            self._on_notice(error, values)
                         continue
                     if error is None:
                         future.set_result(values)
@@ -316,6 +333,19 @@ class Link:
             gauge.set(len(self._waiting))
             # So that an idle link keeps no frame in memory.
             del message, replies
+
+    def _on_notice(self, error: HongbaoError | None, values: list[Any]) -> None:
+        """Take in what the other end says of itself (`wire.load`)."""
+        if error is not None:
+            self._close()
+        elif all(type(value) is int for value in values):
+            self._load_ms, self._load_at, self._beats = values, self._loop.time(), True
+
+    def _close(self) -> None:
+        """Send no more calls; those that are not sent yet go elsewhere."""
+        if self._open:
+            self._open, self.lost_at = False, self._loop.time()
+            self._came.clear()
 
     async def _listen(self) -> None:
         """End the connection once the other end has said nothing for SILENT_S, though it has sent beats before."""

@@ -1,4 +1,4 @@
-"""What the answering end of a link says of itself: that it is there, and how long requests wait.
+"""What the answering end of a link says of itself: that it is there, how long requests wait, and that it goes away.
 
 A caller that knows that a server is behind refuses requests for it before it works on them; without that word it would
 notice only by answers that come late (levels that travel back: DAGOR, SoCC 2018). The word is a reply that answers no
@@ -6,6 +6,9 @@ request: number NOTICE, status OK, then the wait in ms for each kind of work. A 
 
 The word is said every BEAT_S, also where nothing waits: a process that is frozen, or cut off, says nothing, and its
 callers notice (`wire.link`). Who waits for an answer that takes long hears beats meanwhile.
+
+A process that stops says so first, and waits LEAVE_S: what its callers have sent by then is answered, and what they
+would send goes elsewhere. Otherwise a call could be on its way as the connection ends, and its outcome unknown.
 """
 
 import asyncio
@@ -13,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from runtime.periodic import Periodic
-from wire.limits import BEAT_S, LOAD_S, LOAD_STEP_MS
+from wire.limits import BEAT_S, LEAVE_S, LOAD_S, LOAD_STEP_MS
 
 _BEAT_ROUNDS: Final = round(BEAT_S / LOAD_S)
 
@@ -23,6 +26,9 @@ class Told(Protocol):
 
     def tell_load(self, waits_ms: Sequence[int]) -> None:
         """Send it."""
+
+    def tell_leaving(self) -> None:
+        """Say that nothing more is to be sent."""
 
 
 class Waits:
@@ -68,6 +74,7 @@ class Load:
         self.callers: set[Told] = set()
         """Who is told."""
         self._told: list[int] = [0] * len(kinds)
+        self._leaving = False
         self._rounds = 0
         """Rounds since the last word."""
         self._due = asyncio.get_running_loop().time() + LOAD_S
@@ -76,10 +83,19 @@ class Load:
         """Tell a caller, now and from now on."""
         self.callers.add(caller)
         caller.tell_load(self._told)
+        if self._leaving:
+            caller.tell_leaving()
 
     def remove(self, caller: Told) -> None:
         """Forget it."""
         self.callers.discard(caller)
+
+    async def leave(self) -> None:
+        """Tell every caller that this process stops; return once nothing that they have sent before is on its way."""
+        self._leaving = True
+        for caller in self.callers:
+            caller.tell_leaving()
+        await asyncio.sleep(LEAVE_S)
 
     def service(self) -> Periodic:
         """Return what measures and tells every LOAD_S."""

@@ -107,6 +107,10 @@ class PayKind(IntEnum):
     REFUND = 1
 
 
+STOPPING = "stopping"
+"""Code of a server that goes away: as a reply, the call was not begun; as a notice, nothing more is to be sent."""
+
+
 def error_reply(number: int, error: HongbaoError) -> list[Any]:
     """Encode an error as a reply."""
     if isinstance(error, Unavailable):

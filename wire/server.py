@@ -15,7 +15,7 @@ from wire.framing import LINK_PATH, NOTICE, LinkEnded, frames
 from wire.handshake import Admitted, Doorkeeper
 from wire.limits import CLOSE_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES, ROW_BYTES
 from wire.load import Load
-from wire.messages import Op, Status, error_reply
+from wire.messages import STOPPING, Op, Status, error_reply
 
 _log = logs.get("wire")
 _frames = metrics.counter("hongbao_link_frames_total", "Frames received")
@@ -74,6 +74,10 @@ class Caller:
         if not self.gone:
             self._outbox.append([NOTICE, Status.OK, *waits_ms])
             self._flush.set()
+
+    def tell_leaving(self) -> None:
+        """Say that nothing more is to be sent."""
+        self.fail(NOTICE, Unavailable(STOPPING, "this server is going away", retry_after_s=0.5))
 
     def on_notice(self, op: int, args: list[Any]) -> None:
         """Handle a notice: a request that has no reply."""

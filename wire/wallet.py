@@ -47,6 +47,10 @@ class WalletClient:
         """Whether the link to the wallet is connected right now."""
         return self._link.up
 
+    async def returns(self, within_s: float) -> bool:
+        """Wait for a wallet that restarts; see `Link.returns`."""
+        return await self._link.returns(within_s)
+
     def fund(
         self,
         create_key: str,

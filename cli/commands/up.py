@@ -71,6 +71,8 @@ async def _serve(config: StackConfig) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, on_signal, number)
+    # Asks for a restart (`local.rolling_restart`); until everything is up there is nothing to restart.
+    loop.add_signal_handler(signal.SIGUSR1, lambda: None)
     running = asyncio.create_task(_run(config, stop))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -92,6 +94,7 @@ async def _run(config: StackConfig, stop: asyncio.Event) -> None:
     watch = asyncio.create_task(_cancel_when(stop, starting))
     async with Stack(config) as stack, rotation_running(stack):
         watch.cancel()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, stack.restart_as_asked)
         print_output(stack.gateway_url)
         config.notify(
             f"up after {time.monotonic() - begun:.1f} s with {counted(config.sets, 'SET')}; "

@@ -1,17 +1,22 @@
 """The operations under `/v1/me`: balance, statement, envelopes sent and received, read from the wallet by user."""
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
-from errors import Refused
+from errors import Refused, Unavailable
 from gateway.http.answer import Answer, json_answer
 from gateway.http.request import Request
 from gateway.identity.tokens import Tokens
+from gateway.limits import HOLD_S
 from gateway.parsing.instants import write_instant
 from gateway.parsing.paging import check_names, one, read_page
 from gateway.parsing.parameters import ROLES
 from gateway.resources import Resource
 from sharding.ids import format_id
-from wire.wallet import WalletClient
+from wire.wallet import WALLET_UNAVAILABLE, WalletClient
+
+T = TypeVar("T")
+_LOST: Final = (WALLET_UNAVAILABLE, "outcome_unknown")
 
 
 class WalletHandlers:
@@ -24,7 +29,8 @@ class WalletHandlers:
     async def balance(self, request: Request, _: Resource) -> Answer:
         """Return the user's balance."""
         user = self._user_of(request)
-        return json_answer({"user": user, "balance_fen": await self._wallet.balance(user)})
+        balance_fen = await self._ask(lambda: self._wallet.balance(user))
+        return json_answer({"user": user, "balance_fen": balance_fen})
 
     async def entries(self, request: Request, _: Resource) -> Answer:
         """Return a page of the user's statement."""
@@ -32,7 +38,8 @@ class WalletHandlers:
         query = request.url.query
         check_names(query)
         page = read_page("entries", query)
-        return json_answer(page.body(await self._wallet.entries(user, page.before, page.limit), _entry))
+        rows = await self._ask(lambda: self._wallet.entries(user, page.before, page.limit))
+        return json_answer(page.body(rows, _entry))
 
     async def envelopes(self, request: Request, _: Resource) -> Answer:
         """Return a page of the envelopes that the user sent or received."""
@@ -43,7 +50,17 @@ class WalletHandlers:
         if role not in ROLES:
             raise Refused("unknown_role", f"role must be one of {', '.join(ROLES)}")
         page = read_page(role, query)
-        return json_answer(page.body(await self._wallet.envelopes(user, role, page.before, page.limit), _envelope))
+        rows = await self._ask(lambda: self._wallet.envelopes(user, role, page.before, page.limit))
+        return json_answer(page.body(rows, _envelope))
+
+    async def _ask(self, read: Callable[[], Awaitable[T]]) -> T:
+        """Read; once more if the wallet was lost meanwhile, and returns in HOLD_S. A read changes nothing."""
+        try:
+            return await read()
+        except Unavailable as lost:
+            if lost.code not in _LOST or not await self._wallet.returns(HOLD_S):
+                raise
+        return await read()
 
     def _user_of(self, request: Request) -> str:
         return self._tokens.user_of(request.authorization)

@@ -13,22 +13,29 @@ from runtime import metrics
 from sharding.topology import Topology
 from wire.keys import LinkKey
 from wire.link import Link, NotSent
-from wire.messages import Op
+from wire.messages import STOPPING, Op
+from wire.wallet import WALLET_UNAVAILABLE
 
-_STOPPING: Final = "stopping"
-"""The refusal of a server that goes away: it has not begun the call."""
 _ELSEWHERE: Final = frozenset({"wrong_set", "being_moved", "topology_outdated"})
 """Refusals of a server that uses another topology, or whose database is moving to another SET. The gateway holds such a
 call and sends it again, even if its outcome is unknown: all calls are idempotent, a create by its key."""
 
-_holding = metrics.gauge("hongbao_requests_held", "Requests that wait because their database changes its SET")
-_held_for = metrics.seconds("hongbao_held_seconds", "How long requests waited because their database changed its SET")
+_RESTARTS: Final = frozenset({"peer_down", STOPPING, "no_server"})
+"""Refusals of a SET none of whose servers can be called."""
+
+_holding = metrics.gauge(
+    "hongbao_requests_held", "Requests that wait: their database moves, or what they need restarts"
+)
+_held_for = metrics.seconds("hongbao_held_seconds", "How long requests waited for a move, or for a part that restarted")
 
 
 class Sets:
     """Calls the SETs. Owns the links to their servers, by way of `routing`; run `services` and `close` at the end."""
 
-    def __init__(self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup, levels: Levels) -> None:
+    def __init__(
+        self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup, levels: Levels, wallet_link: Link
+    ) -> None:
+        self._wallet_link = wallet_link
         self.routing = Routing(topology, key, tasks)
         self.services = self.routing.services
         self._tasks = tasks
@@ -46,7 +53,8 @@ class Sets:
 
         A call that the server has not begun is sent once more, to the next server of the ring. A call whose outcome is
         unknown is not: the client must repeat it and then receives the outcome. While a database changes its SET, its
-        calls are held until there is a new topology, HOLD_S at most; then they are refused as `busy`.
+        calls are held until there is a new topology, HOLD_S at most; then they are refused as `busy`. So are calls to a
+        SET whose servers have just gone, and creates while the wallet has: who restarts is back by then.
         """
         routing = self.routing
         link: Link | None = None
@@ -61,15 +69,13 @@ class Sets:
             return await link.send([0, op, *args])
         except Unavailable as error:
             first = error
-        if first.code not in _ELSEWHERE:
-            if not self._exclude_refusing(first, link):
-                raise first
+        if self._exclude_refusing(first, link):
             try:
                 return await routing.find(target).send([0, op, *args])
             except Unavailable as second:
-                if second.code not in _ELSEWHERE:
-                    raise
                 first = second
+        if not self._may_hold(first):
+            raise first
         return await self._hold(first, target, op, args)
 
     def ready(self) -> bool:
@@ -92,14 +98,26 @@ class Sets:
         Only our own link says so (NotSent), or a server that is stopping: a server that reports another part as away
         is itself well.
         """
-        not_begun = isinstance(error, NotSent) or (error.code == _STOPPING and error.outcome_known)
+        not_begun = isinstance(error, NotSent) or (error.code == STOPPING and error.outcome_known)
         if link is None or not not_begun:
             return False
         self.routing.exclude(link)
         return True
 
+    def _may_hold(self, error: Unavailable) -> bool:
+        """Say whether a refused call may succeed within HOLD_S: what it needs is moving, or has just gone."""
+        if error.code in _ELSEWHERE:
+            return True
+        if not error.outcome_known:
+            return False
+        now = asyncio.get_running_loop().time()
+        if error.code in _RESTARTS:
+            return now - self.routing.servers.lost_at < HOLD_S
+        # A setnode that says so may find the wallet later than we do.
+        return error.code == WALLET_UNAVAILABLE and now - self._wallet_link.lost_at < 2 * HOLD_S
+
     async def _hold(self, error: Unavailable, target: Target, op: int, args: tuple[Any, ...]) -> list[Any]:
-        """Send a call again when the gateway has a newer topology, and after pauses, in which the server may get it."""
+        """Send a call again when the gateway has a newer topology, and after pauses: a server may come back."""
         if self._held >= HELD:
             raise _busy(outcome_known=error.outcome_known)
         loop = asyncio.get_running_loop()
@@ -113,17 +131,19 @@ class Sets:
                     link = self.routing.find(target)
                     return await link.send([0, op, *args])
                 except Unavailable as again:
-                    may_repeat = again.code in _ELSEWHERE or self._exclude_refusing(again, link)
+                    error = again
+                    may_repeat = self._exclude_refusing(again, link) or self._may_hold(again)
                     # Once unknown, the outcome stays unknown: a later refusal says nothing about the first attempt.
                     again.outcome_known = outcome_known = outcome_known and again.outcome_known
                     if not may_repeat:
                         raise
                 left_s = began + HOLD_S - loop.time()
                 if left_s <= 0:
-                    raise _busy(outcome_known=outcome_known)
-                # No link: our topology says that the database is between two SETs, so only a newer one can help.
-                # Otherwise the server refused: it may read the newer file before we do, so try again after a pause.
-                await self.routing.wait_for_newer(left_s if link is None else min(pause_s, left_s))
+                    raise _busy(outcome_known=outcome_known) if error.code in _ELSEWHERE else error
+                # Our topology says that the database is between two SETs: only a newer one can help. Otherwise a server
+                # refused, which may read the newer file before we do, or a part is away: try again after a pause.
+                moving = link is None and error.code in _ELSEWHERE
+                await self.routing.wait_for_newer(left_s if moving else min(pause_s, left_s))
                 pause_s *= 2
         finally:
             self._count_held(-1)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 
-from gateway.limits import DRAIN_S, STEADY_S
+from gateway.limits import LINK_DRAIN_S, STEADY_S
 from gateway.sets import gauges
 from runtime import logs, metrics
 from sharding.topology import Topology
@@ -45,11 +45,13 @@ class Servers:
         self._hello: list[object] = []
         self._topology: Topology | None = None
         self.alive: frozenset[str] = frozenset()
+        self.lost_at = asyncio.get_running_loop().time()
+        """When a server was lost last; at first, the start of this process (loop time)."""
 
     def follow(self, topology: Topology) -> None:
         """Open links to the servers that are new in `topology`, and close those to servers that are no longer in it.
 
-        A link to be closed is kept for DRAIN_S, for the answers still to come. Every server receives the epochs of
+        A link to be closed is kept for LINK_DRAIN_S, for the answers still to come. Every server receives the epochs of
         `topology` before its next call.
         """
         hello = [Op.EPOCHS, topology.epoch_of]
@@ -63,7 +65,7 @@ class Servers:
                 del self._servers[name]
                 self._leaving.add(server.task)
                 server.task.add_done_callback(self._leaving.discard)
-                asyncio.get_running_loop().call_later(DRAIN_S, server.task.cancel)
+                asyncio.get_running_loop().call_later(LINK_DRAIN_S, server.task.cancel)
         for name, url in wanted.items():
             if name not in self._servers:
                 link = Link(name, url, key=self._key, hello=lambda: self._hello)
@@ -101,7 +103,7 @@ class Servers:
         self._set_alive(self.alive - {name})
 
     def close(self) -> None:
-        """Close all links, also those kept for DRAIN_S."""
+        """Close all links, also those kept for LINK_DRAIN_S."""
         for task in [*self._leaving, *(server.task for server in self._servers.values())]:
             task.cancel()
 
@@ -109,6 +111,8 @@ class Servers:
         """Take over which servers may be called; log and publish a change, and return whether there was one."""
         if alive == self.alive:
             return False
+        if self.alive - alive:
+            self.lost_at = asyncio.get_running_loop().time()
         _log.info("servers", alive=sorted(alive), away=sorted(self._servers.keys() - alive))
         self.alive = alive
         _alive.set(len(alive))

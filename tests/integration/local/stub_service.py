@@ -1,8 +1,9 @@
-"""A process that keeps the contract of ours and does nothing else: /readyz on HONGBAO_LISTEN, leaves on SIGTERM."""
+"""A process that keeps the contract of ours and does nothing else: /readyz on HONGBAO_LISTEN, leaves on a signal."""
 
 import json
 import os
 import signal
+import socket
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import FrameType
@@ -27,6 +28,12 @@ def leave(_: int, __: FrameType | None) -> None:
 if __name__ == "__main__":
     if os.environ.get("STUB_FAILS") == os.environ.get("HONGBAO_SERVER", "-"):
         sys.exit("error: the stub was told to fail")
-    signal.signal(signal.SIGTERM, leave)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, leave)
     host, port = os.environ["HONGBAO_LISTEN"].split(":")
-    HTTPServer((host, int(port)), Handler).serve_forever()
+    inherited = os.environ.get("HONGBAO_LISTEN_FDS", "")
+    server = HTTPServer((host, int(port)), Handler, bind_and_activate=not inherited)
+    if inherited:
+        server.socket = socket.socket(fileno=int(inherited.split(",")[0]))
+        server.socket.setblocking(True)
+    server.serve_forever()

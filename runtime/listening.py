@@ -1,0 +1,71 @@
+"""Listening sockets: made here, or inherited from whoever started this process and keeps them open.
+
+A connection that nobody has accepted yet is lost when its listening socket is closed for the last time. While a
+supervisor keeps the socket, connections wait in its queue until the process that restarts accepts them.
+"""
+
+import socket
+from collections.abc import Iterable
+
+from errors import Refused
+
+BACKLOG = 4_096
+"""Connections that the kernel keeps until they are accepted; Linux allows this many unless told otherwise."""
+
+
+def listen(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
+    """Return sockets that listen at `host`, one for each of its addresses; port 0 takes a free one. Raises OSError.
+
+    `shared`: other processes of this account listen there, too, and the kernel spreads connections among them
+    (SO_REUSEPORT).
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    made: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            one = socket.socket(family, kind, protocol)
+            made.append(one)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if shared:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if family == socket.AF_INET6:
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            one.bind(address)
+            one.listen(BACKLOG)
+            one.setblocking(False)
+    except OSError:
+        for one in made:
+            one.close()
+        raise
+    return made
+
+
+def inherited(numbers: str) -> list[socket.socket]:
+    """Return listening sockets by their file numbers, with commas between; raises Refused `settings_invalid`."""
+    found: list[socket.socket] = []
+    try:
+        for number in filter(None, numbers.split(",")):
+            one = socket.socket(fileno=int(number))
+            found.append(one)
+            if not one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                raise ValueError(number)
+            one.setblocking(False)
+    except (OSError, ValueError, OverflowError):
+        for one in found:
+            one.close()
+        raise Refused("settings_invalid", f"{numbers!r} are no listening sockets that this process inherited") from None
+    return found
+
+
+def take_at(found: list[socket.socket], port: int) -> list[socket.socket]:
+    """Take those at a port out of the list."""
+    taken = [one for one in found if port and one.getsockname()[1] == port]
+    for one in taken:
+        found.remove(one)
+    return taken
+
+
+def close_all(sockets: Iterable[socket.socket]) -> None:
+    """Close them."""
+    for one in sockets:
+        one.close()
