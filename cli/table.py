@@ -23,6 +23,7 @@ COMMANDS = {
     },
     "Operate": {
         "payout": Entry("cli.commands.payout", "show payouts that are stuck, and drive them again"),
+        "switch": Entry("cli.commands.switch", "close a kind of request for a while, so that the rest goes on"),
         "dba": Entry("cli.commands.dba", "what a SET costs, holds and is slow at; drain, pause"),
         "psql": Entry("cli.commands.psql", "a psql at a SET or the wallet, read-only unless --write"),
         "backup": Entry("cli.commands.backup", "copy a SET with its log; bring back any instant"),

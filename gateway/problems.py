@@ -123,6 +123,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "not_ready": Problem(503, "Parts are not connected yet", Retry.LATER),
     "stopping": Problem(503, "A part is going away", Retry.LATER, _AWAY),
     "not_permitted": Problem(500, "A part of the system lacks a right", Retry.LATER, _AWAY),
+    "degraded": Problem(503, "Closed for now by the operators", Retry.LATER),
     "set_paused": Problem(503, "A part is paused", Retry.LATER),
     "wrong_set": _MOVED,
     "being_moved": _MOVED,

@@ -44,6 +44,8 @@ from runtime.periodic import Periodic
 from runtime.process import Stop
 from runtime.settings import host_and_port
 from sharding.slots import KEY_BYTES as SLOT_KEY_BYTES
+from switches.file import beside
+from switches.switchboard import Switchboard
 from wire.keys import GATEWAY, WALLET, caller_key
 from wire.link import Link
 from wire.wallet import WalletClient
@@ -111,6 +113,7 @@ class Gateway:
         self.wallet_link = Link(WALLET, settings.wallet_url, key=self.link_key)
         self.sets: Sets | None = None
         self.admission: Admission | None = None
+        self.switches: Switchboard | None = None
         self.port = 0
         self.serving = asyncio.Event()
 
@@ -122,6 +125,8 @@ class Gateway:
             self.sets = sets = Sets(
                 Path(self.settings.topology), self.link_key, tasks, admission.levels, self.wallet_link
             )
+            path = beside(Path(self.settings.topology))
+            self.switches = switches = Switchboard(path, self.clock, lambda: sets.topology)
             counts = Periodic("counts", self._publish_counts, interval_s=COUNTS_S)
             late = Periodic("late_heads", self.bounds.sweep, interval_s=SWEEP_S)
             adjusting = admission.service(sets.routing.servers.links)
@@ -129,7 +134,7 @@ class Gateway:
                 tasks.create_task(work)
                 for work in (
                     self.wallet_link.maintain(),
-                    *(one.run() for one in (counts, late, adjusting, *sets.services)),
+                    *(one.run() for one in (counts, late, adjusting, switches.service(), *sets.services)),
                 )
             ]
             self.readiness.require("a server of any SET", sets.ready)
@@ -137,7 +142,8 @@ class Gateway:
             endpoints = [Endpoint(*host_and_port(self.settings.listen))]
             if self.settings.shared_listen:
                 endpoints.append(Endpoint(*host_and_port(self.settings.shared_listen), shared=True))
-            dispatcher = Dispatcher(self._handlers(sets, admission.line.promises), self.request_metrics)
+            handlers = self._handlers(sets, admission.line.promises, switches)
+            dispatcher = Dispatcher(handlers, self.request_metrics)
             connections = ConnectionFactory(dispatcher, self.bounds, self.unsent, admission.line, self.refusals)
             kept = listening.inherited(self.settings.listen_fds)
             async with Acceptor(connections, *endpoints, inherited=kept) as server:
@@ -155,10 +161,10 @@ class Gateway:
         await self.request_metrics.publish()
         self.refusals.publish()
 
-    def _handlers(self, sets: Sets, promises: Promises) -> dict[str, Handler]:
+    def _handlers(self, sets: Sets, promises: Promises, switches: Switchboard) -> dict[str, Handler]:
         settings = self.settings
         tokens = Tokens(settings.token_key, self.clock, failures=AuthFailureLimiter(settings.rejected_tokens_per_s))
-        wallets = WalletHandlers(tokens, WalletClient(self.wallet_link))
+        wallets = WalletHandlers(tokens, WalletClient(self.wallet_link), switches)
         ops = OpsHandlers(self.readiness, sets.away, self.request_metrics, settings.metrics_key)
         envelopes = EnvelopeHandlers(
             tokens,
@@ -166,6 +172,7 @@ class Gateway:
             sets,
             self.clock,
             promises=promises,
+            switches=switches,
             slot_key=settings.slot_key,
             share_key=settings.share_key,
         )

@@ -14,6 +14,8 @@ from setnode.limits import DAYS_CHECKED, MAX_CLAIMS_PAGE
 from setnode.passwords import mac
 from setnode.views.claims_json import ClaimsPage
 from sharding.ids import day_from, first_id, yymmdd_of
+from switches.switch import Closes
+from switches.switchboard import Switchboard
 from wire.messages import STOPPING, Op
 from wire.server import Caller
 
@@ -43,11 +45,13 @@ class Dispatcher:
         *,
         password_key: bytes,
         admit: Callable[[Caller, int], None],
+        switches: Switchboard,
     ) -> None:
         self._registry = registry
         self._coalescer = coalescer
         self._password_key = password_key
         self._admit = admit
+        self._switches = switches
         self._loop_time = asyncio.get_running_loop().time
         self._valid_days: set[int] = set()
         """Days that were found in the calendar, as the first six digits of envelope IDs."""
@@ -84,6 +88,9 @@ class Dispatcher:
         if yymmdd_of(envelope_id) not in self._valid_days:
             self._check_day(yymmdd_of(envelope_id))
         self._admit(caller, envelope_id)
+        if action is Action.DETAIL and self._switches.closed and envelope_id not in self._registry:
+            # Only what must be read from Postgres first is not shown.
+            self._switches.check(Closes.VIEWS, envelope_id)
         password = args[3] if action is Action.OPEN else None
         password_mac = None if password is None else mac(self._password_key, envelope_id, password)
         token_ok = action is Action.CANCEL or bool(args[2])

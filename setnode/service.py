@@ -51,6 +51,9 @@ from setnode.settings import SetnodeSettings
 from setnode.shared_session import SharedSession
 from sharding.ids import day_of
 from sharding.topology import Topology, TopologyFile
+from switches.file import beside
+from switches.switch import Closes
+from switches.switchboard import Switchboard
 from wire.handshake import Doorkeeper
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, accepted_keys, caller_key
 from wire.link import Link
@@ -77,6 +80,7 @@ class Setnode:
             TopologyFile(Path(settings.topology)), settings.set, self._on_topology, server=settings.server
         )
         self.holds, self.owns = self.ownership.holds, self.ownership.owns
+        self.switches = Switchboard(beside(Path(settings.topology)), self.clock, lambda: self.topology)
         self._header_seal = HeaderSeal(settings.password_key.encode())
         key = caller_key(settings.link_key, f"{SETNODE}/{settings.set}")
         self.doorkeeper = Doorkeeper(accepted_keys(settings.accept_keys, settings.server, (GATEWAY, OPERATOR)))
@@ -92,7 +96,7 @@ class Setnode:
         """Make actors, what activates and commits them, and the payouts of what was committed."""
         settings = self.settings
         self.payouts = PayoutBacklog(self._sessions["payout"], self.clock, settings.server, self.holds)
-        self.payer = Payer(wallet, self.payouts)
+        self.payer = Payer(wallet, self.payouts, lambda: self.switches.closes_set(Closes.PAYOUTS, settings.set))
         self.claim_queue = ClaimQueue(self.clock, settings.server, self.payouts.committed)
         self.registry = Registry(
             self.clock,
@@ -130,7 +134,9 @@ class Setnode:
             holds=self.holds,
         )
         coalescer = CreateCoalescer(self.creator)
-        self.dispatcher = Dispatcher(self.registry, coalescer, password_key=key, admit=self.ownership.admit)
+        self.dispatcher = Dispatcher(
+            self.registry, coalescer, password_key=key, admit=self.ownership.admit, switches=self.switches
+        )
         self.load = Load(self.claim_queue.waits, self.create_queue.waits)
 
     def _wire_services(self, wallet: WalletClient) -> None:
@@ -199,6 +205,7 @@ class Setnode:
         expiry, payouts = self.expiry, self.payouts
         return [
             self.load.service(),
+            self.switches.service(),
             Periodic("expiry", expiry.run_round, interval_s=expiry.config.interval_s, timeout_s=SERVICE_ROUND_S),
             Periodic("sweeper", self.sweeper.run_once, interval_s=SWEEP_EVERY_S, timeout_s=SERVICE_ROUND_S),
             Periodic("payout_read_back", payouts.read_back, interval_s=READ_BACK_EVERY_S, timeout_s=SERVICE_ROUND_S),

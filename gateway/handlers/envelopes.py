@@ -23,6 +23,8 @@ from gateway.sets.target import Target
 from runtime.clock import Clock
 from sharding.ids import candidate_ids, parse_id
 from sharding.slots import place_for
+from switches.switch import Closes
+from switches.switchboard import Switchboard
 from wire.messages import Op
 from wire.orders import create_key
 
@@ -40,6 +42,7 @@ class EnvelopeHandlers:
         clock: Clock,
         *,
         promises: Promises,
+        switches: Switchboard,
         slot_key: str,
         share_key: str,
     ) -> None:
@@ -49,6 +52,7 @@ class EnvelopeHandlers:
         self._clock = clock
         self._calendar = Calendar(clock)
         self._promises = promises
+        self._switches = switches
         self._slot_key = slot_key.encode()
         self._share_key = share_key
 
@@ -63,6 +67,7 @@ class EnvelopeHandlers:
         now_ms = self._clock.now_ms()
         terms = read_terms(body, now_ms)
         candidates = self._candidates(user, key, now_ms)
+        self._switches.check(Closes.CREATES, candidates[0])
         identity = (user, create_key(user, key), fingerprint(terms, self._share_key))
         target = Target(candidates[0])
         replayed, made_id, view = await self._sets.call(target, Op.CREATE, *identity, candidates, terms)
@@ -77,11 +82,14 @@ class EnvelopeHandlers:
     async def open(self, request: Request, resource: Resource) -> Answer:
         """Claim a share; a win is answered after its commit."""
         user, target, token_ok, password = await self._opener(request, resource)
+        if self._switches.closed:
+            self._switches.check(Closes.OPENS, target.envelope_id)
         return outcome_answer(await self._sets.call(target, Op.OPEN, target.envelope_id, user, token_ok, password))
 
     async def grab(self, request: Request, resource: Resource) -> Answer:
         """Say whether the user could open a share now; nothing is written."""
         user, target, token_ok, _ = await self._opener(request, resource)
+        self._switches.check(Closes.GRABS, target.envelope_id)
         values = await self._sets.call(target, Op.GRAB, target.envelope_id, user, token_ok)
         if is_openable(values):
             # Their open goes first when too many come (`gateway.admission.priority`).

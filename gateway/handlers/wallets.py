@@ -13,6 +13,8 @@ from gateway.parsing.paging import check_names, one, read_page
 from gateway.parsing.parameters import ROLES
 from gateway.resources import Resource
 from sharding.ids import format_id
+from switches.switch import Closes
+from switches.switchboard import Switchboard
 from wire.wallet import WALLET_UNAVAILABLE, WalletClient
 
 T = TypeVar("T")
@@ -22,8 +24,9 @@ _LOST: Final = (WALLET_UNAVAILABLE, "outcome_unknown")
 class WalletHandlers:
     """One method per operation. `gateway.dispatch` turns the errors they raise into problems."""
 
-    def __init__(self, tokens: Tokens, wallet: WalletClient) -> None:
+    def __init__(self, tokens: Tokens, wallet: WalletClient, switches: Switchboard) -> None:
         self._tokens = tokens
+        self._switches = switches
         self._wallet = wallet
 
     async def balance(self, request: Request, _: Resource) -> Answer:
@@ -35,6 +38,7 @@ class WalletHandlers:
     async def entries(self, request: Request, _: Resource) -> Answer:
         """Return a page of the user's statement."""
         user = self._user_of(request)
+        self._switches.check(Closes.LISTS)
         query = request.url.query
         check_names(query)
         page = read_page("entries", query)
@@ -44,6 +48,7 @@ class WalletHandlers:
     async def envelopes(self, request: Request, _: Resource) -> Answer:
         """Return a page of the envelopes that the user sent or received."""
         user = self._user_of(request)
+        self._switches.check(Closes.LISTS)
         query = request.url.query
         check_names(query, "role")
         role = one(query, "role")

@@ -44,13 +44,13 @@ CREATOR: Final[Codes] = (
 )
 
 _ENVELOPE: Final[Codes] = (*ANY, *TOKEN, *ID, *SET, *ACTOR)
-_LIST: Final[Codes] = (*ANY, *TOKEN, *PAGE, *LINK, *WALLET)
+_LIST: Final[Codes] = (*ANY, *TOKEN, *PAGE, *LINK, *WALLET, "degraded")
 
 REFUSALS: Final[dict[str, Codes]] = {
-    "createEnvelope": (*ANY, *TOKEN, *KEY, *BODY, *PASSWORD, *TERMS, *SET, *CREATOR, *WALLET),
-    "getEnvelope": (*_ENVELOPE, "not_invited", "repeated_parameter", "malformed_limit", "malformed_cursor"),
-    "openEnvelope": (*_ENVELOPE, *BODY, *PASSWORD),
-    "grabEnvelope": (*_ENVELOPE, *BODY, *PASSWORD),
+    "createEnvelope": (*ANY, *TOKEN, *KEY, *BODY, *PASSWORD, *TERMS, *SET, *CREATOR, *WALLET, "degraded"),
+    "getEnvelope": (*_ENVELOPE, "degraded", "not_invited", "repeated_parameter", "malformed_limit", "malformed_cursor"),
+    "openEnvelope": (*_ENVELOPE, *BODY, *PASSWORD, "degraded"),
+    "grabEnvelope": (*_ENVELOPE, *BODY, *PASSWORD, "degraded"),
     "cancelEnvelope": (*_ENVELOPE, "not_invited", "not_the_sender", "already_final"),
     "getWallet": (*ANY, *TOKEN, *LINK, *WALLET),
     "listWalletEntries": _LIST,

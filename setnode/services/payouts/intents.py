@@ -28,13 +28,17 @@ class Intents(NamedTuple):
 
 
 class Pick(NamedTuple):
-    """Which intents to pick, as the parameters of `pick_payouts`: `own` picks those of `server` at any age."""
+    """Which intents to pick, as the parameters of `pick_payouts`: `own` picks those of `server` at any age.
+
+    `after`: only newer ones than this batch.
+    """
 
     server: str
     left_before: datetime
     held: list[int]
     limit: int
     own: bool
+    after: int = 0
 
 
 async def read_intents(connection: Any, pick: Pick, again: Sequence[int]) -> Intents:

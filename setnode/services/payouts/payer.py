@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 
 from errors import HongbaoError, Unavailable
@@ -12,7 +12,7 @@ from setnode.limits import PAY_AWAY_S, PAY_GATHER_S, PAY_HELPERS, PAY_WORKERS
 from setnode.services.payouts.payout_backlog import PayoutBacklog
 from setnode.services.payouts.payout_batch import PayoutBatch
 from setnode.services.payouts.payout_queues import PayoutQueue
-from wire.messages import PayResult, PayStatus
+from wire.messages import PayKind, PayResult, PayStatus
 from wire.wallet import WALLET_UNAVAILABLE, Order, WalletClient
 
 AWAY = frozenset({WALLET_UNAVAILABLE, "outcome_unknown"})
@@ -25,11 +25,17 @@ _log = logs.get("setnode")
 
 
 class Payer:
-    """Pays what is in the backlog of one server."""
+    """Pays what is in the backlog of one server.
 
-    def __init__(self, wallet: WalletClient, backlog: PayoutBacklog) -> None:
+    While `closed` says so it pays refunds only: shares that were won are left in Postgres until it is open again.
+    """
+
+    def __init__(
+        self, wallet: WalletClient, backlog: PayoutBacklog, closed: Callable[[], bool] = lambda: False
+    ) -> None:
         self._wallet = wallet
         self._backlog = backlog
+        self._closed = closed
         self._wallet_answers = asyncio.Event()
         """Cleared when the wallet does not answer, set by the first call that it answers."""
 
@@ -92,6 +98,8 @@ class Payer:
         batches = self._backlog.drop_moved(batches)
         if not batches:
             return None
+        if self._closed():
+            return await self._pay_refunds(batches, queue)
         orders = list(chain.from_iterable(batch.orders for batch in batches))
         try:
             results = await self._wallet.pay(orders)
@@ -105,6 +113,26 @@ class Payer:
             size = len(batch)
             self._backlog.settle(batch, results[at : at + size])
             at += size
+        return None
+
+    async def _pay_refunds(self, batches: Sequence[PayoutBatch], queue: PayoutQueue) -> HongbaoError | None:
+        """Pay what goes back to senders, and leave the batches to Postgres: they are paid whole later.
+
+        A refund that is paid twice under its order number moves money once. One without an outcome is sent again soon.
+        """
+        orders = [order for batch in batches for order in batch.orders if order.kind == PayKind.REFUND]
+        results: list[PayResult] = []
+        if orders:
+            try:
+                results = await self._wallet.pay(orders)
+            except HongbaoError as error:
+                if error.code in _OF_THE_WALLET:
+                    return self._wallet_failed(batches, error, queue)
+                results = await self._results_apart(orders, error)
+        if any(result.status is PayStatus.UNKNOWN for result in results):
+            return self._wallet_failed(batches, Unavailable("outcome_unknown", "a refund has no outcome yet"), queue)
+        self._wallet_answers.set()
+        self._backlog.set_aside(batches)
         return None
 
     def _wallet_failed(self, batches: Sequence[PayoutBatch], error: HongbaoError, queue: PayoutQueue) -> HongbaoError:

@@ -55,6 +55,8 @@ class PayoutBacklog:
         self._held: set[int] = set()
         self._overflow = True
         """Whether Postgres may hold batches of this server that memory does not: at start those of an earlier life."""
+        self._aside_up_to = 0
+        """The newest batch that was set aside since the rows were last read from the beginning."""
 
     @property
     def held(self) -> int:
@@ -97,7 +99,8 @@ class PayoutBacklog:
         own, self._overflow = self._overflow, False
         try:
             async with self.finisher.turn:
-                pick = Pick(self._server, left_before, [*self._held, *self.retries.spilled], limit, own)
+                held = [*self._held, *self.retries.spilled]
+                pick = Pick(self._server, left_before, held, limit, own, self._aside_up_to)
                 found = await self._session.run(
                     lambda connection: read_intents(connection, pick, again), SERVICE_DEADLINE_S
                 )
@@ -106,6 +109,9 @@ class PayoutBacklog:
             raise
         self.stuck_fen = found.stuck_fen
         self._overflow |= found.picked >= limit
+        if found.picked < limit and self._aside_up_to:
+            # All have been looked at: from the beginning again, for what was opened meanwhile, or missed.
+            self._aside_up_to, self._overflow = 0, True
         since = time.monotonic()
         taken = {
             batch_id: PayoutBatch(batch_id, *claims, since)
@@ -160,6 +166,11 @@ class PayoutBacklog:
                 self._held.discard(batch.batch_id)
                 self.unpaid_fen -= batch.fen
         self._overflow = True
+
+    def set_aside(self, batches: Sequence[PayoutBatch]) -> None:
+        """Let go of batches whose refunds are paid while payouts are closed; `read_back` goes on behind them."""
+        self.leave_to_postgres(batches)
+        self._aside_up_to = max(self._aside_up_to, *(batch.batch_id for batch in batches))
 
     def _hold(self, batch: PayoutBatch) -> None:
         self._held.add(batch.batch_id)

@@ -170,7 +170,7 @@ async def test_where_the_wallet_is_away_nothing_is_begun(town: Town, monkeypatch
     """Each hears `wallet_unavailable`, with a known outcome, and takes up no room."""
     crowd = await paid_crowd(town, "away", 3)
     with monkeypatch.context() as patch:
-        patch.setattr(town.nodes[0].wallet_link, "_socket", None)
+        patch.setattr(town.nodes[0].wallet_link, "_open", False)
         answers = await answers_of([ask(town, args) for args in crowd])
     assert [(error.code, error.outcome_known) for error in answers] == [("wallet_unavailable", True)] * 3
     assert crowds_of(town.nodes[0])._in_flight == 0

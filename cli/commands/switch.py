@@ -1,0 +1,120 @@
+"""`hongbao switch`: closes a kind of request for a while, so that the rest goes on."""
+
+import asyncio
+import getpass
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from errors import Refused
+from inspection.switch_effect import Effect, effect
+from installation.access import find
+from runtime.reporting import data_option, json_option, print_report, print_table
+from switches.file import beside, change, load
+from switches.switch import Closes, Switch, check, read_name
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+@click.group("switch")
+def command() -> None:
+    """Close creates, grabs, views, lists, the opens of one SET or database, or payouts, for a while.
+
+    Users hear 503 `degraded` for what is closed, and when to come again. Refunds, cancels and the audit cannot be
+    closed. Every process goes by a change within a second.
+    """
+
+
+@command.command("list")
+@data_option
+@json_option
+def list_(*, data: Path | None, as_json: bool) -> None:
+    """Show what is closed: by whom, why, until when."""
+    now = datetime.now(UTC)
+    found = [one for one in load(beside(find(data).topology_path)) if one.until > now]
+    report = {"switches": [_shown(one) for one in found]}
+    print_report(report, as_json=as_json, show=lambda console: _show(found, console))
+
+
+@command.command("on")
+@click.argument("name", metavar="NAME")
+@click.option("--reason", required=True, help="Why, for those who find it closed.")
+@click.option("--owner", help="Who answers for it; your login unless given.")
+@click.option("--for", "length", default="1h", show_default=True, metavar="TIME", help="How long: 90s, 30m, 4h, 2d.")
+@click.option("--dry-run", is_flag=True, help="Show whom it would hit; change nothing.")
+@data_option
+@json_option
+def on(
+    *, name: str, reason: str, owner: str | None, length: str, dry_run: bool, data: Path | None, as_json: bool
+) -> None:
+    """Close NAME: creates, grabs, views, lists, payouts, or opens:SET and opens:db_07.
+
+    All but lists can be closed for one SET, creates, grabs and views for one database, too: creates:set-1.
+    """
+    access, now = find(data), datetime.now(UTC).replace(microsecond=0)
+    closes, where = read_name(name)
+    until, owner = now + _time(length), owner or getpass.getuser()
+    one = Switch(closes=closes, where=where, owner=owner, reason=reason, since=now, until=until)
+    check(one, access.topology(), now)
+    hits = asyncio.run(effect(access, one))
+    if not dry_run:
+        change(beside(access.topology_path), lambda old: [*(was for was in old if was.name != one.name), one], now)
+    report = {"switch": _shown(one), "on": not dry_run, "hits": msgspec.to_builtins(hits)}
+    print_report(report, as_json=as_json, show=lambda console: _show_effect(one, hits, console, dry_run=dry_run))
+
+
+@command.command("off")
+@click.argument("name", metavar="NAME")
+@data_option
+@json_option
+def off(*, name: str, data: Path | None, as_json: bool) -> None:
+    """Open NAME again."""
+    access, now = find(data), datetime.now(UTC)
+    closes, where = read_name(name)
+    wanted = f"{closes}:{where}" if where else closes.value
+
+    def without(old: list[Switch]) -> list[Switch]:
+        if all(one.name != wanted for one in old):
+            closed = ", ".join(one.name for one in old) or "nothing"
+            raise Refused("not_closed", f"{wanted} is not closed; closed: {closed}")
+        return [one for one in old if one.name != wanted]
+
+    change(beside(access.topology_path), without, now)
+    print_report({"switch": wanted, "on": False}, as_json=as_json, show=f"{wanted}: open again within a second")
+
+
+def _time(text: str) -> timedelta:
+    matched = re.fullmatch(r"(\d{1,6})([smhd])", text)
+    if matched is None:
+        raise click.UsageError(f"--for {text}: write a whole number and s, m, h or d, such as 30m")
+    return timedelta(seconds=int(matched[1]) * _UNITS[matched[2]])
+
+
+def _shown(one: Switch) -> dict[str, Any]:
+    return {"name": one.name, **msgspec.to_builtins(one)}
+
+
+def _show(found: list[Switch], console: Console) -> None:
+    if not found:
+        console.print("nothing is closed")
+        return
+    table = Table("closed", "until (UTC)", "owner", "reason", box=None, pad_edge=False)
+    for one in found:
+        table.add_row(one.name, f"{one.until:%Y-%m-%d %H:%M:%S}", one.owner, one.reason)
+    print_table(console, table)
+
+
+def _show_effect(one: Switch, hits: Effect, console: Console, *, dry_run: bool) -> None:
+    closed = "would be closed" if dry_run else "closed"
+    console.print(f"{one.name}: {closed} until {one.until:%Y-%m-%d %H:%M:%S} UTC, by {one.owner}: {one.reason}")
+    console.print(hits.sentence(), highlight=False)
+    if one.closes is Closes.PAYOUTS:
+        console.print("shares are won as before, and credited once it is open again; refunds go on")
+    if not dry_run:
+        console.print(f"open it again with ./run switch off {one.name}", highlight=False)
