@@ -147,6 +147,13 @@ MOST_AUTH_FAILURES_PER_S: Final = 1_000_000
 """The largest legal setting: more than any gateway can verify, so a larger one is a mistake."""
 AUTH_FAILURE_ADDRESSES: Final = 8_192
 """Addresses whose rejected tokens are counted, about 150 bytes each."""
+RATE_USERS: Final = 262_144
+RATE_ADDRESSES: Final = 65_536
+RATE_OPENS: Final = 262_144
+"""Buckets kept for users, addresses, and pairs of user and envelope, for each limit that is set: 200 bytes each."""
+MOST_RATE: Final = 1_000_000
+LONGEST_RATE_S: Final = 86_400.0
+"""The largest legal rate: more at once, or a longer time, is a mistake."""
 SHARE_CACHE: Final = 16_384
 """Share tokens that are remembered, about 250 bytes each."""
 

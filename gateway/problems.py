@@ -64,6 +64,8 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "token_expired": Problem(401, "The bearer token has expired"),
     "token_invalid": Problem(401, "The bearer token is not valid"),
     "too_many_rejected_tokens": Problem(429, "Too many rejected tokens from this address", Retry.LATER),
+    "too_many_requests": Problem(429, "Too many requests", Retry.LATER),
+    "too_soon": Problem(429, "Tried again too soon", Retry.LATER),
     # The form of the request
     "malformed_json": Problem(400, "The body is not JSON"),
     "unknown_field": Problem(422, "The body has a field that is not known"),

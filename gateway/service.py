@@ -19,6 +19,7 @@ from gateway.handlers.ops import OpsHandlers
 from gateway.handlers.wallets import WalletHandlers
 from gateway.identity.auth_failures import AuthFailureLimiter
 from gateway.identity.proxies import TrustedProxies
+from gateway.identity.rates import Rates, read_rates
 from gateway.identity.share_tokens import ShareTokens
 from gateway.identity.tokens import KEY_BYTES, Tokens
 from gateway.limits import (
@@ -28,6 +29,7 @@ from gateway.limits import (
     CONNECTIONS_PER_ADDRESS,
     COUNTS_S,
     DRAIN_S,
+    LONGEST_RATE_S,
     MOST_AUTH_FAILURES_PER_S,
     SWEEP_S,
     TIMEOUTS_S,
@@ -86,6 +88,13 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Opens `/metrics` (`Authorization: Bearer KEY`) and nothing else; without it `/metrics` is closed."""
     rejected_tokens_per_s: Annotated[int, msgspec.Meta(ge=1, le=MOST_AUTH_FAILURES_PER_S)] = AUTH_FAILURES_PER_S
     """See `gateway.identity.auth_failures`; raise it where many clients come through a proxy that is not trusted."""
+    user_rates: str = ""
+    """How often a user may ask, such as `open=10/1 create=5/60 grab=10/1 view=20/1 cancel=5/1 wallet=10/1`: ten opens
+    at once and ten more each second. Unset: as often as they like. Each gateway counts for itself."""
+    address_rates: str = ""
+    """The same for one address, behind which a whole company may be."""
+    open_every_s: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_RATE_S)] = 0.0
+    """A user may try to open one envelope once in so many seconds; 0: as often as they like."""
     trusted_proxies: str = ""
     """Networks or addresses of our own proxies, with commas between: their `X-Forwarded-For` names the client."""
     client_waits_s: Annotated[float, msgspec.Meta(ge=TIMEOUTS_S[0], le=TIMEOUTS_S[1])] = CLIENT_WAITS_S
@@ -164,10 +173,16 @@ class Gateway:
     def _handlers(self, sets: Sets, promises: Promises, switches: Switchboard) -> dict[str, Handler]:
         settings = self.settings
         tokens = Tokens(settings.token_key, self.clock, failures=AuthFailureLimiter(settings.rejected_tokens_per_s))
-        wallets = WalletHandlers(tokens, WalletClient(self.wallet_link), switches)
+        rates = Rates(
+            read_rates("HONGBAO_USER_RATES", settings.user_rates),
+            read_rates("HONGBAO_ADDRESS_RATES", settings.address_rates),
+            settings.open_every_s,
+        )
+        wallets = WalletHandlers(tokens, rates, WalletClient(self.wallet_link), switches)
         ops = OpsHandlers(self.readiness, sets.away, self.request_metrics, settings.metrics_key)
         envelopes = EnvelopeHandlers(
             tokens,
+            rates,
             ShareTokens(settings.share_key),
             sets,
             self.clock,

@@ -10,6 +10,7 @@ from gateway.handlers.outcomes import is_openable, outcome_answer
 from gateway.http.answer import Answer
 from gateway.http.body import read_body
 from gateway.http.request import Request
+from gateway.identity.rates import Kind, Rates
 from gateway.identity.share_tokens import ShareTokens
 from gateway.identity.tokens import Tokens
 from gateway.limits import CANDIDATE_IDS
@@ -37,6 +38,7 @@ class EnvelopeHandlers:
     def __init__(
         self,
         tokens: Tokens,
+        rates: Rates,
         share_tokens: ShareTokens,
         sets: Sets,
         clock: Clock,
@@ -46,7 +48,12 @@ class EnvelopeHandlers:
         slot_key: str,
         share_key: str,
     ) -> None:
-        self._user_of = tokens.user_of
+        self._creator_of = rates.guard(Kind.CREATE, tokens.user_of)
+        self._opener_of = rates.guard(Kind.OPEN, tokens.user_of)
+        self._grabber_of = rates.guard(Kind.GRAB, tokens.user_of)
+        self._viewer_of = rates.guard(Kind.VIEW, tokens.user_of)
+        self._canceler_of = rates.guard(Kind.CANCEL, tokens.user_of)
+        self._check_open = rates.check_open
         self._share_tokens = share_tokens
         self._sets = sets
         self._clock = clock
@@ -62,7 +69,7 @@ class EnvelopeHandlers:
         201 is sent once its money is in escrow and its header is committed.
         """
         del resource
-        user = self._user_of(request.authorization)
+        user = self._creator_of(request.authorization)
         key, body = idempotency_key_of(request), await read_body(request)
         now_ms = self._clock.now_ms()
         terms = read_terms(body, now_ms)
@@ -81,14 +88,18 @@ class EnvelopeHandlers:
 
     async def open(self, request: Request, resource: Resource) -> Answer:
         """Claim a share; a win is answered after its commit."""
-        user, target, token_ok, password = await self._opener(request, resource)
+        user = self._opener_of(request.authorization)
+        target, token_ok, password = await self._asked(request, resource)
+        if self._check_open is not None:
+            self._check_open(user, target.envelope_id)
         if self._switches.closed:
             self._switches.check(Closes.OPENS, target.envelope_id)
         return outcome_answer(await self._sets.call(target, Op.OPEN, target.envelope_id, user, token_ok, password))
 
     async def grab(self, request: Request, resource: Resource) -> Answer:
         """Say whether the user could open a share now; nothing is written."""
-        user, target, token_ok, _ = await self._opener(request, resource)
+        user = self._grabber_of(request.authorization)
+        target, token_ok, _ = await self._asked(request, resource)
         self._switches.check(Closes.GRABS, target.envelope_id)
         values = await self._sets.call(target, Op.GRAB, target.envelope_id, user, token_ok)
         if is_openable(values):
@@ -98,7 +109,7 @@ class EnvelopeHandlers:
 
     async def detail(self, request: Request, resource: Resource) -> Answer:
         """Show an envelope, with a page of its claims, to those who may see it."""
-        user = self._user_of(request.authorization)
+        user = self._viewer_of(request.authorization)
         first, limit = read_claims_page(request)
         target = resource.target or self._target(resource)
         token_ok = self._share_tokens.is_valid(target.envelope_id, share_token_of(request))
@@ -107,19 +118,18 @@ class EnvelopeHandlers:
 
     async def cancel(self, request: Request, resource: Resource) -> Answer:
         """Close the sender's own envelope now; what is left is refunded."""
-        user = self._user_of(request.authorization)
+        user = self._canceler_of(request.authorization)
         target = resource.target or self._target(resource)
         view, own = await self._sets.call(target, Op.CANCEL, target.envelope_id, user)
         return Answer(200, self._with_share_token(view, target.envelope_id) if own else view)
 
-    async def _opener(self, request: Request, resource: Resource) -> tuple[str, Target, bool, str | None]:
-        """Return who asks, for which envelope, whether their share token is right, and the password they gave."""
+    async def _asked(self, request: Request, resource: Resource) -> tuple[Target, bool, str | None]:
+        """Return which envelope is asked for, whether the share token is right, and the password that was given."""
         headers = request.headers
-        user = self._user_of(request.authorization)
         target = resource.target or self._target(resource)
         body = EMPTY_BODY if request.empty else await read_open_body(request)
         token_ok = self._share_tokens.is_valid(target.envelope_id, body.share_token or headers.get(X_SHARE_TOKEN))
-        return user, target, token_ok, body.password
+        return target, token_ok, body.password
 
     def _target(self, resource: Resource) -> Target:
         """Read the ID in the path; raises Refused with the code of what is wrong with it."""

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 from errors import Refused, Unavailable
 from gateway.http.answer import Answer, json_answer
 from gateway.http.request import Request
+from gateway.identity.rates import Kind, Rates
 from gateway.identity.tokens import Tokens
 from gateway.limits import HOLD_S
 from gateway.parsing.instants import write_instant
@@ -24,8 +25,8 @@ _LOST: Final = (WALLET_UNAVAILABLE, "outcome_unknown")
 class WalletHandlers:
     """One method per operation. `gateway.dispatch` turns the errors they raise into problems."""
 
-    def __init__(self, tokens: Tokens, wallet: WalletClient, switches: Switchboard) -> None:
-        self._tokens = tokens
+    def __init__(self, tokens: Tokens, rates: Rates, wallet: WalletClient, switches: Switchboard) -> None:
+        self._owner_of = rates.guard(Kind.WALLET, tokens.user_of)
         self._switches = switches
         self._wallet = wallet
 
@@ -68,7 +69,7 @@ class WalletHandlers:
         return await read()
 
     def _user_of(self, request: Request) -> str:
-        return self._tokens.user_of(request.authorization)
+        return self._owner_of(request.authorization)
 
 
 def _entry(row: list[Any]) -> dict[str, Any]:

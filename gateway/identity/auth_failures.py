@@ -8,29 +8,24 @@ AUTH_FAILURE_ADDRESSES addresses are kept; the one whose last rejection is oldes
 """
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from errors import Unavailable
+from gateway.identity.buckets import NS, Buckets
 from gateway.limits import AUTH_FAILURE_ADDRESSES, AUTH_FAILURES_PER_S
 
 CLIENT_ADDRESS: Final[ContextVar[str]] = ContextVar("peer", default="")
 """The address of the client whose connection this task serves; `gateway.connection` sets it, once a connection."""
 
-_NS: Final = 1_000_000_000
 _NETWORK_BITS: Final = 64
 """An IPv6 client can use any address of its /64 network, so the network is counted."""
 
 
 class AuthFailureLimiter:
-    """A bucket for each address: it holds `per_s` rejections and fills again in a second.
-
-    A bucket is one number, the instant at which it is full again (GCRA, the generic cell rate algorithm), in whole
-    nanoseconds, so that no rounding adds or loses a rejection.
-    """
+    """A bucket for each address: it holds `per_s` rejections and fills again in a second."""
 
     def __init__(
         self,
@@ -39,33 +34,21 @@ class AuthFailureLimiter:
         now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._per_s = per_s
-        self._interval_ns = _NS // per_s
-        self._tolerance_ns = (per_s - 1) * self._interval_ns
-        self._addresses = addresses
-        self._now_ns = now_ns
-        self._full_at: OrderedDict[str, int] = OrderedDict()
+        self._buckets = Buckets(per_s, 1.0, addresses, now_ns)
 
     def check(self) -> None:
         """Raise Unavailable `too_many_rejected_tokens` while this client's bucket is empty."""
-        full_at = self._full_at.get(network_of(CLIENT_ADDRESS.get()))
-        if full_at is None:
-            return
-        wait_ns = full_at - self._now_ns() - self._tolerance_ns
+        wait_ns = self._buckets.wait_ns(network_of(CLIENT_ADDRESS.get()))
         if wait_ns > 0:
             raise Unavailable(
                 "too_many_rejected_tokens",
                 f"more than {self._per_s} bad tokens a second come from your address; new ones are not looked at",
-                retry_after_s=wait_ns / _NS,
+                retry_after_s=wait_ns / NS,
             )
 
     def count(self) -> None:
         """Take one rejection out of this client's bucket."""
-        key, now_ns = network_of(CLIENT_ADDRESS.get()), self._now_ns()
-        # Taken out and put in again, so that the first of the dict is the one whose last rejection is oldest.
-        full_at = max(self._full_at.pop(key, 0), now_ns)
-        if len(self._full_at) >= self._addresses:
-            self._full_at.popitem(last=False)
-        self._full_at[key] = full_at + self._interval_ns
+        self._buckets.count(network_of(CLIENT_ADDRESS.get()))
 
 
 def network_of(address: str) -> str:

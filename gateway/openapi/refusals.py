@@ -13,7 +13,9 @@ Codes = tuple[str, ...]
 
 ANY: Final[Codes] = ("malformed_http", "busy", "internal_error")
 """The server itself, before and around every handler."""
-TOKEN: Final[Codes] = ("token_missing", "token_expired", "token_invalid", "too_many_rejected_tokens")
+TOKEN: Final[Codes] = (
+    "token_missing", "token_expired", "token_invalid", "too_many_rejected_tokens", "too_many_requests"
+)  # fmt: skip
 ID: Final[Codes] = ("malformed_envelope_id", "impossible_day", "future_envelope_id", "unknown_slot")
 BODY: Final[Codes] = (
     "body_timeout", "body_too_large", "unsupported_media_type", "malformed_json", "duplicate_field", "unknown_field",
@@ -49,7 +51,7 @@ _LIST: Final[Codes] = (*ANY, *TOKEN, *PAGE, *LINK, *WALLET, "degraded")
 REFUSALS: Final[dict[str, Codes]] = {
     "createEnvelope": (*ANY, *TOKEN, *KEY, *BODY, *PASSWORD, *TERMS, *SET, *CREATOR, *WALLET, "degraded"),
     "getEnvelope": (*_ENVELOPE, "degraded", "not_invited", "repeated_parameter", "malformed_limit", "malformed_cursor"),
-    "openEnvelope": (*_ENVELOPE, *BODY, *PASSWORD, "degraded"),
+    "openEnvelope": (*_ENVELOPE, *BODY, *PASSWORD, "degraded", "too_soon"),
     "grabEnvelope": (*_ENVELOPE, *BODY, *PASSWORD, "degraded"),
     "cancelEnvelope": (*_ENVELOPE, "not_invited", "not_the_sender", "already_final"),
     "getWallet": (*ANY, *TOKEN, *LINK, *WALLET),

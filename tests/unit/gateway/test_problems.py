@@ -39,7 +39,14 @@ def test_rows_are_consistent(code, row):
     assert 400 <= row.status < 600
     assert HTTPStatus(row.status)
     assert row.title
-    if code not in {"invariant_broken", "insufficient_funds", "too_many_rejected_tokens", "body_timeout"}:
+    if code not in {
+        "invariant_broken",
+        "insufficient_funds",
+        "too_many_rejected_tokens",
+        "too_many_requests",
+        "too_soon",
+        "body_timeout",
+    }:
         assert (row.retry is not Retry.NEVER) == (row.status >= 500)
 
 

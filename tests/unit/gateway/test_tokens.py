@@ -213,7 +213,7 @@ def test_each_address_has_a_bucket_and_they_are_bounded(monkeypatch):
     assert [limited(one) for one in ("2001:db8::1", "2001:db8::2:3", "2001:db8:0:1::1")] == [False, True, False]
     assert not limited("10.0.0.1")
     assert [limited(""), limited("")] == [False, True]
-    assert len(rejections._full_at) == 2
+    assert len(rejections._buckets) == 2
 
 
 def test_a_short_key_is_refused(clock):
