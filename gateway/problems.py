@@ -65,6 +65,8 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "token_invalid": Problem(401, "The bearer token is not valid"),
     "too_many_rejected_tokens": Problem(429, "Too many rejected tokens from this address", Retry.LATER),
     "too_many_requests": Problem(429, "Too many requests", Retry.LATER),
+    "daily_wins_reached": Problem(429, "As many shares won today as one may", Retry.LATER),
+    "daily_opens_of_sender_reached": Problem(429, "As many of this sender's opened today as one may", Retry.LATER),
     "too_soon": Problem(429, "Tried again too soon", Retry.LATER),
     # The form of the request
     "malformed_json": Problem(400, "The body is not JSON"),

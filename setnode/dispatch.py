@@ -10,6 +10,7 @@ from setnode.actors.registry import Registry
 from setnode.actors.request import Action, Request
 from setnode.creation.coalescer import CreateCoalescer
 from setnode.creation.request import read_create
+from setnode.daily import DailyLimits
 from setnode.limits import DAYS_CHECKED, MAX_CLAIMS_PAGE
 from setnode.passwords import mac
 from setnode.views.claims_json import ClaimsPage
@@ -46,12 +47,14 @@ class Dispatcher:
         password_key: bytes,
         admit: Callable[[Caller, int], None],
         switches: Switchboard,
+        daily: DailyLimits | None = None,
     ) -> None:
         self._registry = registry
         self._coalescer = coalescer
         self._password_key = password_key
         self._admit = admit
         self._switches = switches
+        self._offer_open = registry.offer if daily is None else daily.offer
         self._loop_time = asyncio.get_running_loop().time
         self._valid_days: set[int] = set()
         """Days that were found in the calendar, as the first six digits of envelope IDs."""
@@ -97,7 +100,7 @@ class Dispatcher:
         request = Request(action, user, token_ok, password_mac, caller, number, self._loop_time())
         if action is Action.DETAIL and len(args) > _DETAIL_ARGUMENTS:
             request.page = _page(args)
-        self._registry.offer(envelope_id, request)
+        (self._offer_open if action is Action.OPEN else self._registry.offer)(envelope_id, request)
 
     def _check_day(self, digits: int) -> None:
         """Raise Refused(`malformed_envelope_id`) if the calendar does not have this day; remember it if it does."""

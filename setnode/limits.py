@@ -239,6 +239,16 @@ STUCK_SHOWN = 1_000
 STUCK_REASON_CHARS = 200
 """Characters of the wallet's reason that are kept with a stuck payout."""
 
+# Daily limits.
+DAILY_WAITING = 20_000
+"""Opens that wait for a place of the day, and places to be given back; more opens are refused with `busy`."""
+PLACES_AT_ONCE = 1_000
+"""Places asked for in one call (`wallet.limits.PLACES_AT_ONCE`)."""
+PLACES_RETRY_S = 0.5
+"""Pause before places are given back again, while the wallet is away."""
+MOST_PLACES = 1_000_000
+"""The largest daily limit (`wallet.limits.MAX_PLACES`)."""
+
 # Operators.
 HOT_WITHIN_S = 60
 """The list of hot envelopes counts the opens of this time."""

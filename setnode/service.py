@@ -27,6 +27,7 @@ from setnode.commit.create_queue import CreateQueue
 from setnode.commit.invalidation import ForeignWrites
 from setnode.creation.coalescer import CreateCoalescer
 from setnode.creation.creator import Creator
+from setnode.daily import DailyLimits, Limits
 from setnode.days import BusinessDays
 from setnode.dispatch import Dispatcher
 from setnode.header_seal import HeaderSeal
@@ -134,8 +135,15 @@ class Setnode:
             holds=self.holds,
         )
         coalescer = CreateCoalescer(self.creator)
+        limits = Limits(self.settings.wins_per_day, self.settings.opens_from_sender_per_day)
+        self.daily = DailyLimits(limits, self.registry, wallet, self.clock, lambda: self.topology.zone)
         self.dispatcher = Dispatcher(
-            self.registry, coalescer, password_key=key, admit=self.ownership.admit, switches=self.switches
+            self.registry,
+            coalescer,
+            password_key=key,
+            admit=self.ownership.admit,
+            switches=self.switches,
+            daily=self.daily if self.daily.on else None,
         )
         self.load = Load(self.claim_queue.waits, self.create_queue.waits)
 
@@ -183,6 +191,7 @@ class Setnode:
                     self.claims.run(),
                     self.creates.run(),
                     self.payer.run(),
+                    self.daily.run(),
                     self.foreign_writes.run(),
                     *(service.run() for service in self._services()),
                 )
@@ -230,7 +239,7 @@ class Setnode:
         try:
             async with asyncio.timeout(DRAIN_S):
                 await self.dispatcher.drain()
-                idle = (self.claims, self.creates, self.cold)
+                idle = (self.claims, self.creates, self.cold, self.daily)
                 while self.registry.waiting or not all(one.idle for one in idle):
                     await asyncio.sleep(DRAIN_POLL_S)
         except TimeoutError:

@@ -10,6 +10,7 @@ from setnode.limits import (
     ENVELOPE_CAP,
     LIVE_SHARES,
     LOCAL_CAP,
+    MOST_PLACES,
     PASSWORD_KEY_CHARS,
     SET_CAP,
     SWEEP_AFTER_S,
@@ -44,5 +45,10 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     # Without one nothing is claimed; with all of the server's leases creates would find none.
     claim_connections: Annotated[int, msgspec.Meta(ge=1, lt=LOCAL_CAP)] = CLAIM_CONNECTIONS
     live_shares: Annotated[int, msgspec.Meta(ge=LIMITS.max_count)] = LIVE_SHARES
+    wins_per_day: Annotated[int, msgspec.Meta(ge=0, le=MOST_PLACES)] = 0
+    """Shares that a user may win in a business day, over all SETs; 0: as many as they like. Opens then ask the wallet
+    first, and are refused while it is away (`setnode.daily`)."""
+    opens_from_sender_per_day: Annotated[int, msgspec.Meta(ge=0, le=MOST_PLACES)] = 0
+    """The same for the envelopes of one sender."""
     sweep_after_s: float = SWEEP_AFTER_S
     sweep_in_a_row: Annotated[int, msgspec.Meta(ge=1)] = SWEEP_IN_A_ROW

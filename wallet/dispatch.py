@@ -10,6 +10,7 @@ import msgspec
 from errors import Refused
 from wallet.batcher import Batcher
 from wallet.channels import Channel
+from wallet.day_places import DayPlaces
 from wallet.history import History
 from wallet.limits import MAX_FUNDS_PAGE
 from wallet.requests import DepositRequest, EnvelopeId, FundRequest, PayOrder, read, read_orders
@@ -22,13 +23,19 @@ EnvelopeIds = Annotated[list[EnvelopeId], msgspec.Meta(max_length=MAX_FUNDS_PAGE
 
 
 class Dispatcher:
-    """Serves FUND PAY BALANCE ENTRIES ENVELOPES DEPOSIT FUNDS PAID_OUT; its tasks belong to `group`.
+    """Serves the wallet's operations (`wire.messages.Op`); its tasks belong to `group`.
 
     The number of tasks is bounded by the batcher's queues and by the readers' bound on waiting callers.
     """
 
     def __init__(
-        self, group: asyncio.TaskGroup, batcher: Batcher, channel: Channel, history: History, rights: Rights
+        self,
+        group: asyncio.TaskGroup,
+        batcher: Batcher,
+        channel: Channel,
+        history: History,
+        rights: Rights,
+        places: DayPlaces,
     ) -> None:
         self._group = group
         self._tasks = 0
@@ -36,6 +43,7 @@ class Dispatcher:
         self._channel = channel
         self._history = history
         self._rights = rights
+        self._places = places
         self._single_postings: dict[int, type[FundRequest | DepositRequest]] = {
             Op.FUND: FundRequest,
             Op.DEPOSIT: DepositRequest,
@@ -46,6 +54,8 @@ class Dispatcher:
             Op.ENVELOPES: self._envelopes,
             Op.FUNDS: self._funds,
             Op.PAID_OUT: self._paid_out,
+            Op.PLACES: self._take_places,
+            Op.GIVE_BACK: self._give_back_places,
         }
 
     def handle(self, caller: Caller, number: int, op: int, args: list[Any]) -> None:
@@ -96,6 +106,13 @@ class Dispatcher:
 
     async def _funds(self, args: list[Any]) -> Values:
         return (await self._history.funds(*read(tuple[int, int, int], args)),)
+
+    async def _take_places(self, args: list[Any]) -> Values:
+        return (await self._places.take(args),)
+
+    async def _give_back_places(self, args: list[Any]) -> Values:
+        await self._places.give_back(args)
+        return ()
 
     async def _paid_out(self, args: list[Any]) -> Values:
         (envelope_ids,) = read(tuple[EnvelopeIds], args)

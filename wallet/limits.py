@@ -52,6 +52,21 @@ DRAIN_S: Final = 1.1
 DRAIN_POLL_S: Final = 0.01
 """How often it looks whether reads are left."""
 
+MAX_PLACES: Final = 1_000_000
+"""The largest daily limit."""
+PLACES_AT_ONCE: Final = 1_000
+"""Places in one call: some tens of milliseconds."""
+PLACES_DEADLINE_S: Final = 3.0
+"""A statement that takes longer is given up; before its caller gives up (`wire.limits.DEADLINE_S`)."""
+MAX_WAITING_PLACES: Final = 200
+"""Calls that wait for their turn; one more is refused as `busy`."""
+PLACES_KEPT_DAYS: Final = 1
+"""Places of yesterday are kept: clocks differ, and a midnight is not the end of what is under way."""
+PLACES_FORGOTTEN: Final = 10_000
+"""Rows deleted in one statement."""
+FORGET_PLACES_S: Final = 600.0
+"""How often old places are looked for."""
+
 CACHED_ACCOUNTS: Final = 500_000
 """Account numbers kept in memory, about 150 bytes each."""
 RECENT_CREATES: Final = 30_000

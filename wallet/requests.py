@@ -89,7 +89,7 @@ def read(kind: type[T], args: Any) -> T:
         request = msgspec.convert(args, kind)
     except msgspec.ValidationError as error:
         raise Refused("malformed_request", f"{kind.__name__}: {error}") from error
-    _refuse_nul([value for value in args if isinstance(value, str)])
+    refuse_nul([value for value in args if isinstance(value, str)])
     if isinstance(request, FundRequest):
         _check_day(request.envelope_id)
     elif isinstance(request, DepositRequest) and _OTHERS.fullmatch(request.order_no):
@@ -111,7 +111,7 @@ def read_orders(args: Any) -> list[PayOrder]:
         envelope, _, seq = order.order_no.partition(".")
         if envelope != str(order.envelope_id) or not (seq.isascii() and seq.isdecimal()):
             raise Refused("malformed_request", f"PAY: {order.order_no!r} is no order number of {order.envelope_id}")
-    _refuse_nul([order.user for order in orders])
+    refuse_nul([order.user for order in orders])
     return orders
 
 
@@ -123,7 +123,7 @@ def _check_day(envelope_id: int) -> None:
         raise Refused("malformed_request", f"envelope ID {envelope_id} begins with no day of the calendar") from None
 
 
-def _refuse_nul(words: list[str]) -> None:
-    # Postgres takes no NUL in a text: one would fail the whole batch.
+def refuse_nul(words: Sequence[str]) -> None:
+    """Raise Refused if a text has a NUL: Postgres takes none, and one would fail the whole batch."""
     if "\0" in "".join(words):
         raise Refused("malformed_request", "a name or number contains a NUL character")

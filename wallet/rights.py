@@ -22,7 +22,7 @@ _log = logs.get("wallet")
 _READS: Final = frozenset({Op.BALANCE, Op.ENTRIES, Op.ENVELOPES})
 PERMITTED: Final[Mapping[str, frozenset[int]]] = {
     GATEWAY: _READS,
-    SETNODE: frozenset({Op.FUND, Op.PAY, Op.FUNDS, Op.PAID_OUT}),
+    SETNODE: frozenset({Op.FUND, Op.PAY, Op.FUNDS, Op.PAID_OUT, Op.PLACES, Op.GIVE_BACK}),
     OPERATOR: _READS | {Op.DEPOSIT},
 }
 _NOTHING: Final[frozenset[int]] = frozenset()

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from errors import Refused
 from runtime import logs, settings
+from runtime.clock import SystemClock
 from runtime.http import HttpServer, Readiness, add_probes
 from runtime.periodic import Periodic
 from runtime.postgres import Session
@@ -19,6 +20,7 @@ from wallet import metrics
 from wallet.accounts import Accounts
 from wallet.batcher import Batcher
 from wallet.channels import Channel, LedgerChannel
+from wallet.day_places import DayPlaces
 from wallet.dispatch import Dispatcher
 from wallet.history import History
 from wallet.ledger import Ledger
@@ -26,6 +28,7 @@ from wallet.limits import (
     DRAIN_POLL_S,
     DRAIN_S,
     ESCROW_SAMPLE_S,
+    FORGET_PLACES_S,
     IDLE_IN_TRANSACTION_MS,
     LOCK_WAIT_MS,
     PROVIDER_AT_ONCE,
@@ -107,12 +110,15 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             ready.require("ledger", lambda: batcher.up)
             ready.require("reads", lambda: readers.up)
             add_probes(app, ready)
-            dispatcher = Dispatcher(group, batcher, channel, history, rights)
+            places = DayPlaces(config.postgres_dsn, SystemClock())
+            stack.push_async_callback(places.close)
+            dispatcher = Dispatcher(group, batcher, channel, history, rights, places)
             add_link(app, dispatcher, doorkeeper, load)
             writing = group.create_task(batcher.run())
             periodic = (
                 load.service(),
                 Periodic("escrow_total", sample_escrow, interval_s=ESCROW_SAMPLE_S),
+                Periodic("day_places", places.forget, interval_s=FORGET_PLACES_S),
                 Periodic("reads", readers.check, interval_s=READ_CHECK_S),
                 Periodic("topology", reread, interval_s=TOPOLOGY_EVERY_S),
             )

@@ -61,6 +61,20 @@ class Op(IntEnum):
     PAID_OUT = 27
     """[envelope_id, …] → [those of which any share was paid or refunded]"""
 
+    PLACES = 28
+    """day (days since 1970), [[user, sender, envelope_id], …], most places of a user, most of a user at a sender →
+    [place status, …] in the same order"""
+    GIVE_BACK = 29
+    """day, [[user, envelope_id], …] → nothing"""
+
+
+class PlaceStatus(IntEnum):
+    """Whether a user may win a share of an envelope today; all but HAS_ONE are refusals."""
+
+    HAS_ONE = 0
+    MOST_REACHED = 1
+    MOST_OF_SENDER_REACHED = 2
+
 
 class Status(IntEnum):
     """First value of a reply."""

@@ -87,6 +87,18 @@ class WalletClient:
         (found,) = await self._link.call(Op.PAID_OUT, envelope_ids)
         return set(found)
 
+    async def places(self, day: int, rows: Sequence[tuple[str, str, int]], most: int, most_of_sender: int) -> list[int]:
+        """Take places of a day for (user, sender, envelope ID), at most 1,000; return a PlaceStatus each, durable.
+
+        `day`: days since 1970. A limit of 0 is none.
+        """
+        (statuses,) = await self._link.call(Op.PLACES, day, rows, most, most_of_sender)
+        return list(statuses)
+
+    async def give_back(self, day: int, rows: Sequence[tuple[str, int]]) -> None:
+        """Give back what was taken for (user, envelope ID), at most 1,000; do not repeat an unknown outcome."""
+        await self._link.call(Op.GIVE_BACK, day, rows)
+
     async def balance(self, user: str) -> int:
         """Return the user's balance in fen (0 for a user never seen)."""
         (balance_fen,) = await self._link.call(Op.BALANCE, user)

@@ -39,6 +39,8 @@ SET: Final[Codes] = (
     *LINK, "no_server", "wrong_set", "being_moved", "topology_outdated", "invariant_broken", "archive_unavailable",
     "set_paused",
 )  # fmt: skip
+DAILY: Final[Codes] = ("daily_wins_reached", "daily_opens_of_sender_reached")
+"""Where a daily limit is set; an open needs the wallet then."""
 ACTOR: Final[Codes] = ("not_found", "envelope_unavailable")
 CREATOR: Final[Codes] = (
     *("insufficient_funds", "idempotency_key_reused", "create_undone", "day_closed", "no_free_id"),
@@ -51,7 +53,7 @@ _LIST: Final[Codes] = (*ANY, *TOKEN, *PAGE, *LINK, *WALLET, "degraded")
 REFUSALS: Final[dict[str, Codes]] = {
     "createEnvelope": (*ANY, *TOKEN, *KEY, *BODY, *PASSWORD, *TERMS, *SET, *CREATOR, *WALLET, "degraded"),
     "getEnvelope": (*_ENVELOPE, "degraded", "not_invited", "repeated_parameter", "malformed_limit", "malformed_cursor"),
-    "openEnvelope": (*_ENVELOPE, *BODY, *PASSWORD, "degraded", "too_soon"),
+    "openEnvelope": (*_ENVELOPE, *BODY, *PASSWORD, *WALLET, "degraded", "too_soon", *DAILY),
     "grabEnvelope": (*_ENVELOPE, *BODY, *PASSWORD, "degraded"),
     "cancelEnvelope": (*_ENVELOPE, "not_invited", "not_the_sender", "already_final"),
     "getWallet": (*ANY, *TOKEN, *LINK, *WALLET),

@@ -88,6 +88,11 @@ class Registry:
             del self._actors[actor.envelope_id]
             self.weight -= self._weights.pop(actor.envelope_id)
 
+    def sender_of(self, envelope_id: int) -> str | None:
+        """Return who sent an envelope whose log is in memory; None for others."""
+        actor = self._actors.get(envelope_id)
+        return None if actor is None or actor.log is None else actor.log.terms.sender
+
     def __contains__(self, envelope_id: int) -> bool:
         """Whether an envelope has an actor."""
         return envelope_id in self._actors

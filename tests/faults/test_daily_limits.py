@@ -1,0 +1,78 @@
+"""Daily limits over HTTP, over two SETs, while servers and the wallet are killed: never one share too many."""
+
+import asyncio
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import asyncpg
+import pytest
+
+from schema import roles
+from tests.faults.stack_fixtures import Crowd, Running, running_stack
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
+
+WINS = 3
+USERS = [f"user-{number}" for number in range(12)]
+
+
+class Limited(Crowd):
+    """People who are told 429 when they have won enough."""
+
+    codes: Counter[str]
+    refused: set[str]
+    """Who has been told that they have won enough."""
+
+    async def open(self, user: str, envelope: dict[str, Any]) -> None:
+        path = f"/v1/envelopes/{envelope['envelope_id']}/open"
+        status, told = await self.call("POST", path, user, {"share_token": envelope["share_token"]})
+        self.codes[told["code" if status == 429 else "result"]] += 1
+        if status == 429 and told["code"] == "daily_wins_reached":
+            self.refused.add(user)
+
+
+async def won(running: Running) -> dict[str, int]:
+    """Count the shares that each user has, as Postgres has them."""
+    found: dict[str, int] = defaultdict(int)
+    for name in running.stack.config.set_names():
+        connection = await asyncpg.connect(running.stack.postgres(name).dsn(roles.OWNER, roles.DATABASE))
+        try:
+            for user, count in await connection.fetch(
+                "SELECT user_id, count(*) FROM claim WHERE user_id <> '' GROUP BY user_id"
+            ):
+                found[user] += count
+        finally:
+            await connection.close()
+    return dict(found)
+
+
+async def test_nobody_wins_more_than_they_may_whatever_dies(server_folder: Path) -> None:
+    """Each user is told `daily_wins_reached` sooner or later, and never has more shares than one may.
+
+    A place that was taken as a server died may be lost for the day: then they have fewer.
+    """
+    env = {"HONGBAO_WINS_PER_DAY": str(WINS)}
+    async with running_stack(server_folder / "data", sets=2, servers=2, env=env) as running:
+        for sender in range(4):
+            await running.deposit(f"sender-{sender}", 100_000_000)
+        crowd = Limited(running, seed=6)
+        crowd.codes, crowd.refused = Counter(), set()
+        async with crowd.busy(people=len(USERS), senders=4):
+            await crowd.until(40)
+            for part in ("set-1-a", "wallet", "set-2-b"):
+                running.stack.kill(part)
+                await crowd.until(60)
+            async with asyncio.timeout(60):
+                while crowd.refused < set(USERS):
+                    await asyncio.sleep(0.1)
+        found = await won(running)
+        assert max(found.values()) == WINS
+        assert sum(found.values()) > (WINS - 1) * len(USERS)
+        async with aiohttp.ClientSession() as session:
+            crowd._session = session
+            for user in USERS:
+                await crowd.open(user, crowd.envelopes[-1])
+            assert await won(running) == found
+        assert (await running.settled_audit()).holds
