@@ -43,7 +43,7 @@ from runtime import listening, logs
 from runtime.clock import Clock, SystemClock
 from runtime.http import Readiness
 from runtime.periodic import Periodic
-from runtime.process import Stop
+from runtime.process import Stop, tell_ready
 from runtime.settings import host_and_port
 from sharding.slots import KEY_BYTES as SLOT_KEY_BYTES
 from switches.file import beside
@@ -69,6 +69,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     listen_fds: str = ""
     """Numbers of listening sockets that this process inherits for these addresses, with commas between. Whoever started
     it keeps them open, so that no connection is lost while it restarts."""
+    ready_fd: int = -1
+    """Number of an inherited file to which it writes once it is ready, and which it closes then."""
     drain_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = DRAIN_S
     """At SIGTERM it serves on for so many seconds, says 503 to `/readyz`, and ends each connection with its next
     answer. SIGINT stops it at once."""
@@ -159,6 +161,7 @@ class Gateway:
                 self.port = server.port
                 self.serving.set()
                 _log.info("gateway serves", listen=self.settings.listen)
+                await tell_ready(self.readiness, self.settings.ready_fd, stop)
                 await stop.wait()
                 self.readiness.leaving = True
                 await server.drain(self.settings.drain_s, stop.at_once)

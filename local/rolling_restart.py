@@ -1,8 +1,9 @@
 """Restarts our own processes one after the other, so that the others serve meanwhile; a command asks for it.
 
 The command writes what it wants into a file of the data folder and sends SIGUSR1 to the process that supervises;
-`running.json` then says how far it is. Gateways come first, each after its drain, then setnodes, then the wallet, whose
-callers wait for it (`gateway.sets.calls`). Postgres and memcached are restarted only if they are named.
+`running.json` then says how far it is. The wallet comes first, and its callers wait for it (`gateway.sets.calls`), then
+setnodes, then gateways, each of which is replaced by one that serves already. Postgres and memcached are restarted only
+if they are named.
 """
 
 import asyncio
@@ -57,14 +58,14 @@ class RollingRestart:
         self,
         folder: DataFolder,
         own: Sequence[str],
-        restart: Callable[[str], Awaitable[None]],
+        restart_one: Callable[[str], Awaitable[None]],
         on_change: Callable[[], None],
         notify: Notify,
     ) -> None:
         """`own`: our own processes, in the order in which they are restarted."""
         self._folder = folder
         self._own = own
-        self._restart = restart
+        self._restart_one = restart_one
         self._on_change = on_change
         self._notify = notify
         self._task: asyncio.Task[None] | None = None
@@ -79,9 +80,7 @@ class RollingRestart:
         except (OSError, msgspec.MsgspecError) as error:
             self._notify(f"what is to be restarted cannot be read: {error}")
             return
-        parts = request.parts or list(self._own)
-        self._show(Progress(request.number, tuple(parts)))
-        self._task = asyncio.create_task(self._run(request.number, parts), name="rolling restart")
+        self._task = asyncio.create_task(self.restart(request.parts, request.number), name="rolling restart")
 
     async def close(self) -> None:
         """Stop before the next part."""
@@ -89,13 +88,16 @@ class RollingRestart:
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    async def _run(self, number: int, parts: Sequence[str]) -> None:
+    async def restart(self, parts: Sequence[str] = (), number: int = 0) -> None:
+        """Restart the parts, or all of our own, in turn; `progress` says what became of it."""
+        parts = parts or self._own
+        self._show(Progress(number, tuple(parts)))
         for at, name in enumerate(parts):
             if at:
                 await asyncio.sleep(STEADY_S)
             self._notify(f"restarting {name}")
             try:
-                await self._restart(name)
+                await self._restart_one(name)
             except HongbaoError as error:
                 self._notify(f"{name} did not start: {error.detail}")
                 self._show(Progress(number, tuple(parts[at:]), f"{name} did not start: {error.detail}"))

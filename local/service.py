@@ -40,7 +40,8 @@ class ServiceSpec:
     """`module` runs with `env`, and with what INHERITED takes of our own environment.
 
     It listens on `host`:`port` and serves GET /readyz. `doors`: listening sockets that are made here and stay open
-    while it restarts, so that connections wait instead of being lost; as (host, port, whether others share the port).
+    while it restarts, as (host, port, whether others share the port). A process with doors says by itself that it is
+    ready, on the file HONGBAO_READY_FD: in a restart it is started beside the one that it replaces.
     """
 
     name: str
@@ -71,29 +72,42 @@ class Service(ChildPart):
         return f"{self.spec.host}:{self.spec.port}"
 
     async def start(self) -> None:
-        """Start; /readyz has answered 200 when this returns. Raises Unavailable (`service_slow`, `service_failed`)."""
+        """Start; it is ready when this returns. Raises Unavailable (`service_slow`, `service_failed`)."""
+        try:
+            self._open_doors()
+            await self._start()
+        except Unavailable:
+            # Nobody waits at the door of a part that does not start.
+            await self.stop()
+            raise
+
+    async def _start(self) -> None:
+        """Start a process in the place of `_child`."""
         await self.log.bound()
         offset = self.log.size()
-        self._open_doors()
-        self._child = child = Child.start(self._command())
-        answer = ""
+        ready, tells = os.pipe() if self.spec.doors else (None, None)
+        try:
+            self._child = child = Child.start(self._command(tells))
+        finally:
+            if tells is not None:
+                os.close(tells)
         try:
             async with asyncio.timeout(START_S):
-                while child.running:
-                    answer = await probe_ready(self.spec.host, self.spec.port)
-                    if answer.startswith("200"):
-                        return
-                    await asyncio.sleep(TICK_S)
+                if await (self._answers_ready(child) if ready is None else _says_ready(ready)):
+                    return
         except TimeoutError:
-            await self.stop()
+            child.send(signal.SIGKILL)
+            answer = await probe_ready(self.spec.host, self.spec.port)
             raise Unavailable(
                 "service_slow", f"{self.name} is not ready after {START_S:.0f} s: {answer}\n{self.log.tail(LOG_LINES)}"
             ) from None
         except asyncio.CancelledError:
             child.send(signal.SIGKILL)
             raise
-        # Nobody waits at the door of a part that does not start.
-        self._close_doors()
+        finally:
+            if ready is not None:
+                os.close(ready)
+        await child.wait()
         logged = "\n".join(self.log.since(offset).splitlines()[-LOG_LINES:])
         raise Unavailable(
             "service_failed", f"{self.name} ended with {child.returncode} before it was ready\n{logged}".rstrip()
@@ -105,20 +119,45 @@ class Service(ChildPart):
         self._close_doors()
 
     async def restart(self) -> None:
-        """Let it finish, a gateway after its drain (SIGTERM), and start it; its doors stay open meanwhile."""
-        await self._stop((signal.SIGTERM, RESTART_S))
-        await self.start()
+        """Let it finish (SIGTERM), and start it.
+
+        One with doors is replaced: the new process serves beside the old one, which then drains. If the new one does
+        not start, the old one stays.
+        """
+        if not self._doors:
+            await self._stop((signal.SIGTERM, RESTART_S))
+            await self.start()
+            return
+        old = self._child
+        try:
+            await self._start()
+        except BaseException:
+            self._child = old
+            raise
+        if old is not None:
+            await old.stop((signal.SIGTERM, RESTART_S))
+
+    async def _answers_ready(self, child: Child) -> bool:
+        """Wait until /readyz answers 200; return False if the process has ended before."""
+        while child.running:
+            if (await probe_ready(self.spec.host, self.spec.port)).startswith("200"):
+                return True
+            await asyncio.sleep(TICK_S)
+        return False
 
     async def answers(self) -> bool:
         """Say whether its loop turns: GET /healthz within PROBE_S."""
         return (await probe(self.spec.host, self.spec.port, "/healthz")).startswith("200")
 
-    def _command(self) -> Command:
+    def _command(self, tells_ready: int | None) -> Command:
         path = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH", "")]))
         numbers = [one.fileno() for one in self._doors]
         listen = {"HONGBAO_LISTEN": f"{self.spec.host}:{self.spec.port}", "PYTHONPATH": path}
         if numbers:
             listen["HONGBAO_LISTEN_FDS"] = ",".join(map(str, numbers))
+        if tells_ready is not None:
+            listen["HONGBAO_READY_FD"] = str(tells_ready)
+            numbers.append(tells_ready)
         # -P: modules come from PYTHONPATH above, not from the folder in which the process starts.
         return Command(
             [sys.executable, "-P", "-m", self.spec.module],
@@ -146,6 +185,18 @@ class Service(ChildPart):
 def _inherited() -> dict[str, str]:
     """Return what a process inherits: what programs need, and settings of ours that are no secrets."""
     return {name: value for name, value in os.environ.items() if INHERITED.match(name) and name not in SECRET}
+
+
+async def _says_ready(ready: int) -> bool:
+    """Wait for a process to say that it is ready; return False if it has ended before."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(ready, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(ready)
+    return bool(os.read(ready, 16))
 
 
 async def probe_ready(host: str, port: int) -> str:

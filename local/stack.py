@@ -92,6 +92,13 @@ class Stack:
         """Stop a part in good order, or take a dead one, and start it."""
         await self._started_supervisor().restart(name)
 
+    async def restart_in_turn(self) -> str:
+        """Restart all of our own processes, one after the other; return why it ended early, "" if it did not."""
+        if self._restarts is None:
+            raise Refused("not_up", "the stack is not up")
+        await self._restarts.restart()
+        return self._restarts.progress.error
+
     def restart_as_asked(self) -> None:
         """Begin the restart that an operator has asked for (`local.rolling_restart`)."""
         if self._restarts is not None:
@@ -183,8 +190,8 @@ class Stack:
         await _gather_or_cancel(*(one.start() for one in self._services()))
 
     def _services(self) -> list[Service]:
-        """Return our own processes: callers before those they call."""
-        return [*self._gateways, *self._setnodes, *([self._wallet] if self._wallet else [])]
+        """Return our own processes: those that are called before their callers."""
+        return [*([self._wallet] if self._wallet else []), *self._setnodes, *self._gateways]
 
     async def _stop(self) -> None:
         """Stop all parts, whatever one of them raises; the first error is raised at the end."""

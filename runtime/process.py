@@ -8,6 +8,7 @@ clients leave first (`Stop`).
 import asyncio
 import contextlib
 import gc
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -18,9 +19,14 @@ import uvloop
 
 from errors import HongbaoError
 from runtime import logs, settings
+from runtime.http import Readiness
 
 STOP_S = 2.0
 """After a signal to stop, and after its drain, a service has this long; then it is cancelled."""
+
+
+READY_LOOK_S = 0.02
+"""How often a process looks whether it is ready, where somebody waits for that."""
 
 
 class Stop(asyncio.Event):
@@ -35,6 +41,19 @@ class Stop(asyncio.Event):
         """Stop without a drain."""
         self.at_once.set()
         self.set()
+
+
+async def tell_ready(readiness: Readiness, number: int, stop: asyncio.Event) -> None:
+    """Write to the inherited file `number` once the process is ready, and close it; -1: nobody wants to know."""
+    if number < 0:
+        return
+    try:
+        while readiness.missing() and not stop.is_set():
+            await asyncio.sleep(READY_LOOK_S)
+        if not stop.is_set():
+            os.write(number, b"ready\n")
+    finally:
+        os.close(number)
 
 
 def run(name: str, serve: Callable[[Stop], Awaitable[None]], kind: type[msgspec.Struct] | None = None) -> None:

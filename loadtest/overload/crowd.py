@@ -103,23 +103,31 @@ class Opens:
     at: int = 0
 
 
-def write_opens(access: Access, made: Sequence[Envelope], users: int, shares: int, folder: Path) -> Opens:
-    """Write what the crowd sends: the opens of all shares of envelopes by so many users."""
+def write_opens(
+    access: Access, made: Sequence[Envelope], users: int, shares: int, folder: Path, person: str = "person"
+) -> Opens:
+    """Write what the crowd sends: the opens of all shares of envelopes by so many users, named after `person`."""
     envelopes, tokens = folder / "envelopes.txt", folder / "tokens.txt"
     envelopes.write_text("".join(f"{one.envelope_id} {one.share_token}\n" for one in made), encoding="ascii")
-    tokens.write_text("".join(f"{access.token(f'person-{number}')}\n" for number in range(users)), encoding="ascii")
+    tokens.write_text("".join(f"{access.token(f'{person}-{number}')}\n" for number in range(users)), encoding="ascii")
     return Opens(envelopes, tokens, len(made) * shares)
 
 
-async def play(access: Access, opens: Opens, phases: Sequence[Phase]) -> Played:
-    """Let the crowd live through the phases; raises Unavailable if it ends early, Refused `no_luajit`."""
+async def play(
+    access: Access, opens: Opens, phases: Sequence[Phase], ahead: int | None = None, most: int = CONNECTIONS
+) -> Played:
+    """Let the crowd live through the phases; raises Unavailable if it ends early, Refused `no_luajit`.
+
+    `ahead` connections (AHEAD unless given) stand before the first phase, `most` may at any time.
+    """
+    ahead = AHEAD if ahead is None else ahead
     program = await find_program("luajit", server_account(), opens.envelopes.parent)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(_FILES, hard) if hard > 0 else _FILES, hard))
     host, port = host_and_port(access.gateway_url.removeprefix("http://"))
     process = await asyncio.create_subprocess_exec(
         str(program.path), str(_SCRIPT), host, str(port), str(opens.envelopes), str(opens.tokens), str(opens.at),
-        str(PATIENCE_S), str(AHEAD), str(CONNECTIONS), *(f"{one.seconds}:{one.rate}:{one.repeats}" for one in phases),
+        str(PATIENCE_S), str(ahead), str(most), *(f"{one.seconds}:{one.rate}:{one.repeats}" for one in phases),
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=program.env() or None,
     )  # fmt: skip
     try:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from audit.report import Report
 from loadtest.overload.crowd import PATIENCE_S, Played, Seen
+from loadtest.overload.faults import Faults
 
 SLACK_MS: Final = 20.0
 """A p99 this far above that of half load counts as settled: it is of 100 ms only."""
@@ -48,6 +49,16 @@ class Overload(msgspec.Struct, frozen=True):
     storm_goodput: float
     hot_wait_s: float
     hot_taken: int
+    other_set_p99: float
+    """p99 of a SET while another one is overloaded, by p99 while that one is well."""
+    failover_s: float
+    """The longest time without an answer while a setnode is frozen, then killed."""
+    restart_failed: int
+    """Requests that failed while everything was restarted in turn, at half load."""
+    gateway_mb: float
+    """Memory of a gateway with `gateway_connections` that all ask."""
+    gateway_connections: int
+    restart: Seen
     client_was_the_limit: list[str]
     """Steps at which the crowd had no CPU to come in time."""
     steps: list[Step]
@@ -57,7 +68,14 @@ class Overload(msgspec.Struct, frozen=True):
 
 
 def make_report(
-    best: float, steps: Sequence[Step], storm: Played, hot: Played, taken: int, shares: int, proof: Report
+    best: float,
+    steps: Sequence[Step],
+    storm: Played,
+    hot: Played,
+    taken: int,
+    shares: int,
+    proof: Report,
+    faults: Faults,
 ) -> Overload:
     """Compute the figures."""
     by_times = {one.times: one for one in steps}
@@ -77,11 +95,17 @@ def make_report(
         storm_goodput=round(stormy.useful_per_s / best, 3),
         hot_wait_s=round(hot.phases[0].longest_ms / 1000, 3),
         hot_taken=taken,
+        other_set_p99=faults.other_set_p99,
+        failover_s=faults.failover_s,
+        restart_failed=faults.restart_failed,
+        gateway_mb=faults.gateway_mb,
+        gateway_connections=faults.gateway_connections,
+        restart=faults.restart,
         client_was_the_limit=[f"{one.times:g}" for one in steps if one.seen.late > LATE * one.seen.offered],
         steps=list(steps),
         storm=storm,
         audit=proof.as_json(),
-        holds=taken == shares and proof.holds and proof.sums.in_flight == 0,
+        holds=taken == shares and proof.holds and proof.sums.in_flight == 0 and faults.holds,
     )
 
 
@@ -135,6 +159,12 @@ def show(report: Overload, console: Console) -> None:
         f"a refusal costs the gateways {report.refusal_us:.0f} µs; after a retry storm (goodput "
         f"{report.storm_goodput:.2f}) all is calm within {report.settle_s:.1f} s\n"
         f"one hot envelope: {report.hot_taken} shares taken, nobody waited longer than {report.hot_wait_s:.2f} s"
+    )
+    console.print(
+        f"while one SET is overloaded, p99 of another is {report.other_set_p99:.2f} of what it was before\n"
+        f"while a setnode is frozen, or killed, nobody waits longer than {report.failover_s:.1f} s for an answer\n"
+        f"all processes restarted in turn: {report.restart_failed} of {report.restart.offered:,} requests failed\n"
+        f"a gateway takes {report.gateway_mb:.0f} MB at {report.gateway_connections:,} connections that all ask"
     )
     if report.client_was_the_limit:
         steps = ", ".join(report.client_was_the_limit)

@@ -14,6 +14,7 @@ from installation.access import Access, find
 from loadtest.bench.cputime import used_s
 from loadtest.idle_stack import idle_stack
 from loadtest.openloop import opens as envelopes
+from loadtest.overload import faults
 from loadtest.overload.crowd import Opens, Phase, Played, play, write_opens
 from loadtest.overload.figures import Overload, Step, make_report
 from loadtest.run_proof import all_paid, audit_when_paid
@@ -91,7 +92,8 @@ async def run(say: Say, *, quick: bool, seconds: float | None = None) -> Overloa
             hot, taken = await _hot(arena)
             say("waiting for payouts, then the audit")
             proof = await audit_when_paid(arena.access)
-    return make_report(best, steps, stormed, hot, taken, HOT_SHARES, proof)
+        found = await faults.run(best, scratch, step_s, say)
+    return make_report(best, steps, stormed, hot, taken, HOT_SHARES, proof, found)
 
 
 async def _arena(stack: Stack, scratch: Path) -> Arena:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from loadtest.overload import crowd, figures, plots, run
+from loadtest.overload import crowd, faults, figures, plots, run
 
 pytestmark = pytest.mark.faults
 
@@ -20,6 +20,10 @@ async def test_a_small_overload(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.setattr(run, "STORM_S", 0.5)
     monkeypatch.setattr(run, "CALM_S", 1.0)
     monkeypatch.setattr(crowd, "AHEAD", 200)
+    monkeypatch.setattr(faults, "BESIDE", 100.0)
+    monkeypatch.setattr(faults, "CROWDED", 500)
+    monkeypatch.setattr(faults, "FAULT_S", 2.5)
+    monkeypatch.setattr(faults, "RESTART_S", 15.0)
     said: list[str] = []
     report = await run.run(said.append, quick=True, seconds=0.5)
     assert report.holds, report.audit
@@ -29,6 +33,11 @@ async def test_a_small_overload(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert sum(one.seen.useful for one in report.steps) > 100
     told = {code for one in report.steps for code in one.seen.answers}
     assert told <= {"busy"}
+    # Other tests take the CPU meanwhile: the bars themselves are in tests/faults (frozen parts, rolling restart).
+    assert report.failover_s < 4.0
+    assert report.restart.broken == 0
+    assert 10 < report.gateway_mb < 400
+    assert report.other_set_p99 > 0
     json.dumps(msgspec.to_builtins(report))
     assert plots.draw(report, tmp_path) == ["goodput.svg", "storm.svg"]
     assert all((tmp_path / name).stat().st_size > 1_000 for name in ("goodput.svg", "storm.svg"))

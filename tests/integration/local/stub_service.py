@@ -36,4 +36,7 @@ if __name__ == "__main__":
     if inherited:
         server.socket = socket.socket(fileno=int(inherited.split(",")[0]))
         server.socket.setblocking(True)
+    if ready := os.environ.get("HONGBAO_READY_FD"):
+        os.write(int(ready), b"ready")
+        os.close(int(ready))
     server.serve_forever()

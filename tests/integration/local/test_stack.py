@@ -5,6 +5,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import asyncpg
@@ -165,3 +166,20 @@ async def test_nothing_outlives_a_killed_stack(server_folder: Path) -> None:
     await until(lambda: not any(Path(f"/proc/{part.pid}").exists() for part in parts), 3)
     with pytest.raises(Refused, match="was killed"):
         running.load(folder / "running.json")
+
+
+async def test_a_gateway_that_does_not_start_replaces_none(server_folder: Path) -> None:
+    """In a restart the old one serves until the new one does; a broken release leaves it as it was."""
+    async with Stack(config(server_folder)) as stack:
+        (gateway,) = stack._gateways
+        before = gateway.pid
+        sound = gateway.spec
+        gateway.spec = replace(sound, env={**sound.env, "STUB_FAILS": "-"})
+        with pytest.raises(Unavailable, match="the stub was told to fail"):
+            await stack.restart("gateway-1")
+        assert gateway.pid == before
+        assert await asyncio.to_thread(told, stack.gateway_url)
+        gateway.spec = sound
+        await stack.restart("gateway-1")
+        assert gateway.pid != before
+        assert await asyncio.to_thread(told, stack.gateway_url)
