@@ -1,5 +1,7 @@
 """The HTTP client of the demo: calls through the gateway as any user, with the latencies of opens."""
 
+import asyncio
+import random
 import time
 import uuid
 from collections import Counter
@@ -9,6 +11,7 @@ from typing import Any, Self
 import aiohttp
 
 from errors import Unavailable
+from runtime.retry_budget import RetryBudget
 
 ATTEMPTS = 5
 CALL_S = 15.0
@@ -24,6 +27,7 @@ class DemoClient:
         self._token = token
         self._tokens: dict[str, str] = {}
         self._session: aiohttp.ClientSession | None = None
+        self._budget = RetryBudget()
         self.results: Counter[str] = Counter()
         self.latencies_ms: list[float] = []
 
@@ -43,17 +47,22 @@ class DemoClient:
         return self._expect(answer, 201)
 
     async def open(self, user: str, envelope: dict[str, Any], **body: Any) -> dict[str, Any]:
-        """Open; a 503 or 504 (busy, unknown outcome) is repeated, ATTEMPTS times in all. Returns the last JSON."""
+        """Open; a 503 or 504 (busy, unknown outcome) is repeated after Retry-After. Returns the last JSON.
+
+        ATTEMPTS times in all, as long as the client's budget of retries lasts.
+        """
         payload = {"share_token": envelope["share_token"], **body}
         path = f"/v1/envelopes/{envelope['envelope_id']}/open"
-        for _ in range(ATTEMPTS):
+        self._budget.sent()
+        for attempt in range(1, ATTEMPTS + 1):
             started = time.perf_counter()
-            status, answer = await self._call("POST", path, user, payload)
+            status, answer, wait_s = await self._send("POST", path, user, payload)
             self.latencies_ms.append(1000 * (time.perf_counter() - started))
             result = str(answer.get("result") or answer.get("code"))
             self.results[result] += 1
-            if status not in (503, 504):
-                return answer
+            if status not in (503, 504) or attempt == ATTEMPTS or not self._budget.may_retry():
+                break
+            await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
         return answer
 
     async def cancel(self, sender: str, envelope: dict[str, Any]) -> dict[str, Any]:
@@ -78,13 +87,21 @@ class DemoClient:
     async def _call(
         self, method: str, path: str, user: str, body: dict[str, Any] | None, headers: dict[str, str] | None = None
     ) -> tuple[int, dict[str, Any]]:
+        status, answer, _ = await self._send(method, path, user, body, headers)
+        return status, answer
+
+    async def _send(
+        self, method: str, path: str, user: str, body: dict[str, Any] | None, headers: dict[str, str] | None = None
+    ) -> tuple[int, dict[str, Any], float]:
+        """Return status, JSON and the seconds of Retry-After (0 without it)."""
         if self._session is None:
             raise Unavailable("not_started", "use `async with` on the client")
         if user not in self._tokens:
             self._tokens[user] = self._token(user)
         bearer = {"Authorization": f"Bearer {self._tokens[user]}", **(headers or {})}
         async with self._session.request(method, self._url + path, json=body, headers=bearer) as response:
-            return response.status, await response.json(content_type=None)
+            wait_s = float(response.headers.get("Retry-After", 0))
+            return response.status, await response.json(content_type=None), wait_s
 
     @staticmethod
     def _expect(answer: tuple[int, dict[str, Any]], status: int = 200) -> dict[str, Any]:

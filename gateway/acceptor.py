@@ -176,7 +176,6 @@ class Acceptor:
         self._factory = factory
         self._endpoints = endpoints
         self._inherited = list(inherited)
-        self._kept = bool(inherited)
         self._loop = asyncio.get_running_loop()
         self._listening: list[socket.socket] = []
         self._opening: set[asyncio.Task[None]] = set()
@@ -201,15 +200,17 @@ class Acceptor:
         """The port bound at the first endpoint; another one than given only if that was 0."""
         return int(self._listening[0].getsockname()[1])
 
-    async def drain(self, seconds: float, at_once: asyncio.Event) -> None:
-        """Serve on, but end each connection with its next answer; stop accepting after `seconds`.
+    async def drain(self, seconds: float, at_once: asyncio.Event, *, replaced: bool) -> None:
+        """Serve on for `seconds`, but end each connection with its next answer; then stop accepting.
 
-        If others keep the listening sockets, it does so as soon as no client is left. It returns at once when `at_once`
-        is set.
+        `replaced`: another process accepts at the same listening sockets, so this one stops at once, and returns as
+        soon as no client is left. It also returns when `at_once` is set.
         """
         self._factory.drain()
         bounds = self._factory.bounds
-        await self._while(lambda: bool(len(bounds)) or not self._kept, seconds, at_once)
+        if replaced:
+            self._stop_listening()
+        await self._while(lambda: bool(len(bounds)) or not replaced, seconds, at_once)
         self._stop_listening()
         # Who has just connected is about to ask.
         await self._while(lambda: any(isinstance(one, Newcomer) for one in bounds.all()), NEWCOMERS_S, at_once)

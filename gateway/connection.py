@@ -8,6 +8,7 @@ which is listed in `gateway.http.aiohttp_private`.
 
 import asyncio
 import contextlib
+import random
 from typing import Any, Final, cast
 
 from aiohttp import hdrs, web
@@ -25,6 +26,7 @@ from gateway.http.request import Request
 from gateway.http.sockets import bound_unsent, forget_unsent
 from gateway.identity.auth_failures import CLIENT_ADDRESS, network_of
 from gateway.limits import (
+    CONNECTION_AGE_S,
     HEADER_BYTES,
     HEADERS,
     KEEP_ALIVE_S,
@@ -127,6 +129,7 @@ class Connection(web.RequestHandler):
         "before",
         "began",
         "began_at",
+        "ends_at",
         "first",
         "idle_since",
         "in_line",
@@ -164,6 +167,7 @@ class Connection(web.RequestHandler):
         self.line, self.refusals = factory.line, factory.refusals
         self.last = factory.draining
         """Whether the next answer is the last one."""
+        self.ends_at = self._loop.time() + random.uniform(0.5, 1.0) * CONNECTION_AGE_S  # noqa: S311 - no secret
         self.in_line = False
         self.arrived_at = 0.0
         self.refused: Refusal | None = None
@@ -336,6 +340,8 @@ class Connection(web.RequestHandler):
     def _idle(self) -> None:
         """Begin the time that the connection may idle: KEEP_ALIVE_S."""
         self.idle_since = now = self._loop.time()
+        if now > self.ends_at:
+            self.last = True
         self._next_keepalive_close_time = now + KEEP_ALIVE_S
         if self._keepalive_handle is None:
             self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)

@@ -22,6 +22,9 @@ HEADER_BYTES: Final = 4_096
 memory."""
 KEEP_ALIVE_S: Final = 75.0
 """An idle connection is kept this long: longer than a usual proxy keeps its end, so that the client closes first."""
+CONNECTION_AGE_S: Final = 300.0
+"""A connection that is older, or half as old, as chance has it, ends with an answer: its client comes again, maybe at
+another gateway, such as one that was started later."""
 TAKE_S: Final = 75.0
 """A client must read most of an answer in this time. The longest, a page of CLAIMS_PAGE_MOST, takes 85 kB / 75 s: any
 line that can make a call."""
@@ -197,8 +200,12 @@ TOPOLOGY_S: Final = 1.0
 LINK_DRAIN_S: Final = DEADLINE_S + 1.0
 """A link whose server left the topology is kept this long for the answers still to come."""
 HOLD_S: Final = 2.0
-"""How long a request is held (waits) while its database changes its SET; then it is refused as `busy`. A part that has
-gone is waited for as long: one that restarts is back in a second or two."""
+"""How long a request is held (waits) while its database changes its SET; then it is refused as `busy`."""
+AWAY_S: Final = 2.0
+"""A part that has gone is waited for as long, unless HONGBAO_AWAY_S says otherwise: one that restarts is back in a
+second or two."""
+MOST_AWAY_S: Final = 30.0
+"""The longest legal setting; no client waits longer."""
 HELD: Final = 10_000
 """Requests held at a time; one more is refused as `busy` at once."""
 HOLD_LOOK_S: Final = 0.02

@@ -24,6 +24,7 @@ from gateway.identity.share_tokens import ShareTokens
 from gateway.identity.tokens import KEY_BYTES, Tokens
 from gateway.limits import (
     AUTH_FAILURES_PER_S,
+    AWAY_S,
     CLIENT_WAITS_S,
     CONNECTIONS,
     CONNECTIONS_PER_ADDRESS,
@@ -31,6 +32,7 @@ from gateway.limits import (
     DRAIN_S,
     LONGEST_RATE_S,
     MOST_AUTH_FAILURES_PER_S,
+    MOST_AWAY_S,
     SWEEP_S,
     TIMEOUTS_S,
 )
@@ -70,7 +72,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of listening sockets that this process inherits for these addresses, with commas between. Whoever started
     it keeps them open, so that no connection is lost while it restarts."""
     ready_fd: int = -1
-    """Number of an inherited file to which it writes once it is ready, and which it closes then."""
+    """Number of an inherited file to which it writes once it is ready, and which it closes then. Whoever starts it so
+    has the next one ready before it stops this one, at the same listening sockets."""
     drain_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = DRAIN_S
     """At SIGTERM it serves on for so many seconds, says 503 to `/readyz`, and ends each connection with its next
     answer. SIGINT stops it at once."""
@@ -102,6 +105,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     client_waits_s: Annotated[float, msgspec.Meta(ge=TIMEOUTS_S[0], le=TIMEOUTS_S[1])] = CLIENT_WAITS_S
     """How long clients wait for an answer; a request that has waited for so long is not begun any more. A client may
     say it of itself: header `X-Request-Timeout-Ms`."""
+    away_s: Annotated[float, msgspec.Meta(ge=0, le=MOST_AWAY_S)] = AWAY_S
+    """How long a SET without a server, or the wallet, is waited for after it has gone; then its calls are refused."""
     connections: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS
     connections_per_address: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS_PER_ADDRESS
     """See `gateway.connection_bounds`."""
@@ -134,7 +139,12 @@ class Gateway:
         async with asyncio.TaskGroup() as tasks:
             self.admission = admission = Admission(self.wallet_link, self.settings.client_waits_s)
             self.sets = sets = Sets(
-                Path(self.settings.topology), self.link_key, tasks, admission.levels, self.wallet_link
+                Path(self.settings.topology),
+                self.link_key,
+                tasks,
+                admission.levels,
+                self.wallet_link,
+                self.settings.away_s,
             )
             path = beside(Path(self.settings.topology))
             self.switches = switches = Switchboard(path, self.clock, lambda: sets.topology)
@@ -164,7 +174,7 @@ class Gateway:
                 await tell_ready(self.readiness, self.settings.ready_fd, stop)
                 await stop.wait()
                 self.readiness.leaving = True
-                await server.drain(self.settings.drain_s, stop.at_once)
+                await server.drain(self.settings.drain_s, stop.at_once, replaced=self.settings.ready_fd >= 0)
             for task in running:
                 task.cancel()
             sets.close()
@@ -181,7 +191,7 @@ class Gateway:
             read_rates("HONGBAO_ADDRESS_RATES", settings.address_rates),
             settings.open_every_s,
         )
-        wallets = WalletHandlers(tokens, rates, WalletClient(self.wallet_link), switches)
+        wallets = WalletHandlers(tokens, rates, WalletClient(self.wallet_link), switches, settings.away_s)
         ops = OpsHandlers(self.readiness, sets.away, self.request_metrics, settings.metrics_key)
         envelopes = EnvelopeHandlers(
             tokens,

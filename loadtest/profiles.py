@@ -86,6 +86,19 @@ _PROFILES: Final = (
         Size(users=150, seconds=20, groups=25, shares=20),
     ),
     Profile(
+        "stampede",
+        "all at once and without pause, ten times as many as before; then calm again",
+        (
+            Phase("calm", 0.25, 0.1, 1.0, sends=0.2),
+            Phase("rush", 0.05, 1.0, 0.5),
+            Phase("stampede", 0.30, 1.0, 0.02, sends=0.02),
+            Phase("leaving", 0.05, 0.1, 1.0),
+            Phase("calm again", 0.35, 0.1, 1.0, sends=0.1),
+        ),
+        Size(users=600, seconds=60, groups=100, shares=20),
+        Size(users=150, seconds=20, groups=25, shares=20),
+    ),
+    Profile(
         "mix",
         "opens, grabs and views as 1 : 20 : 10",
         _steady(0.4),

@@ -8,7 +8,6 @@ from gateway.http.answer import Answer, json_answer
 from gateway.http.request import Request
 from gateway.identity.rates import Kind, Rates
 from gateway.identity.tokens import Tokens
-from gateway.limits import HOLD_S
 from gateway.parsing.instants import write_instant
 from gateway.parsing.paging import check_names, one, read_page
 from gateway.parsing.parameters import ROLES
@@ -25,7 +24,11 @@ _LOST: Final = (WALLET_UNAVAILABLE, "outcome_unknown")
 class WalletHandlers:
     """One method per operation. `gateway.dispatch` turns the errors they raise into problems."""
 
-    def __init__(self, tokens: Tokens, rates: Rates, wallet: WalletClient, switches: Switchboard) -> None:
+    def __init__(
+        self, tokens: Tokens, rates: Rates, wallet: WalletClient, switches: Switchboard, away_s: float
+    ) -> None:
+        """`away_s`: how long a wallet that has gone is waited for."""
+        self._away_s = away_s
         self._owner_of = rates.guard(Kind.WALLET, tokens.user_of)
         self._switches = switches
         self._wallet = wallet
@@ -60,11 +63,11 @@ class WalletHandlers:
         return json_answer(page.body(rows, _envelope))
 
     async def _ask(self, read: Callable[[], Awaitable[T]]) -> T:
-        """Read; once more if the wallet was lost meanwhile, and returns in HOLD_S. A read changes nothing."""
+        """Read; once more if the wallet was lost meanwhile, and returns in time. A read changes nothing."""
         try:
             return await read()
         except Unavailable as lost:
-            if lost.code not in _LOST or not await self._wallet.returns(HOLD_S):
+            if lost.code not in _LOST or not await self._wallet.returns(self._away_s):
                 raise
         return await read()
 

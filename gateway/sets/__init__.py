@@ -15,7 +15,7 @@ Why a call may be sent twice: it was not begun (our own link did not send it, or
 refused because of another topology, and every call is idempotent. A server that reports another part as away (its
 wallet, its database) is itself well: it is not excluded. A call whose outcome is unknown for another reason is never
 repeated here: its client receives 504 and repeats it. A SET without a server, and for creates the wallet, is waited
-for as long as it has been away for less than HOLD_S: parts restart in that time. Limits: MAX_IN_FLIGHT calls on a link,
+for as long as it has been away for less than AWAY_S: parts restart in that time. Limits: MAX_IN_FLIGHT calls on a link,
 DEADLINE_S for each, HELD calls that wait for a move or a restart, HOLD_S each (tests/integration/gateway/test_links.py,
 test_moves.py). How it fails: Unavailable, with `outcome_known` saying whether the call may have taken effect; a
 topology file that cannot be used is logged, and the last good one stays in force.

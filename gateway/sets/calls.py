@@ -33,9 +33,11 @@ class Sets:
     """Calls the SETs. Owns the links to their servers, by way of `routing`; run `services` and `close` at the end."""
 
     def __init__(
-        self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup, levels: Levels, wallet_link: Link
+        self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup, levels: Levels, wallet_link: Link, away_s: float
     ) -> None:
+        """`away_s`: how long a part that has gone is waited for."""
         self._wallet_link = wallet_link
+        self._away_s = away_s
         self.routing = Routing(topology, key, tasks)
         self.services = self.routing.services
         self._tasks = tasks
@@ -53,8 +55,8 @@ class Sets:
 
         A call that the server has not begun is sent once more, to the next server of the ring. A call whose outcome is
         unknown is not: the client must repeat it and then receives the outcome. While a database changes its SET, its
-        calls are held until there is a new topology, HOLD_S at most; then they are refused as `busy`. So are calls to a
-        SET whose servers have just gone, and creates while the wallet has: who restarts is back by then.
+        calls are held until there is a new topology, HOLD_S at most; then they are refused as `busy`. Calls to a SET
+        whose servers have just gone, and creates while the wallet has, are held, too: who restarts is back soon.
         """
         routing = self.routing
         link: Link | None = None
@@ -105,16 +107,16 @@ class Sets:
         return True
 
     def _may_hold(self, error: Unavailable) -> bool:
-        """Say whether a refused call may succeed within HOLD_S: what it needs is moving, or has just gone."""
+        """Say whether a refused call may soon succeed: what it needs is moving, or has just gone."""
         if error.code in _ELSEWHERE:
             return True
         if not error.outcome_known:
             return False
         now = asyncio.get_running_loop().time()
         if error.code in _RESTARTS:
-            return now - self.routing.servers.lost_at < HOLD_S
+            return now - self.routing.servers.lost_at < self._away_s
         # A setnode that says so may find the wallet later than we do.
-        return error.code == WALLET_UNAVAILABLE and now - self._wallet_link.lost_at < 2 * HOLD_S
+        return error.code == WALLET_UNAVAILABLE and now - self._wallet_link.lost_at < 2 * self._away_s
 
     async def _hold(self, error: Unavailable, target: Target, op: int, args: tuple[Any, ...]) -> list[Any]:
         """Send a call again when the gateway has a newer topology, and after pauses: a server may come back."""
@@ -137,7 +139,8 @@ class Sets:
                     again.outcome_known = outcome_known = outcome_known and again.outcome_known
                     if not may_repeat:
                         raise
-                left_s = began + HOLD_S - loop.time()
+                most_s = HOLD_S if error.code in _ELSEWHERE else self._away_s
+                left_s = began + most_s - loop.time()
                 if left_s <= 0:
                     raise _busy(outcome_known=outcome_known) if error.code in _ELSEWHERE else error
                 # Our topology says that the database is between two SETs: only a newer one can help. Otherwise a server

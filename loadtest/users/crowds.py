@@ -9,6 +9,7 @@ from loadtest.users.person import Person
 from loadtest.users.world import Message
 
 CHATS_EACH: Final = 3
+HURRIED: Final = ("midnight", "stampede")
 LOOKS: Final = 0.3
 """Part of the openers that look at the envelope afterwards."""
 LATE: Final = 2
@@ -36,8 +37,8 @@ class Reveler(Person):
                 chat.append(sent)
             return
         message = self._unopened(list(chat))
-        # At midnight people open without a grab.
-        if self.world.phase.name == "midnight" or self.grab(message) == "openable":
+        # Who is in a hurry opens without a grab.
+        if self.world.phase.name in HURRIED or self.grab(message) == "openable":
             self.open(message)
             if self.luck.random() < LOOKS:
                 self.view(message)
@@ -129,4 +130,10 @@ class Neighbour(Person):
         self.view(message, members[0])
 
 
-CROWDS: Final[Mapping[str, type[Person]]] = {"nye": Reveler, "mix": Passerby, "hot": Guest, "groups": Neighbour}
+CROWDS: Final[Mapping[str, type[Person]]] = {
+    "nye": Reveler,
+    "stampede": Reveler,
+    "mix": Passerby,
+    "hot": Guest,
+    "groups": Neighbour,
+}

@@ -113,23 +113,27 @@ class Person(FastHttpUser):
         share: str | None = None,
         before_each: Callable[[], None] = lambda: None,
     ) -> tuple[int, Answer]:
-        """Send until the answer is below 500, at most ATTEMPTS times."""
+        """Send until the answer is below 500, at most ATTEMPTS times, and while the budget of retries lasts."""
         headers = {"Authorization": self.world.bearer(user)}
         if key is not None:
             headers["Idempotency-Key"] = key
         if share is not None:
             headers["X-Share-Token"] = share
+        budget = self.world.retries
+        budget.sent()
         for attempt in range(1, ATTEMPTS + 1):
             before_each()
-            status, answer = self._once(call, method, path, body, headers)
-            if 0 < status < 500 or attempt == ATTEMPTS:  # noqa: PLR2004 - 0: no answer at all
+            status, answer, wait_s = self._once(call, method, path, body, headers)
+            done = 0 < status < 500  # noqa: PLR2004 - 0: no answer at all
+            if done or attempt == ATTEMPTS or not budget.may_retry():
                 break
-            gevent.sleep(RETRY_AFTER_S * self.luck.uniform(0.5, 1.5))
+            gevent.sleep(wait_s * self.luck.uniform(0.5, 1.5))
         return status, answer
 
     def _once(
         self, call: str, method: str, path: str, body: Answer | None, headers: dict[str, str]
-    ) -> tuple[int, Answer]:
+    ) -> tuple[int, Answer, float]:
+        """Return status, JSON and how long to wait before a retry."""
         with self.client.request(method, path, name=call, json=body, headers=headers, catch_response=True) as response:
             status, answer = int(response.status_code), _read(response.content)
             result = _result(call, status, answer)
@@ -140,7 +144,8 @@ class Person(FastHttpUser):
             else:
                 self.world.tally.fail(f"{call} answered {status} {result}")
                 response.failure(result)
-        return status, answer
+            wait_s = float((response.headers or {}).get("Retry-After", RETRY_AFTER_S))
+        return status, answer, wait_s
 
 
 def _read(content: bytes | None) -> Answer:

@@ -14,6 +14,7 @@ from loadtest.profiles import PROFILES, Phase, Profile
 from loadtest.tally import Second, Tally
 from loadtest.users.known_answers import KnownAnswers
 from runtime.clock import SystemClock
+from runtime.retry_budget import RetryBudget
 
 PLAN_VARIABLE: Final = "HONGBAO_LOADTEST_PLAN"
 CHAT_LENGTH: Final = 8
@@ -57,6 +58,8 @@ class World:
         self.known = KnownAnswers(self.tally)
         self.chats: list[deque[Message]] = [deque(maxlen=CHAT_LENGTH) for _ in range(min(plan.groups, plan.users))]
         self.index = 0
+        self.retries = RetryBudget()
+        """Of all people of this process: each of them alone makes too few requests for a part to be anything."""
         self._token_key = token_key
         self._tokens: dict[str, str] = {}
         self._numbers = itertools.count()

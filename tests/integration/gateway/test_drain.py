@@ -1,6 +1,7 @@
 """A gateway that stops: it serves on for a while, ends each connection with an answer, and loses none at its door."""
 
 import asyncio
+import os
 from collections.abc import Callable
 
 import msgspec
@@ -95,23 +96,62 @@ async def test_refusals_are_last_answers_too(door: Door, monkeypatch: pytest.Mon
     await one.task
 
 
-async def test_the_drain_ends_early_where_others_keep_the_door(door: Door) -> None:
-    """Its listening socket is inherited: who comes after it has left waits there, and its successor answers."""
+async def test_one_that_is_replaced_leaves_as_soon_as_its_clients_have(door: Door) -> None:
+    """Its listening socket is inherited, and the next gateway is ready before it stops: who connects finds that one."""
     (kept,) = listening.listen("127.0.0.1", 0)
     port = kept.getsockname()[1]
-    numbers = [str(kept.dup().detach()) for _ in range(2)]
-    one = await stopping(door, drain_s=600, listen=f"127.0.0.1:{port}", listen_fds=numbers[0])
-    one.stop.set()
+
+    async def gateway() -> Stopping:
+        reads, writes = os.pipe()
+        one = Stopping(
+            door, drain_s=600, listen=f"127.0.0.1:{port}", listen_fds=str(kept.dup().detach()), ready_fd=writes
+        )
+        await asyncio.to_thread(os.read, reads, 10)
+        os.close(reads)
+        return one
+
+    first = await gateway()
+    door.url = f"http://127.0.0.1:{port}"
+    assert (await door.call("GET", "/readyz", None))[0] == 200
+    second = await gateway()
+    first.stop.set()
     await door.session.close()  # whose idle connection it would wait for
-    await one.task
+    await first.task
     reader, writer = await connect(door)
     writer.write(HEALTH)
-    second = Stopping(door, drain_s=0, listen=f"127.0.0.1:{port}", listen_fds=numbers[1])
-    assert "200 OK" in await answer(reader)
+    head = await answer(reader)
+    assert ("200 OK" in head, "Connection: close" in head) == (True, False)
     writer.close()
     second.stop.set_at_once()
     await second.task
     kept.close()
+
+
+async def test_connections_wait_at_a_door_that_is_kept(door: Door) -> None:
+    """One process has left, the next is still to come: who connects meanwhile is answered by it."""
+    (kept,) = listening.listen("127.0.0.1", 0)
+    port = kept.getsockname()[1]
+    door.url = f"http://127.0.0.1:{port}"
+    reader, writer = await connect(door)
+    writer.write(HEALTH)
+    one = Stopping(door, listen=f"127.0.0.1:{port}", listen_fds=str(kept.dup().detach()))
+    assert "200 OK" in await answer(reader)
+    writer.close()
+    one.stop.set_at_once()
+    await one.task
+    kept.close()
+
+
+async def test_an_old_connection_ends_with_an_answer(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that clients come to gateways that were started later; nothing is lost by it."""
+    monkeypatch.setattr("gateway.connection.CONNECTION_AGE_S", 0.0)
+    reader, writer = await connect(door)
+    writer.write(HEALTH)
+    assert "Connection: close" not in await answer(reader)
+    writer.write(HEALTH)
+    assert "Connection: close" in await answer(reader)
+    assert await reader.read() == b""
+    writer.close()
 
 
 async def test_a_drain_lasts_as_long_as_it_is_set_to(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ async def test_a_server_that_stops_hands_over(door: Door) -> None:
 
 async def test_two_servers_that_stop_are_waited_for(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked again after pauses that grow, not in a chase round the ring; then the client is told to come again."""
-    monkeypatch.setattr("gateway.sets.calls.HOLD_S", 0.3)
+    monkeypatch.setattr(door.gateway.sets, "_away_s", 0.3)
 
     def stopping(*_):
         raise Unavailable("stopping", "going", retry_after_s=0.5)
@@ -92,8 +92,8 @@ async def test_a_set_that_restarts_is_waited_for(door: Door) -> None:
 
 
 async def test_a_set_that_stays_away_is_not_waited_for(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After HOLD_S its calls are refused at once."""
-    monkeypatch.setattr("gateway.sets.calls.HOLD_S", 0.2)
+    """After AWAY_S its calls are refused at once."""
+    monkeypatch.setattr(door.gateway.sets, "_away_s", 0.2)
     for peer in door.servers.values():
         await peer.stop()
     await door.until(lambda: not door.gateway.sets.routing.servers.alive)
