@@ -10,6 +10,7 @@ it a `Connection` with its parser, transport and task, some 25 µs more.
 import asyncio
 import contextlib
 import errno
+import random
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -24,6 +25,7 @@ from gateway.limits import (
     ACCEPTS_PER_S,
     ACCEPTS_PER_TURN,
     DRAIN_LOOK_S,
+    DRAIN_SPREAD,
     KEEP_ALIVE_S,
     NEWCOMERS_S,
     NO_FILES_S,
@@ -201,19 +203,32 @@ class Acceptor:
         return int(self._listening[0].getsockname()[1])
 
     async def drain(self, seconds: float, at_once: asyncio.Event, *, replaced: bool) -> None:
-        """Serve on for `seconds`, but end each connection with its next answer; then stop accepting.
+        """Serve on for `seconds`, but end each connection with an answer; then stop accepting.
+
+        Connections end a few at a time: clients that all come back at once are more work than they were before.
 
         `replaced`: another process accepts at the same listening sockets, so this one stops at once, and returns as
         soon as no client is left. It also returns when `at_once` is set.
         """
-        self._factory.drain()
-        bounds = self._factory.bounds
+        left, bounds, begun = self._factory.drain(), self._factory.bounds, self._now()
+        random.shuffle(left)
+        many = len(left)
+
+        def stays() -> bool:
+            spread = (self._now() - begun) / (DRAIN_SPREAD * seconds) if seconds else 1.0
+            while left and len(left) > many * (1.0 - spread):
+                left.pop().last = True
+            return bool(len(bounds)) or not replaced
+
         if replaced:
             self._stop_listening()
-        await self._while(lambda: bool(len(bounds)) or not replaced, seconds, at_once)
+        await self._while(stays, seconds, at_once)
         self._stop_listening()
         # Who has just connected is about to ask.
         await self._while(lambda: any(isinstance(one, Newcomer) for one in bounds.all()), NEWCOMERS_S, at_once)
+
+    def _now(self) -> float:
+        return self._loop.time()
 
     async def _while(self, holds: Callable[[], bool], seconds: float, at_once: asyncio.Event) -> None:
         end = self._loop.time() + seconds

@@ -67,14 +67,12 @@ class ConnectionFactory(web.Server):
         self.line = line
         self.refusals = refusals
         self.draining = False
-        """Whether the next answer on a connection is its last (`drain`)."""
+        """Whether the first answer on a new connection is its last (`drain`)."""
 
-    def drain(self) -> None:
-        """End every connection with its next answer, also those that are still to come."""
+    def drain(self) -> list["Connection"]:
+        """End each connection that is still to come with its first answer; return those that are there."""
         self.draining = True
-        for one in self.bounds.all():
-            if isinstance(one, Connection):
-                one.last = True
+        return [one for one in self.bounds.all() if isinstance(one, Connection)]
 
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""

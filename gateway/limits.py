@@ -62,6 +62,8 @@ DRAIN_S: Final = 5.0
 """At a stop a gateway serves on for this long, unless HONGBAO_DRAIN_S says otherwise, and ends each connection with its
 next answer: a client that uses its connection finds another gateway before this one goes, and a balancer that asks
 `/readyz` every second or two leaves it out."""
+DRAIN_SPREAD: Final = 0.8
+"""Over this part of that time the connections that are there end, so that clients do not come back all at once."""
 DRAIN_LOOK_S: Final = 0.05
 """How often it looks whether anybody is left."""
 NEWCOMERS_S: Final = 0.3

@@ -10,11 +10,12 @@ import pytest
 from errors import Refused
 from gateway.acceptor import Acceptor
 from gateway.admission.line import Line
+from gateway.limits import DRAIN_SPREAD
 from gateway.service import Gateway
 from runtime import listening
 from runtime.process import Stop
 from tests.integration.gateway.fixtures import Door, door, some_id
-from tests.integration.gateway.test_connections import connect
+from tests.integration.gateway.test_connections import connect, held
 
 __all__ = ["door"]
 
@@ -51,14 +52,18 @@ async def answer(reader: asyncio.StreamReader) -> str:
     return head
 
 
-async def test_it_serves_on_and_ends_each_connection_with_an_answer(door: Door) -> None:
+async def test_it_serves_on_and_ends_each_connection_with_an_answer(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Old connections and new ones are answered and closed, probes hear that it stops; then nobody is let in."""
+    monkeypatch.setattr("gateway.acceptor.DRAIN_SPREAD", 1e-9)
     one = await stopping(door, drain_s=600)
     old = await connect(door)
     old[1].write(HEALTH)
     assert "Connection: close" not in await answer(old[0])
     one.stop.set()
     await door.until(lambda: one.gateway.readiness.leaving)
+    await asyncio.sleep(0.1)
     status, headers, problem = await door.call("GET", "/readyz", None)
     assert (status, problem["code"], headers["Connection"]) == (503, "not_ready", "close")
     status, headers, told = await door.call("POST", f"/v1/envelopes/{some_id()}/open", "bob")
@@ -79,8 +84,10 @@ async def test_refusals_are_last_answers_too(door: Door, monkeypatch: pytest.Mon
     old = await connect(door)
     old[1].write(HEALTH)
     await answer(old[0])
+    monkeypatch.setattr("gateway.acceptor.DRAIN_SPREAD", 1e-9)
     one.stop.set()
     await door.until(lambda: one.gateway.readiness.leaving)
+    await asyncio.sleep(0.1)
     monkeypatch.setattr(Line, "selective", True)
     monkeypatch.setattr("gateway.admission.line.LINE_LEAST", 0)
     assert one.gateway.admission is not None
@@ -178,3 +185,33 @@ def test_what_is_no_listening_socket_is_refused(numbers: str) -> None:
     """By a sentence that names the setting's value."""
     with pytest.raises(Refused, match=f"'{numbers}' are no listening sockets"):
         listening.inherited(numbers)
+
+
+async def test_connections_end_a_few_at_a_time(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halfway through the time for it half of them have been told; at its end all."""
+    one = await stopping(door, drain_s=600)
+    clients = [await connect(door) for _ in range(20)]
+    for reader, writer in clients:
+        writer.write(HEALTH)
+        await answer(reader)
+    connections = [held(writer) for _, writer in clients]
+    began = asyncio.get_running_loop().time()
+    now = [began]
+    told: list[int] = []
+
+    async def looks(acceptor: Acceptor, holds: Callable[[], bool], *_: object) -> None:
+        for part in (0.0, 0.5, 1.0):
+            now[0] = began + part * 600 * DRAIN_SPREAD
+            holds()
+            told.append(sum(connection.last for connection in connections))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Acceptor, "_while", looks)
+        patched.setattr("gateway.acceptor.Acceptor._now", lambda _: now[0])
+        one.stop.set()
+        await one.task
+    assert told[0] == 0
+    assert 8 <= told[1] <= 12
+    assert told[2] == 20
+    for _, writer in clients:
+        writer.close()
