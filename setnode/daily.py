@@ -139,6 +139,11 @@ class DailyLimits:
             return
         finally:
             self._asking = 0
+        if len(statuses) != len(opens):
+            _log.error("the wallet answered for other opens than were asked for", opens=len(opens), told=len(statuses))
+            for one in opens:
+                one.request.fail(Unavailable(WALLET_UNAVAILABLE, "no place of the day", retry_after_s=0.5))
+            return
         for one, status in zip(opens, statuses, strict=True):
             if status == PlaceStatus.HAS_ONE:
                 one.request.caller = _Keeper(one.request.caller, lambda one=one: self._return(day, one))  # type: ignore[misc]

@@ -1,7 +1,7 @@
 """How often a user, and an address, may ask: settings, and what each request takes out of its buckets.
 
 Counted by each gateway for itself: with N gateways a user may ask N times as often at worst. What is exact, because
-money depends on it, is counted in the wallet (`wallet.daily`). An address is that of the client behind our own
+money depends on it, is counted in the wallet (`wallet.day_places`). An address is that of the client behind our own
 proxies; an IPv6 client has a whole network. Nothing here knows a password: wrong ones are counted for each user and
 envelope in the SET, so that nobody can use up another's tries.
 """
