@@ -45,6 +45,8 @@ async def test_a_hold_ends_when_its_part_listens(two_ports: range, tmp_path: Pat
     told = tmp_path / "told"
     first = ports.free_port()
     with socket.socket() as part:
+        # As parts do: connections of an earlier one may still be ending at this port.
+        part.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         part.bind((ports.LOOPBACK, first))
         part.listen()
         other = ports.free_port()
