@@ -13,7 +13,7 @@ COMMANDS = {
         "up": Entry("cli.commands.up", "start everything on this machine (also without any command)"),
         "status": Entry("cli.commands.status", "which parts answer, since when; what is out of service"),
         "stop": Entry("cli.commands.stop", "end what ./run started; all data is kept"),
-        "restart": Entry("cli.commands.restart", "restart processes in turn; no request fails"),
+        "restart": Entry("cli.commands.restart", "restart processes in turn, while the others serve"),
         "logs": Entry("cli.commands.logs", "what a part, or the supervisor, has logged"),
         "demo": Entry("cli.commands.demo", "play real groups against it, prove the money"),
     },

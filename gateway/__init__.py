@@ -1,8 +1,8 @@
 """The front door (floor 5): HTTP and JSON for users outside, one framed link to each part inside.
 
 What lives here: routes and their OpenAPI document, tokens, the bounds of what a client may send, the table of problems,
-and finding the SET and server of an envelope. May import: `wire`, `sharding`, `envelope`, `runtime`, `errors`; never
-`setnode`, `wallet` or `audit` (import-linter).
+and finding the SET and server of an envelope. May import: `wire`, `switches`, `sharding`, `envelope`, `runtime`,
+`errors`; never `setnode`, `wallet` or `audit` (import-linter).
 
 The path of a request, file by file; each step is called by the one before it:
 
@@ -14,7 +14,8 @@ The path of a request, file by file; each step is called by the one before it:
     2  dispatch.py            gives the request its ID, calls its operation; an error becomes a problem (`problems`)
     3  resources.py           the path: its operations (`routes`) and its envelope, remembered by path
     4  handlers/envelopes.py  one method per operation, which calls in turn
-         identity/              tokens.py: the user; share_tokens.py: whether they have the envelope's share token
+         identity/              rates.py: whether they ask too often; tokens.py: the user; share_tokens.py: whether they
+                                have the envelope's share token
          parsing/               calendar.py: the day in the ID; parameters.py: bodies; terms.py: what a create asks for
     5  sets/calls.py          the call to the envelope's server (routing.py, servers.py), then `wire.link`
     6  handlers/outcomes.py   the reply as an answer (`http.answer`), written by step 1

@@ -248,7 +248,9 @@ class Connection(web.RequestHandler):
 
     def _say(self, refusal: Refusal) -> None:
         """Write a refusal; the connection is idle then."""
-        if (transport := self.transport) is not None:
+        transport = self.transport
+        # Nothing follows an answer that has said that the connection ends.
+        if transport is not None and not transport.is_closing():
             transport.write(self.refusals.make(refusal, last=self.last))
             if self.last:
                 transport.close()

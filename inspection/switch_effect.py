@@ -31,7 +31,8 @@ _SAMPLE_S = 1.0
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """`envelopes`: that may still be opened there. `unpaid`: shares won and not credited yet. None: not asked, or away.
 
-    `per_s`: requests of this kind in a second, at all gateways and for all SETs; None if they do not tell.
+    `per_s`: requests of this kind in a second, for all SETs, at the gateway that was asked (one, where several share a
+    port); None if it does not tell.
     """
 
     sets: list[str]
@@ -48,7 +49,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
         if self.unpaid is not None:
             said.append(f"{counted(self.unpaid, 'share')} won and not credited yet")
         if self.per_s is not None:
-            said.append(f"{self.per_s:.0f} such requests a second now, over all SETs")
+            said.append(f"{self.per_s:.0f} such requests a second now, for all SETs, at the gateway that was asked")
         return "; ".join(said)
 
 

@@ -34,11 +34,6 @@ class DataFolder:
         return self.path / "topology.json"
 
     @property
-    def switches(self) -> Path:
-        """What operators have closed for a while (`switches`); 0600."""
-        return self.path / "switches.json"
-
-    @property
     def inventory(self) -> Path:
         """What is installed, 0600; stays when nothing runs (`installation.inventory`)."""
         return self.path / "installation.json"

@@ -21,8 +21,8 @@ Promises, each with the test that keeps it:
 - A part that ends is started again at its address, and the restart is logged (`test_a_killed_part_comes_back_…`); a
   full disk does not end that (`test_supervision_outlives_…`). A part that hangs is reported
   (`test_a_part_that_does_not_answer_…`).
-- In a restart that was asked for no request fails (tests/faults/test_rolling_restart.py); a gateway's listening sockets
-  stay open here meanwhile.
+- In a restart that was asked for no request of a few dozen people fails (tests/faults/test_rolling_restart.py); a
+  gateway's listening sockets stay open here meanwhile.
 - A cluster or a `secrets.json` that was there at an earlier start and is missing is refused, never made anew
   (`test_a_missing_cluster_…`, `test_lost_secrets_…`), also while the stack runs.
 - memcached, which asks for no password, listens on a private socket only

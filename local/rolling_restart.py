@@ -107,7 +107,10 @@ class RollingRestart:
 
     def _show(self, progress: Progress) -> None:
         self.progress = progress
-        self._on_change()
+        try:
+            self._on_change()
+        except Exception as error:  # noqa: BLE001 - as on a full disk: the restart goes on, and is noted with the next part
+            self._notify(f"how far the restart is could not be noted: {error}")
 
 
 def _file(folder: DataFolder) -> Path:

@@ -17,7 +17,7 @@ from typing import NoReturn
 import msgspec
 import uvloop
 
-from errors import HongbaoError
+from errors import HongbaoError, Refused
 from runtime import logs, settings
 from runtime.http import Readiness
 
@@ -51,9 +51,13 @@ async def tell_ready(readiness: Readiness, number: int, stop: asyncio.Event) -> 
         while readiness.missing() and not stop.is_set():
             await asyncio.sleep(READY_LOOK_S)
         if not stop.is_set():
-            os.write(number, b"ready\n")
-    finally:
+            with contextlib.suppress(BrokenPipeError):  # whoever waited has gone
+                os.write(number, b"ready\n")
         os.close(number)
+    except OSError as error:
+        raise Refused(
+            "settings_invalid", f"HONGBAO_READY_FD: {number} is no file that this process inherited ({error.strerror})"
+        ) from error
 
 
 def run(name: str, serve: Callable[[Stop], Awaitable[None]], kind: type[msgspec.Struct] | None = None) -> None:

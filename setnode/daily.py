@@ -28,6 +28,8 @@ from wire.messages import PlaceStatus
 from wire.wallet import WALLET_UNAVAILABLE, WalletClient
 
 _EPOCH: Final = date(1970, 1, 1)
+_AGAIN: Final = (WALLET_UNAVAILABLE, "busy")
+"""Refusals of the wallet that end by themselves."""
 _HOLDS_SHARE: Final = frozenset({Outcome.OPENED.code, Outcome.ALREADY_OPENED.code})
 _REFUSALS: Final = {
     PlaceStatus.MOST_REACHED: ("daily_wins_reached", "you have won as many shares today as one may"),
@@ -171,12 +173,13 @@ class DailyLimits:
         some = [one for one in self._returned if one[0] == day][:PLACES_AT_ONCE]
         try:
             await self._wallet.give_back(day, [(user, envelope_id) for _, user, envelope_id in some])
-        except Unavailable as error:
+        except HongbaoError as error:
             _log.warning("places could not be given back", places=len(some), error=error.detail)
-            if error.outcome_known:
+            if error.code in _AGAIN and isinstance(error, Unavailable) and error.outcome_known:
                 await asyncio.sleep(PLACES_RETRY_S)
                 return
-            # A repeat could give back what another open of the user holds: rather does the user lose a place.
+            # A repeat could give back what another open of the user holds, or be refused for ever: rather do these
+            # users lose a place of this day.
         for one in some:
             self._returned.remove(one)
 

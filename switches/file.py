@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from errors import Refused
+from errors import Refused, Unavailable
 from runtime.files import write_private
 from switches.switch import Switch
 
@@ -50,13 +50,24 @@ def load(path: Path) -> list[Switch]:
 
 
 def change(path: Path, how: Callable[[list[Switch]], Sequence[Switch]], now: datetime) -> list[Switch]:
-    """Replace the switches by `how(those that are on)`; durable on return. Others who change the file wait."""
+    """Replace the switches by `how(those that are on)`; durable on return. Others who change the file wait.
+
+    Raises Refused `switches_unreadable`, and what `how` raises; Unavailable `switches_not_written`. Nothing is changed
+    then.
+    """
+    try:
+        return _change(path, how, now)
+    except OSError as error:
+        raise Unavailable("switches_not_written", f"{path} cannot be written: {error.strerror}") from error
+
+
+def _change(path: Path, how: Callable[[list[Switch]], Sequence[Switch]], now: datetime) -> list[Switch]:
     lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         left = list(how([one for one in load(path) if one.until > now]))
         owner = path.parent.stat()
-        write_private(path, msgspec.to_builtins(_Content(_VERSION, left), builtin_types=()))
+        write_private(path, msgspec.to_builtins(_Content(_VERSION, left)))
         if os.geteuid() == 0:
             # Its processes must still read it.
             os.chown(path, owner.st_uid, owner.st_gid)

@@ -1,24 +1,23 @@
 """The wallet service: accounts, escrows and transfers, in a Postgres of its own (floor 5).
 
 In the order in which a payment passes through it: `dispatch` (requests off the link), `rights` (what the caller's role
-and SET permit), `requests` (validation),
-`channels` and `provider_channel` (how a payout leaves escrow), `queue` and `batcher` (group commit), `draft` (a request
-decided and encoded on arrival), `decide` (the rules of a batch, pure), `ledger` (the one transaction that writes),
-`accounts` (account numbers by name), `recent` (IDs of the last creates). Reads: `history` on the sessions of `readers`.
-`service` wires them, `limits` holds every bound, SQL stands in `queries/*.sql` and in the function `post`
-(schema/wallet.sql).
+and SET permit), `requests` (validation), `channels` and `provider_channel` (how a payout leaves escrow), `queue` and
+`batcher` (group commit), `draft` (a request decided and encoded on arrival), `decide` (the rules of a batch, pure),
+`ledger` (the one transaction that writes), `accounts` (account numbers by name), `recent` (IDs of the last creates).
+Reads: `history` on the sessions of `readers`. No money: `day_places`, where daily limits are counted. `service` wires
+them, `limits` holds every bound, SQL stands in `queries/*.sql` and in the function `post` (schema/wallet.sql).
 
 May import: `wire`, `sharding`, `runtime`, `errors`; never another room of this floor.
 
 **Authority.** The table `transfer` says what was paid. `account.balance_fen` is the sum of an account's transfers, and
 `fund.left_fen` what is left of an envelope's money: `post` moves both in the statement that inserts the transfers. The
-wallet's role may call it and open accounts, and change no row in any other way
-(`test_money_is_written_by_post_alone`); the owner of the tables could, and the audit would find it. The caches (account
-numbers, IDs of recent creates) hold committed facts only and are emptied with every new connection; `post` writes
-nothing if a cached account is gone.
+wallet's role may call it and open accounts, and change no row in any other way (`test_money_is_written_by_post_alone`;
+functions of their own write the places of a day, which are no money); the owner of the tables could, and the audit
+would find it. The caches (account numbers, IDs of recent creates) hold committed facts only and are emptied with every
+new connection; `post` writes nothing if a cached account is gone.
 
-**Who may ask for what.** Only an operator deposits; a setnode funds and pays, for slots that its SET holds by the
-topology file; a gateway reads (test_rights.py).
+**Who may ask for what.** Only an operator deposits; a setnode funds, pays, and takes and gives back places of the day,
+for slots that its SET holds by the topology file; a gateway reads (test_rights.py).
 
 **Why money is not paid twice.** The caller derives the order number from what is paid for (`wire.orders`) before its
 first try, so a retry carries the same number. UNIQUE (order_no), UNIQUE (create_key) and UNIQUE (envelope_id) of `fund`

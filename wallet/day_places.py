@@ -62,10 +62,24 @@ class GiveBack(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fiel
     places: Annotated[list[Returned], msgspec.Meta(max_length=PLACES_AT_ONCE)]
 
 
+def read_places(args: list[Any]) -> TakePlaces:
+    """Convert the arguments of PLACES; raises Refused `malformed_request`."""
+    asked = read(TakePlaces, args)
+    refuse_nul([text for one in asked.places for text in (one.user, one.sender)])
+    return asked
+
+
+def read_returned(args: list[Any]) -> GiveBack:
+    """Convert the arguments of GIVE_BACK; raises Refused `malformed_request`."""
+    asked = read(GiveBack, args)
+    refuse_nul([one.user for one in asked.places])
+    return asked
+
+
 class DayPlaces:
     """Takes and gives back places, one statement at a time on a connection of its own.
 
-    Raises Refused `malformed_request`, Unavailable `busy` or `database_unavailable`; if its outcome is unknown, places
+    Raises Unavailable `busy` or `database_unavailable`; if its outcome is unknown, places
     may have been taken or given back.
     """
 
@@ -75,11 +89,9 @@ class DayPlaces:
         self._turn = asyncio.Lock()
         self._waiting = 0
 
-    async def take(self, args: list[Any]) -> list[int]:
+    async def take(self, asked: TakePlaces) -> list[int]:
         """Take places; return a PlaceStatus for each, durable."""
-        asked = read(TakePlaces, args)
         rows = asked.places
-        refuse_nul([text for one in rows for text in (one.user, one.sender)])
         found = await self._run(
             "SELECT take_places($1, $2, $3, $4, $5, $6)",
             _date(asked.day),
@@ -91,10 +103,8 @@ class DayPlaces:
         )
         return list(found)
 
-    async def give_back(self, args: list[Any]) -> None:
+    async def give_back(self, asked: GiveBack) -> None:
         """Give back what was taken, once each; durable when it returns."""
-        asked = read(GiveBack, args)
-        refuse_nul([one.user for one in asked.places])
         users, envelopes = [one.user for one in asked.places], [one.envelope_id for one in asked.places]
         await self._run("SELECT give_back_places($1, $2, $3)", _date(asked.day), users, envelopes)
 

@@ -10,7 +10,7 @@ import msgspec
 from errors import Refused
 from wallet.batcher import Batcher
 from wallet.channels import Channel
-from wallet.day_places import DayPlaces
+from wallet.day_places import DayPlaces, GiveBack, TakePlaces, read_places, read_returned
 from wallet.history import History
 from wallet.limits import MAX_FUNDS_PAGE
 from wallet.requests import DepositRequest, EnvelopeId, FundRequest, PayOrder, read, read_orders
@@ -54,8 +54,6 @@ class Dispatcher:
             Op.ENVELOPES: self._envelopes,
             Op.FUNDS: self._funds,
             Op.PAID_OUT: self._paid_out,
-            Op.PLACES: self._take_places,
-            Op.GIVE_BACK: self._give_back_places,
         }
 
     def handle(self, caller: Caller, number: int, op: int, args: list[Any]) -> None:
@@ -73,6 +71,16 @@ class Dispatcher:
             checked = read_orders(args[0] if len(args) == 1 else None)
             self._rights.check_envelopes(caller, [order.envelope_id for order in checked])
             self._begin(_reply(caller, number, self._pay(checked)))
+            return
+        if op == Op.PLACES:
+            asked = read_places(args)
+            self._rights.check_envelopes(caller, [one.envelope_id for one in asked.places])
+            self._begin(_reply(caller, number, self._take_places(asked)))
+            return
+        if op == Op.GIVE_BACK:
+            given = read_returned(args)
+            self._rights.check_envelopes(caller, [one.envelope_id for one in given.places])
+            self._begin(_reply(caller, number, self._give_back_places(given)))
             return
         operation = self._operations.get(op)
         if operation is None:
@@ -107,11 +115,11 @@ class Dispatcher:
     async def _funds(self, args: list[Any]) -> Values:
         return (await self._history.funds(*read(tuple[int, int, int], args)),)
 
-    async def _take_places(self, args: list[Any]) -> Values:
-        return (await self._places.take(args),)
+    async def _take_places(self, asked: TakePlaces) -> Values:
+        return (await self._places.take(asked),)
 
-    async def _give_back_places(self, args: list[Any]) -> Values:
-        await self._places.give_back(args)
+    async def _give_back_places(self, given: GiveBack) -> Values:
+        await self._places.give_back(given)
         return ()
 
     async def _paid_out(self, args: list[Any]) -> Values:

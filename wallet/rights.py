@@ -1,8 +1,9 @@
 """What a caller may ask of the wallet, by the role whose key it has proven.
 
-A gateway reads what it shows to users. A setnode takes the money of creates and pays shares, for envelopes of its own
-SET only. Only an operator brings money in from outside. So an intruder in a gateway, the one process that parses what
-strangers send, can neither print money nor pay it out; an intruder in a setnode reaches the escrows of its own SET.
+A gateway reads what it shows to users. A setnode takes the money of creates, pays shares, and takes and gives back
+places of the day, for envelopes of its own SET only. Only an operator brings money in from outside. So an intruder in a
+gateway, the one process that parses what strangers send, can neither print money nor pay it out; an intruder in a
+setnode reaches the escrows of its own SET.
 """
 
 from collections.abc import Callable, Iterable, Mapping

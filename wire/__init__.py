@@ -3,8 +3,9 @@
 A link is one long-lived WebSocket between two processes, `link` at the calling end, `server` at the answering end. It
 carries msgpack frames of many requests each, sent once per turn of the event loop: cheaper than an HTTP exchange per
 request. `messages` are the operations and their arguments, `framing` what both ends agree on, `limits` every bound,
-`orders` order numbers and account names, `wallet` the client of the wallet service. `keys` says who may call whom,
-`handshake` how both ends prove it; `ask` is one HTTP request under the same proof.
+`orders` order numbers and account names, `wallet` the client of the wallet service. `load` is what the answering end
+says of itself unasked, `heard` what the calling end makes of it. `keys` says who may call whom, `handshake` how both
+ends prove it; `ask` is one HTTP request under the same proof.
 
 May import: `sharding`, `runtime`, `errors`.
 

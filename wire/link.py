@@ -21,6 +21,7 @@ from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
 from wire.framing import LINK_PATH, NOTICE, LinkEnded, frames
 from wire.handshake import LinkRefused, Prover
+from wire.heard import Heard
 from wire.keys import LinkKey
 from wire.limits import (
     CALL_BYTES,
@@ -31,7 +32,6 @@ from wire.limits import (
     GATHER_S,
     HEARTBEAT_S,
     LISTEN_S,
-    LOAD_KEPT_S,
     MAX_FRAME_BYTES,
     MAX_IN_FLIGHT,
     QUEUED_BYTES,
@@ -39,7 +39,6 @@ from wire.limits import (
     RECONNECT_S,
     REPLIES_PER_S,
     REPLIES_PER_TURN,
-    SILENT_S,
     STOOD_STILL_S,
     SWEEP_S,
 )
@@ -106,17 +105,15 @@ class Link:
         self._queued_bytes = 0
         """Of the calls that were queued behind such a frame."""
         self._flush = asyncio.Event()
-        self._load_ms: list[int] = []
-        self._load_at = 0.0
-        self._heard_at = 0.0
-        self._beats = False
-        """Whether the other end has said on this connection that it is there: one of an older version does not."""
+        self._heard = Heard()
         self._loop: asyncio.AbstractEventLoop
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._open = False
         """Whether calls are sent: connected, and the other end has not said that it goes away."""
         self.lost_at = float("-inf")
         """When that ended last; at first, when `maintain` began (loop time)."""
+        self.losses = 0
+        """How often it has ended."""
         self._came = asyncio.Event()
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
@@ -135,9 +132,7 @@ class Link:
 
     def load_s(self, kind: int = 0) -> float:
         """Return how long requests of a kind wait at the other end (`wire.load`), as it said last; 0 if it is quiet."""
-        if len(self._load_ms) <= kind or self._loop.time() - self._load_at > LOAD_KEPT_S:
-            return 0.0
-        return self._load_ms[kind] / 1000
+        return self._heard.wait_s(kind)
 
     def call(self, op: int, *args: Any) -> asyncio.Future[list[Any]]:
         """Send a request and return the future of its reply values; raises Unavailable at once if it cannot be sent."""
@@ -224,7 +219,8 @@ class Link:
 
     async def _serve(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Read, write and expire until one of them ends: then all end, and every call that waits is failed."""
-        self._socket, self._open, self._beats = socket, True, False
+        self._socket, self._open = socket, True
+        self._heard.connected()
         self._came.set()
         try:
             if self._hello is not None:
@@ -307,7 +303,7 @@ class Link:
         async for message in socket:
             if message.type is not aiohttp.WSMsgType.BINARY:
                 break
-            self._heard_at = self._loop.time()
+            self._heard.frame()
             replies = self._decode(message.data)
             begin, many = 0, REPLIES_PER_TURN
             while begin < len(replies):
@@ -339,25 +335,24 @@ class Link:
         if error is not None:
             self._close()
         elif all(type(value) is int for value in values):
-            self._load_ms, self._load_at, self._beats = values, self._loop.time(), True
+            self._heard.told(values)
 
     def _close(self) -> None:
         """Send no more calls; those that are not sent yet go elsewhere."""
         if self._open:
             self._open, self.lost_at = False, self._loop.time()
+            self.losses += 1
             self._came.clear()
 
     async def _listen(self) -> None:
-        """End the connection once the other end has said nothing for SILENT_S, though it has sent beats before."""
+        """End the connection once the other end is silent."""
         loop = self._loop
         while True:
             due = loop.time() + LISTEN_S
             await asyncio.sleep(LISTEN_S)
-            now = loop.time()
-            if now - due > STOOD_STILL_S:
-                # This process has stood still, and maybe the whole machine: only what is silent from now on counts.
-                self._heard_at = now
-            if self._beats and now - self._heard_at > SILENT_S:
+            if loop.time() - due > STOOD_STILL_S:
+                self._heard.begin_anew()
+            if self._heard.silent:
                 _silent.labels(self.name).inc()
                 _log.warning("a server is silent; its link is given up", peer=self.name, calls=len(self._waiting))
                 raise LinkEnded

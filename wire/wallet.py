@@ -47,6 +47,11 @@ class WalletClient:
         """Whether the link to the wallet is connected right now."""
         return self._link.up
 
+    @property
+    def losses(self) -> int:
+        """How often the wallet has been lost; a call that ends meanwhile may have been lost with it."""
+        return self._link.losses
+
     async def returns(self, within_s: float) -> bool:
         """Wait for a wallet that restarts; see `Link.returns`."""
         return await self._link.returns(within_s)

@@ -24,9 +24,9 @@ TICK_S = 0.1
 def command(*, parts: tuple[str, ...], data: Path | None, as_json: bool) -> None:
     """Restart all gateways, setnodes and the wallet, or each PART (set-1-a, gateway-1, memcached, ...), in turn.
 
-    No request fails meanwhile: a gateway is replaced by one that serves already, what a setnode has is served by the
-    next one of its SET, and who needs a part that is alone waits for it. Exit status 1 if a part does not start; a
-    gateway then goes on as it was, and the parts after it are left as they are.
+    No request fails for want of a server: a gateway is replaced by one that serves already, what a setnode has is
+    served by the next one of its SET, and who needs a part that is alone waits for it. Exit status 1 if a part does not
+    start; a gateway then goes on as it was, and the parts after it are left as they are.
     """
     folder = data_folder.locate(data)
     begun = time.monotonic()

@@ -2,6 +2,7 @@
 
 import asyncio
 import getpass
+import os
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -59,7 +60,7 @@ def on(
     """
     access, now = find(data), datetime.now(UTC).replace(microsecond=0)
     closes, where = read_name(name)
-    until, owner = now + _time(length), owner or getpass.getuser()
+    until, owner = now + _time(length), owner or _login()
     one = Switch(closes=closes, where=where, owner=owner, reason=reason, since=now, until=until)
     check(one, access.topology(), now)
     hits = asyncio.run(effect(access, one))
@@ -89,6 +90,13 @@ def off(*, name: str, data: Path | None, as_json: bool) -> None:
     print_report({"switch": wanted, "on": False}, as_json=as_json, show=f"{wanted}: open again within a second")
 
 
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # an account without a name, as in a container
+        return f"account {os.getuid()}"
+
+
 def _time(text: str) -> timedelta:
     matched = re.fullmatch(r"(\d{1,6})([smhd])", text)
     if matched is None:
@@ -115,6 +123,9 @@ def _show_effect(one: Switch, hits: Effect, console: Console, *, dry_run: bool) 
     console.print(f"{one.name}: {closed} until {one.until:%Y-%m-%d %H:%M:%S} UTC, by {one.owner}: {one.reason}")
     console.print(hits.sentence(), highlight=False)
     if one.closes is Closes.PAYOUTS:
-        console.print("shares are won as before, and credited once it is open again; refunds go on")
+        console.print(
+            "shares are won as before, and credited once it is open again; refunds go on. After 15 minutes the audit "
+            "calls these payouts late (payout_is_in_time)"
+        )
     if not dry_run:
         console.print(f"open it again with ./run switch off {one.name}", highlight=False)

@@ -1,7 +1,7 @@
 """The operations under `/v1/me`: balance, statement, envelopes sent and received, read from the wallet by user."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from errors import Refused, Unavailable
 from gateway.http.answer import Answer, json_answer
@@ -18,7 +18,6 @@ from switches.switchboard import Switchboard
 from wire.wallet import WALLET_UNAVAILABLE, WalletClient
 
 T = TypeVar("T")
-_LOST: Final = (WALLET_UNAVAILABLE, "outcome_unknown")
 
 
 class WalletHandlers:
@@ -64,10 +63,12 @@ class WalletHandlers:
 
     async def _ask(self, read: Callable[[], Awaitable[T]]) -> T:
         """Read; once more if the wallet was lost meanwhile, and returns in time. A read changes nothing."""
+        losses = self._wallet.losses
         try:
             return await read()
-        except Unavailable as lost:
-            if lost.code not in _LOST or not await self._wallet.returns(self._away_s):
+        except Unavailable as error:
+            lost = error.code == WALLET_UNAVAILABLE or self._wallet.losses > losses
+            if not lost or not await self._wallet.returns(self._away_s):
                 raise
         return await read()
 

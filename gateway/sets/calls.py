@@ -121,7 +121,7 @@ class Sets:
     async def _hold(self, error: Unavailable, target: Target, op: int, args: tuple[Any, ...]) -> list[Any]:
         """Send a call again when the gateway has a newer topology, and after pauses: a server may come back."""
         if self._held >= HELD:
-            raise _busy(outcome_known=error.outcome_known)
+            raise _busy(outcome_known=error.outcome_known) if error.code in _ELSEWHERE else error
         loop = asyncio.get_running_loop()
         began, pause_s, outcome_known = loop.time(), HOLD_LOOK_S, error.outcome_known
         self._count_held(1)

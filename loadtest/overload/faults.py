@@ -181,12 +181,11 @@ async def _memory(scratch: Path) -> tuple[float, int, bool]:
         await all_paid(access)
         opens = write_opens(access, made, USERS, envelopes.SHARES, folder)
         (pid,) = [one.pid for one in running.load(stack.folder.running).parts if one.name == "gateway-1"]
-        await play(
-            access, opens, [Phase("all", 0.5, 2.0 * connections)], ahead=connections, most=connections
-        )  # fmt: skip
+        rush = [Phase("all", 0.5, 2.0 * connections)]
+        seen = (await play(access, opens, rush, ahead=connections, most=connections)).phases[0]
         peak_mb = _peak_mb(pid)
         proof = await audit_when_paid(access)
-    return peak_mb, connections, proof.holds
+    return peak_mb, seen.connections, proof.holds
 
 
 def _set(topology: Topology, envelope_id: int) -> str:

@@ -127,6 +127,15 @@ async def test_a_wallet_that_restarts_is_waited_for(door: Door) -> None:
     assert [status for status, _, _ in await asyncio.gather(*asking)] == [200, 201]
 
 
+async def test_a_read_is_repeated_only_if_the_wallet_was_lost(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not after a deadline: a wallet that is slow is not asked twice."""
+    monkeypatch.setattr(door.gateway.wallet_link, "_deadline_s", 0.1)
+    door.wallet.answer = silent
+    status, _, problem = await door.call("GET", "/v1/me/wallet", "bob")
+    assert (status, problem["code"]) == (504, "outcome_unknown")
+    assert len(door.wallet.asked) == 1
+
+
 async def test_nobody_there(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """With all servers away the answer is 503, at once if nobody is waited for, and the gateway is not ready."""
     # While one is waited for, another test's server could take the port of one that has gone.

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from errors import Unavailable
+from errors import HongbaoError, Refused, Unavailable
 from sharding.ids import business_date
 from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town
 
@@ -104,6 +104,39 @@ async def test_more_shares_than_places_never_exist(town: Town) -> None:
     for user in users:
         won = await town.scalar("SELECT count(*) FROM claim WHERE user_id = $1", user)
         assert won == await places(town, user) <= 5
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Refused("malformed_request", "a wallet of an older version"),
+        Unavailable("topology_outdated", "it has moved"),
+        Unavailable("outcome_unknown", "no answer", outcome_known=False),
+    ],
+)
+async def test_a_wallet_that_takes_no_place_back_harms_nobody_else(
+    town: Town, monkeypatch: pytest.MonkeyPatch, error: HongbaoError
+) -> None:
+    """These users lose a place of the day; the server goes on, and asks no second time."""
+    user = f"unlucky-{error.code}"
+    sold = await town.create(100, 1, sender=f"quick-{error.code}")
+    secret = await town.create(100, 2, sender=f"sly-{error.code}", password="right")
+    node, asked = town.owner(secret), []
+
+    async def give_back(*args: object) -> None:
+        asked.append(args)
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(node.daily._wallet, "give_back", give_back)
+        assert await outcome(town, secret, user, password="wrong") == "wrong_password"
+        async with asyncio.timeout(20):
+            while not asked or node.daily._returned:
+                await asyncio.sleep(0.02)
+    assert len(asked) == 1
+    assert await places(town, user) == 1
+    assert await outcome(town, secret, user, password="right") == "opened"
+    assert await outcome(town, sold, f"other-{error.code}") == "opened"
 
 
 async def test_while_the_wallet_is_away_nobody_wins(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:

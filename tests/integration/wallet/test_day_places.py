@@ -10,7 +10,7 @@ from errors import Refused
 from runtime.clock import SystemClock
 from sharding.ids import business_date
 from tests.integration.wallet.fixtures import wallet_database
-from wallet.day_places import DayPlaces
+from wallet.day_places import DayPlaces, read_places, read_returned
 from wire.messages import PlaceStatus
 
 __all__ = ["wallet_database"]
@@ -27,7 +27,7 @@ async def places(wallet_database: str) -> AsyncIterator[DayPlaces]:
 
 
 async def take(places: DayPlaces, *rows: tuple[str, str, int], most: int = 2, of_sender: int = 0, day: int = DAY):
-    return await places.take([day, [list(row) for row in rows], most, of_sender])
+    return await places.take(read_places([day, [list(row) for row in rows], most, of_sender]))
 
 
 async def test_so_many_and_no_more(places: DayPlaces) -> None:
@@ -49,9 +49,9 @@ async def test_so_many_of_one_sender(places: DayPlaces) -> None:
 async def test_what_is_given_back_is_free_again(places: DayPlaces) -> None:
     """Once for each time that it was taken: another open of the same user keeps what it holds."""
     assert await take(places, ("a", "s", 1), ("a", "s", 1), ("a", "s", 2)) == [OK, OK, OK]
-    await places.give_back([DAY, [["a", 1]]])
+    await places.give_back(read_returned([DAY, [["a", 1]]]))
     assert await take(places, ("a", "s", 3)) == [MOST]
-    await places.give_back([DAY, [["a", 1], ["nobody", 9]]])
+    await places.give_back(read_returned([DAY, [["a", 1], ["nobody", 9]]]))
     assert await take(places, ("a", "s", 3)) == [OK]
 
 
@@ -90,8 +90,8 @@ async def test_days_that_are_over_are_forgotten(places: DayPlaces, monkeypatch: 
         [DAY, [["a", "s", 1]] * 1_001, 1, 0],
     ],
 )
-async def test_what_is_malformed_is_refused(places: DayPlaces, args: list[object]) -> None:
+def test_what_is_malformed_is_refused(args: list[object]) -> None:
     """Before Postgres sees it."""
     with pytest.raises(Refused) as refused:
-        await places.take(args)
+        read_places(args)
     assert refused.value.code == "malformed_request"

@@ -86,6 +86,8 @@ def arguments(op: Op, envelope_id: int) -> list[object]:
         Op.PAY: [[order]],
         Op.FUNDS: [0, 2**50, 10],
         Op.PAID_OUT: [[envelope_id]],
+        Op.PLACES: [20_000, [["mallory", "alice", envelope_id]], 1, 0],
+        Op.GIVE_BACK: [20_000, [["mallory", envelope_id]]],
     }[op]
 
 
@@ -94,7 +96,7 @@ def arguments(op: Op, envelope_id: int) -> list[object]:
     [
         ("gateway", {Op.BALANCE, Op.ENTRIES, Op.ENVELOPES}),
         ("operator", {Op.BALANCE, Op.ENTRIES, Op.ENVELOPES, Op.DEPOSIT}),
-        ("one", {Op.FUND, Op.PAY, Op.FUNDS, Op.PAID_OUT}),
+        ("one", {Op.FUND, Op.PAY, Op.FUNDS, Op.PAID_OUT, Op.PLACES, Op.GIVE_BACK}),
     ],
 )
 async def test_each_role_may_ask_what_it_needs_and_nothing_else(
@@ -103,6 +105,7 @@ async def test_each_role_may_ask_what_it_needs_and_nothing_else(
     """Attack 2: a gateway reads, a setnode funds and pays, only an operator deposits; all else is `not_permitted`."""
     mine = make_id(DAY, 1, 7)
     asked = (Op.BALANCE, Op.ENTRIES, Op.ENVELOPES, Op.DEPOSIT, Op.FUND, Op.PAY, Op.FUNDS, Op.PAID_OUT)
+    asked += Op.PLACES, Op.GIVE_BACK
     for op in asked:
         answer = await callers.call(who, op, *arguments(op, mine))
         refused = isinstance(answer, Refused) and answer.code == "not_permitted"
@@ -128,6 +131,20 @@ async def test_a_set_pays_for_its_own_envelopes_only(callers: Callers, ledger_ro
     paid = await callers.call("two", Op.PAY, *arguments(Op.PAY, theirs))
     assert paid == [[[0, None]]]
     assert await callers.call("operator", Op.BALANCE, "mallory") == [100]
+
+
+async def test_a_set_gives_back_places_of_its_own_envelopes_only(callers: Callers) -> None:
+    """Else the intruder in one SET could let users win as many shares of the others as they like."""
+    mine, theirs = make_id(DAY, 1, 7), make_id(DAY, 1, 17)
+    assert await callers.call("two", Op.PLACES, *arguments(Op.PLACES, theirs)) == [[0]]
+    for op, args in (
+        (Op.GIVE_BACK, [20_000, [["mallory", mine], ["mallory", theirs]]]),
+        (Op.PLACES, [20_000, [["bob", "alice", theirs]], 1, 0]),
+    ):
+        answer = await callers.call("one", op, *args)
+        assert isinstance(answer, Unavailable)
+        assert (answer.code, answer.outcome_known) == ("topology_outdated", True)
+    assert await callers.call("one", Op.PLACES, *arguments(Op.PLACES, mine)) == [[1]]
 
 
 async def test_a_database_that_has_moved_is_paid_for_by_its_new_set(callers: Callers, tmp_path: Path) -> None:

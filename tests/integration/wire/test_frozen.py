@@ -151,7 +151,7 @@ async def test_a_server_of_an_older_version_is_kept() -> None:
     """It has never sent a beat, so that its silence says nothing."""
     async with linked() as (link, peer):
         peer.load.callers.clear()
-        link._beats = False
+        link._heard.connected()
         socket = link._socket
         await asyncio.sleep(2 * SILENT_S)
         assert await link.call(Op.GRAB, "here") == ["here"]

@@ -8,7 +8,7 @@ import pytest
 from errors import Unavailable
 from runtime.metrics import REGISTRY
 from sharding.ids import make_id
-from switches.file import beside, change
+from switches.file import beside, change, load
 from switches.switch import Closes, Switch
 from switches.switchboard import Switchboard
 from tests.clock import ManualClock
@@ -94,6 +94,16 @@ def test_payouts_are_closed_for_a_set(tmp_path: Path) -> None:
     put(path, switch("payouts"))
     one.look()
     assert [one.closes_set(Closes.PAYOUTS, name) for name in ("set-1", "set-2")] == [True, True]
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """And nothing is changed."""
+    path = beside(tmp_path / "topology.json")
+    put(path, switch("creates"))
+    path.with_name("switches.json.new").mkdir()
+    with pytest.raises(Unavailable, match="switches_not_written"):
+        put(path, switch("grabs"))
+    assert [one.name for one in load(path)] == ["creates"]
 
 
 def test_what_has_ended_leaves_the_file(tmp_path: Path) -> None:
