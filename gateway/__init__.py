@@ -6,7 +6,7 @@ and finding the SET and server of an envelope. May import: `wire`, `switches`, `
 
 The path of a request, file by file; each step is called by the one before it:
 
-    0  acceptor.py            new connections: bare sockets until a request on them may begin
+    0  acceptor.py            new connections: bare sockets until a request on them may begin (newcomers.py)
     1  connection.py          one client's connection: parsed requests in, bytes out, in order; `connection_bounds` ends
                               connections that are too many or too slow, `unsent` those whose clients ask for much and
                               read nothing

@@ -3,7 +3,7 @@
 libuv accepts one connection in a turn of the loop (since 1.45), and asyncio's own loop as many as its backlog. While
 many people connect at once and turns are long, the first lets them wait in the kernel's queue until they give up, where
 nobody counts them; the second does nothing else for half a second. Here some are accepted in each turn, more in a long
-one. A new connection is a socket and a callback (`Newcomer`, 15 µs with its end). Only a request that may begin makes
+one. A new connection is little more than a socket (`Newcomer`, 15 µs with its end). Only a request that may begin makes
 it a `Connection` with its parser, transport and task, some 25 µs more.
 """
 
@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple, Self
 
-from gateway.admission.bare import Bare, look
-from gateway.admission.line import Asked, Refusal, read_timeout
+from gateway.admission.line import Refusal
 from gateway.admission.priority import Class
 from gateway.admission.reason import Reason
 from gateway.connection import ConnectionFactory
@@ -26,135 +25,17 @@ from gateway.limits import (
     ACCEPTS_PER_TURN,
     DRAIN_LOOK_S,
     DRAIN_SPREAD,
-    KEEP_ALIVE_S,
     NEWCOMERS_S,
     NO_FILES_S,
     READ_BYTES,
 )
+from gateway.newcomers import Newcomer, Newcomers
 from runtime import listening, logs
 from runtime.http import CLOSE_S
 
 _NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 _log = logs.get("gateway")
-
-
-class Newcomer:
-    """A connection on which no request has begun yet: it may stand in line like a `Connection`, and be refused.
-
-    It is counted like one, too (`gateway.connection_bounds.Held`).
-    """
-
-    __slots__ = (
-        "_begun",
-        "_factory",
-        "_loop",
-        "_upgrade",
-        "address",
-        "arrived_at",
-        "asked",
-        "bare",
-        "began",
-        "began_at",
-        "client",
-        "data",
-        "idle_since",
-        "in_line",
-        "left",
-    )
-
-    def __init__(
-        self,
-        client: socket.socket,
-        address: str,
-        factory: ConnectionFactory,
-        upgrade: Callable[["Newcomer"], None],
-    ) -> None:
-        self.client = client
-        self._factory = factory
-        self._loop = asyncio.get_running_loop()
-        self._upgrade = upgrade
-        self.data = b""
-        self.bare: Bare | None = None
-        self.address = address
-        self.asked = self.began = self.in_line = self.left = self._begun = False
-        self.began_at: float | None = None
-        self.arrived_at = 0.0
-        self.idle_since = self._loop.time()
-
-    kept_s: Final = KEEP_ALIVE_S
-    """Idle for longer it is ended, as a `Connection` is by its own timer."""
-
-    @property
-    def serving(self) -> bool:
-        """Whether a request waits, or begins."""
-        return self.in_line or self._begun
-
-    def asked_for(self) -> Asked:
-        """Return what the request is; one that must be parsed to be known is not refused here."""
-        bare = self.bare
-        if bare is None:
-            return Asked(Class.ALWAYS, b"")
-        kind = self._factory.line.promises.class_of(bare.method, bare.path, bare.asker)
-        return Asked(kind, bare.asker)
-
-    def timeout_s(self) -> float:
-        """Return how long the client waits for the answer."""
-        return read_timeout(self.bare.timeout_ms if self.bare else None, self._factory.line.waits_s)
-
-    def readable(self) -> None:
-        """Read, and stand in line with what has come."""
-        try:
-            data = self.client.recv(READ_BYTES)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self._end()
-        elif self.in_line:
-            self.data += data
-            if len(self.data) > READ_BYTES:
-                # It is read on by its parser, once its turn has come.
-                self._loop.remove_reader(self.client)
-        else:
-            self.data, self.bare = data, look(data)
-            if (refusal := self._factory.line.join(self)) is not None:
-                self.refuse(refusal)
-
-    def begin(self) -> None:
-        """Hand the socket and what has come over to a `Connection`."""
-        self._begun = True
-        self._loop.remove_reader(self.client)
-        self._upgrade(self)
-
-    def refuse(self, refusal: Refusal) -> None:
-        """Answer the request with 503 `busy`."""
-        bare = self.bare
-        if bare is None or len(self.data) != bare.size:
-            # It must be parsed to be refused, or more has come behind it: a `Connection` refuses what it must.
-            self.bare = None
-            self.begin()
-            return
-        last = self._factory.draining
-        answer = self._factory.refusals.make(refusal, last=last)
-        self.data, self.asked, self.idle_since = b"", True, self._loop.time()
-        try:
-            sent = self.client.send(answer)
-        except OSError:
-            sent = 0
-        if last or sent != len(answer):
-            self._end()  # as the answer says; or a client that does not read what it asked for, or has gone
-
-    def hang_up(self) -> None:
-        """End it at once."""
-        self.left = True
-        self._loop.remove_reader(self.client)
-        self.client.close()
-
-    def _end(self) -> None:
-        self._factory.bounds.remove(self)
-        self.hang_up()
 
 
 class Endpoint(NamedTuple):
@@ -180,6 +61,7 @@ class Acceptor:
         self._inherited = list(inherited)
         self._loop = asyncio.get_running_loop()
         self._listening: list[socket.socket] = []
+        self._newcomers = Newcomers(self._upgrade)
         self._opening: set[asyncio.Task[None]] = set()
         self._more_since: dict[socket.socket, float] = {}
         """When the last turn accepted, by the socket that it has left some of."""
@@ -193,6 +75,7 @@ class Acceptor:
         except OSError:
             self._stop_listening()
             raise
+        self._newcomers.start()
         for one in self._listening:
             self._loop.add_reader(one, self._accept, one)
         return self
@@ -245,6 +128,7 @@ class Acceptor:
             async with asyncio.timeout(CLOSE_S):
                 while len(self._factory.line):
                     await asyncio.sleep(0)
+        self._newcomers.stop()
         for task in list(self._opening):
             await asyncio.wait({task})
         await asyncio.sleep(0)
@@ -275,9 +159,9 @@ class Acceptor:
                 self._loop.call_later(NO_FILES_S, self._listen_again, door)
                 return
             client.setblocking(False)
-            newcomer = Newcomer(client, str(address[0]), self._factory, self._upgrade)
+            newcomer = Newcomer(client, str(address[0]), self._factory, self._newcomers)
             if self._factory.bounds.add(newcomer):
-                self._loop.add_reader(client, newcomer.readable)
+                self._newcomers.add(newcomer)
             else:
                 self._turn_away(client)
         self._more_since[door] = now

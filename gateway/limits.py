@@ -56,6 +56,8 @@ ACCEPTS_PER_TURN: Final = 32
 """Connections accepted in one turn of the loop, 15 µs each with their end."""
 ACCEPTS_PER_S: Final = 10_000
 """The same for each second that a turn takes, if that is more: 0.15 of a core."""
+NEWCOMERS_AT_ONCE: Final = 1_024
+"""New connections of which one turn of the loop reads what they have sent: as many as libuv asks the kernel for."""
 READ_BYTES: Final = 16_384
 """Read at once from a connection that is new; the rest is read by its parser."""
 DRAIN_S: Final = 5.0

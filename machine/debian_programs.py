@@ -1,4 +1,4 @@
-"""Programs from Debian packages (memcached, wrk, Redis): on PATH, fetched by set-up, or fetched now without root."""
+"""Programs from Debian packages (memcached, wrk, nginx): on PATH, fetched by set-up, or fetched now without root."""
 
 import asyncio
 import shutil
@@ -10,6 +10,8 @@ from machine.account import Account
 from machine.checkout import CHECKOUT, SETUP
 
 TOOLS = CHECKOUT / ".tools" / "root"
+_SERVERS = frozenset({"nginx", "haproxy"})
+"""Programs that Debian has in /usr/sbin."""
 FETCH_S = 600.0
 """Longest wait for a fetch, and for another one of the same checkout that runs before it."""
 
@@ -37,7 +39,8 @@ async def find_program(
     on_path = shutil.which(name)
     if on_path and account.can_access("-x", Path(on_path)):
         return Program(Path(on_path))
-    fetched = tools / "usr" / "bin" / name
+    folder = "sbin" if name in _SERVERS else "bin"
+    fetched = tools / "usr" / folder / name
     # While it is being unpacked, the program is there before its libraries; debian.sh leaves the mark at the end.
     if not fetched.exists() or not (tools / ".fetched" / package).exists():
         reason = await _fetch(package, tools)

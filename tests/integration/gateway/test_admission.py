@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from envelope.outcomes import Outcome
-from gateway.acceptor import Newcomer
 from gateway.admission.line import Line
 from gateway.admission.reason import Reason
 from gateway.admission.threshold import Threshold
 from gateway.connection import Connection
 from gateway.limits import PLACES, RETRY_S
+from gateway.newcomers import Newcomer
 from gateway.service import GatewaySettings
 from gateway.service import running as running_gateway
 from machine.ports import free_port
