@@ -40,6 +40,8 @@ from gateway.refusals import Refusals
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler
 from gateway.sets.calls import Sets
+from gateway.site.page import read_origins
+from gateway.site.site import Site
 from gateway.unsent import UnsentAnswers
 from runtime import listening, logs
 from runtime.clock import Clock, SystemClock
@@ -110,6 +112,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     connections: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS
     connections_per_address: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS_PER_ADDRESS
     """See `gateway.connection_bounds`."""
+    frame_ancestors: str = ""
+    """Origins, with commas between, whose pages may frame our page and hand it a user's token; unset: none."""
 
 
 class Gateway:
@@ -121,6 +125,7 @@ class Gateway:
         self.request_metrics = RequestMetrics()
         self.refusals = Refusals()
         self.readiness = Readiness()
+        self.site = Site(read_origins("HONGBAO_FRAME_ANCESTORS", settings.frame_ancestors))
         self.link_key = caller_key(settings.link_key, GATEWAY)
         self.bounds = ConnectionBounds(
             settings.connections, settings.connections_per_address, TrustedProxies(settings.trusted_proxies)
@@ -164,7 +169,7 @@ class Gateway:
             if self.settings.shared_listen:
                 endpoints.append(Endpoint(*host_and_port(self.settings.shared_listen), shared=True))
             handlers = self._handlers(sets, admission.line.promises, switches)
-            dispatcher = Dispatcher(handlers, self.request_metrics)
+            dispatcher = Dispatcher(handlers, self.request_metrics, self.site.operations_of)
             connections = ConnectionFactory(dispatcher, self.bounds, self.unsent, admission.line, self.refusals)
             kept = listening.inherited(self.settings.listen_fds)
             async with Acceptor(connections, *endpoints, inherited=kept) as server:
