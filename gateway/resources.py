@@ -26,6 +26,8 @@ class Resource:
     operations: Mapping[str, tuple[str, Handler]]
     id_text: str = ""
     target: Target | None = None
+    shared: bool = False
+    """Whether a share ID stands in the path: then the request needs no share token."""
 
     @property
     def methods(self) -> list[str]:
