@@ -83,6 +83,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "unknown_parameter": Problem(400, "A parameter is not known"),
     "malformed_envelope_id": Problem(400, "Not an envelope ID"),
     # Well-formed IDs that can name nothing here
+    "share_id_invalid": Problem(404, "The link is not whole or not ours"),
     "impossible_day": Problem(404, "The ID is of a day that no calendar has"),
     "future_envelope_id": Problem(404, "The ID is of a day that has not come"),
     "unknown_slot": Problem(404, "The ID is of a slot that is not here"),

@@ -34,6 +34,8 @@ class Resource:
     operations: Operations
     id_text: str = ""
     target: Target | None = None
+    shared: bool = False
+    """Whether a share ID stands in the path: then the request needs no share token."""
 
     @property
     def methods(self) -> list[str]:

@@ -11,7 +11,7 @@ from gateway.http.answer import Answer
 from gateway.http.body import read_body
 from gateway.http.request import Request
 from gateway.identity.rates import Kind, Rates
-from gateway.identity.share_tokens import ShareTokens
+from gateway.identity.share_tokens import ShareTokens, is_share_id
 from gateway.identity.tokens import Tokens
 from gateway.limits import CANDIDATE_IDS
 from gateway.parsing.calendar import Calendar
@@ -22,7 +22,7 @@ from gateway.resources import Resource
 from gateway.sets.calls import Sets
 from gateway.sets.target import Target
 from runtime.clock import Clock
-from sharding.ids import candidate_ids, parse_id
+from sharding.ids import candidate_ids, format_id, parse_id
 from sharding.slots import place_for
 from switches.switch import Closes
 from switches.switchboard import Switchboard
@@ -112,7 +112,7 @@ class EnvelopeHandlers:
         user = self._viewer_of(request.authorization)
         first, limit = read_claims_page(request)
         target = resource.target or self._target(resource)
-        token_ok = self._share_tokens.is_valid(target.envelope_id, share_token_of(request))
+        token_ok = resource.shared or self._share_tokens.is_valid(target.envelope_id, share_token_of(request))
         view, own = await self._sets.call(target, Op.DETAIL, target.envelope_id, user, token_ok, first, limit)
         return Answer(200, self._with_share_token(view, target.envelope_id) if own else view)
 
@@ -128,13 +128,16 @@ class EnvelopeHandlers:
         headers = request.headers
         target = resource.target or self._target(resource)
         body = EMPTY_BODY if request.empty else await read_open_body(request)
-        token_ok = self._share_tokens.is_valid(target.envelope_id, body.share_token or headers.get(X_SHARE_TOKEN))
+        given = body.share_token or headers.get(X_SHARE_TOKEN)
+        token_ok = resource.shared or self._share_tokens.is_valid(target.envelope_id, given)
         return target, token_ok, body.password
 
     def _target(self, resource: Resource) -> Target:
-        """Read the ID in the path; raises Refused with the code of what is wrong with it."""
-        topology = self._sets.topology
-        envelope_id = parse_id(resource.id_text, topology.layout)
+        """Read the ID or share ID in the path; raises Refused with the code of what is wrong with it."""
+        topology, text = self._sets.topology, resource.id_text
+        if is_share_id(text):
+            text, resource.shared = format_id(self._share_tokens.read(text)), True
+        envelope_id = parse_id(text, topology.layout)
         self._calendar.check(envelope_id, topology.zone)
         # Valid for ever: a day that has begun stays begun, and the number of slots never changes.
         target = resource.target = Target(envelope_id)
@@ -147,5 +150,7 @@ class EnvelopeHandlers:
         return candidate_ids(self._calendar.first_id(topology.zone, now_ms), slot, tail, CANDIDATE_IDS)
 
     def _with_share_token(self, view: bytes, envelope_id: int) -> bytes:
-        """Add the share token to the SET's JSON object; only for the sender, who alone may hand it out."""
-        return b'%b,"share_token":"%b"}' % (view[:-1], self._share_tokens.token_of(envelope_id).encode())
+        """Add share token and share ID to the SET's JSON object; only for the sender, who alone may hand them out."""
+        tokens = self._share_tokens
+        token, share_id = tokens.token_of(envelope_id).encode(), tokens.share_id_of(envelope_id).encode()
+        return b'%b,"share_token":"%b","share_id":"%b"}' % (view[:-1], token, share_id)

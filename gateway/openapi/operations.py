@@ -3,7 +3,7 @@
 from typing import Any, Final, NamedTuple
 
 from gateway.limits import CLAIMS_PAGE, CLAIMS_PAGE_MOST, DEFAULT_PAGE, PAGE, TIMEOUTS_S
-from gateway.openapi.schemas import ID, Schema, ref
+from gateway.openapi.schemas import ID_OR_SHARE_ID, Schema, ref
 from gateway.parsing.paging import CURSOR_PATTERN
 from gateway.parsing.parameters import KEY_PATTERN, ROLES
 
@@ -15,7 +15,9 @@ def _parameter(name: str, where: str, schema: Schema, description: str, *, requi
 
 
 PARAMETERS: Final[dict[str, Schema]] = {
-    "id": _parameter("id", "path", ID, "The envelope.", required=True),
+    "id": _parameter(
+        "id", "path", ID_OR_SHARE_ID, "Its ID, or a share ID in place of ID and share token.", required=True
+    ),
     "key": _parameter(
         "Idempotency-Key",
         "header",

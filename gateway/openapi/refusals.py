@@ -16,7 +16,7 @@ ANY: Final[Codes] = ("malformed_http", "busy", "internal_error")
 TOKEN: Final[Codes] = (
     "token_missing", "token_expired", "token_invalid", "too_many_rejected_tokens", "too_many_requests"
 )  # fmt: skip
-ID: Final[Codes] = ("malformed_envelope_id", "impossible_day", "future_envelope_id", "unknown_slot")
+ID: Final[Codes] = ("malformed_envelope_id", "share_id_invalid", "impossible_day", "future_envelope_id", "unknown_slot")
 BODY: Final[Codes] = (
     "body_timeout", "body_too_large", "unsupported_media_type", "malformed_json", "duplicate_field", "unknown_field",
     "wrong_type",

@@ -8,7 +8,7 @@ from envelope.outcomes import Outcome, State
 from envelope.split import Split
 from envelope.terms import Kind
 from envelope.texts import TEXT_PATTERN
-from gateway.identity.share_tokens import SHARE_TOKEN_CHARS
+from gateway.identity.share_tokens import SHARE_ID_CHARS, SHARE_TOKEN_CHARS
 from gateway.identity.users import USER_PATTERN
 from gateway.problems import ADVICE, PROBLEMS, STATUS_OF, Retry
 
@@ -29,6 +29,12 @@ SEQ: Final[Schema] = {"type": "integer", "minimum": 0, "description": "Place in 
 BOOL: Final[Schema] = {"type": "boolean"}
 HASH: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 SHARE_TOKEN: Final[Schema] = {"type": "string", "minLength": SHARE_TOKEN_CHARS, "maxLength": SHARE_TOKEN_CHARS}
+SHARE_ID: Final[Schema] = {"type": "string", "pattern": "^A[A-Za-z0-9_-]{32}$", "maxLength": SHARE_ID_CHARS}
+ID_OR_SHARE_ID: Final[Schema] = {
+    "type": "string",
+    "pattern": f"^({ID['pattern'][1:-1]}|{SHARE_ID['pattern'][1:-1]})$",
+    "examples": ID["examples"],
+}
 PASSWORD: Final[Schema] = {
     "type": ["string", "null"], "minLength": 1, "maxLength": LIMITS.password_chars, "pattern": TEXT_PATTERN,
 }  # fmt: skip
@@ -112,6 +118,7 @@ _ENVELOPE: Final[Schema] = {
     "max_fen": {**FEN, "description": "Largest share, if the sender gave one."},
     "to": {"type": "array", "items": USER, "description": "Shown to the sender."},
     "share_token": {**SHARE_TOKEN, "description": "Shown to the sender: whoever has it may see and open."},
+    "share_id": {**SHARE_ID, "description": "Shown to the sender: ID and share token in one, for a link."},
 }
 ENVELOPE: Final = _object(_ENVELOPE, optional=("to", "min_fen", "max_fen"))
 CLAIM: Final = _object({"seq": SEQ, "user": USER, "amount_fen": FEN, "claimed_at": INSTANT})
@@ -136,6 +143,7 @@ DETAIL: Final = _object(
         "min_fen",
         "max_fen",
         "share_token",
+        "share_id",
         "best_luck",
         "refund_fen",
         "closed_at",

@@ -131,6 +131,25 @@ async def test_strangers_need_the_share_token(client: Client, sender: str) -> No
     assert (await client.call("GET", path, sender))[2]["share_token"] == made["share_token"]
 
 
+async def test_a_share_id_stands_for_id_and_token(client: Client, sender: str) -> None:
+    """Whoever has the link sees, grabs and opens with it alone; one that was cut or made up is refused alike."""
+    made = await client.create(sender, **LUCKY)
+    by_link = {"envelope_id": made["share_id"]}
+    status, _, seen = await client.call("GET", f"/v1/envelopes/{made['share_id']}", "eve")
+    assert (status, seen["envelope_id"]) == (200, made["envelope_id"])
+    assert "share_id" not in seen
+    assert (await client.call("GET", f"/v1/envelopes/{made['share_id']}", sender))[2]["share_id"] == made["share_id"]
+    assert (await client.ask("grab", "eve", by_link))["result"] == "openable"
+    assert (await client.ask("open", "eve", by_link))["result"] == "opened"
+    assert (await client.ask("open", "eve", {**made}))["result"] == "already_opened"
+    for wrong in (made["share_id"][:-1], made["share_id"] + "A", "A" * 33, "A"):
+        for method, path in (("GET", ""), ("POST", "/open"), ("POST", "/grab"), ("POST", "/cancel")):
+            status, _, problem = await client.call(method, f"/v1/envelopes/{wrong}{path}", "eve")
+            assert (status, problem["code"]) == (404, "share_id_invalid")
+    status, _, problem = await client.call("POST", f"/v1/envelopes/{made['share_id']}/cancel", "eve")
+    assert (status, problem["code"]) == (403, "not_the_sender")
+
+
 async def test_named_receivers(client: Client, sender: str) -> None:
     """Those who are named need no token, others are refused also with it, and only the sender sees the list."""
     made = await client.create(sender, kind="equal", total_fen=200, count=2, to=["bob", "carol"])

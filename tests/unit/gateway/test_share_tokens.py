@@ -5,7 +5,8 @@ import hmac
 
 import pytest
 
-from gateway.identity.share_tokens import SHARE_TOKEN_CHARS, ShareTokens
+from errors import Refused
+from gateway.identity.share_tokens import SHARE_ID_CHARS, SHARE_TOKEN_CHARS, ShareTokens, is_share_id
 
 ONE, OTHER = 2611211234567890007, 2611211234567890008
 shares = ShareTokens("s" * 32)
@@ -41,3 +42,32 @@ def test_a_changed_character_is_wrong():
     for place in range(len(token)):
         other = "A" if token[place] != "A" else "B"
         assert not shares.is_valid(ONE, token[:place] + other + token[place + 1 :])
+
+
+@pytest.mark.parametrize("envelope_id", [1, ONE, OTHER, 2**63 - 1])
+def test_a_share_id_names_its_envelope(envelope_id):
+    """It is one text of fixed length in the characters of a link, read back under its key alone."""
+    share_id = shares.share_id_of(envelope_id)
+    assert len(share_id) == SHARE_ID_CHARS
+    assert is_share_id(share_id)
+    assert not is_share_id(str(ONE))
+    assert shares.read(share_id) == envelope_id
+    with pytest.raises(Refused, match="share_id_invalid"):
+        ShareTokens("t" * 32).read(share_id)
+
+
+def test_no_other_text_is_a_share_id():
+    """Cut, longer, with any character changed, or in another version: refused in the same words."""
+    share_id = shares.share_id_of(ONE)
+    wrong = [share_id[:end] for end in range(len(share_id))] + [share_id + "A", share_id + "=", "B" + share_id[1:]]
+    for place in range(len(share_id)):
+        other = "B" if share_id[place] != "B" else "C"
+        wrong.append(share_id[:place] + other + share_id[place + 1 :])
+    wrong += [share_id[:-1] + "é", share_id[:-1] + "\ud800", share_id[:-1] + "\n", "A" * 10_000]
+    told = set()
+    for text in wrong:
+        with pytest.raises(Refused) as caught:
+            shares.read(text)
+        told.add((caught.value.code, caught.value.detail))
+    assert {code for code, _ in told} == {"share_id_invalid"}
+    assert len(told) == 1
