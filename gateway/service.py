@@ -16,6 +16,7 @@ from gateway.connection_bounds import ConnectionBounds
 from gateway.dispatch import Dispatcher
 from gateway.handlers.envelopes import EnvelopeHandlers
 from gateway.handlers.ops import OpsHandlers
+from gateway.handlers.play import PlayHandlers, read_play_users
 from gateway.handlers.wallets import WalletHandlers
 from gateway.identity.auth_failures import AuthFailureLimiter
 from gateway.identity.proxies import TrustedProxies
@@ -112,6 +113,9 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     connections: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS
     connections_per_address: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS_PER_ADDRESS
     """See `gateway.connection_bounds`."""
+    play_users: str = ""
+    """Users, with commas between, as any of whom everybody who reaches this port may sign in: for development. Unset:
+    nobody."""
     frame_ancestors: str = ""
     """Origins, with commas between, whose pages may frame our page and hand it a user's token; unset: none."""
 
@@ -198,6 +202,7 @@ class Gateway:
         )
         wallets = WalletHandlers(tokens, rates, WalletClient(self.wallet_link), switches, settings.away_s)
         ops = OpsHandlers(self.readiness, sets.away, self.request_metrics, settings.metrics_key)
+        play = PlayHandlers(read_play_users(settings.play_users), settings.token_key, self.clock)
         envelopes = EnvelopeHandlers(
             tokens,
             rates,
@@ -218,6 +223,8 @@ class Gateway:
             "getWallet": wallets.balance,
             "listWalletEntries": wallets.entries,
             "listMyEnvelopes": wallets.envelopes,
+            "listPlayUsers": play.users,
+            "makePlayToken": play.token,
             "getOpenApi": ops.openapi,
             "getDocs": ops.docs,
             "getHealth": ops.health,
