@@ -4,7 +4,7 @@ import { render } from 'preact';
 import { useEffect, useLayoutEffect, useReducer, useState } from 'preact/hooks';
 import { lang, onLanguage, setLanguage, startLanguage, t } from './i18n.js';
 import { follow, onMove, place, url } from './router.js';
-import { current, leave, onSession, start } from './session.js';
+import { current, leave, mayLeave, onSession, start } from './session.js';
 import { classes, Face, html, Name } from './ui.js';
 
 /** Screens are loaded when somebody goes there. The index preloads those of its own address (gateway/site/page.py). */
@@ -56,7 +56,9 @@ function Bar({ user }) {
   const other = lang() === 'zh' ? 'en' : 'zh';
   return html`<header class="topbar">
     <a class="brand" id="brand" href=${url('')} onClick=${follow}>${t('title')}</a>
-    ${user && html`<button type="button" class="who" id="who" onClick=${leave}><${Face} user=${user} /><${Name} user=${user} /><span class="vh">: ${t('signout')}</span></button>`}
+    ${user && (mayLeave()
+      ? html`<button type="button" class="who" id="who" onClick=${leave}><${Face} user=${user} /><${Name} user=${user} /><span class="vh">: ${t('signout')}</span></button>`
+      : html`<span class="who"><${Face} user=${user} /><${Name} user=${user} /></span>`)}
     <span class="spacer"></span>
     <${Theme} />
     <button type="button" class="icon" id="language" lang=${other === 'zh' ? 'zh-CN' : 'en'} onClick=${() => setLanguage(other)}><span aria-hidden="true">${other === 'zh' ? '中' : 'EN'}</span><span class="vh">${other === 'zh' ? '中文' : 'English'}</span></button>

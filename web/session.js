@@ -40,6 +40,11 @@ function parents() {
 }
 
 const framed = window.parent !== window;
+/** How long the app around us may take to hand in a token before we say that it must. */
+const HANDED_MS = 5_000;
+
+/** Whether one may be somebody else here: not where an app says who one is. */
+export const mayLeave = () => !(framed && parents().length);
 
 /** Find the token: from the app around us, from the address, from before. */
 export async function start() {
@@ -47,6 +52,7 @@ export async function start() {
   if (framed && parents().length) {
     addEventListener('message', onMessage);
     tellParents(READY);
+    setTimeout(() => session.state === 'wait' && become({ state: 'out' }), HANDED_MS);
     return;
   }
   const given = fromAddress();
