@@ -20,6 +20,7 @@ from gateway.limits import HOUR_S, PLACES, PROMISE_S, PROMISES, TOKEN_CACHE
 
 _TOKEN_PARTS: Final = 3
 _PREFIX: Final = "/v1/envelopes/"
+_VIEWS: Final = ("/v1/me/", "/v1/live")
 _OPEN: Final = "/open"
 _GRAB: Final = "/grab"
 
@@ -79,7 +80,7 @@ class Promises:
             return Class.GRAB if path.endswith(_GRAB) else Class.ALWAYS
         if path == "/v1/envelopes":
             return Class.CREATE
-        return Class.VIEW if path.startswith("/v1/me/") else Class.ALWAYS
+        return Class.VIEW if path.startswith(_VIEWS) else Class.ALWAYS
 
 
 class Places:

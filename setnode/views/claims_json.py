@@ -23,13 +23,18 @@ class ClaimRow(msgspec.Struct, gc=False):
 
 
 class ClaimsPage(msgspec.Struct, frozen=True, gc=False):
-    """Which claims of a detail are asked for: at most `limit` from seq `first` on."""
+    """Which claims of a detail are asked for: at most `limit` from seq `first` on.
+
+    `live`: in place of the detail a watcher's frame is asked for (`setnode.views.live_json`).
+    """
 
     first: int = 0
     limit: int = CLAIMS_PAGE
+    live: bool = False
 
 
 FIRST_PAGE = ClaimsPage()
+LIVE_PAGE = ClaimsPage(live=True)
 _encode = msgspec.json.Encoder().encode
 
 
