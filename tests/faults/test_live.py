@@ -92,7 +92,7 @@ async def test_what_watchers_hear_stands(running: Running) -> None:
 def kill(one: Running, names: tuple[str, ...]) -> None:
     """Kill these processes of the stack, those that run."""
     for part in parts_of(one):
-        if part.name in names:
+        if part.name.startswith(names):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(part.pid, signal.SIGKILL)
 
