@@ -223,8 +223,17 @@ LIVE_STREAMS_OF_USER: Final = 8
 """Of one user: a phone, a computer, and pages that were not closed. One stream serves all envelopes of a page."""
 LIVE_ENVELOPES: Final = 50
 """Envelopes on one stream: more than a page shows."""
-LIVE_AT_ONCE: Final = 128
-"""Streams written to in one turn of the loop, 1 ms: opens are served in between."""
+LIVE_TURN_S: Final = 0.002
+"""Between two turns of writing to streams everything else is served."""
+LIVE_SHARE: Final = 0.3
+"""Of a gateway's time for streams, while others need less of it than this: 5,000 streams have an event in 0.2 s."""
+LIVE_SHARE_BUSY: Final = 0.02
+"""The same of a busy gateway: watchers of a crowd hear every second or two, and opens lose little."""
+LIVE_WINDOW_S: Final = 0.1
+"""How often it is looked whether a gateway is busy."""
+LIVE_WRITE_S: Final = 1e-5
+"""What a write is taken to cost until it has been measured, and WRITES_KEPT turns make its mean."""
+WRITES_KEPT: Final = 16
 LIVE_UNSENT_BYTES: Final = 16 * 1024
 """A client that has not read so much misses events; the last one of each envelope comes once it reads again."""
 LIVE_BEAT_S: Final = 15.0

@@ -1,6 +1,7 @@
 """Which client watches which envelope; frames come from the SETs and go out to all who watch."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
@@ -8,14 +9,15 @@ from typing import Final, NamedTuple
 from errors import HongbaoError, Unavailable
 from gateway.limits import (
     LIVE_ASKS_AT_ONCE,
-    LIVE_AT_ONCE,
     LIVE_LOOK_S,
     LIVE_LOOKS_AT_ONCE,
     LIVE_STREAMS,
     LIVE_STREAMS_OF_USER,
     LIVE_SWEEP_S,
+    LIVE_TURN_S,
 )
 from gateway.live.events import envelope_event
+from gateway.live.pace import Pace
 from gateway.live.watcher import Watcher
 from gateway.sets.calls import Sets
 from gateway.sets.target import Target
@@ -72,6 +74,7 @@ class Hub:
         self._due: deque[_Watched] = deque()
         """Whose event is being handed out."""
         self._loop = asyncio.get_running_loop()
+        self._pace = Pace(self._loop.time(), time.process_time)
         sets.routing.servers.on_live = self._told
         self.services = (
             Periodic("live_servers", self._follow, interval_s=LIVE_LOOK_S),
@@ -189,21 +192,28 @@ class Hub:
         self._due.append(watched)
 
     def _turn(self) -> None:
-        """Write to LIVE_AT_ONCE streams; the next turn writes to more, and opens are served between them."""
-        left = LIVE_AT_ONCE
-        while left > 0 and self._due:
-            watched = self._due[0]
-            some, watched.rest = watched.rest[:left], watched.rest[left:]
+        """Write to some streams; LIVE_TURN_S later to more, and everything else is served in between.
+
+        Watchers of a gateway that is busy with other things hear less often, and opens lose little.
+        """
+        due, began = self._due, self._loop.time()
+        left = many = max(1, int(self._pace.share(began) * LIVE_TURN_S / self._pace.write_s))
+        while left > 0 and due:
+            watched = due[0]
+            # From the end: taking the first of a long list moves all others.
+            some = watched.rest[-left:]
+            del watched.rest[-left:]
             left -= len(some)
             event = watched.event
             for one in some:
                 one.send(event)
-            _events.inc(len(some))
             if not watched.rest:
-                self._due.popleft()
+                due.popleft()
                 self._begin(watched)
-        if self._due:
-            self._loop.call_soon(self._turn)
+        self._pace.wrote(many - left, self._loop.time() - began)
+        _events.inc(many - left)
+        if due:
+            self._loop.call_later(LIVE_TURN_S, self._turn)
 
     async def _follow(self) -> None:
         """Ask the server that has an envelope now, where that is another one, or one that has been away."""

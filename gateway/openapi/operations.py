@@ -147,8 +147,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
         "most, after its commit.\n\n`event: envelope`: `data` is a LiveFrame, `id` names its version; with it in the "
         "header Last-Event-ID what has been seen is not sent again. A client that has missed claims (their `seq` has a "
         "gap) asks for the detail. `event: refused`: an envelope that this user may not see; `data` is `{envelope, "
-        "code, detail}`. `event: end`: the stream ends, `data` is `{reason}` (token_expired, age, leaving); come back after "
-        "`retry` ms.\n\n"
+        "code, detail}`. `event: end`: the stream ends, `data` is `{reason}` (token_expired, age, leaving); come back "
+        "after `retry` ms.\n\n"
         f"At most {LIVE_ENVELOPES} envelopes a stream and {LIVE_STREAMS_OF_USER} streams a user.",
         _ok(
             "The stream; `data` of its envelope events",

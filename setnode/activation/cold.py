@@ -258,7 +258,7 @@ class ColdEnvelopes:
         if refusal is not None:
             request.fail(refusal)
         elif request.page.live:
-            request.show(*live_frame(log, self._context.now_ms(), claims))
+            request.show(*live_frame(log, self._context.now_ms(), lambda: claims.best))
         else:
             view = {**detail_view(log, request.user, self._context.now_ms(), claims, request.page), "archived": True}
             request.show(as_json(view), request.user == log.terms.sender)

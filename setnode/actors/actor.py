@@ -14,6 +14,8 @@ up. After FROZEN_S the next request makes the loader read the log again. An unex
 decided or settled freezes that envelope alone; while it is shown, it fails the request that asked.
 """
 
+from functools import partial
+
 from envelope.claim_log import ClaimLog
 from envelope.decide import NOT_FOUND, Answer, may_see
 from envelope.outcomes import not_found
@@ -27,7 +29,7 @@ from setnode.actors.phase import Phase
 from setnode.actors.request import Action, Request
 from setnode.actors.unknown_outcome import attempt_no, drop_counted_passwords, outcome_unknown, writes_claim
 from setnode.limits import CLAIMS_JSON_FROM, FROZEN_S, HOT_AT, MAILBOX
-from setnode.views.claims_json import ClaimsJson
+from setnode.views.claims_json import ClaimRow, ClaimsJson
 from setnode.views.envelope_json import as_json, detail_view
 from setnode.views.live_json import LiveFrame, live_frame, version_of
 
@@ -347,10 +349,10 @@ class Actor:
         """Reply with the detail, or a watcher's frame; one that cannot be made fails this request alone."""
         now_ms = self.context.now_ms()
         try:
-            claims = self._current_claims_json(log)
             if request.page.live:
-                shown, *more = live_frame(log, now_ms, claims)
+                shown, *more = live_frame(log, now_ms, partial(self._best_luck, log))
             else:
+                claims = self._current_claims_json(log)
                 shown = as_json(detail_view(log, request.user, now_ms, claims, request.page))
                 more = [request.user == log.terms.sender]
         except Exception as error:  # noqa: BLE001 - whatever it was, opens of this envelope go on
@@ -367,7 +369,10 @@ class Actor:
         log = self.log
         if log is None or seen == version_of(log, self.context.now_ms()):
             return None
-        return live_frame(log, self.context.now_ms(), self._current_claims_json(log), since)
+        return live_frame(log, self.context.now_ms(), partial(self._best_luck, log), since)
+
+    def _best_luck(self, log: ClaimLog) -> ClaimRow | None:
+        return self._current_claims_json(log).best
 
     def _current_claims_json(self, log: ClaimLog) -> ClaimsJson:
         """Return the committed claims as JSON. From CLAIMS_JSON_FROM claims on it is kept, and weighs like the log."""

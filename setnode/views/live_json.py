@@ -4,12 +4,13 @@ It is the same for all who may see the envelope, so it is encoded once for all o
 the number of committed entries, and the status, which time alone may change.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from envelope.claim_log import ClaimLog
 from envelope.outcomes import State
 from setnode.limits import LIVE_CLAIMS
-from setnode.views.claims_json import ClaimsJson, ClaimsPage
+from setnode.views.claims_json import ClaimRow, claim_rows
 from setnode.views.envelope_json import as_json, ended_view
 from sharding.ids import format_id
 
@@ -27,22 +28,23 @@ def version_of(log: ClaimLog, now_ms: int) -> str:
     return f"{log.committed}.{log.state(now_ms).value}"
 
 
-def live_frame(log: ClaimLog, now_ms: int, claims: ClaimsJson, since: int = 0) -> LiveFrame:
+def live_frame(log: ClaimLog, now_ms: int, best: Callable[[], ClaimRow | None], since: int = 0) -> LiveFrame:
     """Return the frame of a log, with its committed claims from seq `since` on, the LIVE_CLAIMS newest at most.
 
-    `claims` is the log's JSON, caught up.
+    `best` returns the claim of best luck, which is asked for once all are taken. The other claims are not made for a
+    frame: of a hot envelope there are thousands more in each.
     """
-    state = log.state(now_ms)
-    first = max(since, claims.count - LIVE_CLAIMS)
+    state, count = log.state(now_ms), min(log.committed, len(log.winners))
+    first = max(since, count - LIVE_CLAIMS)
     view: dict[str, Any] = {
         "envelope_id": format_id(log.terms.envelope_id),
         "status": state.value,
         "count": log.terms.count,
-        "claimed_count": claims.count,
-        "claimed_fen": claims.claimed_fen,
-        "claims": claims.page(ClaimsPage(first, LIVE_CLAIMS))[0],
+        "claimed_count": count,
+        "claimed_fen": sum(log.amounts[:count]),
+        "claims": claim_rows(log, first),
     }
     if state is State.SOLD_OUT:
-        view["best_luck"] = claims.best
-    view |= ended_view(log, state, claims.count)
-    return LiveFrame(as_json(view), version_of(log, now_ms), claims.count)
+        view["best_luck"] = best()
+    view |= ended_view(log, state, count)
+    return LiveFrame(as_json(view), version_of(log, now_ms), count)
