@@ -21,7 +21,7 @@ LOOK_S: Final = 1.0
 TAP_S: Final = 2.5
 """How long a member takes to tap, in the mean."""
 SUMS_FEN: Final = (200, 520, 666, 888, 1_000, 1_314, 2_000)
-GREETINGS: Final = ("恭喜发财，大吉大利", "新年快乐", "好运来", "辛苦了", "生日快乐", "Good luck!", "早上好")
+GREETINGS: Final = ("大吉大利", "新年快乐", "好运来", "辛苦了", "生日快乐", "Good luck!", "早上好")
 PASSWORD: Final = "年年有余"  # noqa: S105 - a greeting, no secret
 RESTS: Final = frozenset({"insufficient_funds"})
 """Refusals of a create after which another member sends."""
@@ -86,7 +86,7 @@ class Room:
         if kind == "equal":
             return {**terms, "kind": "equal", "total_fen": fen // count * count}
         if kind == "password":
-            return {**terms, "kind": "lucky", "total_fen": fen, "password": PASSWORD, "greeting": f"口令：{PASSWORD}"}
+            return {**terms, "kind": "lucky", "total_fen": fen, "password": PASSWORD, "greeting": f"口令 {PASSWORD}"}
         return {**terms, "kind": "lucky", "total_fen": fen}
 
     async def _open_on(self, member: str) -> None:

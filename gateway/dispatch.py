@@ -17,7 +17,7 @@ from gateway.http.request import Request
 from gateway.limits import REQUESTS
 from gateway.problem_answers import problem_answer
 from gateway.request_metrics import RequestMetrics
-from gateway.resources import Handler, Resource, Resources
+from gateway.resources import Elsewhere, Handler, Resource, Resources
 from gateway.routes import NO_ROUTE
 from runtime import logs
 
@@ -31,8 +31,10 @@ _log = logs.get("gateway")
 class Dispatcher:
     """Answers every request once. `handlers` are by operation name (`gateway.routes`)."""
 
-    def __init__(self, handlers: Mapping[str, Handler], metrics: RequestMetrics) -> None:
-        self._resources = Resources(handlers)
+    def __init__(
+        self, handlers: Mapping[str, Handler], metrics: RequestMetrics, elsewhere: Elsewhere = lambda _: None
+    ) -> None:
+        self._resources = Resources(handlers, elsewhere)
         self._metrics = metrics
         self._prefix = f"{secrets.token_hex(4)}-".encode()
         self._numbers = itertools.count(1)

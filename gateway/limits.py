@@ -146,6 +146,10 @@ TOKEN_CHARS: Final = 2_048
 """A longer bearer token is refused without verifying it. Ours have about 150 characters."""
 TOKEN_CACHE: Final = 65_536
 """Verified tokens that are remembered, about 500 bytes each."""
+PLAY_USERS: Final = 100
+"""Names in HONGBAO_PLAY_USERS. They are for one group chat."""
+PLAY_TOKEN_S: Final = 12 * 3600
+"""How long a token of a user to play with is valid: a day of work."""
 AUTH_FAILURES_PER_S: Final = 100
 """Tokens from one address that may be rejected in a second, unless HONGBAO_REJECTED_TOKENS_PER_S says otherwise.
 Generous, because behind a proxy all clients have one address, and some of them send expired tokens in good faith

@@ -59,6 +59,8 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "body_too_large": Problem(413, "The body is too large"),
     "unsupported_media_type": Problem(415, "Send application/json"),
     # The user
+    "play_users_off": Problem(404, "Nobody plays here"),
+    "unknown_play_user": Problem(404, "No such user to play as"),
     "token_missing": Problem(401, "A bearer token is needed"),
     "metrics_key_missing": Problem(401, "Metrics need the metrics key"),
     "token_expired": Problem(401, "The bearer token has expired"),

@@ -15,15 +15,23 @@ Handler = Callable[[Request, "Resource"], Awaitable[Answer]]
 """Answers one operation; raises a HongbaoError for each answer that is a problem."""
 
 
+Operations = Mapping[str, tuple[str, Handler]]
+"""By method: the operation's name, and what answers it."""
+Elsewhere = Callable[[str], Operations | None]
+"""Finds the operations of a path that is no route of the API: the page for people (`gateway.site`)."""
+
+
 @dataclass(slots=True, eq=False)
 class Resource:
     """What one path names: its operations by method, and the envelope whose ID stands in it, if any.
+
+    `id_text` of what is elsewhere is the whole path.
 
     `target` is None until a handler has found the user and read the ID: the token is checked first, whatever the ID.
     Then it stays valid for ever, except for its link, which `gateway.sets` renews.
     """
 
-    operations: Mapping[str, tuple[str, Handler]]
+    operations: Operations
     id_text: str = ""
     target: Target | None = None
     shared: bool = False
@@ -38,7 +46,9 @@ class Resource:
 class Resources:
     """Finds the resource of a request. The PATH_CACHE paths asked for last are remembered."""
 
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], elsewhere: Elsewhere) -> None:
+        """`elsewhere` is asked for paths that no route has."""
+        self._elsewhere = elsewhere
         self._operations = {
             template: {method: (name, handlers[name]) for method, name in names.items() if name in handlers}
             for template, names in METHODS.items()
@@ -55,7 +65,9 @@ class Resources:
 
     def _find(self, path: str) -> Resource:
         template, id_text = resolve(path) or ("", "")
-        operations = self._operations.get(template)
+        operations: Operations | None = self._operations.get(template)
+        if not operations:
+            operations, id_text = self._elsewhere(path), path
         if not operations:
             raise Refused("route_not_found", "there is nothing at this path; see /docs")
         return Resource(operations, id_text)

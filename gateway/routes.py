@@ -1,4 +1,7 @@
-"""The routes: one list, read by the dispatcher, the OpenAPI document and the tests."""
+"""The routes of the API: one list, read by the dispatcher, the OpenAPI document and the tests.
+
+The page for people is no part of it: `gateway.site` has the paths that no route has.
+"""
 
 from typing import Final, NamedTuple
 from urllib.parse import unquote
@@ -22,6 +25,8 @@ ROUTES: Final = (
     Route("GET", "/v1/me/wallet", "getWallet"),
     Route("GET", "/v1/me/wallet/entries", "listWalletEntries"),
     Route("GET", "/v1/me/envelopes", "listMyEnvelopes"),
+    Route("GET", "/v1/play", "listPlayUsers"),
+    Route("POST", "/v1/play/token", "makePlayToken"),
     Route("GET", "/openapi.json", "getOpenApi"),
     Route("GET", "/docs", "getDocs"),
     Route("GET", "/healthz", "getHealth"),

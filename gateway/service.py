@@ -17,6 +17,7 @@ from gateway.dispatch import Dispatcher
 from gateway.handlers.envelopes import EnvelopeHandlers
 from gateway.handlers.live import LiveHandlers
 from gateway.handlers.ops import OpsHandlers
+from gateway.handlers.play import PlayHandlers, read_play_users
 from gateway.handlers.targets import Targets
 from gateway.handlers.wallets import WalletHandlers
 from gateway.identity.auth_failures import AuthFailureLimiter
@@ -44,6 +45,8 @@ from gateway.refusals import Refusals
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler
 from gateway.sets.calls import Sets
+from gateway.site.page import read_origins
+from gateway.site.site import Site
 from gateway.unsent import UnsentAnswers
 from runtime import listening, logs
 from runtime.clock import Clock, SystemClock
@@ -114,6 +117,11 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     connections: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS
     connections_per_address: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS_PER_ADDRESS
     """See `gateway.connection_bounds`."""
+    play_users: str = ""
+    """Users, with commas between, as any of whom everybody who reaches this port may sign in: for development. Unset:
+    nobody."""
+    frame_ancestors: str = ""
+    """Origins, with commas between, whose pages may frame our page and hand it a user's token; unset: none."""
 
 
 class Gateway:
@@ -125,6 +133,7 @@ class Gateway:
         self.request_metrics = RequestMetrics()
         self.refusals = Refusals()
         self.readiness = Readiness()
+        self.site = Site(read_origins("HONGBAO_FRAME_ANCESTORS", settings.frame_ancestors))
         self.link_key = caller_key(settings.link_key, GATEWAY)
         self.bounds = ConnectionBounds(
             settings.connections, settings.connections_per_address, TrustedProxies(settings.trusted_proxies)
@@ -170,7 +179,7 @@ class Gateway:
             hub = Hub(sets)
             running += [tasks.create_task(one.run()) for one in hub.services]
             handlers = self._handlers(sets, admission.line.promises, switches, hub)
-            dispatcher = Dispatcher(handlers, self.request_metrics)
+            dispatcher = Dispatcher(handlers, self.request_metrics, self.site.operations_of)
             connections = ConnectionFactory(dispatcher, self.bounds, self.unsent, admission.line, self.refusals)
             kept = listening.inherited(self.settings.listen_fds)
             async with Acceptor(connections, *endpoints, inherited=kept) as server:
@@ -201,6 +210,7 @@ class Gateway:
         ops = OpsHandlers(self.readiness, sets.away, self.request_metrics, settings.metrics_key)
         share_tokens, calendar = ShareTokens(settings.share_key), Calendar(self.clock)
         live = LiveHandlers(tokens, rates, Targets(sets, calendar, share_tokens), hub)
+        play = PlayHandlers(read_play_users(settings.play_users), settings.token_key, self.clock)
         envelopes = EnvelopeHandlers(
             tokens,
             rates,
@@ -223,6 +233,8 @@ class Gateway:
             "getWallet": wallets.balance,
             "listWalletEntries": wallets.entries,
             "listMyEnvelopes": wallets.envelopes,
+            "listPlayUsers": play.users,
+            "makePlayToken": play.token,
             "getOpenApi": ops.openapi,
             "getDocs": ops.docs,
             "getHealth": ops.health,

@@ -5,7 +5,8 @@ starts), `gateway_ports`, `stable_ports` and `memcached_socket` (where parts lis
 servers and memcached), `cluster_setup` and `scram` (database, roles and passwords of a new cluster), `topology_file`,
 `day_table_service`, `process_factory` and `service` (our own processes), `part` (what all of these can do),
 `supervisor`, `rolling_restart`, `answers` (who hangs) and `supervisor_log`, `stack` (all of it as one `async with`).
-`running` is the file of what runs now; `status` and `attach` are what commands ask of it.
+`play` has the users to play with. `running` is the file of what runs now; `status` and `attach` are what commands ask
+of it.
 
 May import: `installation` and the floors below it. Not `rotation`, `moving`, `backup` and `inspection`: they operate on
 any installation; the command that wants both (`cli.commands.up`) combines them.
@@ -28,6 +29,7 @@ Promises, each with the test that keeps it:
 - memcached, which asks for no password, listens on a private socket only
   (`test_a_long_path_puts_the_socket_into_a_short_private_folder`).
 - Only folders that it makes get a mode, and nobody else can read them (`test_what_we_make_is_closed_…`).
+- Users to play with exist only where nobody but this machine reaches the gateways (tests/unit/local/test_play.py).
 - Every wait for a part has a deadline, except the supervisor's wait for a part to end.
 
 Fails by `Refused` (the operator must change something) or `Unavailable` (a part did not start), with a sentence that

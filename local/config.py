@@ -35,7 +35,8 @@ class StackConfig:
     envelope ID, so it never changes. `ahead_days`: how many days after today
     have their tables made. `new_clusters`: servers (a SET, or "wallet") whose cluster may be another than before, or
     missing; an empty one is made then. `modules`: what `python -m` runs for each kind of process; `env` is added to the
-    environment of all.
+    environment of all. `play_users`: as whom
+    everybody may sign in (`local.play`).
     """
 
     data: Path | None = None
@@ -51,6 +52,7 @@ class StackConfig:
         default_factory=lambda: {"wallet": "wallet", "setnode": "setnode", "gateway": "gateway"}
     )
     env: Mapping[str, str] = field(default_factory=dict)
+    play_users: tuple[str, ...] = ()
     notify: Notify = print_on_stderr
 
     def __post_init__(self) -> None:

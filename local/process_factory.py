@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from installation.data_folder import DataFolder
 from installation.keys import SECRET, Secrets
+from local import play
 from local.backing_services import BackingServices
 from local.config import StackConfig
 from local.gateway_ports import gateway_ports
@@ -61,6 +62,8 @@ class ProcessFactory:
         """Return the gateways' processes, not started."""
         host, shared = self._config.host, self._gateway_ports.shared
         env = {} if shared is None else {"HONGBAO_SHARED_LISTEN": f"{host}:{shared}"}
+        if self._config.play_users:
+            env[play.SETTING] = ",".join(self._config.play_users)
         more = [] if shared is None else [(host, shared, True)]
         return [
             self._service(f"gateway-{number}", "gateway", f"http://{host}:{port}", env, [(host, port, False), *more])

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import click
 
+from errors import HongbaoError
+from installation.access import find
+from local import play
 from local.config import StackConfig
 from local.stack import Stack
 from rotation.background import BackgroundRotation
@@ -54,7 +57,7 @@ def command(
     """
     config = StackConfig(
         data=data, sets=sets, servers=servers, gateways=gateways, slots=slots, host=host, port=port,
-        new_clusters=frozenset(new_clusters),
+        new_clusters=frozenset(new_clusters), play_users=play.users_at(host),
     )  # fmt: skip
     sys.exit(asyncio.run(_serve(config)))
 
@@ -92,7 +95,7 @@ async def _run(config: StackConfig, stop: asyncio.Event) -> None:
     config.notify("starting; the first time takes a few seconds more")
     starting = asyncio.current_task()
     watch = asyncio.create_task(_cancel_when(stop, starting))
-    async with Stack(config) as stack, rotation_running(stack):
+    async with Stack(config) as stack, rotation_running(stack), playing(stack):
         watch.cancel()
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, stack.restart_as_asked)
         print_output(stack.gateway_url)
@@ -117,6 +120,28 @@ async def rotation_running(stack: Stack) -> AsyncIterator[None]:
         yield
     finally:
         await rounds.stop()
+
+
+@contextlib.asynccontextmanager
+async def playing(stack: Stack) -> AsyncIterator[None]:
+    """Give the users to play with their money, if there are any, while the block runs."""
+    giving = asyncio.create_task(_give_money(stack))
+    try:
+        yield
+    finally:
+        giving.cancel()
+        await asyncio.wait({giving})
+
+
+async def _give_money(stack: Stack) -> None:
+    users = stack.config.play_users
+    if not users:
+        return
+    try:
+        await play.give_money(find(stack.folder.path), users)
+    except HongbaoError as error:
+        # The system is up all the same, and the next start tries again.
+        stack.notify(f"users to play with have no money: {error.detail}; ./run deposit USER FEN gives them some")
 
 
 async def _cancel_when(stop: asyncio.Event, task: asyncio.Task[None] | None) -> None:

@@ -2,7 +2,9 @@
 
 The order is that of what is lost: a user who was told `openable` has been promised something; an open is what people
 came for; a create can be sent again, nobody waits for it but its sender; a grab is followed by an open; a view can be
-looked at later. Cancels, health and metrics are never refused here: there are few, and operators need them most now.
+looked at later, and so can the page and its files: browsers and a CDN keep them, and a crowd that loads pages must not
+take the place of one that opens. Cancels, health and metrics are never refused here: there are few, and operators need
+them most now.
 """
 
 import contextlib
@@ -20,9 +22,9 @@ from gateway.limits import HOUR_S, PLACES, PROMISE_S, PROMISES, TOKEN_CACHE
 
 _TOKEN_PARTS: Final = 3
 _PREFIX: Final = "/v1/envelopes/"
-_VIEWS: Final = ("/v1/me/", "/v1/live")
 _OPEN: Final = "/open"
 _GRAB: Final = "/grab"
+_VIEWS: Final = ("/v1/me/", "/v1/live", "/assets/", "/s/")
 
 
 class Class(IntEnum):
@@ -80,7 +82,7 @@ class Promises:
             return Class.GRAB if path.endswith(_GRAB) else Class.ALWAYS
         if path == "/v1/envelopes":
             return Class.CREATE
-        return Class.VIEW if path.startswith(_VIEWS) else Class.ALWAYS
+        return Class.VIEW if path.startswith(_VIEWS) or path == "/" else Class.ALWAYS
 
 
 class Places:

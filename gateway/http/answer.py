@@ -107,6 +107,11 @@ class _Heads:
 _heads: Final = _Heads()
 
 
+def date_now() -> str:
+    """Return the value of the header `Date` for now."""
+    return (_heads if monotonic() < _heads.end else _heads.begin()).date
+
+
 def head_of(status: int, content_type: str) -> bytes:
     """Return the status line and the headers that every answer of this kind has now."""
     heads = _heads if monotonic() < _heads.end else _heads.begin()

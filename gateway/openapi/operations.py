@@ -80,6 +80,7 @@ _NAMED: Final = {
     },
 }  # fmt: skip
 _TOKEN: Final = {"summary": "With the token of a link", "value": {"share_token": "AAECAwQFBgcICQoLDA0ODw"}}
+_ALICE: Final = {"summary": "As alice", "value": {"user": "alice"}}
 _SPOKEN: Final = {"summary": "With a password", "value": {"password": "年年有余"}}
 
 
@@ -169,6 +170,21 @@ OPERATIONS: Final[dict[str, Operation]] = {
         "Newest first. amount_fen is the total of one sent, the share of one received.",
         _ok("A page", ref("MyEnvelopePage")),
         ("role", "limit", "cursor"),
+    ),
+    "listPlayUsers": Operation(
+        "Users to play with",
+        "For development: as whom one may sign in without a password. Off unless the installation names users.",
+        _ok("Their names", ref("PlayUsers")),
+        public=True,
+    ),
+    "makePlayToken": Operation(
+        "Sign in to play",
+        "For development: a bearer token for one of them. Elsewhere your own service makes tokens.",
+        _ok("The token", ref("PlayToken")),
+        body="PlayUser",
+        body_required=True,
+        examples={"alice": _ALICE},
+        public=True,
     ),
     "getOpenApi": Operation("This document", "OpenAPI 3.1.", _ok("The document", {"type": "object"}), public=True),
     "getDocs": Operation(

@@ -63,6 +63,8 @@ REFUSALS: Final[dict[str, Codes]] = {
     "getWallet": (*ANY, *TOKEN, *LINK, *WALLET),
     "listWalletEntries": _LIST,
     "listMyEnvelopes": (*_LIST, "unknown_role"),
+    "listPlayUsers": (*ANY, "play_users_off"),
+    "makePlayToken": (*ANY, *BODY, "missing_field", "play_users_off", "unknown_play_user"),
     "getOpenApi": ANY,
     "getDocs": ANY,
     "getHealth": ANY,

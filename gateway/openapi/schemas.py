@@ -220,6 +220,9 @@ PROBLEM: Final = _object(
     },
     optional=("result",),
 )  # fmt: skip
+PLAY_USERS: Final = _object({"users": {"type": "array", "items": USER, "minItems": 1}})
+PLAY_USER: Final = _object({"user": {"type": "string"}})
+PLAY_TOKEN: Final = _object({"user": USER, "token": {"type": "string"}, "expires_at": INSTANT})
 HEALTH: Final = _object({"status": {"const": "ok"}})
 READINESS: Final = _object(
     {
@@ -242,6 +245,9 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "MyEnvelope": MINE,
     "MyEnvelopePage": _page("MyEnvelope"),
     "Problem": PROBLEM,
+    "PlayUsers": PLAY_USERS,
+    "PlayUser": PLAY_USER,
+    "PlayToken": PLAY_TOKEN,
     "Health": HEALTH,
     "Readiness": READINESS,
 }

@@ -1,0 +1,81 @@
+"""The index: HTML with the names of this version's files, and the policy that lets it load these and nothing else."""
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from html import escape
+from typing import Final
+
+from errors import InvariantBroken, Refused
+from gateway.site.files import File
+
+ASSETS: Final = "assets/"
+_BARE: Final = {
+    "preact": "vendor/preact.mjs",
+    "preact/hooks": "vendor/hooks.mjs",
+    "htm": "vendor/htm.mjs",
+    "lean-qr": "vendor/lean-qr.mjs",
+}
+"""Packages that modules import by name, and where they are."""
+_REFERENCE: Final = re.compile(rf'((?:href|src)="{ASSETS})([^"]+)"')
+_ORIGIN: Final = re.compile(r"https?://[a-z0-9.-]+(?::[0-9]{1,5})?", re.ASCII)
+
+
+def read_origins(name: str, text: str) -> tuple[str, ...]:
+    """Return the origins of a setting, written with commas between; raises Refused `settings_invalid`."""
+    origins = tuple(one.strip() for one in text.split(",") if one.strip())
+    for one in origins:
+        if _ORIGIN.fullmatch(one) is None:
+            raise Refused("settings_invalid", f"{name}: {one!r} is not an origin such as https://app.example")
+    return origins
+
+
+def import_map(files: Mapping[str, File]) -> str:
+    """Return the import map: from the names in the sources to this version's files, relative to the page's base."""
+    imports = {name: f"./{ASSETS}{files[path].hashed}" for name, path in _BARE.items()}
+    # A relative import is resolved against its module's URL first, which ends at the plain name.
+    imports |= {f"./{ASSETS}{one.name}": f"./{ASSETS}{one.hashed}" for one in files.values() if one.name[-4:] != ".css"}
+    return json.dumps({"imports": imports}, separators=(",", ":"))
+
+
+def render(template: str, files: Mapping[str, File], base: str, parents: Sequence[str]) -> str:
+    """Return the index for a page whose files are below `base`, framed by `parents` at most.
+
+    Raises InvariantBroken `site_incomplete` if it names a file that is not there.
+    """
+    page = template
+    for mark, text in {
+        "{base}": base,
+        "{parents}": escape(" ".join(parents)),
+        "{importmap}": import_map(files),
+    }.items():
+        if page.count(mark) != 1:
+            raise InvariantBroken("site_incomplete", f"the index must have {mark} once")
+        page = page.replace(mark, text)
+    return _REFERENCE.sub(lambda found: f'{found[1]}{_named(files, found[2]).hashed}"', page)
+
+
+def policy(files: Mapping[str, File], parents: Sequence[str]) -> str:
+    """Return the Content-Security-Policy of the page. No eval, no style or script in the markup but the import map."""
+    digest = b64encode(sha256(import_map(files).encode()).digest()).decode()
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src 'self' 'sha256-{digest}'",
+            "style-src 'self'",
+            # A sender's own cover is a data: URL, kept in their browser.
+            "img-src 'self' data:",
+            "connect-src 'self'",
+            "base-uri 'self'",
+            "form-action 'none'",
+            f"frame-ancestors {' '.join(parents) or chr(39) + 'none' + chr(39)}",
+        )
+    )
+
+
+def _named(files: Mapping[str, File], name: str) -> File:
+    if name not in files:
+        raise InvariantBroken("site_incomplete", f"the index names {name}, which is not in web/")
+    return files[name]

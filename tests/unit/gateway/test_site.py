@@ -1,0 +1,137 @@
+"""The page's files: names by content, one policy, and markup that the policy allows."""
+
+import gzip
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from errors import InvariantBroken, Refused
+from gateway.site.answers import accepts
+from gateway.site.files import FOLDER, INDEX, read_files
+from gateway.site.page import import_map, policy, read_origins, render
+from gateway.site.site import Site
+
+FILES = read_files()
+TEMPLATE = (FOLDER / INDEX).read_text()
+PAGE = render(TEMPLATE, FILES, "./", ())
+FIRST_PAGE_BYTES = 60 * 1024
+IMPORT = re.compile(r"""^(?:import\b[^;"']*?|export\b[^;"']*?\bfrom\s*)["']([^"']+)["']""", re.MULTILINE)
+
+
+def static_imports(name: str) -> set[str]:
+    """Return all modules that a module loads before it runs, with itself."""
+    text = FILES[name].body.decode()
+    bare = {"preact": "vendor/preact.mjs", "preact/hooks": "vendor/hooks.mjs", "htm": "vendor/htm.mjs"}
+    found = {name}
+    for target in IMPORT.findall(text):
+        path = bare.get(target) or (Path(name).parent / target).as_posix()
+        parts: list[str] = []
+        for part in path.split("/"):
+            parts = parts[:-1] if part == ".." else [*parts, part]
+        found |= static_imports("/".join(parts))
+    return found
+
+
+def test_a_name_changes_with_the_content(tmp_path: Path) -> None:
+    """The same content has the same name in every gateway, and another content another one."""
+    (tmp_path / "a.js").write_text("1")
+    first = read_files(tmp_path)["a.js"]
+    assert read_files(tmp_path)["a.js"] == first
+    (tmp_path / "a.js").write_text("2")
+    assert read_files(tmp_path)["a.js"].hashed != first.hashed
+    assert re.fullmatch(r"a\.[0-9a-f]{10}\.js", first.hashed)
+
+
+def test_only_what_the_page_loads_is_served() -> None:
+    """Licences, the manifest, the index and notes for developers are no assets."""
+    assert {Path(name).suffix for name in FILES} <= {".js", ".mjs", ".css", ".svg"}
+    assert all(gzip.decompress(one.gzipped) == one.body for one in FILES.values() if one.gzipped != one.body)
+
+
+def test_the_policy_allows_this_import_map_and_no_other_script() -> None:
+    """The hash in the policy is that of the one inline script, and nothing may be evaluated."""
+    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", PAGE, flags=re.DOTALL)
+    inline = [text for attributes, text in scripts if "src=" not in attributes]
+    assert inline == [import_map(FILES)]
+    told = policy(FILES, ())
+    assert f"'sha256-{b64encode(sha256(inline[0].encode()).digest()).decode()}'" in told
+    assert "unsafe" not in told
+    assert "frame-ancestors 'none'" in told
+    assert "frame-ancestors https://a.example https://b.example" in policy(
+        FILES, ("https://a.example", "https://b.example")
+    )
+
+
+def test_the_markup_has_nothing_that_the_policy_forbids() -> None:
+    """No inline handler, no style in the markup, no script: URL, nothing from elsewhere; neither in the modules."""
+    own = {"index.html": PAGE, **{name: one.body.decode() for name, one in FILES.items() if "vendor/" not in name}}
+    for name, text in own.items():
+        assert not re.search(r"<[a-z][^>]*\son[a-z]+=[\"']", text), name
+        assert not re.search(r"<[a-z][^>$]*\sstyle=[\"']", text) or name.endswith(".svg"), name
+        assert "javascript:" not in text, name
+        assert not re.search(r"https?://(?!www\.w3\.org)", text), name
+        assert not re.search(r"\beval\(|new Function|innerHTML|dangerouslySetInnerHTML|document\.write", text), name
+
+
+def test_every_url_is_relative_and_there() -> None:
+    """The index and the import map name existing files below the base; no URL begins with a slash."""
+    hashed = {one.hashed for one in FILES.values()}
+    references = re.findall(r'(?:href|src)="([^"]+)"', PAGE)
+    assert len(references) > 5
+    for one in references:
+        assert one == "./" or one.removeprefix("assets/") in hashed
+    for target in json.loads(import_map(FILES))["imports"].values():
+        assert target.removeprefix("./assets/") in hashed
+    assert render(TEMPLATE, FILES, "../", ()) == PAGE.replace('<base href="./">', '<base href="../">')
+
+
+def test_what_is_loaded_first_is_asked_for_at_once() -> None:
+    """The index preloads exactly the modules that the first one needs: no round trip is spent to find the next."""
+    preloaded = set(re.findall(r'rel="modulepreload" href="assets/([^"]+)"', TEMPLATE))
+    assert preloaded == static_imports("app.js")
+
+
+def test_the_first_page_is_small() -> None:
+    """All that a browser loads before anybody has gone anywhere, compressed: at most 60 KB."""
+    loaded = set(re.findall(r'(?:href|src)="assets/([^"]+)"', TEMPLATE))
+    assert len(loaded) > 10
+    whole = sum(len(FILES[name].gzipped) for name in loaded) + len(gzip.compress(PAGE.encode(), 9))
+    assert whole <= FIRST_PAGE_BYTES
+
+
+def test_what_is_not_whole_is_found_at_the_start(tmp_path: Path) -> None:
+    """No files, an index without its marks, or with a name that is not there: the gateway does not start."""
+    with pytest.raises(InvariantBroken, match="no files"):
+        Site(folder=tmp_path)
+    for template in ("{base}{parents}", '{base}{parents}{importmap}<script src="assets/nothing.js">'):
+        with pytest.raises(InvariantBroken):
+            render(template, FILES, "./", ())
+
+
+@pytest.mark.parametrize(
+    "text", ["*", "'self'", "https://a.example; script-src *", "https://*.example", "a.example", "https://a/b"]
+)
+def test_origins_are_exact(text: str) -> None:
+    """What is not the origin of one site is refused: it would be put into the policy."""
+    with pytest.raises(Refused, match="is not an origin"):
+        read_origins("X", text)
+    assert read_origins("X", " https://a.example,http://localhost:3000 ") == (
+        "https://a.example",
+        "http://localhost:3000",
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "yes"),
+    [
+        ("gzip", True), ("br, GZIP;q=0.5", True), ("gzip;q=1.0", True), ("gzip;q=0", False), ("gzip; q=0.000", False),
+        ("", False), ("br", False), ("xgzip", False), ("*", False),
+    ],
+)  # fmt: skip
+def test_what_a_client_accepts(header: str, yes: bool) -> None:
+    """Only what is named, and not with the weight 0."""
+    assert accepts([header], "gzip") is yes

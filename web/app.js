@@ -1,0 +1,107 @@
+// The page: who one is, where one is, and the frame around every screen.
+
+import { render } from 'preact';
+import { useEffect, useReducer, useState } from 'preact/hooks';
+import { lang, onLanguage, setLanguage, startLanguage, t } from './i18n.js';
+import { follow, onMove, place, url } from './router.js';
+import { Envelope } from './screens/envelope.js';
+import { Home } from './screens/home.js';
+import { SignIn } from './screens/signin.js';
+import { current, leave, onSession, start } from './session.js';
+import { nextTheme, startTheme, theme } from './theme.js';
+import { classes, Face, html, Name } from './ui.js';
+
+/** Screens that are loaded when somebody goes there. */
+const LATER = {
+  send: () => import('./screens/send.js').then((module) => module.Send),
+  share: () => import('./screens/share.js').then((module) => module.Share),
+  sent: () => import('./screens/history.js').then((module) => module.History),
+  received: () => import('./screens/history.js').then((module) => module.History),
+};
+
+function App() {
+  const [, redraw] = useReducer((/** @type {number} */ n) => n + 1, 0);
+  useEffect(() => {
+    const ends = [onLanguage(() => redraw(0)), onMove(() => redraw(0)), onSession(() => redraw(0))];
+    return () => ends.forEach((end) => end());
+  }, []);
+  const session = current();
+  const where = place();
+  const inside = session.state === 'in';
+  return html`<div class=${classes('frame', `at-${inside ? where.name : 'signin'}`)}>
+    <${Bar} user=${inside ? session.user : ''} />
+    ${session.state === 'wait' ? html`<main class="screen calm"><p class="late-text">${t('loading')}</p></main>`
+      : inside ? html`<${Place} key=${`${session.user} ${where.name} ${where.id}`} where=${where} user=${session.user} />`
+      : html`<${SignIn} session=${session} />`}
+    ${inside && where.name !== 'envelope' && html`<${Tabs} at=${where.name} />`}
+  </div>`;
+}
+
+/** @param {{where: import('./router.js').Place, user: string}} props */
+function Place({ where, user }) {
+  const { name, id, cover } = where;
+  if (name === 'envelope') return html`<${Envelope} id=${id} cover=${cover} user=${user} />`;
+  if (name === 'home') return html`<${Home} user=${user} />`;
+  return html`<${Later} name=${name} id=${id} user=${user} role=${name} />`;
+}
+
+/** @param {{name: keyof typeof LATER, id: string, user: string, role: string}} props */
+function Later({ name, ...props }) {
+  const [View, setView] = useState(/** @type {any} */ (null));
+  const [failed, setFailed] = useState(false);
+  useEffect(() => {
+    LATER[name]().then((view) => setView(() => view), () => setFailed(true));
+  }, [name]);
+  if (View) return html`<${View} ...${props} />`;
+  // What a module map remembers as failed it does not ask for again: only a new page does.
+  return html`<main class="screen calm">${failed
+    ? html`<p>${t('problem.offline')}</p><button type="button" class="primary" onClick=${() => location.reload()}>${t('again')}</button>`
+    : html`<p class="late-text">${t('loading')}</p>`}</main>`;
+}
+
+/** @param {{user: string}} props */
+function Bar({ user }) {
+  const other = lang() === 'zh' ? 'en' : 'zh';
+  return html`<header class="bar">
+    <a class="brand" id="brand" href=${url('')} onClick=${follow}>${t('title')}</a>
+    ${user && html`<button type="button" class="who" id="who" aria-label=${`${user}, ${t('signout')}`} onClick=${leave}><${Face} user=${user} /><${Name} user=${user} /></button>`}
+    <span class="spacer"></span>
+    <${Theme} />
+    <button type="button" class="icon" id="language" lang=${other === 'zh' ? 'zh-CN' : 'en'} aria-label=${other === 'zh' ? '中文' : 'English'} onClick=${() => setLanguage(other)}>${other === 'zh' ? '中' : 'EN'}</button>
+  </header>`;
+}
+
+function Theme() {
+  const [name, setName] = useState(theme);
+  const next = () => {
+    nextTheme();
+    setName(theme);
+  };
+  return html`<button type="button" class="icon" id="theme" aria-label=${`${t('theme')}: ${t(`theme.${name}`)}`} onClick=${next}>
+    <svg viewBox="0 0 20 20" aria-hidden="true"><circle cx="10" cy="10" r="7" fill="none" stroke="currentColor" stroke-width="1.6" /><path d="M10 3a7 7 0 0 1 0 14z" fill="currentColor" /></svg></button>`;
+}
+
+/** @param {{at: string}} props */
+function Tabs({ at }) {
+  const tabs = /** @type {const} */ ([['home', '', 'home'], ['send', '#send', 'send'], ['received', '#received', 'history']]);
+  return html`<nav class="tabbar" aria-label=${t('title')}>
+    ${tabs.map(([name, path, text]) => html`<a key=${name} id=${`go-${name}-tab`} href=${url(path)} onClick=${follow} class=${classes(`tab-${name}`)}
+      aria-current=${at === name || (name === 'received' && at === 'sent') ? 'page' : undefined}><${Icon} name=${name} /><span>${t(text)}</span></a>`)}
+  </nav>`;
+}
+
+const ICONS = {
+  home: 'M3 7a2 2 0 0 1 2-2h11v3M3 7v9a2 2 0 0 0 2 2h14V8H5a2 2 0 0 1-2-1zm12 6h.01',
+  send: 'M6 3h12v18H6zM6 8q6 4 12 0M12 12v4m-2-2h4',
+  received: 'M12 7v5l3 2M21 12a9 9 0 1 1-3-6.7M21 3v4h-4',
+};
+
+/** @param {{name: keyof typeof ICONS}} props */
+const Icon = ({ name }) => html`<svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="1.7" stroke-linecap="round" stroke-linejoin="round"><path d=${ICONS[name]} /></svg>`;
+
+startLanguage();
+startTheme();
+const root = /** @type {HTMLElement} */ (document.getElementById('app'));
+root.textContent = '';
+render(html`<${App} />`, root);
+start();

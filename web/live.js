@@ -1,0 +1,170 @@
+// What happens to envelopes while one looks: one stream a page for all of them, or, where there is none, a look every
+// two seconds. Screens know neither: they call `watch`.
+
+import { call, credentials, pause, Problem } from './api.js';
+import { url } from './router.js';
+
+const LOOK_MS = 2_000;
+const FIRST_RETRY_MS = 500;
+const LONGEST_RETRY_MS = 15_000;
+const FINAL = new Set(['sold_out', 'expired', 'canceled']);
+const NEWEST = 20;
+
+/**
+ * @typedef {{seq: number, user: string, amount_fen: number, claimed_at: string}} Claim
+ * @typedef {object} Frame
+ * @property {string} envelope_id
+ * @property {string} status
+ * @property {number} claimed_count
+ * @property {number} claimed_fen
+ * @property {Claim[]} claims new since the last frame, at most 20
+ * @property {Claim=} best_luck
+ * @property {number=} refund_fen
+ */
+
+/** @type {Map<string, Set<(frame: Frame) => void>>} */
+const watched = new Map();
+/** @type {AbortController | null} */
+let running = null;
+let polling = false;
+let lastEventId = '';
+
+/**
+ * Hear of every change of an envelope, first of how it is now.
+ * @param {string} id its ID or share ID, as the path has it @param {(frame: Frame) => void} onFrame
+ * @returns {() => void} ends it
+ */
+export function watch(id, onFrame) {
+  const listeners = watched.get(id) ?? new Set();
+  listeners.add(onFrame);
+  watched.set(id, listeners);
+  restart();
+  return () => {
+    listeners.delete(onFrame);
+    if (!listeners.size) watched.delete(id);
+    restart();
+  };
+}
+
+/** The set of envelopes has changed, or the token: one stream for all of them begins anew. */
+function restart() {
+  running?.abort();
+  running = null;
+  if (!watched.size) return;
+  running = new AbortController();
+  // Screens come and go within one turn: one stream for where that ends.
+  const { signal } = running;
+  queueMicrotask(() => signal.aborted || follow(signal));
+}
+
+/** @param {AbortSignal} signal */
+async function follow(signal) {
+  let waitMs = FIRST_RETRY_MS;
+  while (!signal.aborted) {
+    try {
+      if (polling) await look(signal);
+      else await stream(signal);
+      waitMs = FIRST_RETRY_MS;
+    } catch (error) {
+      if (signal.aborted || (error instanceof Problem && error.retry === 'never')) return;
+      waitMs = Math.min(2 * waitMs, LONGEST_RETRY_MS);
+    }
+    await pause((polling ? LOOK_MS : waitMs) * (0.5 + Math.random()), signal).catch(() => {});
+  }
+}
+
+/** @param {AbortSignal} signal */
+async function stream(signal) {
+  /** @type {Record<string, string>} */
+  const headers = { Accept: 'text/event-stream', Authorization: `Bearer ${credentials.token}` };
+  if (lastEventId) headers['Last-Event-ID'] = lastEventId;
+  const ids = [...watched.keys()].map(encodeURIComponent).join(',');
+  const answer = await fetch(url(`v1/live?envelopes=${ids}`), { headers, signal, cache: 'no-store', credentials: 'omit' });
+  if (answer.status === 404) {
+    polling = true;
+    return;
+  }
+  if (answer.status === 401) {
+    credentials.onRejected('token_expired');
+    throw new Problem('token_expired', '', 'never');
+  }
+  if (!answer.ok || !answer.body) throw new Problem(String(answer.status), '', 'later');
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  const parser = new Events((event) => {
+    lastEventId = event.id || lastEventId;
+    if (event.type === 'envelope') give(JSON.parse(event.data));
+  });
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    parser.push(value);
+  }
+}
+
+/** @param {AbortSignal} signal */
+async function look(signal) {
+  for (const id of [...watched.keys()]) {
+    const path = `envelopes/${encodeURIComponent(id)}`;
+    const seen = await call('GET', `${path}?limit=1`, { signal });
+    const from = Math.max(0, seen.claimed_count - NEWEST);
+    const page = await call('GET', `${path}?limit=${NEWEST}${from ? `&cursor=${from}` : ''}`, { signal });
+    give(page, id);
+    if (FINAL.has(page.status)) watched.delete(id);
+  }
+}
+
+/** @param {Frame} frame @param {string=} id as it is watched */
+function give(frame, id) {
+  // A frame names the envelope by its ID; who watches may know it by its share ID, which is in the frame then.
+  const named = /** @type {{share_id?: string}} */ (frame).share_id ?? '';
+  const single = watched.size === 1 ? watched.keys().next().value : undefined;
+  const listeners = watched.get(id ?? '') ?? watched.get(frame.envelope_id) ?? watched.get(named) ?? watched.get(single ?? '');
+  for (const one of [...(listeners ?? [])]) one(frame);
+}
+
+/** Reads `text/event-stream` (HTML, 9.2.6), whatever pieces it comes in. */
+export class Events {
+  /** @param {(event: {type: string, data: string, id: string}) => void} onEvent */
+  constructor(onEvent) {
+    this.onEvent = onEvent;
+    this.rest = '';
+    this.begin();
+  }
+
+  begin() {
+    this.type = 'message';
+    this.id = '';
+    /** @type {string[]} */
+    this.data = [];
+  }
+
+  /** @param {string} text */
+  push(text) {
+    this.rest += text;
+    // A CR at the end may be half of a line's end.
+    const whole = this.rest.endsWith('\r') ? this.rest.slice(0, -1) : this.rest;
+    const lines = whole.split(/\r\n|\n|\r/);
+    this.rest = /** @type {string} */ (lines.pop()) + this.rest.slice(whole.length);
+    for (const line of lines) this.line(line);
+  }
+
+  /** @param {string} line */
+  line(line) {
+    if (!line) {
+      if (this.data.length) this.onEvent({ type: this.type, data: this.data.join('\n'), id: this.id });
+      this.begin();
+      return;
+    }
+    const [, name, value] = /** @type {RegExpExecArray} */ (/^([^:]*):? ?(.*)$/.exec(line));
+    if (name === 'data') this.data.push(value);
+    else if (name === 'event') this.type = value;
+    else if (name === 'id') this.id = value;
+  }
+}
+
+globalThis.addEventListener?.('online', restart);
+globalThis.document?.addEventListener('visibilitychange', () => {
+  // A page that nobody sees needs no stream; it begins with how things are when somebody looks again.
+  if (document.hidden) running?.abort();
+  else restart();
+});
