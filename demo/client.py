@@ -46,6 +46,11 @@ class DemoClient:
         answer = await self._call("POST", "/v1/envelopes", sender, body, {"Idempotency-Key": uuid.uuid4().hex})
         return self._expect(answer, 201)
 
+    async def create_if_funded(self, sender: str, **body: Any) -> dict[str, Any] | None:
+        """As `create`; None if the sender's wallet does not hold as much."""
+        answer = await self._call("POST", "/v1/envelopes", sender, body, {"Idempotency-Key": uuid.uuid4().hex})
+        return None if answer[1].get("code") == "insufficient_funds" else self._expect(answer, 201)
+
     async def open(self, user: str, envelope: dict[str, Any], **body: Any) -> dict[str, Any]:
         """Open; a 503 or 504 (busy, unknown outcome) is repeated after Retry-After. Returns the last JSON.
 

@@ -8,11 +8,10 @@ so, as in life.
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from demo.client import DemoClient
-from errors import Unavailable
 
 SEND_S: Final = (4.0, 9.0)
 """Between two envelopes of the members."""
@@ -20,11 +19,11 @@ LOOK_S: Final = 1.0
 """How often a member looks at what waits for them."""
 TAP_S: Final = 2.5
 """How long a member takes to tap, in the mean."""
+AGAIN: Final = 0.2
+"""So many tap once more, and must hear the same."""
 SUMS_FEN: Final = (200, 520, 666, 888, 1_000, 1_314, 2_000)
 GREETINGS: Final = ("大吉大利", "新年快乐", "好运来", "辛苦了", "生日快乐", "Good luck!", "早上好")
 PASSWORD: Final = "年年有余"  # noqa: S105 - a greeting, no secret
-RESTS: Final = frozenset({"insufficient_funds"})
-"""Refusals of a create after which another member sends."""
 
 
 @dataclass
@@ -36,6 +35,11 @@ class Seen:
     late: int = 0
     visitor_sent: int = 0
     contradictions: list[str] = field(default_factory=list)
+    """Members who were told two amounts of one envelope."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures as builtins for JSON."""
+        return asdict(self)
 
 
 class Room:
@@ -50,31 +54,22 @@ class Room:
         self._rng = rng
         self._say = say
         self._known: set[str] = set()
-        self._best_told: dict[str, int] = {}
         self.seen = Seen()
 
-    async def run(self, seconds: float) -> Seen:
-        """Play for so long; the last taps are waited for."""
-        tasks = [asyncio.ensure_future(self._send_on()), *(self._open_on(one) for one in self._members)]
-        playing = [asyncio.ensure_future(one) for one in tasks]
-        done, _ = await asyncio.wait(playing, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
-        for one in playing:
-            one.cancel()
-        await asyncio.gather(*playing, return_exceptions=True)
-        for one in done:
-            one.result()
-        return self.seen
+    async def run(self, stop: asyncio.Event) -> None:
+        """Play until `stop`, or until cancelled; raises what a member raised."""
+        async with asyncio.TaskGroup() as tasks:
+            playing = [tasks.create_task(self._send_on())]
+            playing += [tasks.create_task(self._open_on(one)) for one in self._members]
+            await stop.wait()
+            for one in playing:
+                one.cancel()
 
     async def _send_on(self) -> None:
         while True:
             sender = self._rng.choice(self._members)
-            try:
-                await self._client.create(sender, **self._terms())
-            except Unavailable as refused:
-                if refused.code not in RESTS:
-                    raise
-            else:
-                self.seen.sent += 1
+            # Who has given more than they have won waits until they have won again.
+            self.seen.sent += await self._client.create_if_funded(sender, **self._terms()) is not None
             await asyncio.sleep(self._rng.uniform(*SEND_S))
 
     def _terms(self) -> dict[str, Any]:
@@ -91,19 +86,14 @@ class Room:
 
     async def _open_on(self, member: str) -> None:
         begun: set[str] = set()
-        taps: set[asyncio.Task[None]] = set()
-        while True:
-            for one in await self._client.waiting(member):
-                if one["envelope_id"] in begun:
-                    continue
-                begun.add(one["envelope_id"])
-                self._note(one)
-                task = asyncio.ensure_future(self._tap(member, one))
-                taps.add(task)
-                task.add_done_callback(taps.discard)
-            for task in [one for one in taps if one.done()]:
-                task.result()
-            await asyncio.sleep(self._rng.uniform(0.5, 1.5) * LOOK_S)
+        async with asyncio.TaskGroup() as taps:
+            while True:
+                for one in await self._client.waiting(member):
+                    if one["envelope_id"] not in begun:
+                        begun.add(one["envelope_id"])
+                        self._note(one)
+                        taps.create_task(self._tap(member, one))
+                await asyncio.sleep(self._rng.uniform(0.5, 1.5) * LOOK_S)
 
     def _note(self, envelope: dict[str, Any]) -> None:
         if envelope["envelope_id"] in self._known:
@@ -116,9 +106,13 @@ class Room:
         await asyncio.sleep(self._rng.expovariate(1 / TAP_S))
         word = {"password": PASSWORD} if envelope.get("password_required") else {}
         told = await self._client.open(member, envelope, **word)
-        if told.get("result") == "opened":
-            self.seen.opened += 1
-            if told.get("last"):
-                self._say(f"  {envelope['greeting']}: all {envelope['count']} are gone")
-        else:
+        if told.get("result") != "opened":
             self.seen.late += 1
+            return
+        self.seen.opened += 1
+        if told["last"]:
+            self._say(f"  {envelope['greeting']}: all {envelope['count']} are gone")
+        if self._rng.random() < AGAIN:
+            again = await self._client.open(member, envelope, **word)
+            if again.get("amount_fen") != told["amount_fen"]:
+                self.seen.contradictions.append(f"{member} was told {told} and then {again}")
