@@ -1,7 +1,7 @@
 // The page: who one is, where one is, and the frame around every screen.
 
 import { render } from 'preact';
-import { useEffect, useReducer, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useReducer, useState } from 'preact/hooks';
 import { lang, onLanguage, setLanguage, startLanguage, t } from './i18n.js';
 import { follow, onMove, place, url } from './router.js';
 import { Envelope } from './screens/envelope.js';
@@ -21,7 +21,8 @@ const LATER = {
 
 function App() {
   const [, redraw] = useReducer((/** @type {number} */ n) => n + 1, 0);
-  useEffect(() => {
+  // Before anything can change: an answer may be faster than the first paint.
+  useLayoutEffect(() => {
     const ends = [onLanguage(() => redraw(0)), onMove(() => redraw(0)), onSession(() => redraw(0))];
     return () => ends.forEach((end) => end());
   }, []);
@@ -62,7 +63,7 @@ function Later({ name, ...props }) {
 /** @param {{user: string}} props */
 function Bar({ user }) {
   const other = lang() === 'zh' ? 'en' : 'zh';
-  return html`<header class="bar">
+  return html`<header class="topbar">
     <a class="brand" id="brand" href=${url('')} onClick=${follow}>${t('title')}</a>
     ${user && html`<button type="button" class="who" id="who" aria-label=${`${user}, ${t('signout')}`} onClick=${leave}><${Face} user=${user} /><${Name} user=${user} /></button>`}
     <span class="spacer"></span>

@@ -128,13 +128,15 @@ export class Events {
   constructor(onEvent) {
     this.onEvent = onEvent;
     this.rest = '';
-    this.begin();
+    this.type = 'message';
+    this.id = '';
+    /** @type {string[]} */
+    this.data = [];
   }
 
   begin() {
     this.type = 'message';
     this.id = '';
-    /** @type {string[]} */
     this.data = [];
   }
 

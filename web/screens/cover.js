@@ -5,11 +5,11 @@ import { t } from '../i18n.js';
 import { Around, classes, Face, html } from '../ui.js';
 
 /**
- * @param {{sender: string, greeting: string, cover: string, small?: boolean, away?: boolean,
- *   children?: import('preact').ComponentChildren}} props `away`: it parts and goes
+ * @param {{sender: string, greeting: string, cover: string, small?: boolean, deep?: boolean, away?: boolean,
+ *   children?: import('preact').ComponentChildren}} props `deep`: with room for a field below the coin; `away`: it parts
  */
-export function Cover({ sender, greeting, cover, small, away, children }) {
-  return html`<div class=${classes('cover', small && 'cover-small', away && 'cover-away')} aria-hidden=${away ? 'true' : undefined}>
+export function Cover({ sender, greeting, cover, small, deep, away, children }) {
+  return html`<div class=${classes('cover', small && 'cover-small', deep && 'cover-deep', away && 'cover-away')} aria-hidden=${away ? 'true' : undefined}>
     <div class="cover-bottom"></div>
     <div class="cover-top"><img src=${imageOf(cover)} alt="" width="480" height="640" /></div>
     <div class="cover-text">

@@ -132,7 +132,7 @@ export function Envelope({ id, cover, user }) {
   return html`<${Screen} title=${title} hidden back class="envelope">
     ${view === 'result' && html`<${Result} path=${path} detail=${detail} claims=${claims} own=${asked.amount_fen ? asked : null} user=${user}
       note=${noteOf(asked.result)} onDetail=${show} />`}
-    ${(view === 'cover' || parting) && html`<${Cover} ...${shown} away=${parting}>
+    ${(view === 'cover' || parting) && html`<${Cover} ...${shown} deep=${detail.password_required} away=${parting}>
       <${OpenForm} detail=${detail} asked=${asked} opening=${opening} wait=${wait} onOpen=${open} onSee=${detail.sender === user && (() => setView('result'))} />
     <//>`}
     ${view !== 'result' && view !== 'cover' && html`<${Sentence} view=${view} detail=${detail} shown=${shown} asked=${asked} wait=${wait} problem=${problem}
@@ -184,11 +184,15 @@ function Sentence({ view, detail, shown, asked, wait, problem, onAgain, onSee })
     if (view !== 'loading') heading.current?.focus({ preventScroll: true });
   }, [view]);
   if (view === 'loading') {
-    return html`<div class="sentence"><p class=${wait ? '' : 'late-text'} role="status">${wait ? t('state.busy.wait', { n: wait }) : t('loading')}</p></div>`;
+    return html`<div class="cover cover-plain"><div class="cover-bottom"></div><div class="sentence" role="status">
+      ${wait > 0 && html`<svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d=${SIGNS.busy} /></svg><h2>${t('state.busy')}</h2>`}
+      <p class=${wait ? '' : 'late-text'}>${wait ? t('state.busy.wait', { n: wait }) : t('loading')}</p></div></div>`;
   }
   const text = `state.${view}.text`;
   const words = view === 'not_started' ? t('state.not_started.text', { time: when(asked.opens_at, true) }) : hasText(view) ? t(/** @type {Key} */ (text)) : '';
+  const plain = !shown || view === 'not_invited';
   const inside = html`<div class="sentence">
+    ${plain && html`<svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d=${SIGNS[view] ?? SIGNS.trouble} /></svg>`}
     <h2 tabindex="-1" ref=${heading}>${t(/** @type {Key} */ (`state.${view}`))}</h2>
     ${words && html`<p>${words}</p>`}
     ${view === 'trouble' && problem && html`<p>${t(problem.key)}</p><p class="detail" lang="en">${problem.detail}</p>`}
@@ -196,9 +200,19 @@ function Sentence({ view, detail, shown, asked, wait, problem, onAgain, onSee })
     ${(view === 'offline' || view === 'busy' || view === 'trouble') && html`<button type="button" class="gold" onClick=${onAgain}>${t('again')}</button>`}
     ${FINAL.has(view) && detail && html`<button type="button" class="quiet" onClick=${onSee}>${t('envelope.see')}</button>`}
   </div>`;
-  if (!shown || view === 'not_invited') return html`<div class="cover cover-plain"><div class="cover-bottom"></div>${inside}</div>`;
+  if (plain) return html`<div class="cover cover-plain"><div class="cover-bottom"></div>${inside}</div>`;
   return html`<${Cover} ...${shown}>${inside}<//>`;
 }
+
+/** @type {Partial<Record<View, string>>} */
+const SIGNS = {
+  not_invited: 'M6 11h12v9H6zM8.5 11V8a3.5 3.5 0 0 1 7 0v3M12 15v2',
+  broken: 'M10 14l4-4M8 12l-2 2a3.5 3.5 0 0 0 5 5l1-1M16 12l2-2a3.5 3.5 0 0 0-5-5l-1 1M5 6l2 2M19 18l-2-2',
+  missing: 'M11 4a7 7 0 1 0 0 14a7 7 0 0 0 0-14M16 16l4 4M9 9l4 4m0-4l-4 4',
+  offline: 'M3 9a13 13 0 0 1 18 0M6 12.5a9 9 0 0 1 12 0M9 16a5 5 0 0 1 6 0M12 19h.01M4 4l16 16',
+  busy: 'M7 3h10M7 21h10M8 3v4l4 5l4-5V3M8 21v-4l4-5l4 5v4',
+  trouble: 'M12 4l9 16H3zM12 10v4m0 3h.01',
+};
 
 const WITH_TEXT = new Set(['expired', 'canceled', 'not_invited', 'tries', 'busy', 'offline', 'broken', 'missing']);
 /** @param {View} view */

@@ -15,6 +15,7 @@ import { SplitPreview } from './preview.js';
 /** @typedef {import('../terms.js').Draft} Draft */
 /** @typedef {{key: string, body: string, cover: string}} Pending what was sent, until its answer is known */
 
+const TAP_MS = 250;
 const COVER = 'hongbao.last-cover';
 
 /** @type {Draft} */
@@ -45,7 +46,8 @@ export function Send({ user }) {
     ...described(name, shown[name]),
     value: draft[name],
     onInput: (/** @type {any} */ event) => set({ [name]: event.currentTarget.value }),
-    onBlur: () => draft[name] && touch(name),
+    // Later: a sentence that appears moves what is below it, and a tap that has begun there would miss.
+    onBlur: () => draft[name] && setTimeout(() => touch(name), TAP_MS),
   });
 
   /** @param {Pending} asked */
