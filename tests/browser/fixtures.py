@@ -21,6 +21,7 @@ import pytest_asyncio
 from playwright.async_api import Browser
 
 from errors import Refused, Unavailable
+from local import play
 from machine.account import Account
 from tests.browser import axe
 from tests.browser.chromium import launched
@@ -55,10 +56,15 @@ async def axe_script() -> str | None:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def site(account: Account, chromium: Browser) -> AsyncIterator[Running]:
-    """Two SETs of two servers each, one stack for all browser tests (none is started where there is no browser)."""
+    """Two SETs of two servers each, one stack for all browser tests (none is started where there is no browser).
+
+    It has users to play with, as `./run` has.
+    """
     del chromium
     with _passable_folder(account) as folder:
-        async with running_stack(folder / "data", notify=lambda _: None) as running:
+        config = {"notify": lambda _: None, "play_users": play.NAMES}
+        async with running_stack(folder / "data", **config) as running:
+            await play.give_money(running.access, play.NAMES)
             yield running
 
 
