@@ -15,6 +15,7 @@ import { classes, Face, html, Name } from './ui.js';
 const LATER = {
   send: () => import('./screens/send.js').then((module) => module.Send),
   share: () => import('./screens/share.js').then((module) => module.Share),
+  room: () => import('./screens/room.js').then((module) => module.Room),
   sent: () => import('./screens/history.js').then((module) => module.History),
   received: () => import('./screens/history.js').then((module) => module.History),
 };

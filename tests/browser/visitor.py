@@ -50,7 +50,14 @@ class Visitor:
         return [one for one in self.problems if not any(pattern.search(one) for pattern in self._expected)]
 
     async def shot(self, name: str, *, full_page: bool = False) -> None:
-        """Write a screenshot, `<name>.png`: to the folder of --shots, else beside the other files of the test."""
+        """Write a screenshot, `<name>.png`: to the folder of --shots, else beside the other files of the test.
+
+        What moves has come to rest by then, but for what never does.
+        """
+        await self.page.evaluate(
+            """() => Promise.allSettled(document.getAnimations()
+                .filter(one => one.effect?.getTiming().iterations !== Infinity).map(one => one.finished))"""
+        )
         await self.page.screenshot(path=self.shots / f"{name}.png", full_page=full_page)
 
     async def assert_accessible(self) -> None:
