@@ -1,6 +1,5 @@
 export default {
   title: '红包',
-  language: '中文',
   theme: '深浅色',
   'theme.auto': '跟随系统',
   'theme.light': '浅色',
@@ -119,7 +118,6 @@ export default {
   'share.native': '发给朋友',
   'share.open': '我也拆一个',
   'share.qr': '红包链接的二维码',
-  'share.message': '{greeting}',
   room: '群聊',
   'room.title': '群聊（{n}）',
   'room.empty': '还没有红包，给大家发一个吧。',
@@ -140,7 +138,6 @@ export default {
   'envelope.password.wrong': '口令不对，还能试 {n} 次',
   'envelope.saved': '已存入钱包',
   'envelope.got': '你领到了 {words}',
-  'envelope.already': '你已经领过这个红包',
   'envelope.summary': '{claimed}/{count} 个，共 {sum} 元',
   'envelope.summary.of': '已领 {claimed}/{count} 个，共 {got}/{sum} 元',
   'envelope.gone': '{time}被抢光',

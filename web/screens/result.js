@@ -26,7 +26,7 @@ export function Result({ path, detail, claims, own, user, note, onDetail }) {
         <p class="saved">${t('envelope.saved')}</p>`}
       ${!own && note && html`<p class="late">${note}</p>`}
     </section>
-    ${mine && html`<${Sender} path=${path} detail=${detail} onDetail=${onDetail} />`}
+    ${mine && html`<${Sender} detail=${detail} onDetail=${onDetail} />`}
     <${List} path=${path} detail=${detail} claims=${claims} user=${user} />
     <${Fair} path=${path} detail=${detail} />
     ${!mine && html`<p class="foot"><a class="plain" href=${url('#send')} onClick=${follow}>${t('envelope.another')}</a></p>`}
@@ -57,6 +57,7 @@ function List({ path, detail, claims, user }) {
   return html`<section class="list" aria-labelledby="list-title">
     <h2 id="list-title" class="vh">${t('envelope.list')}</h2>
     <${Summary} text=${summary(detail, claims)} />
+    ${detail.refund_fen > 0 && detail.sender !== user && html`<p class="hint">${t('envelope.refund.other', { sum: yuan(detail.refund_fen) })}</p>`}
     ${!claims.count && detail.status === 'open' && html`<p class="empty">${t('envelope.nobody')}</p>`}
     <ol class="rows claims" reversed start=${claims.count}>
       ${rows.map((one) => html`<li key=${one.seq} class=${classes('row', one.user === user && 'me')}>
@@ -107,8 +108,8 @@ function Fair({ path, detail }) {
     ${View && html`<${Dialog} title=${t('fair.title')} onClose=${() => setView(null)}><${View} path=${path} detail=${detail} /><//>`}`;
 }
 
-/** @param {{path: string, detail: any, onDetail: (detail: any) => void}} props */
-function Sender({ path, detail, onDetail }) {
+/** @param {{detail: any, onDetail: (detail: any) => void}} props */
+function Sender({ detail, onDetail }) {
   const [asking, setAsking] = useState(false);
   const [problem, setProblem] = useState(/** @type {Problem | null} */ (null));
   const going = detail.status === 'open' || detail.status === 'scheduled';

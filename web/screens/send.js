@@ -1,13 +1,13 @@
 // Sending: the form, its preview, and a create that is never paid twice.
 
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { call, newKey, patiently, Problem } from '../api.js';
 import { COVERS, hasOwn, imageOf, keepOwn, OWN } from '../covers.js';
 import { t } from '../i18n.js';
 import { yuan } from '../money.js';
 import { go } from '../router.js';
 import { body, isEach, MODES, shares, total, wrongs } from '../terms.js';
-import { Amount, announce, classes, described, Field, html, Screen, Trouble } from '../ui.js';
+import { Amount, announce, described, Field, html, Screen, Trouble } from '../ui.js';
 import { Coin, Cover } from './cover.js';
 import { useBalance } from './home.js';
 import { SplitPreview } from './preview.js';
@@ -18,6 +18,8 @@ import { SplitPreview } from './preview.js';
 const TAP_MS = 250;
 const COVER = 'hongbao.last-cover';
 
+/** In the order in which they stand. */
+const FIELDS = /** @type {const} */ (['to', 'count', 'amount', 'password', 'greeting', 'opens_at']);
 /** @type {Draft} */
 const EMPTY = { mode: 'lucky', amount: '', count: '', to: '', password: '', greeting: '', later: false, opens_at: '' };
 
@@ -74,11 +76,11 @@ export function Send({ user }) {
   const submit = (event) => {
     event.preventDefault();
     if (busy) return;
-    setTouched(new Set(['amount', 'count', 'to', 'password', 'greeting', 'opens_at']));
-    const [first] = Object.keys(all);
+    setTouched(new Set(FIELDS));
+    const first = FIELDS.find((name) => all[name]);
     if (first) {
       document.getElementById(first)?.focus();
-      announce(/** @type {Record<string, string>} */ (all)[first]);
+      announce(all[first] ?? '');
       return;
     }
     const text = JSON.stringify(body(draft));
