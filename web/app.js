@@ -66,10 +66,10 @@ function Bar({ user }) {
   const other = lang() === 'zh' ? 'en' : 'zh';
   return html`<header class="topbar">
     <a class="brand" id="brand" href=${url('')} onClick=${follow}>${t('title')}</a>
-    ${user && html`<button type="button" class="who" id="who" aria-label=${`${user}, ${t('signout')}`} onClick=${leave}><${Face} user=${user} /><${Name} user=${user} /></button>`}
+    ${user && html`<button type="button" class="who" id="who" onClick=${leave}><${Face} user=${user} /><${Name} user=${user} /><span class="vh">, ${t('signout')}</span></button>`}
     <span class="spacer"></span>
     <${Theme} />
-    <button type="button" class="icon" id="language" lang=${other === 'zh' ? 'zh-CN' : 'en'} aria-label=${other === 'zh' ? '中文' : 'English'} onClick=${() => setLanguage(other)}>${other === 'zh' ? '中' : 'EN'}</button>
+    <button type="button" class="icon" id="language" lang=${other === 'zh' ? 'zh-CN' : 'en'} aria-label=${other === 'zh' ? '中 中文' : 'EN English'} onClick=${() => setLanguage(other)}>${other === 'zh' ? '中' : 'EN'}</button>
   </header>`;
 }
 

@@ -54,16 +54,21 @@ class Visitor:
 
         What moves has come to rest by then, but for what never does.
         """
+        await self.rest()
+        await self.page.screenshot(path=self.shots / f"{name}.png", full_page=full_page)
+
+    async def rest(self) -> None:
+        """Wait until what moves has come to rest, but for what never does."""
         await self.page.evaluate(
             """() => Promise.allSettled(document.getAnimations()
                 .filter(one => one.effect?.getTiming().iterations !== Infinity).map(one => one.finished))"""
         )
-        await self.page.screenshot(path=self.shots / f"{name}.png", full_page=full_page)
 
     async def assert_accessible(self) -> None:
         """Hold the page as it is now against axe's rules; passes where npm is missing, which `test_tools.py` tells."""
         if self.axe is None:
             return
+        await self.rest()
         found = await axe.violations(self.page, self.axe)
         assert not found, "\n".join(
             f"{one['rule']}: {one['help']}\n  " + "\n  ".join(one["where"][:SHOWN]) for one in found
