@@ -46,12 +46,17 @@ class DemoClient:
         answer = await self._call("POST", "/v1/envelopes", sender, body, {"Idempotency-Key": uuid.uuid4().hex})
         return self._expect(answer, 201)
 
+    async def create_if_funded(self, sender: str, **body: Any) -> dict[str, Any] | None:
+        """As `create`; None if the sender's wallet does not hold as much."""
+        answer = await self._call("POST", "/v1/envelopes", sender, body, {"Idempotency-Key": uuid.uuid4().hex})
+        return None if answer[1].get("code") == "insufficient_funds" else self._expect(answer, 201)
+
     async def open(self, user: str, envelope: dict[str, Any], **body: Any) -> dict[str, Any]:
         """Open; a 503 or 504 (busy, unknown outcome) is repeated after Retry-After. Returns the last JSON.
 
         ATTEMPTS times in all, as long as the client's budget of retries lasts.
         """
-        payload = {"share_token": envelope["share_token"], **body}
+        payload = {"share_token": envelope.get("share_token"), **body}
         path = f"/v1/envelopes/{envelope['envelope_id']}/open"
         self._budget.sent()
         for attempt in range(1, ATTEMPTS + 1):
@@ -79,6 +84,11 @@ class DemoClient:
             page = self._expect(await self._call("GET", following, user, None, headers))
             state["claims"] += page["claims"]
         return state
+
+    async def waiting(self, user: str) -> list[dict[str, Any]]:
+        """Return the envelopes that name `user` and wait for them, newest first."""
+        answer = await self._call("GET", "/v1/me/envelopes?role=waiting&limit=50", user, None)
+        return list(self._expect(answer)["items"])
 
     async def balance(self, user: str) -> int:
         """Return the balance of `user` in fen."""

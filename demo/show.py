@@ -4,6 +4,8 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from audit.report import Report
+from demo.room import Seen
 from demo.scenes import Outcome
 from demo.story import Story
 from envelope.money import yuan
@@ -49,11 +51,26 @@ def show(story: Story, console: Console) -> None:
         f"audit of all {counted(sums.envelopes, 'envelope')} here: {yuan(sums.paid_in_fen)} yuan paid in = "
         f"{yuan(sums.claimed_fen)} claimed + {yuan(sums.refunded_fen)} refunded + {yuan(sums.open_fen)} still open"
     )
+    _verdict(audit, console, holds=story.holds)
+
+
+def show_room(seen: Seen, report: Report, console: Console) -> None:
+    """Print what has happened in the room, and the verdict."""
+    console.print(
+        f"members sent {counted(seen.sent, 'envelope')}, you {seen.visitor_sent}; "
+        f"{counted(seen.opened, 'share')} opened, {seen.late} taps came too late"
+    )
+    for sentence in seen.contradictions:
+        console.print(f"[red]{sentence}[/red]")
+    _verdict(report, console, holds=report.holds and not seen.contradictions)
+
+
+def _verdict(audit: Report, console: Console, *, holds: bool) -> None:
     for violation in audit.violations:
         console.print(f"[red]{violation.check}[/red] {violation.subject}: {violation.detail}")
-    verdict = "[green]everything adds up[/green]" if story.holds else "[red]it does not add up[/red]"
+    verdict = "[green]everything adds up[/green]" if holds else "[red]it does not add up[/red]"
     console.print(
-        f"{verdict}: {audit.unreconciled_fen} fen unreconciled, {counted(sums.in_flight, 'payout')} in flight"
+        f"{verdict}: {audit.unreconciled_fen} fen unreconciled, {counted(audit.sums.in_flight, 'payout')} in flight"
     )
 
 

@@ -68,13 +68,13 @@ async def play(client: DemoClient, deposit: Deposit, audit: Callable[[], Awaitab
         step(title, len(outcomes), total)
         outcomes.append(await scene())
     step("payouts and audit", len(outcomes), total)
-    report = await _audit_when_drained(audit)
+    report = await audit_when_drained(audit)
     step("done", total, total)
     cuts = statistics.quantiles(client.latencies_ms, n=100)
     return Story(outcomes, dict(client.results), opens / seconds, cuts[49], cuts[98], report)
 
 
-async def _audit_when_drained(audit: Callable[[], Awaitable[Report]]) -> Report:
+async def audit_when_drained(audit: Callable[[], Awaitable[Report]]) -> Report:
     """Audit until no payout is in flight or DRAIN_S have passed; returns the last report."""
     deadline = time.monotonic() + DRAIN_S
     while True:

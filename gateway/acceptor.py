@@ -100,7 +100,7 @@ class Acceptor:
         def stays() -> bool:
             spread = (self._now() - begun) / (DRAIN_SPREAD * seconds) if seconds else 1.0
             while left and len(left) > many * (1.0 - spread):
-                left.pop().last = True
+                left.pop().retire()
             return bool(len(bounds)) or not replaced
 
         if replaced:
@@ -120,9 +120,11 @@ class Acceptor:
 
     async def __aexit__(self, *_: object) -> None:
         self._stop_listening()
-        for newcomer in [one for one in self._factory.bounds.all() if isinstance(one, Newcomer)]:
-            if not newcomer.serving:
-                newcomer.hang_up()
+        for one in self._factory.bounds.all():
+            if not isinstance(one, Newcomer):
+                one.retire()
+            elif not one.serving:
+                one.hang_up()
         # What stands in line, or has come in this turn, is begun before idle connections are closed.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):

@@ -21,7 +21,7 @@ from gateway.admission.priority import Class
 from gateway.connection_bounds import ConnectionBounds, Held
 from gateway.dispatch import Dispatcher
 from gateway.http.aiohttp_private import MALFORMED, MalformedHead
-from gateway.http.answer import Answer
+from gateway.http.answer import Answer, Stream
 from gateway.http.request import Request
 from gateway.http.sockets import bound_unsent, forget_unsent
 from gateway.identity.auth_failures import CLIENT_ADDRESS, network_of
@@ -69,10 +69,10 @@ class ConnectionFactory(web.Server):
         self.draining = False
         """Whether the first answer on a new connection is its last (`drain`)."""
 
-    def drain(self) -> list["Connection"]:
+    def drain(self) -> list[Held]:
         """End each connection that is still to come with its first answer; return those that are there."""
         self.draining = True
-        return [one for one in self.bounds.all() if isinstance(one, Connection)]
+        return self.bounds.all()
 
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""
@@ -213,6 +213,10 @@ class Connection(web.RequestHandler):
         else:
             super().close()
 
+    def retire(self) -> None:
+        """End the connection with its next answer."""
+        self.last = True
+
     def hang_up(self) -> None:
         """End the connection at once: no request is being answered on it, or its client does not read the answer."""
         if self.transport is not None:
@@ -319,6 +323,9 @@ class Connection(web.RequestHandler):
                     answer, self.refused = self.refusals.answer(self.refused), None
                 else:
                     answer = await (dispatcher.malformed(request) if malformed else dispatcher.serve(request))
+                if answer.stream is not None:
+                    self._hand_over(answer.stream, answer.request_id)
+                    return
                 alive = self._write(request, answer)
                 # A client that sends and does not read must not fill our memory: its next request waits until most of
                 # this answer is sent.
@@ -384,6 +391,18 @@ class Connection(web.RequestHandler):
         if (transport := self.transport) is not None:
             transport.write(answer.encode(request, keep_alive=alive))
         return alive
+
+    def _hand_over(self, stream: Stream, request_id: bytes) -> None:
+        """Let a stream have the connection: this protocol ends as if the client had gone."""
+        transport, bounds = self.transport, cast("ConnectionFactory", self._manager).bounds
+        if transport is None:
+            stream.connection_lost(None)
+            return
+        stream.begin(transport, self.address, request_id, bounds.remove)
+        bounds.replace(self, cast("Held", stream))
+        # aiohttp must not close what the stream has now.
+        self.transport = self._current_request = None
+        self.connection_lost(None)
 
     async def _drained(self, unsent: UnsentAnswers, answer: Answer) -> bool:
         """Wait until the client has read most of the answer; if it has not within TAKE_S, abort and return False.

@@ -43,8 +43,11 @@ class Held(Protocol):
     def serving(self) -> bool:
         """Whether a request is being answered, or waits for it."""
 
+    def retire(self) -> None:
+        """End it soon, in good order: the gateway goes away."""
+
     def hang_up(self) -> None:
-        """End it."""
+        """End it at once."""
 
 
 class ConnectionBounds:

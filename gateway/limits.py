@@ -219,6 +219,42 @@ HELD: Final = 10_000
 HOLD_LOOK_S: Final = 0.02
 """How often the topology file is read while any request is held."""
 
+# Live streams
+
+LIVE_STREAMS: Final = 10_000
+"""Clients that watch envelopes, 4 KB each with their part of the kernel's memory not counted."""
+LIVE_STREAMS_OF_USER: Final = 8
+"""Of one user: a phone, a computer, and pages that were not closed. One stream serves all envelopes of a page."""
+LIVE_ENVELOPES: Final = 50
+"""Envelopes on one stream: more than a page shows."""
+LIVE_TURN_S: Final = 0.002
+"""Between two turns of writing to streams everything else is served."""
+LIVE_SHARE: Final = 0.3
+"""Of a gateway's time for streams, while others need less of it than this: 5,000 streams have an event in 0.2 s."""
+LIVE_SHARE_BUSY: Final = 0.02
+"""The same of a busy gateway: watchers of a crowd hear every second or two, and opens lose little."""
+LIVE_WINDOW_S: Final = 0.1
+"""How often it is looked whether a gateway is busy."""
+LIVE_WRITE_S: Final = 1e-5
+"""What a write is taken to cost until it has been measured, and WRITES_KEPT turns make its mean."""
+WRITES_KEPT: Final = 16
+LIVE_UNSENT_BYTES: Final = 16 * 1024
+"""A client that has not read so much misses events; the last one of each envelope comes once it reads again."""
+LIVE_BEAT_S: Final = 15.0
+"""How often a quiet stream has a comment: proxies end what says nothing for a minute."""
+LIVE_AGE_S: Final = 600.0
+"""A stream ends after half of it to all of it, so that streams spread over gateways that came later."""
+LIVE_RETRY_MS: Final = 1_000
+"""A client connects again after this long; one whose gateway goes away after one to five times as long."""
+LIVE_LOOK_S: Final = 0.25
+"""How often watched envelopes are compared with who serves them."""
+LIVE_ASKS_AT_ONCE: Final = 200
+"""Envelopes that are asked for at once, where their server is another one now."""
+LIVE_SWEEP_S: Final = 1.0
+"""How often streams are looked at for beats, and for their end."""
+LIVE_LOOKS_AT_ONCE: Final = 500
+"""Streams looked at in one turn of the loop, 0.2 ms."""
+
 # Metrics
 
 SAMPLE_EVERY: Final = 16
@@ -241,3 +277,5 @@ check_limit(LINE_LEAST < BURST < REQUESTS, "a calm line must have more room than
 check_limit(TIMEOUTS_S[0] > OLD_S, "what is begun without a look must be younger than any client's patience")
 check_limit(LATE_S < CLIENT_WAITS_S, "a request that is refused because it waited must have a client that waits")
 check_limit(LINE_S < LATE_S, "an ordinary wait must not be a late one")
+check_limit(LIVE_STREAMS <= CONNECTIONS, "streams are connections")
+check_limit(LIVE_UNSENT_BYTES < KERNEL_UNSENT_BYTES, "a stream must pause before the kernel is full")

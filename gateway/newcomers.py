@@ -116,6 +116,9 @@ class Newcomer:
         if last or sent != len(answer):
             self._end()  # as the answer says; or a client that does not read what it asked for, or has gone
 
+    def retire(self) -> None:
+        """Do nothing: while a gateway drains, its first answer is its last (`ConnectionFactory.draining`)."""
+
     def hang_up(self) -> None:
         """End it at once."""
         self.left = True

@@ -21,6 +21,7 @@ ROUTES: Final = (
     Route("POST", "/v1/envelopes/{id}/open", "openEnvelope"),
     Route("POST", "/v1/envelopes/{id}/grab", "grabEnvelope"),
     Route("POST", "/v1/envelopes/{id}/cancel", "cancelEnvelope"),
+    Route("GET", "/v1/live", "watchEnvelopes"),
     Route("GET", "/v1/me/wallet", "getWallet"),
     Route("GET", "/v1/me/wallet/entries", "listWalletEntries"),
     Route("GET", "/v1/me/envelopes", "listMyEnvelopes"),

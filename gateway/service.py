@@ -15,8 +15,10 @@ from gateway.connection import ConnectionFactory
 from gateway.connection_bounds import ConnectionBounds
 from gateway.dispatch import Dispatcher
 from gateway.handlers.envelopes import EnvelopeHandlers
+from gateway.handlers.live import LiveHandlers
 from gateway.handlers.ops import OpsHandlers
 from gateway.handlers.play import PlayHandlers, read_play_users
+from gateway.handlers.targets import Targets
 from gateway.handlers.wallets import WalletHandlers
 from gateway.identity.auth_failures import AuthFailureLimiter
 from gateway.identity.proxies import TrustedProxies
@@ -37,6 +39,8 @@ from gateway.limits import (
     SWEEP_S,
     TIMEOUTS_S,
 )
+from gateway.live.hub import Hub
+from gateway.parsing.calendar import Calendar
 from gateway.refusals import Refusals
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler
@@ -172,7 +176,9 @@ class Gateway:
             endpoints = [Endpoint(*host_and_port(self.settings.listen))]
             if self.settings.shared_listen:
                 endpoints.append(Endpoint(*host_and_port(self.settings.shared_listen), shared=True))
-            handlers = self._handlers(sets, admission.line.promises, switches)
+            hub = Hub(sets)
+            running += [tasks.create_task(one.run()) for one in hub.services]
+            handlers = self._handlers(sets, admission.line.promises, switches, hub)
             dispatcher = Dispatcher(handlers, self.request_metrics, self.site.operations_of)
             connections = ConnectionFactory(dispatcher, self.bounds, self.unsent, admission.line, self.refusals)
             kept = listening.inherited(self.settings.listen_fds)
@@ -192,7 +198,7 @@ class Gateway:
         await self.request_metrics.publish()
         self.refusals.publish()
 
-    def _handlers(self, sets: Sets, promises: Promises, switches: Switchboard) -> dict[str, Handler]:
+    def _handlers(self, sets: Sets, promises: Promises, switches: Switchboard, hub: Hub) -> dict[str, Handler]:
         settings = self.settings
         tokens = Tokens(settings.token_key, self.clock, failures=AuthFailureLimiter(settings.rejected_tokens_per_s))
         rates = Rates(
@@ -202,13 +208,16 @@ class Gateway:
         )
         wallets = WalletHandlers(tokens, rates, WalletClient(self.wallet_link), switches, settings.away_s)
         ops = OpsHandlers(self.readiness, sets.away, self.request_metrics, settings.metrics_key)
+        share_tokens, calendar = ShareTokens(settings.share_key), Calendar(self.clock)
+        live = LiveHandlers(tokens, rates, Targets(sets, calendar, share_tokens), hub)
         play = PlayHandlers(read_play_users(settings.play_users), settings.token_key, self.clock)
         envelopes = EnvelopeHandlers(
             tokens,
             rates,
-            ShareTokens(settings.share_key),
+            share_tokens,
             sets,
             self.clock,
+            calendar,
             promises=promises,
             switches=switches,
             slot_key=settings.slot_key,
@@ -220,6 +229,7 @@ class Gateway:
             "openEnvelope": envelopes.open,
             "grabEnvelope": envelopes.grab,
             "cancelEnvelope": envelopes.cancel,
+            "watchEnvelopes": live.watch,
             "getWallet": wallets.balance,
             "listWalletEntries": wallets.entries,
             "listMyEnvelopes": wallets.envelopes,

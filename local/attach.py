@@ -13,17 +13,18 @@ from local.stack import Stack
 
 
 @contextlib.asynccontextmanager
-async def attach_or_start(data: Path | None) -> AsyncIterator[Access]:
+async def attach_or_start(data: Path | None, play_users: tuple[str, ...] = ()) -> AsyncIterator[Access]:
     """Yield the installation of the data folder while it runs.
 
-    If no stack runs there, one is started for the block (its gateway on any free port) and stopped at the end.
+    If no stack runs there, one is started for the block (its gateway on any free port of loopback, with these users to
+    play with) and stopped at the end.
     """
     try:
         running.load(data_folder.locate(data).running)
     except Refused as refusal:
         if refusal.code != "not_up":
             raise
-        config = StackConfig(data=data, port=0)
+        config = StackConfig(data=data, port=0, play_users=play_users)
         config.notify("nothing runs here yet: starting everything for this command; the first time takes some seconds")
         async with Stack(config):
             config.notify("up")

@@ -1,4 +1,4 @@
-"""Programs from Debian packages (memcached, wrk, nginx): on PATH, fetched by set-up, or fetched now without root."""
+"""Programs from Debian packages (memcached, nginx, a browser): on PATH, fetched, or fetched now without root."""
 
 import asyncio
 import shutil
@@ -29,18 +29,30 @@ class Program:
 
 
 async def find_program(
-    name: str, account: Account, data: Path, tools: Path = TOOLS, *, package: str | None = None
+    name: str, account: Account, data: Path, tools: Path = TOOLS, *, package: str | None = None, file: str = ""
 ) -> Program:
     """Return a program that `account` can run; raises Refused `no_<name>`. `package`: of Debian, if not `name`.
 
-    If `account` cannot enter the folder of a fetched program, it is copied to `data`.
+    `file`: where the package has the program itself, if what it puts on PATH is a script that names its place from the
+    root. If `account` cannot enter the folder of a fetched program, it is copied to `data`.
     """
     package = package or name
     on_path = shutil.which(name)
     if on_path and account.can_access("-x", Path(on_path)):
         return Program(Path(on_path))
     folder = "sbin" if name in _SERVERS else "bin"
-    fetched = tools / "usr" / folder / name
+    fetched = await _fetched(name, package, tools / (file or f"usr/{folder}/{name}"), tools)
+    program = Program(fetched, _libraries(tools))
+    return program if account.can_access("-x", fetched) else _copy(program, data / "software" / name)
+
+
+async def find_file(package: str, file: str, tools: Path = TOOLS) -> Path:
+    """Return a file of a Debian package, such as a font: installed, or fetched; raises Refused `no_<package>`."""
+    installed = Path("/", file)
+    return installed if installed.exists() else await _fetched(package, package, tools / file, tools)
+
+
+async def _fetched(name: str, package: str, fetched: Path, tools: Path) -> Path:
     # While it is being unpacked, the program is there before its libraries; debian.sh leaves the mark at the end.
     if not fetched.exists() or not (tools / ".fetched" / package).exists():
         reason = await _fetch(package, tools)
@@ -50,12 +62,13 @@ async def find_program(
                 f"{name} is missing and could not be fetched; install it (apt-get install {package})"
                 f"{f': {reason}' if reason else ''}",
             )
-    program = Program(fetched, _libraries(tools))
-    return program if account.can_access("-x", fetched) else _copy(program, data / "software" / name)
+    return fetched
 
 
 def _libraries(tools: Path) -> tuple[Path, ...]:
-    return (*tools.glob("usr/lib/*-linux-gnu*"), *tools.glob("lib/*-linux-gnu*"))
+    folders = (*tools.glob("usr/lib/*-linux-gnu*"), *tools.glob("lib/*-linux-gnu*"))
+    # libpulse, which a browser is linked with, finds a part of itself in a folder of its own by a path from the root.
+    return (*folders, *(private for one in folders if (private := one / "pulseaudio").is_dir()))
 
 
 async def _fetch(package: str, tools: Path) -> str:

@@ -4,8 +4,9 @@ The life of a request reads downwards: `dispatch` takes it off the link and chec
 the envelope; `actors` holds its actor, which `activation` loads from the database if it is not in memory, and which
 decides requests in order of arrival (where daily limits are set, `daily` asks the wallet for a place first); `commit`
 writes what all ready actors decided in one transaction under an admission lease. `creation` makes envelopes, on `days`
-that have tables; `services` close them and pay. `views` and `passwords` serve all of these. `service` wires the parts;
-`settings` are those of the process, `sessions` its connections to Postgres; `limits` holds every bound.
+that have tables; `services` close them and pay; `live` tells gateways of envelopes that they watch. `views` and
+`passwords` serve all of these. `service` wires the parts; `settings` are those of the process, `sessions` its
+connections to Postgres; `limits` holds every bound.
 
 May import: `archive`, `wire`, `schema`, `switches`, `sharding`, `envelope`, `runtime`, `errors`.
 

@@ -12,8 +12,9 @@ from setnode.creation.coalescer import CreateCoalescer
 from setnode.creation.request import read_create
 from setnode.daily import DailyLimits
 from setnode.limits import DAYS_CHECKED, MAX_CLAIMS_PAGE
+from setnode.live import Watches
 from setnode.passwords import mac
-from setnode.views.claims_json import ClaimsPage
+from setnode.views.claims_json import LIVE_PAGE, ClaimsPage
 from sharding.ids import day_from, first_id, yymmdd_of
 from switches.switch import Closes
 from switches.switchboard import Switchboard
@@ -25,6 +26,7 @@ _ACTIONS: dict[int, tuple[Action, int]] = {
     int(Op.GRAB): (Action.GRAB, 3),
     int(Op.DETAIL): (Action.DETAIL, 3),
     int(Op.CANCEL): (Action.CANCEL, 2),
+    int(Op.WATCH): (Action.DETAIL, 3),
 }
 """By operation: the actor's action, and how many arguments it needs at least."""
 _USER_CHARS = LIMITS.user_id_chars
@@ -33,7 +35,7 @@ _DETAIL_ARGUMENTS = 3
 
 
 class Dispatcher:
-    """Hands OPEN, GRAB, DETAIL and CANCEL to actors and CREATE to the coalescer (`wire.server.Handler`).
+    """Hands OPEN, GRAB, DETAIL, WATCH and CANCEL to actors and CREATE to the coalescer (`wire.server.Handler`).
 
     `admit` raises Unavailable if this SET does not serve the envelope (`Ownership.admit`). While `stopping` is True all
     requests are refused.
@@ -47,6 +49,7 @@ class Dispatcher:
         password_key: bytes,
         admit: Callable[[Caller, int], None],
         switches: Switchboard,
+        watches: Watches,
         daily: DailyLimits | None = None,
     ) -> None:
         self._registry = registry
@@ -54,6 +57,7 @@ class Dispatcher:
         self._password_key = password_key
         self._admit = admit
         self._switches = switches
+        self._watches = watches
         self._offer_open = registry.offer if daily is None else daily.offer
         self._loop_time = asyncio.get_running_loop().time
         self._valid_days: set[int] = set()
@@ -69,7 +73,7 @@ class Dispatcher:
             action, arguments = known
             if len(args) < arguments:
                 raise Refused("malformed_request", "the arguments do not fit the operation")
-            self._offer(action, caller, number, args)
+            self._offer(action, caller, number, args, watch=op == Op.WATCH)
         elif op == Op.CREATE:
             create = read_create(args)
             # All candidates are of one slot and day (`read_create`); the creator checks the ID that the wallet returns.
@@ -82,7 +86,7 @@ class Dispatcher:
         """Wait for the creates in flight."""
         await self._coalescer.drain()
 
-    def _offer(self, action: Action, caller: Caller, number: int, args: list[Any]) -> None:
+    def _offer(self, action: Action, caller: Caller, number: int, args: list[Any], *, watch: bool) -> None:
         envelope_id, user = args[0], args[1]
         _check_user(user)
         if type(envelope_id) is not int:
@@ -98,7 +102,11 @@ class Dispatcher:
         password_mac = None if password is None else mac(self._password_key, envelope_id, password)
         token_ok = action is Action.CANCEL or bool(args[2])
         request = Request(action, user, token_ok, password_mac, caller, number, self._loop_time())
-        if action is Action.DETAIL and len(args) > _DETAIL_ARGUMENTS:
+        if watch:
+            # Before the envelope is read: nothing that is committed later can be missed.
+            self._watches.add(caller, envelope_id)
+            request.page = LIVE_PAGE
+        elif action is Action.DETAIL and len(args) > _DETAIL_ARGUMENTS:
             request.page = _page(args)
         (self._offer_open if action is Action.OPEN else self._registry.offer)(envelope_id, request)
 

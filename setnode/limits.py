@@ -25,6 +25,12 @@ CLAIMS_PAGE = 100
 """Claims in a detail whose caller names no number."""
 MAX_CLAIMS_PAGE = 1_000
 """The longest page of claims: about 85 KB, so that the answers on a link stay small beside each other."""
+LIVE_CLAIMS = 20
+"""Claims in a frame for watchers, the newest: a screen. Who misses some asks for the detail."""
+LIVE_S = 0.15
+"""How often watched envelopes are looked at: people see no difference, and a thousand claims are one frame."""
+WATCHED = 20_000
+"""Envelopes that one gateway may watch here, 300 bytes and 0.5 µs a look each."""
 CLAIMS_JSON_FROM = 100
 """Claims from which an envelope's JSON rows are kept; encoding fewer takes little time and keeping none saves
 memory."""

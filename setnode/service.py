@@ -42,6 +42,7 @@ from setnode.limits import (
     SWEEP_EVERY_S,
     TOPOLOGY_EVERY_S,
 )
+from setnode.live import Watches
 from setnode.ownership import Ownership
 from setnode.services.expiry import Expiry, ExpiryConfig
 from setnode.services.payouts.payer import Payer
@@ -137,12 +138,14 @@ class Setnode:
         coalescer = CreateCoalescer(self.creator)
         limits = Limits(self.settings.wins_per_day, self.settings.opens_from_sender_per_day)
         self.daily = DailyLimits(limits, self.registry, wallet, self.clock, lambda: self.topology.zone)
+        self.watches = Watches(self.registry)
         self.dispatcher = Dispatcher(
             self.registry,
             coalescer,
             password_key=key,
             admit=self.ownership.admit,
             switches=self.switches,
+            watches=self.watches,
             daily=self.daily if self.daily.on else None,
         )
         self.load = Load(self.claim_queue.waits, self.create_queue.waits)
@@ -215,6 +218,7 @@ class Setnode:
         return [
             self.load.service(),
             self.switches.service(),
+            self.watches.service(),
             Periodic("expiry", expiry.run_round, interval_s=expiry.config.interval_s, timeout_s=SERVICE_ROUND_S),
             Periodic("sweeper", self.sweeper.run_once, interval_s=SWEEP_EVERY_S, timeout_s=SERVICE_ROUND_S),
             Periodic("payout_read_back", payouts.read_back, interval_s=READ_BACK_EVERY_S, timeout_s=SERVICE_ROUND_S),

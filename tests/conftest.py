@@ -65,6 +65,7 @@ hypothesis.settings.load_profile("hongbao")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="everything at full size")
+    parser.addoption("--shots", metavar="DIR", help="keep the screenshots of browser tests here, such as docs/screens")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -101,10 +102,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def _shares(item: pytest.Item) -> str:
-    """Name what a test shares with others, which one worker runs then: a fixture of its module, or the whole stack."""
+    """Name what a test shares with others, which one worker runs then: its module's fixture, a stack, a browser."""
     fixtures = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - pytest has no public name for it
-    if "stack" in fixtures and fixtures["stack"][-1].scope == "session":
-        return "stack"
+    for whole in ("stack", "chromium"):
+        if whole in fixtures and fixtures[whole][-1].scope == "session":
+            return whole
     of_module = any(found[-1].scope == "module" for found in fixtures.values() if found)
     return item.nodeid.split("::", maxsplit=1)[0] if of_module else ""
 

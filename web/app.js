@@ -14,6 +14,7 @@ const SCREENS = {
   signin: () => import('./screens/signin.js').then((module) => module.SignIn),
   send: () => import('./screens/send.js').then((module) => module.Send),
   share: () => import('./screens/share.js').then((module) => module.Share),
+  room: () => import('./screens/room.js').then((module) => module.Room),
   sent: () => import('./screens/history.js').then((module) => module.History),
   received: () => import('./screens/history.js').then((module) => module.History),
 };

@@ -115,11 +115,19 @@ async function look(signal) {
 
 /** @param {Frame} frame @param {string=} id as it is watched */
 function give(frame, id) {
-  // A frame names the envelope by its ID; who watches may know it by its share ID, which is in the frame then.
-  const named = /** @type {{share_id?: string}} */ (frame).share_id ?? '';
-  const single = watched.size === 1 ? watched.keys().next().value : undefined;
-  const listeners = watched.get(id ?? '') ?? watched.get(frame.envelope_id) ?? watched.get(named) ?? watched.get(single ?? '');
-  for (const one of [...(listeners ?? [])]) one(frame);
+  for (const [name, listeners] of watched) {
+    if (name === id || envelopeOf(name) === frame.envelope_id) for (const one of [...listeners]) one(frame);
+  }
+}
+
+/**
+ * A frame names the envelope by its ID; who watches may know it by its share ID, whose first bytes are the ID.
+ * @param {string} name an ID or share ID @returns {string} the ID; empty if it is neither
+ */
+export function envelopeOf(name) {
+  if (!/^A[\w-]{32}$/.test(name)) return name;
+  const bytes = atob(name.slice(1, 13).replace(/-/g, '+').replace(/_/g, '/')).slice(0, 8);
+  return [...bytes].reduce((all, one) => all * 256n + BigInt(one.charCodeAt(0)), 0n).toString();
 }
 
 /** Reads `text/event-stream` (HTML, 9.2.6), whatever pieces it comes in. */

@@ -4,7 +4,7 @@ const BASE = new URL(globalThis.document?.baseURI ?? 'file:///');
 BASE.hash = '';
 BASE.search = '';
 
-/** @typedef {{name: 'home' | 'send' | 'sent' | 'received' | 'share' | 'envelope', id: string, cover: string}} Place */
+/** @typedef {{name: 'home' | 'send' | 'sent' | 'received' | 'share' | 'room' | 'envelope', id: string, cover: string}} Place */
 
 /** @type {Set<() => void>} */
 const listeners = new Set();
@@ -22,7 +22,7 @@ export function place() {
   const cover = new URLSearchParams(location.search).get('c') ?? '';
   if (path.startsWith('s/')) return { name: 'envelope', id: decode(path.slice(2)), cover };
   const [name, id = ''] = location.hash.slice(1).split('/');
-  if (name === 'send' || name === 'sent' || name === 'received' || name === 'share') return { name, id, cover };
+  if (name === 'send' || name === 'sent' || name === 'received' || name === 'share' || name === 'room') return { name, id, cover };
   return { name: 'home', id: '', cover };
 }
 

@@ -58,6 +58,7 @@ export async function start() {
   const given = fromAddress();
   if (given) return offer(given);
   const stored = sessionStorage.getItem(STORED);
+  if (stored) findPlayers();
   await (stored ? enter(stored) : leave());
 }
 

@@ -42,7 +42,7 @@ from wire.limits import (
     STOOD_STILL_S,
     SWEEP_S,
 )
-from wire.messages import error_of
+from wire.messages import LIVE, error_of
 
 PEER_DOWN = "peer_down"
 _NO_CALLER: tuple[None, float] = (None, 0.0)
@@ -88,6 +88,8 @@ class Link:
         self.down_code = PEER_DOWN
         """The code of NotSent. The wallet's client has one of its own: a process that passes it on to its caller must
         not seem to say that it is away itself."""
+        self.on_live: Callable[[int, bytes, str], None] | None = None
+        """Hears of each change of an envelope that was asked for (Op.WATCH): its ID, the frame, the frame's version."""
         self._hello = hello
         self._url = url.rstrip("/") + LINK_PATH
         self._key = key
@@ -331,9 +333,13 @@ class Link:
             del message, replies
 
     def _on_notice(self, error: HongbaoError | None, values: list[Any]) -> None:
-        """Take in what the other end says of itself (`wire.load`)."""
+        """Take in what the other end says of itself (`wire.load`), or of an envelope that is watched."""
         if error is not None:
             self._close()
+        elif values and values[0] == LIVE:
+            if self.on_live is not None:
+                _, envelope_id, frame, version, *_ = values
+                self.on_live(envelope_id, frame, version)
         elif all(type(value) is int for value in values):
             self._heard.told(values)
 

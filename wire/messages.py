@@ -35,6 +35,13 @@ class Op(IntEnum):
     CANCEL = 5
     """envelope_id, user → detail (JSON), whether the user is its sender"""
 
+    WATCH = 7
+    """envelope_id, user, token_ok → frame (JSON), its version, claims so far
+
+    From then on the caller is told of each change: number NOTICE, OK, LIVE, envelope_id, frame, its version."""
+    UNWATCH = 8
+    """Notice, no reply: [envelope_id, …] that the caller watches no more"""
+
     EPOCHS = 6
     """Notice, no reply: [epoch of each database] in the caller's topology"""
 
@@ -121,6 +128,8 @@ class PayKind(IntEnum):
     REFUND = 1
 
 
+LIVE = "live"
+"""First value of a notice that tells of an envelope that the caller watches."""
 STOPPING = "stopping"
 """Code of a server that goes away: as a reply, the call was not begun; as a notice, nothing more is to be sent."""
 

@@ -15,7 +15,7 @@ from wire.framing import LINK_PATH, NOTICE, LinkEnded, frames
 from wire.handshake import Admitted, Doorkeeper
 from wire.limits import CLOSE_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES, ROW_BYTES
 from wire.load import Load
-from wire.messages import STOPPING, Op, Status, error_reply
+from wire.messages import LIVE, STOPPING, Op, Status, error_reply
 
 _log = logs.get("wire")
 _frames = metrics.counter("hongbao_link_frames_total", "Frames received")
@@ -30,7 +30,7 @@ class Caller:
     `outcome_unknown`, because the request may have written something.
     """
 
-    __slots__ = ("_encode", "_flush", "_outbox", "_shown_bytes", "epochs", "gone", "name", "path", "role")
+    __slots__ = ("_encode", "_flush", "_outbox", "_shown_bytes", "epochs", "gone", "name", "path", "role", "watched")
 
     def __init__(self, name: str, path: str = "") -> None:
         self.name = name
@@ -39,6 +39,8 @@ class Caller:
         self.gone = False
         self.epochs: tuple[int, ...] | None = None
         """The epochs of the databases in its topology, from its notice EPOCHS; None until it sends one."""
+        self.watched: set[int] = set()
+        """Envelopes of whose changes it wants to hear; a notice UNWATCH takes some out."""
         self._outbox: list[list[Any]] = []
         self._shown_bytes = 0
         """JSON and rows of lists in the outbox and in the frames that are being sent."""
@@ -75,6 +77,15 @@ class Caller:
             self._outbox.append([NOTICE, Status.OK, *waits_ms])
             self._flush.set()
 
+    def tell_live(self, envelope_id: int, frame: bytes, version: str) -> bool:
+        """Tell of an envelope that it watches; False if it does not read what waits for it already: tell it later."""
+        if self.gone or self._shown_bytes + len(frame) > OUTBOX_BYTES // 2:
+            return False
+        self._shown_bytes += len(frame)
+        self._outbox.append([NOTICE, Status.OK, LIVE, envelope_id, frame, version])
+        self._flush.set()
+        return True
+
     def tell_leaving(self) -> None:
         """Say that nothing more is to be sent."""
         self.fail(NOTICE, Unavailable(STOPPING, "this server is going away", retry_after_s=0.5))
@@ -83,6 +94,8 @@ class Caller:
         """Handle a notice: a request that has no reply."""
         if op == Op.EPOCHS:
             self.epochs = tuple(int(one) for one in args[0])
+        elif op == Op.UNWATCH:
+            self.watched.difference_update(args[0])
 
     async def write(self, socket: web.WebSocketResponse) -> None:
         """Send the outbox once per turn of the loop, until cancelled."""

@@ -19,6 +19,7 @@ _CLASSES: Final = {
     Op.OPEN: Class.OPEN,
     Op.GRAB: Class.GRAB,
     Op.DETAIL: Class.VIEW,
+    Op.WATCH: Class.VIEW,
     Op.CREATE: Class.CREATE,
 }
 _wait = metrics.gauge("hongbao_server_wait_seconds", "How long requests wait at a server, as it says", ("peer", "work"))

@@ -7,11 +7,12 @@ Each handler reads downwards: who asks (`identity`), for which envelope, with wh
 from errors import Unavailable
 from gateway.admission.priority import Promises
 from gateway.handlers.outcomes import is_openable, outcome_answer
+from gateway.handlers.targets import Targets
 from gateway.http.answer import Answer
 from gateway.http.body import read_body
 from gateway.http.request import Request
 from gateway.identity.rates import Kind, Rates
-from gateway.identity.share_tokens import ShareTokens, is_share_id
+from gateway.identity.share_tokens import ShareTokens
 from gateway.identity.tokens import Tokens
 from gateway.limits import CANDIDATE_IDS
 from gateway.parsing.calendar import Calendar
@@ -22,7 +23,7 @@ from gateway.resources import Resource
 from gateway.sets.calls import Sets
 from gateway.sets.target import Target
 from runtime.clock import Clock
-from sharding.ids import candidate_ids, format_id, parse_id
+from sharding.ids import candidate_ids
 from sharding.slots import place_for
 from switches.switch import Closes
 from switches.switchboard import Switchboard
@@ -42,6 +43,7 @@ class EnvelopeHandlers:
         share_tokens: ShareTokens,
         sets: Sets,
         clock: Clock,
+        calendar: Calendar,
         *,
         promises: Promises,
         switches: Switchboard,
@@ -57,7 +59,8 @@ class EnvelopeHandlers:
         self._share_tokens = share_tokens
         self._sets = sets
         self._clock = clock
-        self._calendar = Calendar(clock)
+        self._calendar = calendar
+        self._targets = Targets(sets, calendar, share_tokens)
         self._promises = promises
         self._switches = switches
         self._slot_key = slot_key.encode()
@@ -134,13 +137,9 @@ class EnvelopeHandlers:
 
     def _target(self, resource: Resource) -> Target:
         """Read the ID or share ID in the path; raises Refused with the code of what is wrong with it."""
-        topology, text = self._sets.topology, resource.id_text
-        if is_share_id(text):
-            text, resource.shared = format_id(self._share_tokens.read(text)), True
-        envelope_id = parse_id(text, topology.layout)
-        self._calendar.check(envelope_id, topology.zone)
+        target, resource.shared = self._targets.read(resource.id_text)
         # Valid for ever: a day that has begun stays begun, and the number of slots never changes.
-        target = resource.target = Target(envelope_id)
+        resource.target = target
         return target
 
     def _candidates(self, user: str, key: str, now_ms: int) -> list[int]:

@@ -4,10 +4,12 @@ Answers of one status and content type have the same first lines within a second
 aiohttp's responses of header maps cost several times as much (docs/decisions/0008-gateway-request-loop.md).
 """
 
+import asyncio
+from collections.abc import Callable
 from email.utils import formatdate
 from http import HTTPStatus
 from time import monotonic, time
-from typing import Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -17,6 +19,16 @@ JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
 
 encode_json: Final = msgspec.json.Encoder().encode
+
+
+class Stream(Protocol):
+    """Takes the connection over, in place of an answer that is written once."""
+
+    def begin(self, transport: asyncio.Transport, address: str, request_id: bytes, lost: Callable[[Any], None]) -> None:
+        """Write the head and go on; `lost` is called with the stream when the connection has ended."""
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget the stream."""
 
 
 class Answer(msgspec.Struct, eq=False):
@@ -31,6 +43,8 @@ class Answer(msgspec.Struct, eq=False):
     headers: bytes = b""
     close: bool = False
     request_id: bytes = b""
+    stream: Stream | None = None
+    """What goes on in place of this answer, until the connection ends."""
 
     def __repr__(self) -> str:
         """Leave the body out: it may hold share tokens and balances, and answers are logged."""

@@ -69,6 +69,12 @@ class Tokens:
             raise _expired()
         return user
 
+    def left_s(self, authorization: str | None) -> float:
+        """Return for how many seconds a token is still good that `user_of` has just accepted."""
+        header = authorization or ""
+        _, expires_at_ms = self._verified(header if header.startswith(_SCHEME) else _usual(header))
+        return max(0.0, (expires_at_ms - self._now_ms()) / 1000)
+
     def _verify(self, authorization: str) -> tuple[str, int]:
         token = authorization[len(_SCHEME) :]
         if not token.strip():

@@ -2,7 +2,16 @@
 
 from typing import Any, Final, NamedTuple
 
-from gateway.limits import CLAIMS_PAGE, CLAIMS_PAGE_MOST, DEFAULT_PAGE, PAGE, TIMEOUTS_S
+from gateway.limits import (
+    CLAIMS_PAGE,
+    CLAIMS_PAGE_MOST,
+    DEFAULT_PAGE,
+    LIVE_ENVELOPES,
+    LIVE_STREAMS_OF_USER,
+    PAGE,
+    TIMEOUTS_S,
+)
+from gateway.live.events import EVENT_STREAM
 from gateway.openapi.schemas import ID_OR_SHARE_ID, Schema, ref
 from gateway.parsing.paging import CURSOR_PATTERN
 from gateway.parsing.parameters import KEY_PATTERN, ROLES
@@ -52,6 +61,10 @@ PARAMETERS: Final[dict[str, Schema]] = {
     "claims_cursor": _parameter(
         "cursor", "query", {"type": "string", "pattern": "^[1-9][0-9]*$"}, "next_cursor of the page before."
     ),
+    "envelopes": _parameter(
+        "envelopes", "query", {"type": "string"}, "IDs or share IDs, with commas between.", required=True
+    ),
+    "last_event_id": _parameter("Last-Event-ID", "header", {"type": "string"}, "The `id` of the last event."),
     "role": _parameter("role", "query", {"type": "string", "enum": [*ROLES]}, "Which list.", required=True),
 }
 
@@ -128,6 +141,22 @@ OPERATIONS: Final[dict[str, Operation]] = {
         "Closes it now and refunds what is left. Only its sender may; safe to repeat.",
         _ok("The envelope, closed", ref("Detail")),
         ("id",),
+    ),
+    "watchEnvelopes": Operation(
+        "Watch envelopes live",
+        "A stream of server-sent events. First what each envelope is now, then each change, some times a second at "
+        "most, after its commit.\n\n`event: envelope`: `data` is a LiveFrame, `id` names its version; with it in the "
+        "header Last-Event-ID what has been seen is not sent again. A client that has missed claims (their `seq` has a "
+        "gap) asks for the detail. `event: refused`: an envelope that this user may not see; `data` is `{envelope, "
+        "code, detail}`. `event: end`: the stream ends, `data` is `{reason}` (token_expired, age, leaving); come back "
+        "after `retry` ms.\n\n"
+        f"At most {LIVE_ENVELOPES} envelopes a stream and {LIVE_STREAMS_OF_USER} streams a user.",
+        _ok(
+            "The stream; `data` of its envelope events",
+            {"type": "string", "contentMediaType": JSON, "contentSchema": ref("LiveFrame")},
+            media=EVENT_STREAM,
+        ),
+        ("envelopes", "last_event_id"),
     ),
     "getWallet": Operation("The balance", "What the user's wallet holds.", _ok("The wallet", ref("Wallet"))),
     "listWalletEntries": Operation(

@@ -8,13 +8,14 @@ from gateway.http.answer import PROBLEM
 from gateway.problems import ADVICE, PROBLEMS
 
 _STYLE = """
+:root{color-scheme:light dark}
 body{font:16px/1.5 system-ui,sans-serif;margin:0 auto;max-width:60rem;padding:1rem;color:#222;background:#fff}
 h1{color:#b8121b}h2{border-bottom:1px solid #ddd;margin-top:2.5rem}code,pre{background:#f6f2ee;border-radius:4px}
 pre{padding:.7rem;overflow:auto}code{padding:.1rem .3rem}table{border-collapse:collapse;width:100%}
 td,th{border-bottom:1px solid #eee;padding:.3rem .6rem;text-align:left;vertical-align:top}
-tr:target{background:#fdebd0}.m{color:#b8121b;font-weight:bold}
+a{color:#0b57d0}tr:target{background:#fdebd0}.m{color:#b8121b;font-weight:bold}
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#1b1b1b}code,pre{background:#2a2a2a}h1,.m{color:#ff7a70}
-td,th,h2{border-color:#333}tr:target{background:#4a3a20}}
+a{color:#8ab4f8}td,th,h2{border-color:#333}tr:target{background:#4a3a20}}
 """
 
 
@@ -24,13 +25,13 @@ def render_docs(spec: dict[str, Any]) -> str:
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escape(info['title'])}</title><style>{_STYLE}</style></head><body>",
+        f"<title>{escape(info['title'])}</title><style>{_STYLE}</style></head><body><main>",
         f"<h1>{escape(info['title'])}</h1>{_paragraphs(info['description'])}",
         '<p>The same for machines: <a href="/openapi.json"><code>/openapi.json</code></a></p>',
     ]
     for path, operations in spec["paths"].items():
         parts += [_operation(spec, method, path, operation) for method, operation in operations.items()]
-    parts += ["<h2>Problems</h2>", _problems(), "</body></html>"]
+    parts += ["<h2>Problems</h2>", _problems(), "</main></body></html>"]
     return "\n".join(parts)
 
 
@@ -64,7 +65,9 @@ def _answer(status: str, response: dict[str, Any]) -> str:
 def _body(operation: dict[str, Any]) -> str:
     media = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     return "".join(
-        f"<p>{escape(one['summary'])}:</p><pre>{escape(json.dumps(one['value'], indent=2, ensure_ascii=False))}</pre>"
+        # Long lines scroll inside it, also by keyboard.
+        f"<p>{escape(one['summary'])}:</p>"
+        f'<pre tabindex="0">{escape(json.dumps(one["value"], indent=2, ensure_ascii=False))}</pre>'
         for one in media.get("examples", {}).values()
     )
 

@@ -56,6 +56,10 @@ REFUSALS: Final[dict[str, Codes]] = {
     "openEnvelope": (*_ENVELOPE, *BODY, *PASSWORD, *WALLET, "degraded", "too_soon", *DAILY),
     "grabEnvelope": (*_ENVELOPE, *BODY, *PASSWORD, "degraded"),
     "cancelEnvelope": (*_ENVELOPE, "not_invited", "not_the_sender", "already_final"),
+    "watchEnvelopes": (
+        *(*_ENVELOPE, "degraded", "not_invited", "malformed_envelopes", "too_many_streams"),
+        *("unknown_parameter", "repeated_parameter"),
+    ),
     "getWallet": (*ANY, *TOKEN, *LINK, *WALLET),
     "listWalletEntries": _LIST,
     "listMyEnvelopes": (*_LIST, "unknown_role"),

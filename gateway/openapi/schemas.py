@@ -152,6 +152,25 @@ DETAIL: Final = _object(
     ),
 )
 
+LIVE_FRAME: Final = _object(
+    {
+        "envelope_id": ID,
+        "status": {"type": "string", "enum": [*State]},
+        "count": {"type": "integer", "minimum": 1},
+        "claimed_count": {"type": "integer", "minimum": 0},
+        "claimed_fen": FEN,
+        "claims": {
+            "type": "array",
+            "items": ref("Claim"),
+            "description": "New ones, oldest first; at first the newest 20.",
+        },
+        "best_luck": {**ref("Claim"), "description": "Once all are taken."},
+        "refund_fen": FEN,
+        "closed_at": INSTANT,
+    },
+    optional=("best_luck", "refund_fen", "closed_at"),
+)
+
 RESULT: Final = _object(
     {
         "result": {"type": "string", "enum": [one for one in Outcome if STATUS_OF[one] == HTTPStatus.OK]},
@@ -218,6 +237,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "Envelope": ENVELOPE,
     "Claim": CLAIM,
     "Detail": DETAIL,
+    "LiveFrame": LIVE_FRAME,
     "Result": RESULT,
     "Wallet": WALLET,
     "Entry": ENTRY,

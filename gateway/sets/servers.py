@@ -1,7 +1,8 @@
 """A link to every setnode server of the topology, and which of the servers are fit to be called."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from gateway.limits import LINK_DRAIN_S, STEADY_S
 from gateway.sets import gauges
@@ -44,6 +45,8 @@ class Servers:
         self._leaving: set[asyncio.Task[None]] = set()
         self._hello: list[object] = []
         self._topology: Topology | None = None
+        self.on_live: Callable[[Link, int, bytes, str], None] | None = None
+        """Hears of changes of watched envelopes (`wire.link.Link.on_live`), and on which link."""
         self.alive: frozenset[str] = frozenset()
         self.lost_at = asyncio.get_running_loop().time()
         """When a server was lost last; at first, the start of this process (loop time)."""
@@ -69,6 +72,7 @@ class Servers:
         for name, url in wanted.items():
             if name not in self._servers:
                 link = Link(name, url, key=self._key, hello=lambda: self._hello)
+                link.on_live = partial(self._live, link)
                 self._servers[name] = Server(name, url, link, self._tasks.create_task(link.maintain()))
         self._topology = topology
         self.watch(topology)
@@ -106,6 +110,10 @@ class Servers:
         """Close all links, also those kept for LINK_DRAIN_S."""
         for task in [*self._leaving, *(server.task for server in self._servers.values())]:
             task.cancel()
+
+    def _live(self, link: Link, envelope_id: int, frame: bytes, version: str) -> None:
+        if self.on_live is not None:
+            self.on_live(link, envelope_id, frame, version)
 
     def _set_alive(self, alive: frozenset[str]) -> bool:
         """Take over which servers may be called; log and publish a change, and return whether there was one."""

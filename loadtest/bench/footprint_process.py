@@ -82,7 +82,10 @@ def _requests(registry: Registry, count: int) -> Callable[[Sequence[int]], None]
     """Opens that wait for a commit that does not come: read from a frame, dispatched, in the mailbox."""
     crowds: Any = None  # no create is asked for
     switches: Any = None  # and no view
-    dispatcher = Dispatcher(registry, crowds, password_key=b"bench", admit=lambda *_: None, switches=switches)
+    watches: Any = None  # and nobody watches
+    dispatcher = Dispatcher(
+        registry, crowds, password_key=b"bench", admit=lambda *_: None, switches=switches, watches=watches
+    )
     caller, decoder = Caller("bench"), msgspec.msgpack.Decoder(list[list[Any]])
     ids = [make_id(_TODAY, number, number % 100) for number in range(count // SEVERAL + 2)]
     for number, _ in enumerate(ids):

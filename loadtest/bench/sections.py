@@ -2,7 +2,20 @@
 
 from typing import Final
 
-from loadtest.bench import commits, connections, cpu, engine, expiry, footprint, growth, http, latency, payouts, plots
+from loadtest.bench import (
+    commits,
+    connections,
+    cpu,
+    engine,
+    expiry,
+    footprint,
+    growth,
+    http,
+    latency,
+    payouts,
+    plots,
+    watchers,
+)
 from loadtest.bench.figures import Section
 
 SECTIONS: Final = (
@@ -16,4 +29,5 @@ SECTIONS: Final = (
     cpu.SECTION,
     payouts.SECTION,
     expiry.SECTION,
+    watchers.SECTION,
 )

@@ -25,6 +25,7 @@ class Envelope(msgspec.Struct, frozen=True):
 
     envelope_id: str
     share_token: str
+    share_id: str = ""
 
 
 class Guests(msgspec.Struct, frozen=True):

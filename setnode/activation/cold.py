@@ -29,6 +29,7 @@ from setnode.actors.unknown_outcome import outcome_unknown
 from setnode.limits import COLD_LOOKS, COLD_QUEUE, COLD_SHARES, COLD_THREADS, COLD_UNVERIFIED, LOAD_DEADLINE_S, STALE_S
 from setnode.views.claims_json import ClaimsJson
 from setnode.views.envelope_json import as_json, detail_view
+from setnode.views.live_json import live_frame
 from sharding.ids import database_for, day_of, end_id, first_id, slot_of, yymmdd, yymmdd_of
 
 _NO_TABLE = "42P01"
@@ -256,6 +257,8 @@ class ColdEnvelopes:
             refusal = not_invited()
         if refusal is not None:
             request.fail(refusal)
+        elif request.page.live:
+            request.show(*live_frame(log, self._context.now_ms(), lambda: claims.best))
         else:
             view = {**detail_view(log, request.user, self._context.now_ms(), claims, request.page), "archived": True}
             request.show(as_json(view), request.user == log.terms.sender)

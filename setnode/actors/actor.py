@@ -14,6 +14,8 @@ up. After FROZEN_S the next request makes the loader read the log again. An unex
 decided or settled freezes that envelope alone; while it is shown, it fails the request that asked.
 """
 
+from functools import partial
+
 from envelope.claim_log import ClaimLog
 from envelope.decide import NOT_FOUND, Answer, may_see
 from envelope.outcomes import not_found
@@ -27,8 +29,9 @@ from setnode.actors.phase import Phase
 from setnode.actors.request import Action, Request
 from setnode.actors.unknown_outcome import attempt_no, drop_counted_passwords, outcome_unknown, writes_claim
 from setnode.limits import CLAIMS_JSON_FROM, FROZEN_S, HOT_AT, MAILBOX
-from setnode.views.claims_json import ClaimsJson
+from setnode.views.claims_json import ClaimRow, ClaimsJson
 from setnode.views.envelope_json import as_json, detail_view
+from setnode.views.live_json import LiveFrame, live_frame, version_of
 
 _log = logs.get("setnode")
 
@@ -343,16 +346,33 @@ class Actor:
             request.fail(not_invited())
 
     def _show(self, log: ClaimLog, request: Request) -> None:
-        """Reply with the detail; one that cannot be made fails this request alone."""
+        """Reply with the detail, or a watcher's frame; one that cannot be made fails this request alone."""
+        now_ms = self.context.now_ms()
         try:
-            claims = self._current_claims_json(log)
-            view = detail_view(log, request.user, self.context.now_ms(), claims, request.page)
-            shown = as_json(view)
+            if request.page.live:
+                shown, *more = live_frame(log, now_ms, partial(self._best_luck, log))
+            else:
+                claims = self._current_claims_json(log)
+                shown = as_json(detail_view(log, request.user, now_ms, claims, request.page))
+                more = [request.user == log.terms.sender]
         except Exception as error:  # noqa: BLE001 - whatever it was, opens of this envelope go on
             # The caller logs it, with its traceback.
             request.caller.fail(request.number, error)
         else:
-            request.show(shown, request.user == log.terms.sender)
+            request.show(shown, *more)
+
+    def live(self, seen: str, since: int) -> LiveFrame | None:
+        """Return what watchers are to be shown, with the claims from seq `since` on; None if `seen` is its version.
+
+        None as well while no log is in memory: what is then read was committed, and is shown once it is.
+        """
+        log = self.log
+        if log is None or seen == version_of(log, self.context.now_ms()):
+            return None
+        return live_frame(log, self.context.now_ms(), partial(self._best_luck, log), since)
+
+    def _best_luck(self, log: ClaimLog) -> ClaimRow | None:
+        return self._current_claims_json(log).best
 
     def _current_claims_json(self, log: ClaimLog) -> ClaimsJson:
         """Return the committed claims as JSON. From CLAIMS_JSON_FROM claims on it is kept, and weighs like the log."""

@@ -23,13 +23,18 @@ class ClaimRow(msgspec.Struct, gc=False):
 
 
 class ClaimsPage(msgspec.Struct, frozen=True, gc=False):
-    """Which claims of a detail are asked for: at most `limit` from seq `first` on."""
+    """Which claims of a detail are asked for: at most `limit` from seq `first` on.
+
+    `live`: in place of the detail a watcher's frame is asked for (`setnode.views.live_json`).
+    """
 
     first: int = 0
     limit: int = CLAIMS_PAGE
+    live: bool = False
 
 
 FIRST_PAGE = ClaimsPage()
+LIVE_PAGE = ClaimsPage(live=True)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -67,13 +72,9 @@ class ClaimsJson:
 
     def catch_up(self) -> None:
         """Add the claims that were committed since the last call."""
-        added = self.log.claims(after=self.count)
-        if not added:
+        rows = claim_rows(self.log, self.count)
+        if not rows:
             return
-        rows = [
-            ClaimRow(seq, user, amount_fen, rfc3339(at_ms))
-            for seq, (user, amount_fen, at_ms) in enumerate(added, self.count)
-        ]
         self.claimed_fen += sum(row.amount_fen for row in rows)
         # max() keeps the first of equals: in a tie the earlier open has best luck.
         self.best = max(rows if self.best is None else [self.best, *rows], key=_amount_fen)
@@ -84,6 +85,14 @@ class ClaimsJson:
             self._ends.append(end)
             parts += (encoded, b",")
         self._rows = b"".join(parts)
+
+
+def claim_rows(log: ClaimLog, first: int) -> list[ClaimRow]:
+    """Return the committed claims of a log from seq `first` on."""
+    return [
+        ClaimRow(seq, user, amount_fen, rfc3339(at_ms))
+        for seq, (user, amount_fen, at_ms) in enumerate(log.claims(after=first), first)
+    ]
 
 
 def _amount_fen(row: ClaimRow) -> int:

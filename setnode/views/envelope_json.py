@@ -62,10 +62,15 @@ def detail_view(log: ClaimLog, viewer: str, now_ms: int, claims: ClaimsJson, pag
     view["next_cursor"] = None if following is None else str(following)
     if state is State.SOLD_OUT:
         view["best_luck"] = claims.best
-    closing = log.closing
-    if closing is not None and state in (State.EXPIRED, State.CANCELED) and log.committed > claims.count:
-        view["refund_fen"] = closing.amount_fen
-        view["closed_at"] = rfc3339(closing.at_ms)
+    view |= ended_view(log, state, claims.count)
     if state is State.SOLD_OUT or "closed_at" in view:
         view["split_seed"] = terms.seed.hex()
     return view
+
+
+def ended_view(log: ClaimLog, state: State, claimed_count: int) -> dict[str, Any]:
+    """Return what a closing entry that is committed adds to a view: what went back, and when; nothing without one."""
+    closing = log.closing
+    if closing is None or state not in (State.EXPIRED, State.CANCELED) or log.committed <= claimed_count:
+        return {}
+    return {"refund_fen": closing.amount_fen, "closed_at": rfc3339(closing.at_ms)}

@@ -2,19 +2,22 @@
 
 import asyncio
 import contextlib
+import json
 import re
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 
 from local import running
 from machine.account import server_account
 from machine.debian_programs import find_program
 from machine.ports import free_port
-from tests.faults.stack_fixtures import Running, running_stack
+from tests.faults.stack_fixtures import Crowd, Running, running_stack
 from tests.faults.test_rolling_restart import PATIENT, Witness, restarted
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
@@ -102,6 +105,38 @@ async def test_a_restart_of_gateways_behind_a_balancer_fails_no_request(
         assert crowd.failed == Counter()
         assert crowd.contradictions == []
         assert (await one.settled_audit()).holds
+
+
+@pytest.mark.parametrize("name", ["nginx", "haproxy"])
+async def test_a_stream_passes_a_balancer_at_once(server_folder: Path, tmp_path: Path, name: str) -> None:
+    """No event waits in a buffer, and a stream that its gateway ends says when to come back."""
+    async with running_stack(server_folder / "data", sets=1, servers=1, gateways=2) as one:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, one.stack.restart_as_asked)
+        await one.deposit("sender-0", 100_000)
+        async with balancer(name, tmp_path, own_addresses(one)) as url, aiohttp.ClientSession() as session:
+            crowd = Crowd(one, seed=7)
+            crowd._session = session
+            body = {"kind": "equal", "total_fen": 100, "count": 10}
+            _, made = await crowd.call("POST", "/v1/envelopes", "sender-0", body, **{"Idempotency-Key": "streamed"})
+            headers = {"Authorization": f"Bearer {one.access.token('sender-0')}"}
+            async with session.get(f"{url}/v1/live?envelopes={made['envelope_id']}", headers=headers) as answer:
+                async with asyncio.timeout(START_S):
+                    assert (await _next(answer))["claimed_count"] == 0
+                    for number in range(1, 4):
+                        await crowd.open(f"user-{number}", made)
+                        assert (await _next(answer))["claimed_count"] == number
+                    restarting = asyncio.ensure_future(restarted(one, *GATEWAYS))
+                    assert await _next(answer) == {"reason": "leaving"}
+                    assert await answer.content.read() == b"\n"
+            assert (await restarting).error == ""
+
+
+async def _next(answer: aiohttp.ClientResponse) -> dict[str, Any]:
+    """Return the data of the next event."""
+    while line := await answer.content.readline():
+        if line.startswith(b"data: "):
+            return dict(json.loads(line[6:]))
+    raise AssertionError("the stream ended")
 
 
 def test_the_examples_keep_to_the_times_of_a_gateway() -> None:

@@ -46,7 +46,7 @@ export async function keepOwn(file) {
  *   children?: import('preact').ComponentChildren}} props `deep`: with room for a field below the coin; `away`: it parts
  */
 export function Cover({ sender, greeting, cover, small, deep, away, children }) {
-  return html`<div class=${classes('cover', small && 'cover-small', deep && 'cover-deep', away && 'cover-away')} aria-hidden=${away ? 'true' : undefined}>
+  return html`<div class=${classes('cover', small && 'cover-small', deep && 'cover-deep', away && 'cover-away')} aria-hidden=${away ? 'true' : undefined} inert=${Boolean(away)}>
     <div class="cover-bottom"></div>
     <div class="cover-top"><img src=${imageOf(cover)} alt="" width="480" height="640" /></div>
     ${sender && html`<div class="cover-text">

@@ -5,6 +5,7 @@ import { call, patiently, Problem } from '../api.js';
 import { isKey, t, when } from '../i18n.js';
 import { More, usePages } from '../pages.js';
 import { envelopePath, follow, url } from '../router.js';
+import { current } from '../session.js';
 import { Amount, html, Screen, Trouble } from '../ui.js';
 
 /** @typedef {{entry_id: string, kind: string, amount_fen: number, envelope_id: string | null, at: string}} Entry */
@@ -38,6 +39,7 @@ export function Home({ user }) {
       <a class="gold" id="go-send" href=${url('#send')} onClick=${follow}>${t('send')}</a>
     </section>
     <${Trouble} problem=${problem} />
+    ${current().players.length > 0 && html`<p class="foot"><a class="plain" id="go-room" href=${url('#room')} onClick=${follow}>${t('room.go')}</a></p>`}
     <${Refunds} user=${user} items=${items} />
     <h2 id="statement">${t('statement')}</h2>
     <ul class="rows" aria-labelledby="statement">

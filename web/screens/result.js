@@ -81,7 +81,7 @@ function summary(detail, claims) {
   return [t('envelope.summary', { claimed, count, sum: yuan(sum) }), gone].filter(Boolean).join(document.documentElement.lang === 'en' ? ', ' : '，');
 }
 
-/** Read out once a second at most, however fast it goes. @param {{text: string}} props */
+/** Seen at once, and read out once a second at most, however fast it goes. @param {{text: string}} props */
 function Summary({ text }) {
   const [shown, setShown] = useState(text);
   const changed = useRef(0);
@@ -93,7 +93,7 @@ function Summary({ text }) {
     }, wait);
     return () => clearTimeout(timer);
   }, [text]);
-  return html`<p class="sum" aria-live="polite">${shown}</p>`;
+  return html`<p class="sum">${text}</p><p class="vh" aria-live="polite">${shown}</p>`;
 }
 
 /** @param {{path: string, detail: any}} props */

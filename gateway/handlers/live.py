@@ -1,0 +1,92 @@
+"""Step 4 of a request for `/v1/live`: a stream of what changes of some envelopes."""
+
+import asyncio
+from http import HTTPStatus
+
+from multidict import MultiMapping
+
+from errors import HongbaoError, Refused
+from gateway.handlers.targets import Targets
+from gateway.http.answer import Answer
+from gateway.http.request import Request
+from gateway.identity.rates import Kind, Rates
+from gateway.identity.tokens import Tokens
+from gateway.limits import LIVE_ENVELOPES
+from gateway.live.events import EVENT_STREAM, refused_event, version_id
+from gateway.live.hub import Hub, Joined
+from gateway.live.watcher import Watcher
+from gateway.parsing.paging import one
+from gateway.problems import problem_of, public_code
+from gateway.resources import Resource
+
+LAST_EVENT_ID = "Last-Event-ID"
+
+
+class LiveHandlers:
+    """Begins streams; `gateway.live` goes on with them."""
+
+    def __init__(self, tokens: Tokens, rates: Rates, targets: Targets, hub: Hub) -> None:
+        self._viewer_of = rates.guard(Kind.VIEW, tokens.user_of)
+        self._left_s = tokens.left_s
+        self._targets = targets
+        self._hub = hub
+
+    async def watch(self, request: Request, resource: Resource) -> Answer:
+        """Begin a stream: first what each envelope is now, then each change.
+
+        Envelopes that this user may not see are named in an event `refused`; if there is no other one, the refusal is
+        the answer.
+        """
+        del resource
+        user = self._viewer_of(request.authorization)
+        texts = _read_envelopes(request.url.query)
+        self._hub.check_room(user)
+        asked = await asyncio.gather(*(self._join(user, text) for text in texts), return_exceptions=True)
+        joined = [one for one in asked if isinstance(one, Joined)]
+        try:
+            first, problem = self._first(request, texts, asked)
+            if problem is not None and (not joined or not isinstance(problem, HongbaoError)):
+                raise problem
+            self._hub.check_room(user)
+        except BaseException:
+            self._hub.abandon(joined)
+            raise
+        if request.method == "HEAD":
+            self._hub.abandon(joined)
+            return Answer(HTTPStatus.OK, b"", EVENT_STREAM)
+        # An envelope that is named twice, by ID and share ID, is watched once.
+        envelopes = {one.envelope_id: one.token_ok for one in joined}
+        watcher = Watcher(self._hub, user, envelopes, first, self._left_s(request.authorization))
+        self._hub.add(watcher, joined)
+        return Answer(HTTPStatus.OK, b"", EVENT_STREAM, stream=watcher)
+
+    async def _join(self, user: str, text: str) -> Joined:
+        target, shared = self._targets.read(text)
+        return await self._hub.join(target, user, token_ok=shared)
+
+    def _first(
+        self, request: Request, texts: list[str], asked: list[Joined | BaseException]
+    ) -> tuple[bytes, BaseException | None]:
+        """Return the first events, and the first refusal; what the client has seen already is not sent again."""
+        seen = request.headers.get(LAST_EVENT_ID)
+        first, problem = b"", None
+        for text, told in zip(texts, asked, strict=True):
+            if isinstance(told, Joined):
+                first += b"" if version_id(told.envelope_id, told.version) == seen else told.event
+            else:
+                problem = problem or told
+                if isinstance(told, HongbaoError):
+                    first += refused_event(text, public_code(told), problem_of(told).detail or told.detail)
+        return first, problem
+
+
+def _read_envelopes(query: MultiMapping[str]) -> list[str]:
+    for name in query:
+        if name != "envelopes":
+            raise Refused("unknown_parameter", f"there is no parameter {name[:50]!r} here; known: envelopes")
+    texts = [*dict.fromkeys((one(query, "envelopes") or "").split(","))]
+    if not 1 <= len(texts) <= LIVE_ENVELOPES or not all(texts):
+        raise Refused(
+            "malformed_envelopes", f"envelopes must be 1 to {LIVE_ENVELOPES} IDs or share IDs, with commas between"
+        )
+    return texts

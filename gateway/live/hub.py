@@ -1,0 +1,256 @@
+"""Which client watches which envelope; frames come from the SETs and go out to all who watch."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from errors import HongbaoError, Unavailable
+from gateway.limits import (
+    LIVE_ASKS_AT_ONCE,
+    LIVE_LOOK_S,
+    LIVE_LOOKS_AT_ONCE,
+    LIVE_STREAMS,
+    LIVE_STREAMS_OF_USER,
+    LIVE_SWEEP_S,
+    LIVE_TURN_S,
+)
+from gateway.live.events import envelope_event
+from gateway.live.pace import Pace
+from gateway.live.watcher import Watcher
+from gateway.sets.calls import Sets
+from gateway.sets.target import Target
+from runtime import logs, metrics
+from runtime.periodic import Periodic
+from wire.link import Link
+from wire.messages import Op
+
+_log = logs.get("gateway")
+_streams = metrics.gauge("hongbao_live_streams", "Clients that watch envelopes")
+_events = metrics.counter("hongbao_live_events_total", "Events written to clients")
+_NEVER: Final = -1
+
+
+class Joined(NamedTuple):
+    """What the envelope's server has said to one who begins to watch it."""
+
+    envelope_id: int
+    token_ok: bool
+    event: bytes
+    version: str
+
+
+class _Watched:
+    """An envelope that is watched: by whom, who tells of it, and what was told last."""
+
+    __slots__ = ("event", "joining", "link", "losses", "next", "rest", "target", "version", "watchers")
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.watchers: dict[Watcher, None] = {}
+        """In the order of their coming."""
+        self.joining = 0
+        """Those who have asked the server, and have no stream yet."""
+        self.link: Link | None = None
+        self.losses = _NEVER
+        """How often the link had been lost when the server was asked: it forgets with the connection."""
+        self.version = ""
+        self.event = b""
+        self.next: bytes | None = None
+        """Told while the last event was still being handed out; a newer one takes its place."""
+        self.rest: list[Watcher] = []
+        """Who has not been handed the event that is being handed out."""
+
+
+class Hub:
+    """All streams of this process; `services` must run."""
+
+    def __init__(self, sets: Sets) -> None:
+        self._sets = sets
+        self._watched: dict[int, _Watched] = {}
+        self._all: dict[Watcher, None] = {}
+        self._of_user: dict[str, int] = {}
+        self._due: deque[_Watched] = deque()
+        """Whose event is being handed out."""
+        self._loop = asyncio.get_running_loop()
+        self._pace = Pace(self._loop.time(), time.process_time)
+        sets.routing.servers.on_live = self._told
+        self.services = (
+            Periodic("live_servers", self._follow, interval_s=LIVE_LOOK_S),
+            Periodic("live_streams", self._sweep, interval_s=LIVE_SWEEP_S),
+        )
+
+    def check_room(self, user: str) -> None:
+        """Raise Unavailable `busy` or `too_many_streams` if there is no room for one more stream of this user."""
+        if self._of_user.get(user, 0) >= LIVE_STREAMS_OF_USER:
+            raise Unavailable(
+                "too_many_streams",
+                f"you have {LIVE_STREAMS_OF_USER} streams; watch several envelopes on one, or end another first",
+                retry_after_s=1.0,
+            )
+        if len(self._all) >= LIVE_STREAMS:
+            raise Unavailable("busy", f"{LIVE_STREAMS} clients watch envelopes here; try again shortly")
+
+    async def join(self, target: Target, user: str, *, token_ok: bool) -> Joined:
+        """Ask the envelope's server what this user is shown, and to tell of changes from now on.
+
+        Then the caller calls `add` or `abandon`. Raises what `Sets.call` raises; Refused `not_invited` or `not_found`
+        if they may not see it.
+        """
+        envelope_id = target.envelope_id
+        watched = self._watched.get(envelope_id)
+        if watched is None:
+            watched = self._watched[envelope_id] = _Watched(target)
+        watched.joining += 1
+        try:
+            return await self._ask(watched, user, token_ok=token_ok)
+        except BaseException:
+            self._abandon(envelope_id)
+            raise
+
+    def abandon(self, joined: Iterable[Joined]) -> None:
+        """Forget joins for which there will be no stream."""
+        for one in joined:
+            self._abandon(one.envelope_id)
+
+    def add(self, one: Watcher, joined: Sequence[Joined]) -> None:
+        """Tell a stream of the envelopes that it has joined; what was told since then goes to its first events."""
+        self._all[one] = None
+        self._of_user[one.user] = self._of_user.get(one.user, 0) + 1
+        for envelope_id, _, _, version in joined:
+            watched = self._watched[envelope_id]
+            watched.joining -= 1
+            watched.watchers[one] = None
+            if watched.version and watched.version != version:
+                one.first += watched.event
+        _streams.set(len(self._all))
+
+    def remove(self, one: Watcher) -> None:
+        """Forget a stream."""
+        if one not in self._all:
+            return
+        del self._all[one]
+        left = self._of_user.pop(one.user) - 1
+        if left:
+            self._of_user[one.user] = left
+        for envelope_id in one.envelopes:
+            watched = self._watched[envelope_id]
+            watched.watchers.pop(one, None)
+            self._forget_unwatched(watched)
+        _streams.set(len(self._all))
+
+    def last_event(self, envelope_id: int) -> bytes:
+        """Return the event told last of an envelope; empty if there is none."""
+        watched = self._watched.get(envelope_id)
+        return watched.event if watched is not None else b""
+
+    async def _ask(self, watched: _Watched, user: str, *, token_ok: bool) -> Joined:
+        target = watched.target
+        frame, version, *_ = await self._sets.call(target, Op.WATCH, target.envelope_id, user, token_ok)
+        watched.link = link = target.link
+        watched.losses = _NEVER if link is None else link.losses
+        return Joined(target.envelope_id, token_ok, envelope_event(target.envelope_id, frame, version), version)
+
+    def _abandon(self, envelope_id: int) -> None:
+        watched = self._watched[envelope_id]
+        watched.joining -= 1
+        self._forget_unwatched(watched)
+
+    def _forget_unwatched(self, watched: _Watched) -> None:
+        """Forget an envelope that nobody watches, and tell its server."""
+        if watched.watchers or watched.joining:
+            return
+        envelope_id = watched.target.envelope_id
+        del self._watched[envelope_id]
+        if watched.link is not None:
+            watched.link.notify([Op.UNWATCH, [envelope_id]])
+
+    def _told(self, link: Link, envelope_id: int, frame: bytes, version: str) -> None:
+        """Hand a frame out to all who watch its envelope."""
+        watched = self._watched.get(envelope_id)
+        if watched is None or (watched.link is not link and watched.link is not None):
+            # Nobody watches it any more, or another server has it now.
+            link.notify([Op.UNWATCH, [envelope_id]])
+        else:
+            self._hand_out(watched, envelope_event(envelope_id, frame, version), version)
+
+    def _hand_out(self, watched: _Watched, event: bytes, version: str) -> None:
+        watched.version, watched.next = version, event
+        if not watched.rest:
+            self._begin(watched)
+
+    def _begin(self, watched: _Watched) -> None:
+        event, watched.next = watched.next, None
+        if event is None:
+            return
+        watched.event, watched.rest = event, list(watched.watchers)
+        if not watched.rest:
+            return
+        if not self._due:
+            self._loop.call_soon(self._turn)
+        self._due.append(watched)
+
+    def _turn(self) -> None:
+        """Write to some streams; LIVE_TURN_S later to more, and everything else is served in between.
+
+        Watchers of a gateway that is busy with other things hear less often, and opens lose little.
+        """
+        due, began = self._due, self._loop.time()
+        left = many = max(1, int(self._pace.share(began) * LIVE_TURN_S / self._pace.write_s))
+        while left > 0 and due:
+            watched = due[0]
+            # From the end: taking the first of a long list moves all others.
+            some = watched.rest[-left:]
+            del watched.rest[-left:]
+            left -= len(some)
+            event = watched.event
+            for one in some:
+                one.send(event)
+            if not watched.rest:
+                due.popleft()
+                self._begin(watched)
+        self._pace.wrote(many - left, self._loop.time() - began)
+        _events.inc(many - left)
+        if due:
+            self._loop.call_later(LIVE_TURN_S, self._turn)
+
+    async def _follow(self) -> None:
+        """Ask the server that has an envelope now, where that is another one, or one that has been away."""
+        moved = [one for one in self._watched.values() if one.watchers and not self._is_told(one)]
+        for begin in range(0, len(moved), LIVE_ASKS_AT_ONCE):
+            await asyncio.gather(*map(self._ask_again, moved[begin : begin + LIVE_ASKS_AT_ONCE]))
+
+    def _is_told(self, watched: _Watched) -> bool:
+        link = watched.link
+        return link is not None and link.losses == watched.losses and self._routed(watched.target) is link
+
+    async def _ask_again(self, watched: _Watched) -> None:
+        one = next(iter(watched.watchers), None)
+        if one is None:
+            return
+        envelope_id = watched.target.envelope_id
+        try:
+            joined = await self._ask(watched, one.user, token_ok=one.envelopes[envelope_id])
+        except HongbaoError as error:
+            # It is tried again at the next look; streams go on with what they have.
+            _log.debug("an envelope cannot be watched now", envelope_id=str(envelope_id), error=error.detail)
+            return
+        if joined.version != watched.version:
+            self._hand_out(watched, joined.event, joined.version)
+
+    def _routed(self, target: Target) -> Link | None:
+        """Return the link to which a call for this target would go now; None if there is none."""
+        if target.generation == self._sets.routing.generation:
+            return target.link
+        try:
+            return self._sets.routing.find(target)
+        except Unavailable:
+            return None
+
+    async def _sweep(self) -> None:
+        """Write beats, and end streams whose time is over."""
+        for number, one in enumerate(list(self._all), 1):
+            one.look(self._loop.time())
+            if not number % LIVE_LOOKS_AT_ONCE:
+                await asyncio.sleep(0)

@@ -1,0 +1,145 @@
+"""One client's stream: takes the connection over from its `Connection`, writes events, and never keeps a backlog.
+
+A `Connection` holds parser, queue and task, 5 KB that a stream does not need. So the transport gets this protocol in
+its place.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Final, Protocol
+
+from gateway.http.sockets import forget_unsent
+from gateway.limits import (
+    LIVE_AGE_S,
+    LIVE_BEAT_S,
+    LIVE_RETRY_MS,
+    LIVE_UNSENT_BYTES,
+    TAKE_S,
+)
+from gateway.live.events import BEAT, end_event, head
+
+
+class Ends(StrEnum):
+    """Why a stream ends."""
+
+    TOKEN_EXPIRED = "token_expired"  # noqa: S105 - no password
+    """The client needs a new token."""
+    AGE = "age"
+    """It has lasted long enough: connections should spread over gateways."""
+    LEAVING = "leaving"
+    """The gateway goes away."""
+
+
+class Hub(Protocol):
+    """What a stream needs of `gateway.live.hub.Hub`."""
+
+    def last_event(self, envelope_id: int) -> bytes:
+        """Return the event told last of an envelope; empty if there is none."""
+
+    def remove(self, one: "Watcher") -> None:
+        """Forget a stream."""
+
+
+class Watcher(asyncio.Protocol):
+    """One stream. It is counted among the connections (`gateway.connection_bounds.Held`)."""
+
+    __slots__ = (
+        "_hub", "_lost", "_missed", "_paused_at", "_transport", "address", "asked", "beat_at", "began", "began_at",
+        "ends_at", "ends_why", "envelopes", "first", "idle_since", "user",
+    )  # fmt: skip
+
+    kept_s: Final = float("inf")
+    serving: Final = True
+    """It is never idle: to make room others are ended, and it ends by `look`."""
+
+    def __init__(self, hub: Hub, user: str, envelopes: dict[int, bool], first: bytes, token_s: float) -> None:
+        """`envelopes`: those that are watched, and whether the share token was right; `first`: the first events.
+
+        `token_s`: for how long the token is good.
+        """
+        self._hub = hub
+        self.user = user
+        self.envelopes = envelopes
+        self.first = first
+        self._transport: asyncio.Transport | None = None
+        self._lost: Callable[[Any], None] | None = None
+        self._paused_at: float | None = None
+        self._missed = False
+        age_s = random.uniform(0.5, 1.0) * LIVE_AGE_S  # noqa: S311 - no secret
+        self.idle_since = now = asyncio.get_running_loop().time()
+        self.ends_at, self.ends_why = (
+            (now + token_s, Ends.TOKEN_EXPIRED) if token_s < age_s else (now + age_s, Ends.AGE)
+        )
+        self.beat_at = now + LIVE_BEAT_S
+        self.address = ""
+        self.asked, self.began = True, False
+        self.began_at: float | None = None
+
+    def begin(self, transport: asyncio.Transport, address: str, request_id: bytes, lost: Callable[[Any], None]) -> None:
+        """Take a connection over; `lost` is called when it has ended."""
+        self._transport, self.address, self._lost = transport, address, lost
+        transport.set_write_buffer_limits(high=LIVE_UNSENT_BYTES)
+        transport.set_protocol(self)
+        self.send(head(request_id, LIVE_RETRY_MS) + self.first)
+        self.first = b""
+
+    def send(self, event: bytes) -> None:
+        """Write an event; a client that does not read misses it."""
+        if self._paused_at is not None:
+            self._missed = True
+        elif self._transport is not None:
+            self._transport.write(event)
+
+    def look(self, now: float) -> None:
+        """Write a beat, or end the stream, if it is time."""
+        if self._paused_at is not None:
+            if now - self._paused_at > TAKE_S:
+                self.hang_up()
+        elif now >= self.ends_at:
+            self.end(self.ends_why)
+        elif now >= self.beat_at:
+            self.beat_at = now + LIVE_BEAT_S
+            self.send(BEAT)
+
+    def end(self, reason: Ends) -> None:
+        """Say why the stream ends, and end it."""
+        if self._transport is not None and not self._transport.is_closing():
+            # In a random while: those who are ended together do not come back together.
+            self.send(end_event(reason, random.randint(LIVE_RETRY_MS, 5 * LIVE_RETRY_MS)))  # noqa: S311 - no secret
+            self._transport.close()
+
+    def retire(self) -> None:
+        """End it: the gateway goes away."""
+        self.end(Ends.LEAVING)
+
+    def hang_up(self) -> None:
+        """End it at once."""
+        if self._transport is not None:
+            forget_unsent(self._transport)
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Drop what a client sends behind its request: nothing is asked on a stream."""
+
+    def pause_writing(self) -> None:
+        """Note that the client does not read."""
+        self._paused_at = asyncio.get_running_loop().time()
+
+    def resume_writing(self) -> None:
+        """Go on, with the last event of each envelope if any was missed."""
+        self._paused_at = None
+        if self._missed:
+            self._missed = False
+            for envelope_id in self.envelopes:
+                self.send(self._hub.last_event(envelope_id))
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget the stream."""
+        del exc
+        self._transport = None
+        self._hub.remove(self)
+        if self._lost is not None:
+            self._lost(self)
+            self._lost = None

@@ -1,0 +1,90 @@
+"""Tells gateways of changes of the envelopes that they watch: some times a second, what has been committed since.
+
+Nothing is told by an open: a round compares the version of each watched envelope with the one that was told last. So
+an envelope that nobody watches costs nothing, a thousand opens of a hot one are one frame, and nothing is told before
+its commit. A frame is encoded once for all gateways.
+"""
+
+from errors import Unavailable
+from runtime import metrics
+from runtime.periodic import Periodic
+from setnode.actors.registry import Registry
+from setnode.limits import LIVE_S, WATCHED
+from wire.server import Caller
+
+_watched = metrics.gauge("hongbao_watched_envelopes", "Envelopes of which gateways want to hear")
+_frames = metrics.counter("hongbao_live_frames_total", "Changes of watched envelopes that were told")
+
+
+class _Told:
+    """An envelope that is watched: by whom, and what they were told last."""
+
+    __slots__ = ("behind", "callers", "claimed_count", "version")
+
+    def __init__(self) -> None:
+        self.callers: set[Caller] = set()
+        self.behind: set[Caller] = set()
+        """Those among them that did not read, and missed a frame: they are told all of it once they do."""
+        self.version = ""
+        self.claimed_count = 0
+
+
+class Watches:
+    """The envelopes that gateways watch; `add` one for each WATCH, `round` them every LIVE_S."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._told: dict[int, _Told] = {}
+
+    def add(self, caller: Caller, envelope_id: int) -> None:
+        """Tell `caller` of the envelope from now on; raises Unavailable `busy` if it watches WATCHED already."""
+        watched = caller.watched
+        if envelope_id not in watched:
+            if len(watched) >= WATCHED:
+                raise Unavailable("busy", "this gateway watches too many envelopes; try again later")
+            watched.add(envelope_id)
+        told = self._told.get(envelope_id)
+        if told is None:
+            told = self._told[envelope_id] = _Told()
+            actor = self._registry.find(envelope_id)
+            if actor is not None and (now := actor.live("", 0)) is not None:
+                # The answer to WATCH shows as much, or more.
+                told.version, told.claimed_count = now.version, now.claimed_count
+        told.callers.add(caller)
+
+    def service(self) -> Periodic:
+        """Return what tells every LIVE_S."""
+        return Periodic("live", self._round, interval_s=LIVE_S)
+
+    async def _round(self) -> None:
+        self.tell()
+
+    def tell(self) -> None:
+        """Tell each caller of the envelopes that have changed, and forget those that nobody watches."""
+        nobody = []
+        for envelope_id, told in self._told.items():
+            told.callers = callers = {one for one in told.callers if not one.gone and envelope_id in one.watched}
+            if not callers:
+                nobody.append(envelope_id)
+            else:
+                self._tell(envelope_id, told)
+        for envelope_id in nobody:
+            del self._told[envelope_id]
+        _watched.set(len(self._told))
+
+    def _tell(self, envelope_id: int, told: _Told) -> None:
+        actor = self._registry.find(envelope_id)
+        if actor is None:
+            return
+        if told.behind:
+            told.behind &= told.callers
+            whole = actor.live("", 0)
+            if whole is not None:
+                told.behind = {one for one in told.behind if not one.tell_live(envelope_id, whole.json, whole.version)}
+        frame = actor.live(told.version, told.claimed_count)
+        if frame is not None:
+            told.version, told.claimed_count = frame.version, frame.claimed_count
+            for one in told.callers:
+                if not one.tell_live(envelope_id, frame.json, frame.version):
+                    told.behind.add(one)
+            _frames.inc()
