@@ -7,6 +7,9 @@ import { follow, onMove, place, url } from './router.js';
 import { current, leave, mayLeave, onSession, start } from './session.js';
 import { classes, Face, html, Name } from './ui.js';
 
+// The cover is the largest thing that one sees, and the address names it: it comes while the screens begin.
+if (place().name === 'envelope') new Image().src = import.meta.resolve(`./covers/${/^[1-4]$/.test(place().cover) ? place().cover : 1}.svg`);
+
 /** Screens are loaded when somebody goes there. The index preloads those of its own address (gateway/site/page.py). */
 const SCREENS = {
   home: () => import('./screens/home.js').then((module) => module.Home),
@@ -18,6 +21,12 @@ const SCREENS = {
   sent: () => import('./screens/history.js').then((module) => module.History),
   received: () => import('./screens/history.js').then((module) => module.History),
 };
+
+/** @type {Map<string, any>} */
+const loaded = new Map();
+
+/** @param {keyof typeof SCREENS} name */
+const load = async (name) => loaded.set(name, await SCREENS[name]());
 
 function App() {
   const [, redraw] = useReducer((/** @type {number} */ n) => n + 1, 0);
@@ -40,10 +49,11 @@ function App() {
 
 /** @param {{name: keyof typeof SCREENS, [more: string]: unknown}} props */
 function Later({ name, ...props }) {
-  const [View, setView] = useState(/** @type {any} */ (null));
+  const [, redraw] = useReducer((/** @type {number} */ n) => n + 1, 0);
   const [failed, setFailed] = useState(false);
+  const View = loaded.get(name);
   useEffect(() => {
-    SCREENS[name]().then((view) => setView(() => view), () => setFailed(true));
+    if (!View) load(name).then(() => redraw(0), () => setFailed(true));
   }, [name]);
   if (View) return html`<${View} role=${name} ...${props} />`;
   // What a module map remembers as failed it does not ask for again: only a new page does.
@@ -121,6 +131,10 @@ function nextTheme() {
 startLanguage();
 startTheme();
 const root = /** @type {HTMLElement} */ (document.getElementById('app'));
-root.textContent = '';
-render(html`<${App} />`, root);
 start();
+const begin = () => {
+  root.textContent = '';
+  render(html`<${App} />`, root);
+};
+// With its first screen, which the index has preloaded: one picture less on the way to it.
+load(current().state === 'in' ? place().name : 'signin').then(begin, begin);

@@ -4,16 +4,17 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, patiently, Problem } from '../api.js';
 import { Claims } from '../claims.js';
 import { lang, t, when } from '../i18n.js';
+import { watch } from '../live.js';
 import { words } from '../money.js';
 import { announce, html, Screen } from '../ui.js';
 import { Coin, Cover } from './cover.js';
+import { Result } from './result.js';
 
 const PART_MS = 900;
 const BROKEN = new Set(['share_id_invalid', 'malformed_envelope_id', 'impossible_day', 'future_envelope_id', 'unknown_slot', 'route_not_found']);
 const FINAL = new Set(['sold_out', 'expired', 'canceled']);
 
 /** @typedef {import('../i18n.js').Key} Key */
-/** @typedef {{Result: typeof import('./result.js').Result, watch: typeof import('../live.js').watch}} After */
 
 /**
  * What is on the screen. `cover`: it can be opened. `result`: what came of it. Everything else is a sentence.
@@ -49,7 +50,6 @@ export function Envelope({ id, cover, user }) {
   const [opening, setOpening] = useState(false);
   const [parting, setParting] = useState(false);
   const [problem, setProblem] = useState(/** @type {Problem | null} */ (null));
-  const [after, setAfter] = useState(/** @type {After | null} */ (null));
   const alive = useRef(new AbortController()).current;
   useEffect(() => () => alive.abort(), []);
 
@@ -85,15 +85,6 @@ export function Envelope({ id, cover, user }) {
     }
   };
   useEffect(() => void load(), [path]);
-  const loaded = view !== 'loading';
-  useEffect(() => {
-    if (!loaded) return;
-    // Behind what the cover needs: what comes after it.
-    Promise.all([import('./result.js'), import('../live.js')]).then(
-      ([{ Result }, { watch }]) => setAfter({ Result, watch }),
-      () => fail(new Problem('offline', '', 'repeat')),
-    );
-  }, [loaded]);
   useEffect(() => {
     if (view !== 'offline') return undefined;
     addEventListener('online', load);
@@ -124,11 +115,11 @@ export function Envelope({ id, cover, user }) {
     setOpening(false);
   };
 
-  const watching = after && detail && (view === 'result' || view === 'cover' || view === 'not_started');
+  const watching = detail && (view === 'result' || view === 'cover' || view === 'not_started');
   const final = FINAL.has(detail?.status);
   useEffect(() => {
     if (!watching || (final && detail.split_seed)) return undefined;
-    return after.watch(id, (frame) => {
+    return watch(id, (frame) => {
       show(frame);
       // The seed and the refund come with the end.
       if (FINAL.has(frame.status) && !detail.split_seed) call('GET', path).then(show, () => {});
@@ -136,12 +127,12 @@ export function Envelope({ id, cover, user }) {
   }, [id, watching, final, detail?.split_seed]);
   useEffect(() => {
     if (view === 'result') document.getElementById('win')?.focus({ preventScroll: true });
-  }, [view, Boolean(after)]);
+  }, [view]);
 
   const title = detail ? t('envelope.of', { name: detail.sender }) : t('title');
   const shown = detail && { sender: detail.sender, greeting: detail.greeting, cover };
   return html`<${Screen} title=${title} hidden back class="envelope">
-    ${view === 'result' && after && html`<${after.Result} path=${path} detail=${detail} claims=${claims} own=${asked.amount_fen ? asked : null} user=${user}
+    ${view === 'result' && html`<${Result} path=${path} detail=${detail} claims=${claims} own=${asked.amount_fen ? asked : null} user=${user}
       note=${noteOf(asked.result)} onDetail=${show} />`}
     ${(view === 'cover' || parting) && html`<${Cover} ...${shown} deep=${detail.password_required} away=${parting}>
       <${OpenForm} detail=${detail} asked=${asked} opening=${opening} wait=${wait} onOpen=${open} onSee=${detail.sender === user && (() => setView('result'))} />

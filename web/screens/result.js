@@ -99,12 +99,14 @@ function Summary({ text }) {
 /** @param {{path: string, detail: any}} props */
 function Fair({ path, detail }) {
   const [View, setView] = useState(/** @type {any} */ (null));
-  const load = async () => {
-    const { FairCheck } = await import('./fair.js');
-    setView(() => FairCheck);
-  };
+  const [problem, setProblem] = useState(/** @type {Problem | null} */ (null));
+  const load = () => import('./fair.js').then(
+    ({ FairCheck }) => setView(() => FairCheck),
+    () => setProblem(new Problem('offline', '', 'repeat')),
+  );
   if (!detail.split_seed) return html`<p class="foot hint">${t('envelope.check.later')}</p>`;
   return html`<p class="foot"><button type="button" id="fair" class="plain" onClick=${load}>${t('envelope.check')}</button></p>
+    <${Trouble} problem=${problem} />
     ${View && html`<${Dialog} title=${t('fair.title')} onClose=${() => setView(null)}><${View} path=${path} detail=${detail} /><//>`}`;
 }
 
