@@ -40,6 +40,7 @@ from gateway.refusals import Refusals
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler
 from gateway.sets.calls import Sets
+from gateway.sets.lists import Lists
 from gateway.unsent import UnsentAnswers
 from runtime import listening, logs
 from runtime.clock import Clock, SystemClock
@@ -191,7 +192,8 @@ class Gateway:
             read_rates("HONGBAO_ADDRESS_RATES", settings.address_rates),
             settings.open_every_s,
         )
-        wallets = WalletHandlers(tokens, rates, WalletClient(self.wallet_link), switches, settings.away_s)
+        wallet = WalletClient(self.wallet_link)
+        wallets = WalletHandlers(tokens, rates, wallet, Lists(sets), switches, settings.away_s)
         ops = OpsHandlers(self.readiness, sets.away, self.request_metrics, settings.metrics_key)
         envelopes = EnvelopeHandlers(
             tokens,

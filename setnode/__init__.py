@@ -5,7 +5,8 @@ the envelope; `actors` holds its actor, which `activation` loads from the databa
 decides requests in order of arrival (where daily limits are set, `daily` asks the wallet for a place first); `commit`
 writes what all ready actors decided in one transaction under an admission lease. `creation` makes envelopes, on `days`
 that have tables; `services` close them and pay. `views` and `passwords` serve all of these. `service` wires the parts;
-`settings` are those of the process, `sessions` its connections to Postgres; `limits` holds every bound.
+`settings` are those of the process, `sessions` its connections to Postgres; `partition_ranges` cuts lists of envelopes
+into what one query may ask for; `limits` holds every bound.
 
 May import: `archive`, `wire`, `schema`, `switches`, `sharding`, `envelope`, `runtime`, `errors`.
 

@@ -35,6 +35,11 @@ class Op(IntEnum):
     CANCEL = 5
     """envelope_id, user → detail (JSON), whether the user is its sender"""
 
+    CARDS = 7
+    """user, [envelope_id, …] → [card (JSON) | None, …] in the same order
+
+    None: the user may not see it (the share token does not count here), there is none, or it cannot be shown now."""
+
     EPOCHS = 6
     """Notice, no reply: [epoch of each database] in the caller's topology"""
 

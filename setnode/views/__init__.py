@@ -1,8 +1,8 @@
-"""How an envelope is shown: the JSON objects of create and detail, written once in the setnode.
+"""How an envelope is shown: the JSON objects of create and detail and its card in a list, written once in the setnode.
 
-`envelope_json` makes the two objects, `claims_json` keeps the list of claims of a large envelope encoded, `timestamps`
-writes instants. Everything of an object but the share token is written here; the gateway adds the token without parsing
-the rest (docs/decisions/0020).
+`envelope_json` makes the first two, `card_json` the card, `claims_json` keeps the list of claims of a large envelope
+encoded, `timestamps` writes instants. Everything of an object but the share token is written here; the gateway adds the
+token, and a card to the wallet's row, without parsing the rest (docs/decisions/0020).
 
 May import: `setnode.limits`, `envelope`, `sharding`, `runtime.clock`. Promise: only committed entries are shown, and
 the seed only once nothing can change any more (tests/unit/setnode/test_claims_json.py,
