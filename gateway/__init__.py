@@ -1,8 +1,9 @@
 """The front door (floor 5): HTTP and JSON for users outside, one framed link to each part inside.
 
 What lives here: routes and their OpenAPI document, tokens, the bounds of what a client may send, the table of problems,
-and finding the SET and server of an envelope. May import: `wire`, `switches`, `sharding`, `envelope`, `runtime`,
-`errors`; never `setnode`, `wallet` or `audit` (import-linter).
+finding the SET and server of an envelope, and the page for people (`site`), which is looked up after all routes. May
+import: `wire`, `switches`, `sharding`, `envelope`, `runtime`, `errors`; never `setnode`, `wallet` or `audit`
+(import-linter).
 
 The path of a request, file by file; each step is called by the one before it:
 
@@ -12,7 +13,8 @@ The path of a request, file by file; each step is called by the one before it:
                               read nothing
          admission/             line.py: where requests wait to begin, and who is refused instead (`refusals`)
     2  dispatch.py            gives the request its ID, calls its operation; an error becomes a problem (`problems`)
-    3  resources.py           the path: its operations (`routes`) and its envelope, remembered by path
+    3  resources.py           the path: its operations (`routes`) and its envelope, remembered by path; what is no route
+                              may be a file of the page (`site`)
     4  handlers/envelopes.py  one method per operation, which calls in turn
          identity/              rates.py: whether they ask too often; tokens.py: the user; share_tokens.py: whether they
                                 have the envelope's share token

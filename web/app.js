@@ -4,15 +4,14 @@ import { render } from 'preact';
 import { useEffect, useLayoutEffect, useReducer, useState } from 'preact/hooks';
 import { lang, onLanguage, setLanguage, startLanguage, t } from './i18n.js';
 import { follow, onMove, place, url } from './router.js';
-import { Envelope } from './screens/envelope.js';
-import { Home } from './screens/home.js';
-import { SignIn } from './screens/signin.js';
-import { current, leave, onSession, start } from './session.js';
-import { nextTheme, startTheme, theme } from './theme.js';
+import { current, leave, mayLeave, onSession, start } from './session.js';
 import { classes, Face, html, Name } from './ui.js';
 
-/** Screens that are loaded when somebody goes there. */
-const LATER = {
+/** Screens are loaded when somebody goes there. The index preloads those of its own address (gateway/site/page.py). */
+const SCREENS = {
+  home: () => import('./screens/home.js').then((module) => module.Home),
+  envelope: () => import('./screens/envelope.js').then((module) => module.Envelope),
+  signin: () => import('./screens/signin.js').then((module) => module.SignIn),
   send: () => import('./screens/send.js').then((module) => module.Send),
   share: () => import('./screens/share.js').then((module) => module.Share),
   room: () => import('./screens/room.js').then((module) => module.Room),
@@ -33,28 +32,20 @@ function App() {
   return html`<div class=${classes('frame', `at-${inside ? where.name : 'signin'}`)}>
     <${Bar} user=${inside ? session.user : ''} />
     ${session.state === 'wait' ? html`<main class="screen calm"><p class="late-text">${t('loading')}</p></main>`
-      : inside ? html`<${Place} key=${`${session.user} ${where.name} ${where.id}`} where=${where} user=${session.user} />`
-      : html`<${SignIn} session=${session} />`}
+      : inside ? html`<${Later} key=${`${session.user} ${where.name} ${where.id}`} name=${where.name} id=${where.id} cover=${where.cover} user=${session.user} />`
+      : html`<${Later} key="signin" name="signin" session=${session} />`}
     ${inside && where.name !== 'envelope' && html`<${Tabs} at=${where.name} />`}
   </div>`;
 }
 
-/** @param {{where: import('./router.js').Place, user: string}} props */
-function Place({ where, user }) {
-  const { name, id, cover } = where;
-  if (name === 'envelope') return html`<${Envelope} id=${id} cover=${cover} user=${user} />`;
-  if (name === 'home') return html`<${Home} user=${user} />`;
-  return html`<${Later} name=${name} id=${id} user=${user} role=${name} />`;
-}
-
-/** @param {{name: keyof typeof LATER, id: string, user: string, role: string}} props */
+/** @param {{name: keyof typeof SCREENS, [more: string]: unknown}} props */
 function Later({ name, ...props }) {
   const [View, setView] = useState(/** @type {any} */ (null));
   const [failed, setFailed] = useState(false);
   useEffect(() => {
-    LATER[name]().then((view) => setView(() => view), () => setFailed(true));
+    SCREENS[name]().then((view) => setView(() => view), () => setFailed(true));
   }, [name]);
-  if (View) return html`<${View} ...${props} />`;
+  if (View) return html`<${View} role=${name} ...${props} />`;
   // What a module map remembers as failed it does not ask for again: only a new page does.
   return html`<main class="screen calm">${failed
     ? html`<p>${t('problem.offline')}</p><button type="button" class="primary" onClick=${() => location.reload()}>${t('again')}</button>`
@@ -66,10 +57,12 @@ function Bar({ user }) {
   const other = lang() === 'zh' ? 'en' : 'zh';
   return html`<header class="topbar">
     <a class="brand" id="brand" href=${url('')} onClick=${follow}>${t('title')}</a>
-    ${user && html`<button type="button" class="who" id="who" onClick=${leave}><${Face} user=${user} /><${Name} user=${user} /><span class="vh">, ${t('signout')}</span></button>`}
+    ${user && (mayLeave()
+      ? html`<button type="button" class="who" id="who" onClick=${leave}><${Face} user=${user} /><${Name} user=${user} /><span class="vh">: ${t('signout')}</span></button>`
+      : html`<span class="who"><${Face} user=${user} /><${Name} user=${user} /></span>`)}
     <span class="spacer"></span>
     <${Theme} />
-    <button type="button" class="icon" id="language" lang=${other === 'zh' ? 'zh-CN' : 'en'} aria-label=${other === 'zh' ? '中 中文' : 'EN English'} onClick=${() => setLanguage(other)}>${other === 'zh' ? '中' : 'EN'}</button>
+    <button type="button" class="icon" id="language" lang=${other === 'zh' ? 'zh-CN' : 'en'} onClick=${() => setLanguage(other)}><span aria-hidden="true">${other === 'zh' ? '中' : 'EN'}</span><span class="vh">${other === 'zh' ? '中文' : 'English'}</span></button>
   </header>`;
 }
 
@@ -100,6 +93,30 @@ const ICONS = {
 
 /** @param {{name: keyof typeof ICONS}} props */
 const Icon = ({ name }) => html`<svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="1.7" stroke-linecap="round" stroke-linejoin="round"><path d=${ICONS[name]} /></svg>`;
+
+// Light or dark: as the system, unless somebody has chosen.
+
+const STORED = 'hongbao.theme';
+const THEMES = /** @type {const} */ (['auto', 'light', 'dark']);
+
+/** @returns {'auto' | 'light' | 'dark'} */
+const theme = () => THEMES.find((one) => one === document.documentElement.dataset.theme) ?? 'auto';
+
+function startTheme() {
+  apply(localStorage.getItem(STORED) ?? 'auto');
+}
+
+/** @param {string} name */
+function apply(name) {
+  if (name === 'auto') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = name;
+}
+
+function nextTheme() {
+  const next = THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length];
+  localStorage.setItem(STORED, next);
+  apply(next);
+}
 
 startLanguage();
 startTheme();

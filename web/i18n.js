@@ -1,7 +1,6 @@
 // Texts in Chinese and English, and how instants are written.
 
-import en from './i18n/en.js';
-import zh from './i18n/zh.js';
+import { en, zh } from './texts.js';
 
 /** @typedef {keyof typeof zh} Key */
 /** @typedef {'zh' | 'en'} Language */

@@ -40,6 +40,11 @@ function parents() {
 }
 
 const framed = window.parent !== window;
+/** How long the app around us may take to hand in a token before we say that it must. */
+const HANDED_MS = 5_000;
+
+/** Whether one may be somebody else here: not where an app says who one is. */
+export const mayLeave = () => !(framed && parents().length);
 
 /** Find the token: from the app around us, from the address, from before. */
 export async function start() {
@@ -47,6 +52,7 @@ export async function start() {
   if (framed && parents().length) {
     addEventListener('message', onMessage);
     tellParents(READY);
+    setTimeout(() => session.state === 'wait' && become({ state: 'out' }), HANDED_MS);
     return;
   }
   const given = fromAddress();
@@ -69,17 +75,11 @@ function fromAddress() {
  * one who sent it.
  * @param {string} token
  */
-async function offer(token) {
+function offer(token) {
+  const user = userOf(token);
+  if (!user) return lose('token_invalid');
   offered = token;
-  credentials.token = token;
-  try {
-    const { user } = await call('GET', 'me/wallet');
-    become({ state: 'ask', user });
-  } catch {
-    credentials.token = '';
-    become({ state: 'lost', user: '' });
-    await findPlayers();
-  }
+  become({ state: 'ask', user });
 }
 
 /** @param {boolean} yes whether they agree to be this user */
@@ -92,14 +92,25 @@ export async function answerOffer(yes) {
 }
 
 /** @param {string} token */
-async function enter(token) {
+function enter(token) {
+  const user = userOf(token);
+  if (!user) return lose('token_invalid');
   credentials.token = token;
+  if (!framed) sessionStorage.setItem(STORED, token);
+  become({ state: 'in', user });
+}
+
+/**
+ * The user that a token names. Only to show it: whether the token counts the gateway says, at the first call.
+ * @param {string} token a JWT
+ */
+function userOf(token) {
   try {
-    const { user } = await call('GET', 'me/wallet');
-    if (!framed) sessionStorage.setItem(STORED, token);
-    become({ state: 'in', user });
+    const [, claims] = token.split('.');
+    const { sub } = JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/')));
+    return typeof sub === 'string' ? sub : '';
   } catch {
-    if (session.state !== 'lost') become({ state: 'offline' });
+    return '';
   }
 }
 

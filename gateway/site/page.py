@@ -1,6 +1,7 @@
 """The index: HTML with the names of this version's files, and the policy that lets it load these and nothing else."""
 
 import json
+import posixpath
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,8 @@ _BARE: Final = {
 }
 """Packages that modules import by name, and where they are."""
 _REFERENCE: Final = re.compile(rf'((?:href|src)="{ASSETS})([^"]+)"')
+_IMPORT: Final = re.compile(r"""^(?:import\b[^;"']*?|export\b[^;"']*?\bfrom\s*)["']([^"']+)["']""", re.MULTILINE)
+"""What a module imports before it runs, as its source has it at the beginning of a line."""
 _ORIGIN: Final = re.compile(r"https?://[a-z0-9.-]+(?::[0-9]{1,5})?", re.ASCII)
 
 
@@ -40,16 +43,38 @@ def import_map(files: Mapping[str, File]) -> str:
     return json.dumps({"imports": imports}, separators=(",", ":"))
 
 
-def render(template: str, files: Mapping[str, File], base: str, parents: Sequence[str]) -> str:
+def needed(files: Mapping[str, File], *names: str) -> list[str]:
+    """Return the modules of these names and all that they import before they run.
+
+    Raises InvariantBroken `site_incomplete` if one imports what is not there.
+    """
+    found: list[str] = []
+    for name in names:
+        _need(files, name, found)
+    return found
+
+
+def _need(files: Mapping[str, File], name: str, found: list[str]) -> None:
+    if name in found:
+        return
+    found.append(name)
+    for target in _IMPORT.findall(_named(files, name).body.decode()):
+        _need(files, _BARE.get(target) or posixpath.normpath(posixpath.join(posixpath.dirname(name), target)), found)
+
+
+def render(template: str, files: Mapping[str, File], base: str, parents: Sequence[str], modules: Sequence[str]) -> str:
     """Return the index for a page whose files are below `base`, framed by `parents` at most.
 
-    Raises InvariantBroken `site_incomplete` if it names a file that is not there.
+    A browser asks for `modules` and all that they import at once: it would find them one after the other. Raises
+    InvariantBroken `site_incomplete` if the index names a file that is not there.
     """
+    preloads = "\n".join(f'<link rel="modulepreload" href="{ASSETS}{name}">' for name in needed(files, *modules))
     page = template
     for mark, text in {
         "{base}": base,
         "{parents}": escape(" ".join(parents)),
         "{importmap}": import_map(files),
+        "{preloads}": preloads,
     }.items():
         if page.count(mark) != 1:
             raise InvariantBroken("site_incomplete", f"the index must have {mark} once")

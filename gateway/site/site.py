@@ -1,6 +1,6 @@
 """Which path names which file of the page, and the answers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,9 @@ from gateway.site.page import ASSETS, policy, render
 
 SHARED: Final = "/s/"
 """Below it stands the text of a share link; the page reads it there, and the gateway in the calls that follow."""
+_ROOT: Final = ("app.js", "screens/home.js", "screens/signin.js")
+_SHARED: Final = ("app.js", "screens/envelope.js")
+"""The modules with which a page begins."""
 _HTML: Final = "text/html; charset=utf-8"
 _ACCEPTED: Final = "text/html"
 _VARY: Final = f"{hdrs.ACCEPT}, {hdrs.ACCEPT_ENCODING}"
@@ -35,12 +38,12 @@ class Site:
             "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
         }
 
-        def index(base: str) -> Held:
-            body = render(template, files, base, parents).encode()
+        def index(base: str, modules: Sequence[str]) -> Held:
+            body = render(template, files, base, parents, modules).encode()
             file = File(INDEX, INDEX, _HTML, body, compress(body), _etag(body, headers))
             return hold(file, REVALIDATE, vary=_VARY, more=headers)
 
-        self._root, self._shared = index("./"), index("../")
+        self._root, self._shared = index("./", _ROOT), index("../", _SHARED)
         self._assets = {f"/{ASSETS}{one.hashed}": hold(one, IMMUTABLE, more={}) for one in files.values()}
         page, asset = ("getPage", self.page), ("getAsset", self.asset)
         self._page: Operations = {hdrs.METH_GET: page, hdrs.METH_HEAD: page}

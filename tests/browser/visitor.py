@@ -52,10 +52,20 @@ class Visitor:
     async def shot(self, name: str, *, full_page: bool = False) -> None:
         """Write a screenshot, `<name>.png`: to the folder of --shots, else beside the other files of the test.
 
-        What moves has come to rest by then, but for what never does.
+        What moves has come to rest by then, but for what never does. `full_page`: in a window as tall as the page,
+        whose bar at the foot stands beside what scrolls.
         """
         await self.rest()
-        await self.page.screenshot(path=self.shots / f"{name}.png", full_page=full_page)
+        window = self.page.viewport_size
+        if full_page and window is not None:
+            more = await self.page.evaluate(
+                """() => Math.max(...[document.documentElement, ...document.querySelectorAll('.screen')]
+                    .map(one => one.scrollHeight - one.clientHeight))"""
+            )
+            await self.page.set_viewport_size({**window, "height": window["height"] + more})
+        await self.page.screenshot(path=self.shots / f"{name}.png")
+        if full_page and window is not None:
+            await self.page.set_viewport_size(window)
 
     async def rest(self) -> None:
         """Wait until what moves has come to rest, but for what never does."""

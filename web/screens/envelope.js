@@ -4,17 +4,16 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, patiently, Problem } from '../api.js';
 import { Claims } from '../claims.js';
 import { lang, t, when } from '../i18n.js';
-import { watch } from '../live.js';
 import { words } from '../money.js';
 import { announce, html, Screen } from '../ui.js';
 import { Coin, Cover } from './cover.js';
-import { Result } from './result.js';
 
 const PART_MS = 900;
 const BROKEN = new Set(['share_id_invalid', 'malformed_envelope_id', 'impossible_day', 'future_envelope_id', 'unknown_slot', 'route_not_found']);
 const FINAL = new Set(['sold_out', 'expired', 'canceled']);
 
 /** @typedef {import('../i18n.js').Key} Key */
+/** @typedef {{Result: typeof import('./result.js').Result, watch: typeof import('../live.js').watch}} After */
 
 /**
  * What is on the screen. `cover`: it can be opened. `result`: what came of it. Everything else is a sentence.
@@ -50,6 +49,7 @@ export function Envelope({ id, cover, user }) {
   const [opening, setOpening] = useState(false);
   const [parting, setParting] = useState(false);
   const [problem, setProblem] = useState(/** @type {Problem | null} */ (null));
+  const [after, setAfter] = useState(/** @type {After | null} */ (null));
   const alive = useRef(new AbortController()).current;
   useEffect(() => () => alive.abort(), []);
 
@@ -70,8 +70,10 @@ export function Envelope({ id, cover, user }) {
   const load = async () => {
     setView('loading');
     try {
-      const seen = await patiently(() => call('GET', path, { signal: alive.signal }), options);
-      const answer = await patiently(() => call('POST', `${path}/grab`, { signal: alive.signal }), options);
+      const [seen, answer] = await Promise.all([
+        patiently(() => call('GET', path, { signal: alive.signal }), options),
+        patiently(() => call('POST', `${path}/grab`, { signal: alive.signal }), options),
+      ]);
       setWait(0);
       show(seen);
       setAsked(answer);
@@ -83,6 +85,15 @@ export function Envelope({ id, cover, user }) {
     }
   };
   useEffect(() => void load(), [path]);
+  const loaded = view !== 'loading';
+  useEffect(() => {
+    if (!loaded) return;
+    // Behind what the cover needs: what comes after it.
+    Promise.all([import('./result.js'), import('../live.js')]).then(
+      ([{ Result }, { watch }]) => setAfter({ Result, watch }),
+      () => fail(new Problem('offline', '', 'repeat')),
+    );
+  }, [loaded]);
   useEffect(() => {
     if (view !== 'offline') return undefined;
     addEventListener('online', load);
@@ -113,11 +124,11 @@ export function Envelope({ id, cover, user }) {
     setOpening(false);
   };
 
-  const watching = detail && (view === 'result' || view === 'cover' || view === 'not_started');
+  const watching = after && detail && (view === 'result' || view === 'cover' || view === 'not_started');
   const final = FINAL.has(detail?.status);
   useEffect(() => {
     if (!watching || (final && detail.split_seed)) return undefined;
-    return watch(id, (frame) => {
+    return after.watch(id, (frame) => {
       show(frame);
       // The seed and the refund come with the end.
       if (FINAL.has(frame.status) && !detail.split_seed) call('GET', path).then(show, () => {});
@@ -125,17 +136,17 @@ export function Envelope({ id, cover, user }) {
   }, [id, watching, final, detail?.split_seed]);
   useEffect(() => {
     if (view === 'result') document.getElementById('win')?.focus({ preventScroll: true });
-  }, [view]);
+  }, [view, Boolean(after)]);
 
   const title = detail ? t('envelope.of', { name: detail.sender }) : t('title');
   const shown = detail && { sender: detail.sender, greeting: detail.greeting, cover };
   return html`<${Screen} title=${title} hidden back class="envelope">
-    ${view === 'result' && html`<${Result} path=${path} detail=${detail} claims=${claims} own=${asked.amount_fen ? asked : null} user=${user}
+    ${view === 'result' && after && html`<${after.Result} path=${path} detail=${detail} claims=${claims} own=${asked.amount_fen ? asked : null} user=${user}
       note=${noteOf(asked.result)} onDetail=${show} />`}
     ${(view === 'cover' || parting) && html`<${Cover} ...${shown} deep=${detail.password_required} away=${parting}>
       <${OpenForm} detail=${detail} asked=${asked} opening=${opening} wait=${wait} onOpen=${open} onSee=${detail.sender === user && (() => setView('result'))} />
     <//>`}
-    ${view !== 'result' && view !== 'cover' && html`<${Sentence} view=${view} detail=${detail} shown=${shown} asked=${asked} wait=${wait} problem=${problem}
+    ${view !== 'result' && view !== 'cover' && html`<${Sentence} view=${view} cover=${cover} detail=${detail} shown=${shown} asked=${asked} wait=${wait} problem=${problem}
       onAgain=${load} onSee=${() => setView('result')} />`}
   <//>`;
 }
@@ -176,17 +187,18 @@ function OpenForm({ detail, asked, opening, wait, onOpen, onSee }) {
 
 /**
  * What stands in the way, in one sentence, and what one can do.
- * @param {{view: View, detail: any, shown: any, asked: any, wait: number, problem: Problem | null, onAgain: () => void, onSee: () => void}} props
+ * @param {{view: View, cover: string, detail: any, shown: any, asked: any, wait: number, problem: Problem | null, onAgain: () => void, onSee: () => void}} props
  */
-function Sentence({ view, detail, shown, asked, wait, problem, onAgain, onSee }) {
+function Sentence({ view, cover, detail, shown, asked, wait, problem, onAgain, onSee }) {
   const heading = /** @type {{current: HTMLElement | null}} */ (useRef(null));
   useEffect(() => {
     if (view !== 'loading') heading.current?.focus({ preventScroll: true });
   }, [view]);
   if (view === 'loading') {
-    return html`<div class="cover cover-plain"><div class="cover-bottom"></div><div class="sentence" role="status">
-      ${wait > 0 && html`<svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d=${SIGNS.busy} /></svg><h2>${t('state.busy')}</h2>`}
-      <p class=${wait ? '' : 'late-text'}>${wait ? t('state.busy.wait', { n: wait }) : t('loading')}</p></div></div>`;
+    // The cover is in the link: it is there before anybody knows whose it is.
+    return html`<${Cover} sender="" greeting="" cover=${cover}><div class="sentence" role="status">
+      ${wait > 0 && html`<h2>${t('state.busy')}</h2>`}
+      <p class=${wait ? '' : 'late-text'}>${wait ? t('state.busy.wait', { n: wait }) : t('loading')}</p></div><//>`;
   }
   const text = `state.${view}.text`;
   const words = view === 'not_started' ? t('state.not_started.text', { time: when(asked.opens_at, true) }) : hasText(view) ? t(/** @type {Key} */ (text)) : '';

@@ -126,7 +126,8 @@ export function Room({ user }) {
 
   const last = chat.lines.at(-1)?.key;
   useEffect(() => {
-    const far = document.documentElement.scrollHeight - innerHeight - scrollY;
+    const box = /** @type {HTMLElement} */ (end.current?.closest('.screen'));
+    const far = box.scrollHeight - box.clientHeight - box.scrollTop;
     // Who reads further up is left where they are.
     if (far < 400) end.current?.scrollIntoView({ block: 'end' });
   }, [last]);

@@ -2,13 +2,12 @@
 
 import { useRef, useState } from 'preact/hooks';
 import { call, newKey, patiently, Problem } from '../api.js';
-import { COVERS, hasOwn, imageOf, keepOwn, OWN } from '../covers.js';
 import { t } from '../i18n.js';
 import { yuan } from '../money.js';
 import { go } from '../router.js';
 import { body, isEach, MODES, shares, total, wrongs } from '../terms.js';
 import { Amount, announce, described, Field, html, Screen, Trouble } from '../ui.js';
-import { Coin, Cover } from './cover.js';
+import { Coin, Cover, COVERS, hasOwn, imageOf, keepOwn, OWN } from './cover.js';
 import { useBalance } from './home.js';
 import { SplitPreview } from './preview.js';
 

@@ -3,11 +3,10 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { generate } from 'lean-qr';
 import { call, patiently } from '../api.js';
-import { COVERS, known } from '../covers.js';
 import { t } from '../i18n.js';
 import { envelopePath, follow, url } from '../router.js';
 import { announce, html, Screen } from '../ui.js';
-import { Coin, Cover } from './cover.js';
+import { Coin, Cover, COVERS, known } from './cover.js';
 
 /** @param {{id: string, user: string}} props `id`: the share ID */
 export function Share({ id, user }) {

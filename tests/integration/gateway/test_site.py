@@ -89,11 +89,11 @@ async def test_it_is_compressed_for_who_takes_it(door: Door, browser: aiohttp.Cl
     for url, more in ((f"{door.url}/", HTML), (await asset(browser, door), {})):
         plain, body = await get(browser, url, **more)
         small, compressed = await get(browser, url, Accept_Encoding="br, gzip", **more)
-        if "Content-Encoding" in small.headers:
-            assert small.headers["Content-Encoding"] == "gzip"
-            assert gzip.decompress(compressed) == body
-            assert len(compressed) < len(body)
-            assert small.headers["ETag"] != plain.headers["ETag"]
+        assert "Content-Encoding" not in plain.headers
+        assert small.headers["Content-Encoding"] == "gzip"
+        assert gzip.decompress(compressed) == body
+        assert len(compressed) < len(body)
+        assert small.headers["ETag"] != plain.headers["ETag"]
 
 
 async def test_a_copy_that_is_right_is_not_sent_again(door: Door, browser: aiohttp.ClientSession) -> None:

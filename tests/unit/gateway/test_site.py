@@ -12,28 +12,14 @@ import pytest
 from errors import InvariantBroken, Refused
 from gateway.site.answers import accepts
 from gateway.site.files import FOLDER, INDEX, read_files
-from gateway.site.page import import_map, policy, read_origins, render
+from gateway.site.page import import_map, needed, policy, read_origins, render
 from gateway.site.site import Site
 
 FILES = read_files()
 TEMPLATE = (FOLDER / INDEX).read_text()
-PAGE = render(TEMPLATE, FILES, "./", ())
+FIRST = ("app.js", "screens/home.js", "screens/signin.js")
+PAGE = render(TEMPLATE, FILES, "./", (), FIRST)
 FIRST_PAGE_BYTES = 60 * 1024
-IMPORT = re.compile(r"""^(?:import\b[^;"']*?|export\b[^;"']*?\bfrom\s*)["']([^"']+)["']""", re.MULTILINE)
-
-
-def static_imports(name: str) -> set[str]:
-    """Return all modules that a module loads before it runs, with itself."""
-    text = FILES[name].body.decode()
-    bare = {"preact": "vendor/preact.mjs", "preact/hooks": "vendor/hooks.mjs", "htm": "vendor/htm.mjs"}
-    found = {name}
-    for target in IMPORT.findall(text):
-        path = bare.get(target) or (Path(name).parent / target).as_posix()
-        parts: list[str] = []
-        for part in path.split("/"):
-            parts = parts[:-1] if part == ".." else [*parts, part]
-        found |= static_imports("/".join(parts))
-    return found
 
 
 def test_a_name_changes_with_the_content(tmp_path: Path) -> None:
@@ -86,20 +72,36 @@ def test_every_url_is_relative_and_there() -> None:
         assert one == "./" or one.removeprefix("assets/") in hashed
     for target in json.loads(import_map(FILES))["imports"].values():
         assert target.removeprefix("./assets/") in hashed
-    assert render(TEMPLATE, FILES, "../", ()) == PAGE.replace('<base href="./">', '<base href="../">')
+    assert render(TEMPLATE, FILES, "../", (), FIRST) == PAGE.replace('<base href="./">', '<base href="../">')
 
 
 def test_what_is_loaded_first_is_asked_for_at_once() -> None:
-    """The index preloads exactly the modules that the first one needs: no round trip is spent to find the next."""
-    preloaded = set(re.findall(r'rel="modulepreload" href="assets/([^"]+)"', TEMPLATE))
-    assert preloaded == static_imports("app.js")
+    """The index preloads what its modules import, and what those import, each once; no more than fits three rounds."""
+    preloaded = re.findall(r'rel="modulepreload" href="assets/([^"]+)"', PAGE)
+    assert len(preloaded) == len(set(preloaded))
+    names = {one.hashed: name for name, one in FILES.items()}
+    assert [names[one] for one in preloaded] == needed(FILES, *FIRST)
+    assert {"vendor/preact.mjs", "vendor/hooks.mjs", "vendor/htm.mjs", "texts.js", "pages.js"} <= set(
+        needed(FILES, *FIRST)
+    )
+    # Without HTTP/2 a browser has six connections to a host; the stylesheet is one of the files.
+    for modules in (FIRST, ("app.js", "screens/envelope.js")):
+        assert len(needed(FILES, *modules)) + 1 <= 3 * 6
+
+
+def test_a_module_that_is_missing_is_found_at_the_start(tmp_path: Path) -> None:
+    """An import of what is not there does not wait for the first browser."""
+    (tmp_path / "app.js").write_text("import {\n  a,\n} from './gone.js';\n")
+    with pytest.raises(InvariantBroken, match=r"gone\.js"):
+        needed(read_files(tmp_path), "app.js")
 
 
 def test_the_first_page_is_small() -> None:
     """All that a browser loads before anybody has gone anywhere, compressed: at most 60 KB."""
-    loaded = set(re.findall(r'(?:href|src)="assets/([^"]+)"', TEMPLATE))
+    hashed = {one.hashed: one for one in FILES.values()}
+    loaded = set(re.findall(r'(?:href|src)="assets/([^"]+)"', PAGE))
     assert len(loaded) > 10
-    whole = sum(len(FILES[name].gzipped) for name in loaded) + len(gzip.compress(PAGE.encode(), 9))
+    whole = sum(len(hashed[name].gzipped) for name in loaded) + len(gzip.compress(PAGE.encode(), 9))
     assert whole <= FIRST_PAGE_BYTES
 
 
@@ -107,9 +109,12 @@ def test_what_is_not_whole_is_found_at_the_start(tmp_path: Path) -> None:
     """No files, an index without its marks, or with a name that is not there: the gateway does not start."""
     with pytest.raises(InvariantBroken, match="no files"):
         Site(folder=tmp_path)
-    for template in ("{base}{parents}", '{base}{parents}{importmap}<script src="assets/nothing.js">'):
+    for template in (
+        "{base}{parents}{preloads}",
+        '{base}{parents}{preloads}{importmap}<script src="assets/nothing.js">',
+    ):
         with pytest.raises(InvariantBroken):
-            render(template, FILES, "./", ())
+            render(template, FILES, "./", (), ["app.js"])
 
 
 @pytest.mark.parametrize(
