@@ -12,7 +12,7 @@ from itertools import islice
 
 from envelope import invariants
 from envelope.closing import Closing
-from envelope.outcomes import Entry, State
+from envelope.outcomes import Entry, State, state_at
 from envelope.split import amounts
 from envelope.terms import Terms
 
@@ -114,14 +114,34 @@ class ClaimLog:
 
     def state(self, now_ms: int) -> State:
         """Return the envelope's state at `now_ms` by its committed entries."""
+        terms = self.terms
+        return state_at(
+            now_ms,
+            opens=self.committed_opens,
+            count=terms.count,
+            closed_by=None if (closing := self.committed_closing) is None else closing.entry,
+            opens_at_ms=terms.opens_at_ms,
+            expires_at_ms=terms.expires_at_ms,
+        )
+
+    @property
+    def committed_opens(self) -> int:
+        """How many opens are durable."""
+        return min(self.committed, len(self.winners))
+
+    @property
+    def committed_closing(self) -> Closing | None:
+        """The closing entry, if it is durable."""
+        return self.closing if self.committed > len(self.winners) else None
+
+    @property
+    def committed_fen(self) -> int:
+        """The sum of the opens that are durable; costs what is in flight, not what was opened."""
+        left_fen = self.left_fen if self.closing is None else self.closing.amount_fen
+        claimed_fen, durable = self.terms.total_fen - left_fen, self.committed_opens
         opens = len(self.winners)
-        if self.closing is not None and self.committed > opens:
-            return State.EXPIRED if self.closing.entry is Entry.EXPIRED else State.CANCELED
-        if min(self.committed, opens) == self.terms.count:
-            return State.SOLD_OUT
-        if now_ms >= self.terms.expires_at_ms:
-            return State.EXPIRED
-        return State.SCHEDULED if now_ms < self.terms.opens_at_ms else State.OPEN
+        # Only if there are any: `amounts` computes all shares of an envelope that nobody has opened.
+        return claimed_fen if durable == opens else claimed_fen - sum(self.amounts[durable:opens])
 
     def claims(self, *, after: int = 0) -> list[tuple[str, int, int]]:
         """Return the committed opens as (user, amount_fen, at_ms), in order of seq, without the first `after`."""

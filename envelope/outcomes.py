@@ -71,3 +71,16 @@ class Entry(StrEnum):
     CANCELED = "canceled"
     UNDONE = "undone"
     """The create stopped half way and the sweeper undid it before anybody could open; shown as canceled."""
+
+
+def state_at(
+    now_ms: int, *, opens: int, count: int, closed_by: Entry | None, opens_at_ms: int, expires_at_ms: int
+) -> State:
+    """Return the state of an envelope with `opens` committed claims of `count`, and its committed closing entry."""
+    if closed_by is not None:
+        return State.EXPIRED if closed_by is Entry.EXPIRED else State.CANCELED
+    if opens == count:
+        return State.SOLD_OUT
+    if now_ms >= expires_at_ms:
+        return State.EXPIRED
+    return State.SCHEDULED if now_ms < opens_at_ms else State.OPEN

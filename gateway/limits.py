@@ -190,6 +190,9 @@ CLAIMS_PAGE: Final = 100
 """Claims in a detail unless the client says otherwise: what a person looks at, about 8 KB."""
 CLAIMS_PAGE_MOST: Final = 1_000
 """The longest page of claims, about 85 KB; a setnode refuses a longer one (`setnode.limits.MAX_CLAIMS_PAGE`)."""
+CARDS_S: Final = 2.0
+"""How long a list waits for the envelopes of its rows; those that have not come are `unavailable` then. More than a
+setnode waits (`setnode.limits.CARDS_S`), which replies with what it has."""
 CURSOR_CHARS: Final = 64
 """Ours have about 30."""
 
@@ -270,6 +273,7 @@ check_limit(HOLD_S < DEADLINE_S, "a request that is held must be refused before 
 check_limit(HOLD_LOOK_S < HOLD_S, "a request that is held must see a newer topology before it is refused")
 check_limit(TOKEN_CHARS + len("Authorization: Bearer ") <= HEADER_BYTES, "a token of full length must fit its header")
 check_limit(AUTH_FAILURES_PER_S <= MOST_AUTH_FAILURES_PER_S, "the default must be a legal setting")
+check_limit(CARDS_S < DEADLINE_S, "a list must be answered before a link gives its calls up")
 check_limit(LINK_DRAIN_S > DEADLINE_S, "a link must outlive the calls on it")
 check_limit(KERNEL_UNSENT_BYTES < UNSENT_BYTES // UNSENT_ROOM, "a page must be a small part of what waits")
 check_limit(DEFAULT_PAGE <= PAGE, "the default page must be a legal one")

@@ -16,6 +16,9 @@ from gateway.admission.line import Asked, Refusal, read_timeout
 from gateway.admission.priority import Class
 from gateway.connection import ConnectionFactory
 from gateway.limits import KEEP_ALIVE_S, NEWCOMERS_AT_ONCE, READ_BYTES
+from runtime import logs
+
+_log = logs.get("gateway")
 
 
 class Newcomer:
@@ -82,7 +85,7 @@ class Newcomer:
         except OSError:
             data = b""
         if not data:
-            self._end()
+            self.end()
         elif self.in_line:
             self.data += data
             if len(self.data) > READ_BYTES:
@@ -114,7 +117,7 @@ class Newcomer:
         except OSError:
             sent = 0
         if last or sent != len(answer):
-            self._end()  # as the answer says; or a client that does not read what it asked for, or has gone
+            self.end()  # as the answer says; or a client that does not read what it asked for, or has gone
 
     def retire(self) -> None:
         """Do nothing: while a gateway drains, its first answer is its last (`ConnectionFactory.draining`)."""
@@ -124,7 +127,8 @@ class Newcomer:
         self.left = True
         self._among.close(self)
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End it at once, and count it no more."""
         self._factory.bounds.remove(self)
         self.hang_up()
 
@@ -175,4 +179,8 @@ class Newcomers:
         for file, _ in self._poll.poll(0, NEWCOMERS_AT_ONCE):
             # One that has gone meanwhile is not found.
             if (newcomer := find(file)) is not None:
-                newcomer.readable()
+                try:
+                    newcomer.readable()
+                except Exception:  # noqa: BLE001 - of this connection alone: those behind it must be read
+                    _log.exception("a new connection failed and is ended")
+                    newcomer.end()

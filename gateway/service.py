@@ -45,6 +45,7 @@ from gateway.refusals import Refusals
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler
 from gateway.sets.calls import Sets
+from gateway.sets.lists import Lists
 from gateway.site.page import read_origins
 from gateway.site.site import Site
 from gateway.unsent import UnsentAnswers
@@ -206,7 +207,8 @@ class Gateway:
             read_rates("HONGBAO_ADDRESS_RATES", settings.address_rates),
             settings.open_every_s,
         )
-        wallets = WalletHandlers(tokens, rates, WalletClient(self.wallet_link), switches, settings.away_s)
+        wallet = WalletClient(self.wallet_link)
+        wallets = WalletHandlers(tokens, rates, wallet, Lists(sets), switches, settings.away_s)
         ops = OpsHandlers(self.readiness, sets.away, self.request_metrics, settings.metrics_key)
         share_tokens, calendar = ShareTokens(settings.share_key), Calendar(self.clock)
         live = LiveHandlers(tokens, rates, Targets(sets, calendar, share_tokens), hub)

@@ -6,7 +6,8 @@ decides requests in order of arrival (where daily limits are set, `daily` asks t
 writes what all ready actors decided in one transaction under an admission lease. `creation` makes envelopes, on `days`
 that have tables; `services` close them and pay; `live` tells gateways of envelopes that they watch. `views` and
 `passwords` serve all of these. `service` wires the parts; `settings` are those of the process, `sessions` its
-connections to Postgres; `limits` holds every bound.
+connections to Postgres; `partition_ranges` cuts lists of envelopes into what one query may ask for; `limits` holds
+every bound.
 
 May import: `archive`, `wire`, `schema`, `switches`, `sharding`, `envelope`, `runtime`, `errors`.
 

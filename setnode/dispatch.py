@@ -6,12 +6,13 @@ from typing import Any
 
 from envelope.limits import LIMITS
 from errors import InvariantBroken, Refused, Unavailable
+from setnode.activation.cards import Cards
 from setnode.actors.registry import Registry
 from setnode.actors.request import Action, Request
 from setnode.creation.coalescer import CreateCoalescer
 from setnode.creation.request import read_create
 from setnode.daily import DailyLimits
-from setnode.limits import DAYS_CHECKED, MAX_CLAIMS_PAGE
+from setnode.limits import DAYS_CHECKED, MAX_CARDS, MAX_CLAIMS_PAGE
 from setnode.live import Watches
 from setnode.passwords import mac
 from setnode.views.claims_json import LIVE_PAGE, ClaimsPage
@@ -35,10 +36,10 @@ _DETAIL_ARGUMENTS = 3
 
 
 class Dispatcher:
-    """Hands OPEN, GRAB, DETAIL, WATCH and CANCEL to actors and CREATE to the coalescer (`wire.server.Handler`).
+    """Hands OPEN, GRAB, DETAIL, WATCH and CANCEL to actors, CREATE to the coalescer, CARDS to their reader.
 
     `admit` raises Unavailable if this SET does not serve the envelope (`Ownership.admit`). While `stopping` is True all
-    requests are refused.
+    requests are refused. Without `cards` lists are not served (a benchmark without Postgres).
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class Dispatcher:
         switches: Switchboard,
         watches: Watches,
         daily: DailyLimits | None = None,
+        cards: Cards | None = None,
     ) -> None:
+        self._cards = cards
         self._registry = registry
         self._coalescer = coalescer
         self._password_key = password_key
@@ -79,6 +82,10 @@ class Dispatcher:
             # All candidates are of one slot and day (`read_create`); the creator checks the ID that the wallet returns.
             self._admit(caller, create.envelope_ids[0])
             self._coalescer.begin(caller, number, create)
+        elif op == Op.CARDS and self._cards is not None:
+            user, envelope_ids = args[:2]
+            self._check_cards(user, envelope_ids)
+            self._cards.begin(caller, number, user, envelope_ids, lambda one: self._serves(caller, one))
         else:
             raise Refused("unknown_operation", f"operation {op} is not known here")
 
@@ -109,6 +116,23 @@ class Dispatcher:
         elif action is Action.DETAIL and len(args) > _DETAIL_ARGUMENTS:
             request.page = _page(args)
         (self._offer_open if action is Action.OPEN else self._registry.offer)(envelope_id, request)
+
+    def _check_cards(self, user: object, envelope_ids: object) -> None:
+        _check_user(user)
+        if not isinstance(envelope_ids, list) or not 1 <= len(envelope_ids) <= MAX_CARDS:
+            raise Refused("malformed_request", f"a list has 1 to {MAX_CARDS} envelopes")
+        for one in envelope_ids:
+            if type(one) is not int:
+                raise Refused("malformed_request", "an envelope ID is an integer")
+            if yymmdd_of(one) not in self._valid_days:
+                self._check_day(yymmdd_of(one))
+
+    def _serves(self, caller: Caller, envelope_id: int) -> bool:
+        try:
+            self._admit(caller, envelope_id)
+        except Unavailable:
+            return False
+        return True
 
     def _check_day(self, digits: int) -> None:
         """Raise Refused(`malformed_envelope_id`) if the calendar does not have this day; remember it if it does."""

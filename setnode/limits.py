@@ -135,6 +135,16 @@ COLD_LOOKS = 3
 """Places tried for one envelope of a cold day: while it is looked for, the day's tables can be dropped."""
 COLD_QUERIES = 64
 """Days whose query text is cached: the cold days that still have tables."""
+CARDS_S = 1.5
+"""How long a list waits for the envelopes that it shows; it is replied to without the others then. Less than a gateway
+waits for it (`gateway.limits.CARDS_S`)."""
+CARDS_QUEUE = 200
+"""Lists waiting to be read; at 5 ms each they are done before CARDS_S. More are refused with `busy`."""
+MAX_CARDS = 100
+"""Envelopes of one list (`wallet.limits.MAX_PAGE`)."""
+CARD_QUERIES = 128
+"""Statements of so many parts that are remembered as text: a page has MAX_CARDS at most, each of another day or slot
+group."""
 
 # Creates and days.
 MAX_INSTANT_MS = 253_370_764_800_000

@@ -46,7 +46,7 @@ class Watches:
         told = self._told.get(envelope_id)
         if told is None:
             told = self._told[envelope_id] = _Told()
-            actor = self._registry.find(envelope_id)
+            actor = self._registry.peek(envelope_id)
             if actor is not None and (now := actor.live("", 0)) is not None:
                 # The answer to WATCH shows as much, or more.
                 told.version, told.claimed_count = now.version, now.claimed_count
@@ -73,7 +73,7 @@ class Watches:
         _watched.set(len(self._told))
 
     def _tell(self, envelope_id: int, told: _Told) -> None:
-        actor = self._registry.find(envelope_id)
+        actor = self._registry.peek(envelope_id)
         if actor is None:
             return
         if told.behind:

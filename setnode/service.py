@@ -15,6 +15,7 @@ from runtime.clock import Clock, SystemClock
 from runtime.http import HttpServer, Readiness, add_probes
 from runtime.periodic import Periodic
 from runtime.settings import host_and_port
+from setnode.activation.cards import Cards
 from setnode.activation.cold import ColdEnvelopes
 from setnode.activation.loader import Loader, fetch_logs
 from setnode.actors.actor import Actor
@@ -111,6 +112,7 @@ class Setnode:
         )
         self.cold = ColdEnvelopes(self._sessions["cold"], _details(settings), self.registry)
         self.loader = Loader(self._sessions["load"], self.cold, self._header_seal)
+        self.cards = Cards(self._sessions["cards"], self.registry, self.cold, self.switches)
         self.admission = Admission(
             settings.set,
             settings.memcached,
@@ -147,6 +149,7 @@ class Setnode:
             switches=self.switches,
             watches=self.watches,
             daily=self.daily if self.daily.on else None,
+            cards=self.cards,
         )
         self.load = Load(self.claim_queue.waits, self.create_queue.waits)
 
@@ -191,6 +194,7 @@ class Setnode:
                     self.wallet_link.maintain(),
                     self.loader.run(),
                     self.cold.run(),
+                    self.cards.run(),
                     self.claims.run(),
                     self.creates.run(),
                     self.payer.run(),
@@ -243,7 +247,7 @@ class Setnode:
         try:
             async with asyncio.timeout(DRAIN_S):
                 await self.dispatcher.drain()
-                idle = (self.claims, self.creates, self.cold, self.daily)
+                idle = (self.claims, self.creates, self.cold, self.cards, self.daily)
                 while self.registry.waiting or not all(one.idle for one in idle):
                     await asyncio.sleep(DRAIN_POLL_S)
         except TimeoutError:

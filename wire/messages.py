@@ -41,6 +41,10 @@ class Op(IntEnum):
     From then on the caller is told of each change: number NOTICE, OK, LIVE, envelope_id, frame, its version."""
     UNWATCH = 8
     """Notice, no reply: [envelope_id, …] that the caller watches no more"""
+    CARDS = 9
+    """user, [envelope_id, …] → [card (JSON) | None, …] in the same order
+
+    None: the user may not see it (the share token does not count here), there is none, or it cannot be shown now."""
 
     EPOCHS = 6
     """Notice, no reply: [epoch of each database] in the caller's topology"""

@@ -1,10 +1,15 @@
-"""The operations under `/v1/me`: balance, statement, envelopes sent and received, read from the wallet by user."""
+"""The operations under `/v1/me`: balance, statement, envelopes sent and received, read from the wallet by user.
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+What the rows of a list show of their envelopes comes from the SETs (`gateway.sets.lists`).
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
 
 from errors import Refused, Unavailable
-from gateway.http.answer import Answer, json_answer
+from gateway.http.answer import Answer, encode_json, json_answer
 from gateway.http.request import Request
 from gateway.identity.rates import Kind, Rates
 from gateway.identity.tokens import Tokens
@@ -12,25 +17,29 @@ from gateway.parsing.instants import write_instant
 from gateway.parsing.paging import check_names, one, read_page
 from gateway.parsing.parameters import ROLES
 from gateway.resources import Resource
+from gateway.sets.lists import Lists
 from sharding.ids import format_id
 from switches.switch import Closes
 from switches.switchboard import Switchboard
 from wire.wallet import WALLET_UNAVAILABLE, WalletClient
 
 T = TypeVar("T")
+_UNAVAILABLE: Final = b'{"status":"unavailable"}'
+"""In place of the card of an envelope that cannot be shown now."""
 
 
 class WalletHandlers:
     """One method per operation. `gateway.dispatch` turns the errors they raise into problems."""
 
     def __init__(
-        self, tokens: Tokens, rates: Rates, wallet: WalletClient, switches: Switchboard, away_s: float
+        self, tokens: Tokens, rates: Rates, wallet: WalletClient, lists: Lists, switches: Switchboard, away_s: float
     ) -> None:
         """`away_s`: how long a wallet that has gone is waited for."""
         self._away_s = away_s
         self._owner_of = rates.guard(Kind.WALLET, tokens.user_of)
         self._switches = switches
         self._wallet = wallet
+        self._lists = lists
 
     async def balance(self, request: Request, _: Resource) -> Answer:
         """Return the user's balance."""
@@ -49,7 +58,7 @@ class WalletHandlers:
         return json_answer(page.body(rows, _entry))
 
     async def envelopes(self, request: Request, _: Resource) -> Answer:
-        """Return a page of the envelopes that the user sent or received."""
+        """Return a page of the envelopes that the user sent or received, as the wallet lists and the SETs show them."""
         user = self._user_of(request)
         self._switches.check(Closes.LISTS)
         query = request.url.query
@@ -59,7 +68,8 @@ class WalletHandlers:
             raise Refused("unknown_role", f"role must be one of {', '.join(ROLES)}")
         page = read_page(role, query)
         rows = await self._ask(lambda: self._wallet.envelopes(user, role, page.before, page.limit))
-        return json_answer(page.body(rows, _envelope))
+        cards = await self._lists.cards(user, [row[1] for row in rows])
+        return json_answer(page.body(rows, lambda row: _envelope(row, cards)))
 
     async def _ask(self, read: Callable[[], Awaitable[T]]) -> T:
         """Read; once more if the wallet was lost meanwhile, and returns in time. A read changes nothing."""
@@ -88,6 +98,13 @@ def _entry(row: list[Any]) -> dict[str, Any]:
     }
 
 
-def _envelope(row: list[Any]) -> dict[str, Any]:
+def _envelope(row: list[Any], cards: Mapping[int, bytes]) -> msgspec.Raw:
+    """Return a row with the SET's card added to it, unread."""
     _, envelope_id, amount_fen, at_ms = row
-    return {"envelope_id": format_id(envelope_id), "amount_fen": amount_fen, "at": write_instant(at_ms)}
+    item = {"envelope_id": format_id(envelope_id), "amount_fen": amount_fen, "at": write_instant(at_ms)}
+    return _joined(item, cards.get(envelope_id, _UNAVAILABLE))
+
+
+def _joined(item: dict[str, Any], card: bytes) -> msgspec.Raw:
+    """Return one JSON object with the members of both."""
+    return msgspec.Raw(b"%b,%b" % (encode_json(item)[:-1], card[1:]))

@@ -167,7 +167,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
     ),
     "listMyEnvelopes": Operation(
         "Envelopes sent or received",
-        "Newest first. amount_fen is the total of one sent, the share of one received.",
+        "Newest first, each as it is now. An envelope that cannot be shown at the moment, because its SET or its "
+        "archive is away, has the status unavailable and nothing after it; the page is answered all the same.",
         _ok("A page", ref("MyEnvelopePage")),
         ("role", "limit", "cursor"),
     ),

@@ -197,7 +197,43 @@ ENTRY: Final = _object(
         "at": INSTANT,
     }
 )
-MINE: Final = _object({"envelope_id": ID, "amount_fen": FEN, "at": INSTANT})
+UNAVAILABLE: Final = "unavailable"
+MINE: Final = _object(
+    {
+        "envelope_id": ID,
+        "amount_fen": {**FEN, "description": "Of one sent the total, of one received the user's share."},
+        "at": INSTANT,
+        "status": {
+            "type": "string",
+            "enum": [*State, UNAVAILABLE],
+            "description": f"{UNAVAILABLE}: the envelope cannot be shown now; the members after this one are missing.",
+        },
+        **{
+            name: _ENVELOPE[name]
+            for name in ("sender", "kind", "greeting", "total_fen", "count", "opens_at", "expires_at")
+        },
+        "claimed_count": {"type": "integer", "minimum": 0},
+        "claimed_fen": FEN,
+        "refund_fen": {**FEN, "description": "Once what was left has gone back to the sender."},
+        "best_luck": {
+            **BOOL,
+            "description": "Where the user holds a share: whether it is the best of all. True only once all are taken.",
+        },
+    },
+    optional=(
+        "sender",
+        "kind",
+        "greeting",
+        "total_fen",
+        "count",
+        "opens_at",
+        "expires_at",
+        "claimed_count",
+        "claimed_fen",
+        "refund_fen",
+        "best_luck",
+    ),
+)
 
 
 def _page(item: str) -> Schema:

@@ -25,7 +25,7 @@ class Page(NamedTuple):
     before: int
     limit: int
 
-    def body(self, rows: Sequence[Any], item: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    def body(self, rows: Sequence[Any], item: Callable[[Any], Any]) -> dict[str, Any]:
         """Return the page as JSON values. The first value of a row is its number in the list.
 
         A full page has a `next_cursor` even if it is the last one; the page after it is empty.

@@ -1,6 +1,7 @@
 """Calls to the SETs: which server has an envelope, the call on its link, and what happens to a call that is refused.
 
-What lives here: `calls` (the call, its one retry, and waiting while a database moves), `routing` (topology file and
+What lives here: `calls` (the call, its one retry, and waiting while a database moves), `lists` (many envelopes as rows
+of a list, from all SETs at once), `routing` (topology file and
 ring), `servers` (a link to every setnode server, and which are fit to be called), `gauges` (what operators see of it),
 `target` (an envelope, with the link to its server). May import: `wire`, `sharding.topology`, `runtime`, `errors`,
 `gateway.limits`.

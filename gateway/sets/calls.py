@@ -71,7 +71,7 @@ class Sets:
             return await link.send([0, op, *args])
         except Unavailable as error:
             first = error
-        if self._exclude_refusing(first, link):
+        if self.exclude_refusing(first, link):
             try:
                 return await routing.find(target).send([0, op, *args])
             except Unavailable as second:
@@ -94,7 +94,7 @@ class Sets:
             self._rereading.cancel()
         self.routing.servers.close()
 
-    def _exclude_refusing(self, error: Unavailable, link: Link | None) -> bool:
+    def exclude_refusing(self, error: Unavailable, link: Link | None) -> bool:
         """Exclude the server if it has not begun the call; return whether the call may go to the next server.
 
         Only our own link says so (NotSent), or a server that is stopping: a server that reports another part as away
@@ -134,7 +134,7 @@ class Sets:
                     return await link.send([0, op, *args])
                 except Unavailable as again:
                     error = again
-                    may_repeat = self._exclude_refusing(again, link) or self._may_hold(again)
+                    may_repeat = self.exclude_refusing(again, link) or self._may_hold(again)
                     # Once unknown, the outcome stays unknown: a later refusal says nothing about the first attempt.
                     again.outcome_known = outcome_known = outcome_known and again.outcome_known
                     if not may_repeat:

@@ -1,8 +1,8 @@
 """Answers for envelopes of cold days, without actors: nothing about them can change any more.
 
 The day register (`archive.register`) says that a day is cold and where its rows are: in the day's own tables until they
-are dropped, then in the archive. Open and grab get `expired` by the register alone; detail and cancel need the log,
-which is read once for all requests that wait for it. The most recently used logs are kept.
+are dropped, then in the archive. Open and grab get `expired` by the register alone; detail, cancel and cards need the
+log, which is read once for all requests that wait for it. The most recently used logs are kept.
 """
 
 import asyncio
@@ -27,6 +27,7 @@ from setnode.actors.context import ActorContext
 from setnode.actors.request import Action, Request
 from setnode.actors.unknown_outcome import outcome_unknown
 from setnode.limits import COLD_LOOKS, COLD_QUEUE, COLD_SHARES, COLD_THREADS, COLD_UNVERIFIED, LOAD_DEADLINE_S, STALE_S
+from setnode.views.card_json import card_of_log
 from setnode.views.claims_json import ClaimsJson
 from setnode.views.envelope_json import as_json, detail_view
 from setnode.views.live_json import live_frame
@@ -259,6 +260,8 @@ class ColdEnvelopes:
             request.fail(refusal)
         elif request.page.live:
             request.show(*live_frame(log, self._context.now_ms(), lambda: claims.best))
+        elif request.action is Action.CARD:
+            request.show(card_of_log(log, request.user, self._context.now_ms()))
         else:
             view = {**detail_view(log, request.user, self._context.now_ms(), claims, request.page), "archived": True}
             request.show(as_json(view), request.user == log.terms.sender)

@@ -36,7 +36,7 @@ from setnode.limits import (
 from sharding.ids import day_of, end_id, first_id, slot_of
 
 # A commit: once it is replicated, so is all that was read before it.
-_SEAL = "SELECT pg_logical_emit_message(true, 'hongbao', 'reload')"
+SEAL = "SELECT pg_logical_emit_message(true, 'hongbao', 'reload')"
 
 _log = logs.get("setnode")
 _loaded = metrics.counter("hongbao_actors_loaded_total", "Envelopes read from Postgres into memory")
@@ -219,7 +219,7 @@ async def fetch_logs(
 ) -> dict[int, ClaimLog | InvariantBroken]:
     """Read the logs of envelopes of one day, sealed by a commit; a broken log is returned as its error."""
     rows = await _read(connection, day, envelope_ids, ALL_SHARES)
-    await connection.execute(_SEAL)
+    await connection.execute(SEAL)
     return {envelope_id: restore(row, seal) for envelope_id, row in rows.items()}
 
 
@@ -239,7 +239,7 @@ async def _read_sealed(connection: Any, reads: Sequence[Read]) -> tuple[dict[int
             else:
                 rows[envelope_id] = row
                 shares_left -= row["shares"] or 0
-    await connection.execute(_SEAL)
+    await connection.execute(SEAL)
     return rows, put_off
 
 

@@ -78,6 +78,11 @@ class Actor:
         return self.generation != self.context.generation and self.context.generation_of(self.envelope_id) == FOREIGN
 
     @property
+    def shown_log(self) -> ClaimLog | None:
+        """The log, if its committed entries may be shown as they are; None if it must be read again first."""
+        return self.log if self._up_to_date else None
+
+    @property
     def can_passivate(self) -> bool:
         """Whether the registry may forget it: nothing is in flight and no request waits."""
         return self.phase in (Phase.IDLE, Phase.FROZEN) and not self.mailbox

@@ -88,8 +88,8 @@ class Registry:
             del self._actors[actor.envelope_id]
             self.weight -= self._weights.pop(actor.envelope_id)
 
-    def find(self, envelope_id: int) -> Actor | None:
-        """Return the actor of an envelope that is in memory; None for others."""
+    def peek(self, envelope_id: int) -> Actor | None:
+        """Return the actor of an envelope, if it has one; it does not count as referenced by this."""
         return self._actors.get(envelope_id)
 
     def sender_of(self, envelope_id: int) -> str | None:

@@ -13,13 +13,17 @@ from setnode.views.claims_json import FIRST_PAGE, ClaimsPage
 
 
 class Action(IntEnum):
-    """What the actor is to do. EXPIRE comes from this server's own expiry service, the others from gateways."""
+    """What the actor is to do. EXPIRE comes from this server's own expiry service, the others from gateways.
+
+    CARD is asked of cold envelopes only: the card of one in memory, or in the hot tables, needs no request.
+    """
 
     OPEN = 1
     GRAB = 2
     DETAIL = 3
     CANCEL = 4
     EXPIRE = 5
+    CARD = 6
 
 
 class StateReply(Enum):

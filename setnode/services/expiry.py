@@ -32,7 +32,7 @@ from setnode.limits import (
     SERVER_SILENT_S,
     SERVICE_DEADLINE_S,
 )
-from setnode.services.partition_ranges import partition_ranges
+from setnode.partition_ranges import partition_ranges
 
 _DUE = sql.read("setnode", "due_envelopes")
 _FORGET = sql.read("setnode", "forget_final")

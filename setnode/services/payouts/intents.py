@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from runtime import sql
 from setnode.actors.batch import Row
-from setnode.services.partition_ranges import partition_ranges
+from setnode.partition_ranges import partition_ranges
 from setnode.services.payouts.payout_batch import PayoutBatch, StuckOrder
 
 _PICK = sql.read("setnode", "pick_payouts")

@@ -138,6 +138,39 @@ async def test_an_archive_that_is_missing_or_not_true_is_unavailable(past: Past)
         kept.rename(where)
 
 
+async def test_cards_of_cold_envelopes(past: Past) -> None:
+    """A list shows the same while its day goes cold, from tables and archive; without the archive the rest is shown."""
+    town, ids = past.town, list(past.envelopes.values())
+
+    async def shown(user: str) -> list[bytes | None]:
+        return (await town.caller.ask(town.nodes[0], Op.CARDS, [user, ids]))[0]
+
+    async def everybody() -> dict[str, list[bytes | None]]:
+        return {user: await shown(user) for user in ("sender", "ann", "u0", "eve")}
+
+    before = await everybody()
+    assert before["sender"].count(None) == 1, "one is of another sender"
+    assert set(before["eve"]) == {None}
+    async with past.owner as connection:
+        await detach(connection, past.day, XXS)
+    for node in town.nodes:
+        node.registry.retire(lambda _: True)
+    assert await everybody() == before, "a day that went cold unnoticed"
+    await past.look()
+    for step in (past.archive, past.drop, None):
+        await forget(past)
+        assert await everybody() == before
+        if step is not None:
+            await step()
+    hot = await town.create(100, 3)
+    ids.append(hot)
+    await forget(past)
+    away = past.folder.rename(past.folder.with_name("away"))
+    assert [one is None for one in await shown("sender")] == [True] * len(past.envelopes) + [False]
+    away.rename(past.folder)
+    assert (await shown("sender"))[:-1] == before["sender"]
+
+
 async def test_a_server_without_an_archive_says_so(past: Past) -> None:
     """No HONGBAO_ARCHIVE: a dropped day is unavailable, its tables are still read while they stand."""
     half = past.envelopes["half"]

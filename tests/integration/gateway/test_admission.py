@@ -431,6 +431,32 @@ async def test_an_idle_connection_that_was_only_refused_is_ended(door: Door, mon
         assert await one.ended()
 
 
+async def test_a_new_connection_that_fails_harms_nobody_else(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody expected while it was read ends it alone; who speaks in the same turn is answered."""
+    readable, failed = Newcomer.readable, []
+
+    def fails_once(self: Newcomer) -> None:
+        if not failed:
+            failed.append(self)
+            raise RuntimeError("what nobody expected")
+        readable(self)
+
+    monkeypatch.setattr(Newcomer, "readable", fails_once)
+    async with contextlib.AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(connected(door.gateway.port)) for _ in range(5)]
+        await door.until(lambda: len(door.gateway.bounds) >= 5)
+        for one in clients:
+            one.send(opening(door))
+        ended = 0
+        for one in clients:
+            try:
+                assert (await one.answer())[0] == 200
+            except (asyncio.IncompleteReadError, ConnectionError):
+                ended += 1
+    assert ended == 1
+    await door.until(lambda: failed[0] not in door.gateway.bounds.all())
+
+
 async def test_a_request_in_line_is_not_idle(door: Door, line: Line) -> None:
     """The timer of idle connections fires while its request stands in line: it is answered all the same."""
     async with connected(door.gateway.port) as one:

@@ -9,9 +9,9 @@ import pytest
 from runtime import sql
 from runtime.postgres import Session
 from setnode.actors import actor as actor_module
+from setnode.partition_ranges import partition_ranges
 from setnode.services import expiry as expiry_module
 from setnode.services.expiry import Expiry, ExpiryConfig
-from setnode.services.partition_ranges import partition_ranges
 from tests.clock import ManualClock
 from tests.integration.setnode.fixtures import WAIT_S, Town, common_town, module_databases, shared_town
 from wire.messages import Op

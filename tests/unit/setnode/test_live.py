@@ -21,7 +21,7 @@ class Only:
     def __init__(self, harness: Harness) -> None:
         self.actor = harness.actor
 
-    def find(self, envelope_id: int):
+    def peek(self, envelope_id: int):
         return self.actor if envelope_id == self.actor.envelope_id else None
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setnode.limits import LOAD_SLOTS
-from setnode.services.partition_ranges import partition_ranges
+from setnode.partition_ranges import partition_ranges
 from sharding.ids import make_id
 
 DAYS = st.integers(0, 3).map(lambda n: date(2026, 2, 27) + timedelta(days=n))

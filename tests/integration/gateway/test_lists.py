@@ -1,0 +1,149 @@
+"""A user's lists: what their rows show of the envelopes, and what is answered while a SET is away."""
+
+import uuid
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from errors import Unavailable
+from gateway.sets import lists as lists_module
+from tests.integration.gateway.fixtures import Client, Door, RealStack, client, door, silent, some_id, stack
+from tests.integration.gateway.test_contract import paid
+from wire.messages import Op
+from wire.server import Caller
+
+__all__ = ["client", "door", "stack"]
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
+
+
+def someone(what: str) -> str:
+    return f"{what}-{uuid.uuid4().hex[:12]}"
+
+
+async def listed(client: Client, role: str, user: str, **headers: str) -> dict[str, dict[str, Any]]:
+    status, _, page = await client.call("GET", f"/v1/me/envelopes?role={role}", user, **headers)
+    assert status == 200
+    return {one["envelope_id"]: one for one in page["items"]}
+
+
+async def test_rows_can_be_drawn_without_another_question(client: Client, stack: RealStack) -> None:
+    """Each row of sent and received has what the detail says of it, and the receiver's best luck once it is known."""
+    sender, lucky, late = someone("sender"), someone("lucky"), someone("late")
+    await stack.deposit(sender, 100_000)
+    even = {"kind": "equal", "greeting": "恭喜发财 🧧"}
+    sold = await client.create(sender, total_fen=10, count=2, **even)
+    running = await client.create(sender, total_fen=300, count=3, **even)
+    canceled = await client.create(sender, total_fen=400, count=4, kind="lucky")
+    opens_at = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    later = await client.create(sender, total_fen=500, count=5, kind="lucky", opens_at=opens_at)
+    for user in (lucky, late):
+        assert (await client.ask("open", user, sold))["result"] == "opened"
+    assert (await client.ask("open", lucky, running))["result"] == "opened"
+    won = (await client.ask("open", lucky, canceled))["amount_fen"]
+    await client.call("POST", f"/v1/envelopes/{canceled['envelope_id']}/cancel", sender)
+    await paid(client, lucky, 5 + 100 + won)
+    sent = await listed(client, "sent", sender)
+    assert list(sent) == [one["envelope_id"] for one in (later, canceled, running, sold)]
+    details = {one: (await client.call("GET", f"/v1/envelopes/{one}", sender))[2] for one in sent}
+    for one, item in sent.items():
+        own = {name: item.pop(name) for name in ("amount_fen", "at")}
+        assert own["amount_fen"] == details[one]["total_fen"]
+        assert item == {name: details[one][name] for name in item}
+    assert [item["status"] for item in sent.values()] == ["scheduled", "canceled", "open", "sold_out"]
+    assert [item.get("refund_fen") for item in sent.values()] == [None, 400 - won, None, None]
+    received = await listed(client, "received", lucky)
+    assert {one: item["best_luck"] for one, item in received.items()} == {
+        sold["envelope_id"]: True, running["envelope_id"]: False, canceled["envelope_id"]: False
+    }  # fmt: skip
+    assert received[canceled["envelope_id"]]["amount_fen"] == won
+    await paid(client, late, 5)
+    assert (await listed(client, "received", late))[sold["envelope_id"]]["best_luck"] is False
+
+
+class Shelf:
+    """What the scripted wallet lists, and what the scripted servers show of it."""
+
+    def __init__(self, door: Door, number: int) -> None:
+        self.ids = [int(some_id()) for _ in range(number)]
+        door.wallet.answer = self.listing
+        for peer in door.servers.values():
+            peer.answer = self.show
+
+    def listing(self, peer: Caller, number: int, op: int, args: list[Any]) -> None:
+        assert (op, args[1]) == (Op.ENVELOPES, "sent")
+        peer.reply(number, [[900 - place, one, 100, 0] for place, one in enumerate(self.ids)])
+
+    def show(self, peer: Caller, number: int, op: int, args: list[Any]) -> None:
+        assert op == Op.CARDS
+        peer.reply(number, [msgspec.json.encode({"sender": args[0], "status": "open"}) for _ in args[1]])
+
+
+def statuses(items: dict[str, dict[str, Any]]) -> Counter[str]:
+    return Counter(item["status"] for item in items.values())
+
+
+async def test_a_page_is_one_call_to_each_server(door: Door) -> None:
+    """Twenty rows cost two calls, each with the envelopes of its server; the order is the wallet's."""
+    shelf = Shelf(door, 20)
+    items = await listed(door, "sent", "alice")
+    assert list(items) == [str(one) for one in shelf.ids]
+    assert statuses(items) == {"open": 20}
+    asked = [peer.asked for peer in door.servers.values()]
+    assert [len(one) for one in asked] == [1, 1]
+    assert sorted(asked[0][0][1][1] + asked[1][0][1][1]) == sorted(shelf.ids)
+
+
+async def test_a_server_that_says_nothing_leaves_out_its_rows(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page is answered at the deadline: what has come is shown, the others are unavailable, in their places."""
+    monkeypatch.setattr(lists_module, "CARDS_S", 0.3)
+    shelf = Shelf(door, 20)
+    door.servers["a"].answer = silent
+    items = await listed(door, "sent", "alice")
+    assert list(items) == [str(one) for one in shelf.ids]
+    theirs = {str(one) for one in door.servers["a"].asked[0][1][1]}
+    assert {one for one, item in items.items() if item["status"] == "unavailable"} == theirs
+    assert all(set(items[one]) == {"envelope_id", "amount_fen", "at", "status"} for one in theirs)
+
+
+async def test_no_server_at_all_is_no_failed_page(door: Door) -> None:
+    """With the whole SET away every row is there, and unavailable."""
+    Shelf(door, 5)
+    for peer in door.servers.values():
+        await peer.stop()
+    assert statuses(await listed(door, "sent", "alice")) == {"unavailable": 5}
+
+
+async def test_a_server_that_stops_hands_its_rows_over(door: Door) -> None:
+    """What a stopping server has not begun is asked of the next one: no row is missing."""
+    Shelf(door, 20)
+
+    def stopping(*_: Any) -> None:
+        raise Unavailable("stopping", "going")
+
+    door.servers["a"].answer = stopping
+    assert statuses(await listed(door, "sent", "alice")) == {"open": 20}
+
+
+async def test_a_refusal_costs_the_rows_of_that_server(door: Door) -> None:
+    """Too many lists at one server: its rows are unavailable, and it is not taken for lost."""
+    Shelf(door, 20)
+
+    def busy(*_: Any) -> None:
+        raise Unavailable("busy", "too many")
+
+    door.servers["a"].answer = busy
+    found = statuses(await listed(door, "sent", "alice"))
+    assert found["open"] + found["unavailable"] == 20
+    assert min(found.values()) > 0
+    assert "a" in door.gateway.sets.routing.servers.alive
+
+
+async def test_an_empty_list_asks_no_set(door: Door) -> None:
+    """A user who sent nothing costs the SETs nothing."""
+    Shelf(door, 0)
+    assert await listed(door, "sent", "alice") == {}
+    assert not any(peer.asked for peer in door.servers.values())
