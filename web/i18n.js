@@ -29,7 +29,6 @@ export function setLanguage(language) {
 function apply(language) {
   current = language;
   document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
-  document.title = t('title');
 }
 
 export const lang = () => current;

@@ -200,6 +200,8 @@ export const zh = {
   'problem.too_many_requests': '太快了，歇一会儿再试。',
   'problem.degraded': '运营方暂时停了这项服务。',
   'problem.wallet_unavailable': '钱包暂时连不上，钱没有动。',
+  'problem.daily_wins_reached': '今天领的已经够多了，明天再来。',
+  'problem.daily_opens_of_sender_reached': '今天领这个人的红包已经够多了，明天再来。',
   'problem.already_final': '这个红包已经结束，没有可以收回的了。',
   'problem.idempotency_key_reused': '这次的内容和刚才不一样，请重新发。',
 };
@@ -404,6 +406,8 @@ export const en = {
   'problem.too_many_requests': 'Too fast; wait a little.',
   'problem.degraded': 'The operators have closed this for a while.',
   'problem.wallet_unavailable': 'The wallet is away just now; no money moved.',
+  'problem.daily_wins_reached': 'You have opened as many as one may today; come back tomorrow.',
+  'problem.daily_opens_of_sender_reached': 'You have opened as many of theirs as one may today; come back tomorrow.',
   'problem.already_final': 'It is over; nothing is left to take back.',
   'problem.idempotency_key_reused': 'This is not what you sent before; please send it anew.',
 };

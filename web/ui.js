@@ -18,7 +18,7 @@ export const classes = (...names) => names.filter(Boolean).join(' ');
 /**
  * A screen: its heading takes the focus when somebody comes here, or what they left for another screen does when they
  * come back. Esc goes back.
- * @param {{title: Children, hidden?: boolean, back?: boolean, class?: string, children?: Children}} props
+ * @param {{title: string, hidden?: boolean, back?: boolean, class?: string, children?: Children}} props
  */
 export function Screen({ title, hidden, back: mayGoBack, class: name, children }) {
   const heading = /** @type {{current: HTMLElement | null}} */ (useRef(null));
@@ -28,6 +28,9 @@ export function Screen({ title, hidden, back: mayGoBack, class: name, children }
     (left ?? heading.current)?.focus({ preventScroll: !left });
     if (!left) scrollTo(0, 0);
   }, []);
+  useEffect(() => {
+    document.title = `${title} · ${t('title')}`;
+  }, [title]);
   useEffect(() => {
     if (!mayGoBack) return undefined;
     /** @param {KeyboardEvent} event */

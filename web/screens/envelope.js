@@ -23,8 +23,10 @@ const FINAL = new Set(['sold_out', 'expired', 'canceled']);
  */
 
 /** @param {Problem} problem @returns {View} */
-function viewOf({ code, retry }) {
+function viewOf({ code, key, retry }) {
   if (code === 'offline') return 'offline';
+  // What has a sentence of its own is said: a limit of the day is no crowd.
+  if (code !== 'busy' && key === `problem.${code}`) return 'trouble';
   if (BROKEN.has(code)) return 'broken';
   if (code === 'not_found') return 'missing';
   if (code === 'not_invited') return 'not_invited';
@@ -193,7 +195,8 @@ function Sentence({ view, cover, detail, shown, asked, wait, problem, onAgain, o
   }
   const text = `state.${view}.text`;
   const words = view === 'not_started' ? t('state.not_started.text', { time: when(asked.opens_at, true) }) : hasText(view) ? t(/** @type {Key} */ (text)) : '';
-  const plain = !shown || view === 'not_invited';
+  // What needs more room than below a cover.
+  const plain = !shown || view in SIGNS;
   const inside = html`<div class="sentence">
     ${plain && html`<svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d=${SIGNS[view] ?? SIGNS.trouble} /></svg>`}
     <h2 tabindex="-1" ref=${heading}>${t(/** @type {Key} */ (`state.${view}`))}</h2>
