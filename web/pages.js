@@ -2,8 +2,6 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, patiently, Problem } from './api.js';
-import { t } from './i18n.js';
-import { html, Trouble } from './ui.js';
 
 /**
  * @template T
@@ -33,22 +31,4 @@ export function usePages(path) {
   };
   useEffect(() => void more(), [path]);
   return { items: state.items, done: state.cursor === null, problem: state.problem, more, loading };
-}
-
-/**
- * The end of a list that is not whole: a button that is pressed by itself when one sees it.
- * @param {{onMore: () => unknown, loading: boolean, problem?: Problem | null}} props
- */
-export function More({ onMore, loading, problem = null }) {
-  const place = /** @type {{current: HTMLElement | null}} */ (useRef(null));
-  useEffect(() => {
-    if (problem || loading || !place.current) return undefined;
-    const observer = new IntersectionObserver(([seen]) => seen.isIntersecting && onMore(), { rootMargin: '200px' });
-    observer.observe(place.current);
-    return () => observer.disconnect();
-  }, [onMore, loading, problem]);
-  return html`<div class="more" ref=${place}>
-    <${Trouble} problem=${problem} />
-    <button type="button" class="plain" disabled=${loading} onClick=${onMore}>${t(loading ? 'loading' : problem ? 'again' : 'more')}</button>
-  </div>`;
 }

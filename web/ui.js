@@ -133,6 +133,24 @@ export function Trouble({ problem }) {
   </div>`}</div>`;
 }
 
+/**
+ * The end of a list that is not whole: a button that is pressed by itself when one sees it.
+ * @param {{onMore: () => unknown, loading: boolean, problem?: import('./api.js').Problem | null}} props
+ */
+export function More({ onMore, loading, problem = null }) {
+  const place = /** @type {{current: HTMLElement | null}} */ (useRef(null));
+  useEffect(() => {
+    if (problem || loading || !place.current) return undefined;
+    const observer = new IntersectionObserver(([seen]) => seen.isIntersecting && onMore(), { rootMargin: '200px' });
+    observer.observe(place.current);
+    return () => observer.disconnect();
+  }, [onMore, loading, problem]);
+  return html`<div class="more" ref=${place}>
+    <${Trouble} problem=${problem} />
+    <button type="button" class="plain" disabled=${loading} onClick=${onMore}>${t(loading ? 'loading' : problem ? 'again' : 'more')}</button>
+  </div>`;
+}
+
 let said = 0;
 
 /** Say something to who listens to the page instead of looking at it. @param {string} text */

@@ -2,9 +2,8 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, patiently, Problem } from '../api.js';
-import { Claims } from '../claims.js';
 import { lang, t, when } from '../i18n.js';
-import { watch } from '../live.js';
+import { Claims, watch } from '../live.js';
 import { words } from '../money.js';
 import { announce, html, Screen } from '../ui.js';
 import { Coin, Cover } from './cover.js';

@@ -2,9 +2,9 @@
 
 import { isKey, t, when } from '../i18n.js';
 import { yuan } from '../money.js';
-import { More, usePages } from '../pages.js';
+import { usePages } from '../pages.js';
 import { envelopePath, follow, url } from '../router.js';
-import { Amount, classes, html, Name, Screen } from '../ui.js';
+import { Amount, classes, html, More, Name, Screen } from '../ui.js';
 
 /**
  * @typedef {object} Item

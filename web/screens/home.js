@@ -3,10 +3,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import { call, patiently, Problem } from '../api.js';
 import { isKey, t, when } from '../i18n.js';
-import { More, usePages } from '../pages.js';
+import { usePages } from '../pages.js';
 import { envelopePath, follow, url } from '../router.js';
 import { current } from '../session.js';
-import { Amount, html, Screen, Trouble } from '../ui.js';
+import { Amount, html, More, Screen, Trouble } from '../ui.js';
 
 /** @typedef {{entry_id: string, kind: string, amount_fen: number, envelope_id: string | null, at: string}} Entry */
 

@@ -2,17 +2,16 @@
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { call, Problem } from '../api.js';
-import { query } from '../claims.js';
 import { duration, t, when } from '../i18n.js';
+import { query } from '../live.js';
 import { yuan } from '../money.js';
-import { More } from '../pages.js';
 import { follow, url } from '../router.js';
-import { Amount, Around, classes, Dialog, Face, html, Name, Trouble } from '../ui.js';
+import { Amount, Around, classes, Dialog, Face, html, More, Name, Trouble } from '../ui.js';
 
 const SUMMARY_MS = 1_000;
 
 /**
- * @param {{path: string, detail: any, claims: import('../claims.js').Claims, own: {amount_fen: number} | null, user: string,
+ * @param {{path: string, detail: any, claims: import('../live.js').Claims, own: {amount_fen: number} | null, user: string,
  *   note: string, onDetail: (detail: any) => void}} props `path`: of the envelope below v1
  */
 export function Result({ path, detail, claims, own, user, note, onDetail }) {
@@ -33,7 +32,7 @@ export function Result({ path, detail, claims, own, user, note, onDetail }) {
   </div>`;
 }
 
-/** @param {{path: string, detail: any, claims: import('../claims.js').Claims, user: string}} props */
+/** @param {{path: string, detail: any, claims: import('../live.js').Claims, user: string}} props */
 function List({ path, detail, claims, user }) {
   const [, redraw] = useState(0);
   const [state, setState] = useState(/** @type {{loading: boolean, problem: Problem | null}} */ ({ loading: false, problem: null }));
@@ -70,7 +69,7 @@ function List({ path, detail, claims, user }) {
   </section>`;
 }
 
-/** @param {any} detail @param {import('../claims.js').Claims} claims */
+/** @param {any} detail @param {import('../live.js').Claims} claims */
 function summary(detail, claims) {
   const { status, count, claimed_fen: got, total_fen: sum } = detail;
   const claimed = Math.max(claims.count, detail.claimed_count);

@@ -216,7 +216,7 @@ def test_claims_are_a_window_from_the_newest_down() -> None:
     """What arrives out of order, twice or with a gap is shown as far as it has no gap; pages fill it to the end."""
     found = run(
         """
-        const { Claims, query } = await web('claims.js');
+        const { Claims, query } = await web('live.js');
         const row = (seq) => ({ seq, user: 'u' + seq, amount_fen: 1, claimed_at: '' });
         const range = (from, to) => Array.from({ length: to - from }, (_, i) => row(from + i));
         const all = new Claims();
