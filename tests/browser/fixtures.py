@@ -58,7 +58,7 @@ async def site(account: Account, chromium: Browser) -> AsyncIterator[Running]:
     """Two SETs of two servers each, one stack for all browser tests (none is started where there is no browser)."""
     del chromium
     with _passable_folder(account) as folder:
-        async with running_stack(folder / "data", notify=lambda _: None) as running:
+        async with running_stack(folder / "data", ops=True, notify=lambda _: None) as running:
             yield running
 
 
