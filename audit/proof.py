@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import lru_cache, partial
+from typing import Any
 
 from archive.place import Archive
 from audit.cold import RegisterCheck, missing_rows, rows_of
@@ -23,7 +24,7 @@ from runtime.postgres import Connection
 from sharding.ids import day_from, slot_of, yymmdd, yymmdd_of
 from sharding.slots import MAX_SLOTS
 
-_PENDING_PAYOUTS = sql.read("audit", "pending_payouts")
+PENDING_PAYOUTS = sql.read("audit", "pending_payouts")
 _ORDERS = sql.read("audit", "orders")
 _ACCOUNTS = sql.read("audit", "accounts")
 _ESCROWS = sql.read("audit", "escrows")
@@ -86,12 +87,12 @@ async def audit(
         for target in targets:
             connection = await set_snapshot(stack, target.dsn)
             prover = _SetProver(connection, before, target, archive, report, in_flight, progress, only)
-            parts = await prover.run(known, partial(_check_in_flight, wallet_dsn, in_flight, report))
+            parts = await prover.run(known, partial(check_in_flight, wallet_dsn, in_flight, report))
             covered.extend(yymmdd(part.day) * MAX_SLOTS + slot for part in parts for slot in part.slots)
         for row in await before.fetch(_UNACCOUNTED, covered):
             if only is None or (row["envelope_id"] is not None and yymmdd_of(row["envelope_id"]) == yymmdd(only)):
                 unaccounted(row, report)
-    await _check_in_flight(wallet_dsn, in_flight, report)
+    await check_in_flight(wallet_dsn, in_flight, report)
     known.save()
     report.seconds = time.perf_counter() - started
     return report
@@ -212,24 +213,30 @@ async def _pending_payouts(
 ) -> dict[int, set[int]]:
     pending: dict[int, set[int]] = defaultdict(set)
     elsewhere = lru_cache(partial(_elsewhere, target))
-    async for row in connection.cursor(_PENDING_PAYOUTS, prefetch=2_000):
+    async for row in connection.cursor(PENDING_PAYOUTS, prefetch=2_000):
         if only is not None and yymmdd_of(row["envelope_id"]) != yymmdd(only):
             continue
         if elsewhere(yymmdd_of(row["envelope_id"]), slot_of(row["envelope_id"])):
             continue  # the SET that has it now has this intent, too; both pay under the same order number
         envelope_id, seq = row["envelope_id"], row["seq"]
         pending[envelope_id].add(seq)
-        if row["stuck"]:
-            report.sums.stuck += 1
-            sentence = f"the payout of claim {seq} is stuck: {row['reason']}; `hongbao payout` shows and redrives it"
-            report.add("payout_is_not_stuck", envelope_id, sentence)
-        elif row["age_s"] > LATE_S:
-            sentence = f"the payout of claim {seq} is pending for {row['age_s']:.0f} s"
-            report.add("payout_is_in_time", envelope_id, sentence)
-        elif row["age_s"] < -FUTURE_S:
-            sentence = f"the payout of claim {seq} is from {-row['age_s']:.0f} s later than now: it would never be late"
-            report.add("payout_is_in_time", envelope_id, sentence)
+        check_waiting(row, report)
     return pending
+
+
+def check_waiting(row: Any, report: Report) -> None:
+    """Check a claim whose payout is pending or stuck (queries/pending_payouts.sql)."""
+    envelope_id, seq = row["envelope_id"], row["seq"]
+    if row["stuck"]:
+        report.sums.stuck += 1
+        sentence = f"the payout of claim {seq} is stuck: {row['reason']}; `hongbao payout` shows and redrives it"
+        report.add("payout_is_not_stuck", envelope_id, sentence)
+    elif row["age_s"] > LATE_S:
+        sentence = f"the payout of claim {seq} is pending for {row['age_s']:.0f} s"
+        report.add("payout_is_in_time", envelope_id, sentence)
+    elif row["age_s"] < -FUTURE_S:
+        sentence = f"the payout of claim {seq} is from {-row['age_s']:.0f} s later than now: it would never be late"
+        report.add("payout_is_in_time", envelope_id, sentence)
 
 
 def _elsewhere(target: AuditTarget, digits: int, slot: int) -> bool:
@@ -251,7 +258,7 @@ def _add_up(log: ClaimLog, report: Report) -> None:
     sums.claimed_fen += log.terms.total_fen - refunded - log.left_fen
 
 
-async def _check_in_flight(wallet_dsn: str, in_flight: InFlight, report: Report) -> None:
+async def check_in_flight(wallet_dsn: str, in_flight: InFlight, report: Report) -> None:
     """Read the wallet again, after the SETs: a claim whose payout was not pending there must be paid here.
 
     What is decided is taken out of `in_flight`.

@@ -120,7 +120,7 @@ async def _read(name: str, connection: Connection) -> DatabaseFigures:
         xid_forced_at=ages["forced_at"],
         multixact_age=ages["multixact_age"],
         bloat=[_bloat(row) for row in await connection.fetch(_BLOAT, TOP)],
-        statements=await _statements(connection),
+        statements=await read_statements(connection),
         days=days,
         next_swap=next_swap(days),
     )
@@ -163,7 +163,8 @@ def _bloat(row: Any) -> Bloat:
     return Bloat(**{**dict(row), "vacuumed_at": None if at is None else at.isoformat()})
 
 
-async def _statements(connection: Connection) -> list[Statement] | None:
+async def read_statements(connection: Connection) -> list[Statement] | None:
+    """Return those that took the most time together; None if the server does not count them for this role."""
     try:
         return [Statement(**dict(row)) for row in await connection.fetch(_STATEMENTS, TOP)]
     except Exception as error:

@@ -33,9 +33,17 @@ class _Answer(msgspec.Struct):
     shares_left: int
 
 
-async def hottest(access: Access, top: int) -> list[Hot]:
-    """Return the `top` of each server, hottest first; raises Unavailable `server_away` if a server does not answer."""
-    servers = [(one.name, server.name, server.url) for one in access.topology().sets for server in one.servers]
+async def hottest(access: Access, top: int, only: str | None = None) -> list[Hot]:
+    """Return the `top` of each server, or of one, hottest first.
+
+    Raises Unavailable `server_away` if a server does not answer.
+    """
+    servers = [
+        (one.name, server.name, server.url)
+        for one in access.topology().sets
+        for server in one.servers
+        if only in (None, server.name)
+    ]
     timeout = aiohttp.ClientTimeout(total=ASK_S)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         asked = [_ask(session, access.operator_key(), url, server, top) for _, server, url in servers]

@@ -9,6 +9,8 @@ AWAY_S = CONNECT_S + INSPECT_S
 """An inspection of a SET that is away ends after this long: to connect, and to read."""
 ASK_S = 5.0
 """For a server to name its hottest envelopes, which it has in memory."""
+CALENDAR_DAYS = 40
+"""Days back that a calendar shows: a month of table names, and the days that are leaving."""
 TOP = 10
 """Tables and statements shown."""
 

@@ -49,6 +49,21 @@ class Access:
         """The address at which clients find the gateways."""
         return self._inventory.gateway_urls[0]
 
+    @property
+    def gateway_urls(self) -> list[str]:
+        """All addresses at which clients find gateways."""
+        return list(self._inventory.gateway_urls)
+
+    @property
+    def wallet_url(self) -> str:
+        """Where the wallet listens."""
+        return self._inventory.wallet_url
+
+    @property
+    def memcached(self) -> str:
+        """Where memcached listens: host:port, or the path of a socket."""
+        return self._inventory.memcached
+
     def topology(self) -> Topology:
         """Read the topology file: which SET holds which database, and where its servers are."""
         return load(self.topology_path)
@@ -175,6 +190,13 @@ class Access:
             # A database that moved between two SETs' snapshots is in both or in neither: that proves nothing.
             if found.holds or self.topology().epoch_of == topology.epoch_of:
                 return found
+
+    def audit_target(self, set_name: str) -> AuditTarget:
+        """Return a SET as the audit reads it; raises Refused `unknown_set`."""
+        topology = self.topology()
+        return AuditTarget(
+            set_name, self.dsn(set_name, roles.AUDIT), _slots(topology, set_name), partial(_slots, topology, set_name)
+        )
 
     def archive(self) -> Archive:
         """Return the archive's folder and key.

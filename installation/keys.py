@@ -11,22 +11,28 @@ from errors import Refused
 from runtime.files import write_private
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, LinkKey, root_key
 
-KEYS = ("TOKEN_KEY", "SHARE_KEY", "SLOT_KEY", "PASSWORD_KEY", "LINK_SECRET", "ARCHIVE_KEY", "METRICS_KEY")
+KEYS = (
+    "TOKEN_KEY", "SHARE_KEY", "SLOT_KEY", "PASSWORD_KEY", "LINK_SECRET", "ARCHIVE_KEY", "METRICS_KEY",
+    "OPS_KEY", "OPS_VIEW_KEY",
+)  # fmt: skip
 """A variable HONGBAO_<name> in our environment has precedence over the file.
 
 LINK_SECRET is given to no process: the key of each is derived from it (`wire.keys`).
 """
+OPS = "ops"
+"""The kind of the process that serves the operator's view. It calls parts as an operator, with what the file has."""
 USES: Mapping[str, tuple[str, ...]] = {
     GATEWAY: ("TOKEN_KEY", "SHARE_KEY", "SLOT_KEY", "METRICS_KEY"),
     SETNODE: ("PASSWORD_KEY", "ARCHIVE_KEY"),
     WALLET: (),
+    OPS: ("METRICS_KEY", "OPS_KEY", "OPS_VIEW_KEY"),
 }
 """By kind of process, the keys that it gets as HONGBAO_<name>; it gets no others."""
 SECRET = frozenset({f"HONGBAO_{name}" for name in (*KEYS, "LINK_KEY", "ACCEPT_KEYS", "POSTGRES_DSN")})
 """Variables that a process does not inherit from the shell or the runner that starts it."""
 REPLACED = ("LINK_KEY",)
 """Keys of earlier releases that open nothing any more: every process knew it, and sent it to any listener."""
-REPLACEABLE = ("LINK_SECRET", "METRICS_KEY")
+REPLACEABLE = ("LINK_SECRET", "METRICS_KEY", "OPS_KEY", "OPS_VIEW_KEY")
 """Keys that protect nothing that is stored, and came after the first release: made anew wherever they are missing."""
 SHORTEST = 16
 """Characters of a key that an operator gives in the environment; ours have 64. A process may ask for more."""
@@ -102,9 +108,11 @@ class Secrets:
     def environment(self, kind: str, name: str, set_name: str = "") -> dict[str, str]:
         """Return the keys that a process gets as environment variables, nothing else.
 
-        `kind` is GATEWAY, SETNODE or WALLET, `name` the server's, `set_name` its SET if it is a setnode.
+        `kind` is GATEWAY, SETNODE, WALLET or OPS, `name` the server's, `set_name` its SET if it is a setnode.
         """
         env = {f"HONGBAO_{one}": self.key(one) for one in USES[kind]}
+        if kind == OPS:
+            return env
         callers = [self.link_key(role, name) for role in (GATEWAY, OPERATOR)]
         if kind == GATEWAY:
             return {**env, "HONGBAO_LINK_KEY": self.link_key(GATEWAY).text}

@@ -30,6 +30,7 @@ def write_inventory(
         archive=str(folder.archive),
         archive_key=fingerprint(factory.archive_key().encode()),
         secrets=str(folder.secrets),
+        ops_url=factory.ops_url,
     ).save(folder.inventory)
 
 

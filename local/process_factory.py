@@ -10,7 +10,7 @@ from local.backing_services import BackingServices
 from local.config import StackConfig
 from local.gateway_ports import gateway_ports
 from local.service import Service, ServiceSpec
-from local.stable_ports import WALLET, StablePorts
+from local.stable_ports import OPS, WALLET, StablePorts
 from machine import ports
 from schema import roles
 
@@ -24,7 +24,7 @@ class ProcessFactory:
         self._secrets = secrets
         stable = StablePorts(folder)
         setnodes = [one for name in config.set_names() for one in config.server_names(name)]
-        self._ports = {name: stable.reserve(name) for name in [WALLET, *setnodes]}
+        self._ports = {name: stable.reserve(name) for name in [WALLET, *setnodes, *([OPS] if config.ops else [])]}
         self._gateway_ports = gateway_ports(config)
 
     def url(self, name: str) -> str:
@@ -69,6 +69,15 @@ class ProcessFactory:
             self._service(f"gateway-{number}", "gateway", f"http://{host}:{port}", env, [(host, port, False), *more])
             for number, port in enumerate(self._gateway_ports.own, start=1)
         ]
+
+    @property
+    def ops_url(self) -> str:
+        """Where the operator's view is served; "" if it is not."""
+        return self.url(OPS) if self._config.ops else ""
+
+    def ops(self) -> Service:
+        """Return the process of the operator's view, not started."""
+        return self._service(OPS, OPS, self.ops_url, {"HONGBAO_DATA": str(self._folder.path)})
 
     def _service(
         self, name: str, kind: str, url: str, more: dict[str, str], doors: Sequence[tuple[str, int, bool]] = ()

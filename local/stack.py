@@ -50,6 +50,7 @@ class Stack:
         self._wallet: Service | None = None
         self._setnodes: list[Service] = []
         self._gateways: list[Service] = []
+        self._ops: list[Service] = []
         self._supervisor: Supervisor | None = None
         self._day_tables: DayTableService | None = None
         self._began = datetime.now(UTC)
@@ -77,6 +78,11 @@ class Stack:
         if self._factory is None:
             raise Refused("not_up", "the stack is not up")
         return self._factory.gateway_url
+
+    @property
+    def ops_url(self) -> str:
+        """The address of the operator's page; "" if there is none."""
+        return f"{self._factory.ops_url}/ops/" if self._factory is not None and self.config.ops else ""
 
     def postgres(self, name: str) -> Postgres:
         """Return the database server of a SET, or "wallet"; raises Refused `no_such_part`."""
@@ -184,6 +190,7 @@ class Stack:
         self._wallet = factory.wallet(backing)
         self._setnodes = [one for name in self.config.set_names() for one in factory.setnodes(name, backing)]
         self._gateways = factory.gateways()
+        self._ops = [factory.ops()] if self.config.ops else []
 
     async def _start_processes(self) -> None:
         """Start all at once: each one's /readyz waits for those it needs, and imports are most of a start."""
@@ -191,7 +198,7 @@ class Stack:
 
     def _services(self) -> list[Service]:
         """Return our own processes: those that are called before their callers."""
-        return [*([self._wallet] if self._wallet else []), *self._setnodes, *self._gateways]
+        return [*([self._wallet] if self._wallet else []), *self._setnodes, *self._gateways, *self._ops]
 
     async def _stop(self) -> None:
         """Stop all parts, whatever one of them raises; the first error is raised at the end."""
@@ -215,7 +222,7 @@ class Stack:
 
     def _stop_order(self) -> Iterable[Sequence[Part]]:
         """Yield the parts tier by tier: callers before those they call."""
-        yield self._gateways
+        yield [*self._gateways, *self._ops]
         yield [*self._setnodes, *([self._wallet] if self._wallet else [])]
         if self._backing is not None:
             yield [self._backing.memcached, *self._backing.postgres.values()]

@@ -6,19 +6,21 @@ import click
 
 from errors import Refused
 from installation import data_folder
-from installation.keys import Secrets
+from installation.keys import OPS, Secrets
 from runtime.reporting import data_option, json_option, print_report
 from wire.keys import GATEWAY, SETNODE, WALLET
 
 
 @click.command("keys")
-@click.argument("kind", type=click.Choice([GATEWAY, SETNODE, WALLET]))
+@click.argument("kind", type=click.Choice([GATEWAY, SETNODE, WALLET, OPS]))
 @click.option("--server", help="The setnode's name in the topology file.")
 @click.option("--set", "set_name", help="The name of its SET.")
 @data_option
 @json_option
 def command(*, kind: str, server: str | None, set_name: str | None, data: Path | None, as_json: bool) -> None:
     """Print the keys of one process of this KIND as NAME=VALUE lines, a file for systemd's EnvironmentFile=.
+
+    Those of `ops` are what operators log in with at its page: HONGBAO_OPS_KEY to act, HONGBAO_OPS_VIEW_KEY to look.
 
     Give each process its own and no others; docs/security.md says which key opens what. Passwords of databases are not
     among them. Nothing is written.

@@ -32,6 +32,7 @@ _KILLED = 128
 @click.option("--slots", default=100, show_default=True, help="Slots, fixed by the first start; production: 1000.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the gateways listen on.")
 @click.option("--port", default=8080, show_default=True, help="Port of the first gateway; 0: any free one.")
+@click.option("--ops/--no-ops", default=True, show_default=True, help="Serve the operator's view, too.")
 @click.option(
     "--new-cluster",
     "new_clusters",
@@ -48,6 +49,7 @@ def command(
     slots: int,
     host: str,
     port: int,
+    ops: bool,
     new_clusters: tuple[str, ...],
     data: Path | None,
 ) -> None:
@@ -57,7 +59,7 @@ def command(
     """
     config = StackConfig(
         data=data, sets=sets, servers=servers, gateways=gateways, slots=slots, host=host, port=port,
-        new_clusters=frozenset(new_clusters), play_users=play.users_at(host),
+        ops=ops, new_clusters=frozenset(new_clusters), play_users=play.users_at(host),
     )  # fmt: skip
     sys.exit(asyncio.run(_serve(config)))
 
@@ -103,6 +105,8 @@ async def _run(config: StackConfig, stop: asyncio.Event) -> None:
             f"up after {time.monotonic() - begun:.1f} s with {counted(config.sets, 'SET')}; "
             f"data in {stack.folder.path}; Ctrl-C stops it"
         )
+        if stack.ops_url:
+            config.notify(f"for operators: {stack.ops_url} (its keys: ./run keys ops)")
         for sentence in out_of_service(load(stack.folder.topology)).values():
             config.notify(f"still out of service: {sentence}")
         await stop.wait()

@@ -62,7 +62,7 @@ async def site(account: Account, chromium: Browser) -> AsyncIterator[Running]:
     """
     del chromium
     with _passable_folder(account) as folder:
-        config = {"notify": lambda _: None, "play_users": play.NAMES}
+        config = {"notify": lambda _: None, "play_users": play.NAMES, "ops": True}
         async with running_stack(folder / "data", **config) as running:
             await play.give_money(running.access, play.NAMES)
             yield running

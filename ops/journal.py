@@ -1,0 +1,85 @@
+"""The journal of actions: a file of lines in the data folder, 0600, each durable before its action is answered."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from errors import Unavailable
+from ops.limits import JOURNAL_BYTES, JOURNAL_KEPT
+
+NAME = "ops-actions.jsonl"
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """An action and what became of it. `id`: as its sender chose it. `changed`: whether anything is different now."""
+
+    id: str
+    at: str
+    who: str
+    do: str
+    target: str
+    reason: str
+    changed: bool
+    followed: bool
+    detail: str
+
+
+class Journal:
+    """What was done, the newest last; `find` is how an action that arrives again is known."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._done: list[Done] = _load(path)
+        self._by_id = {one.id: one for one in self._done}
+
+    def find(self, action_id: str) -> Done | None:
+        """Return the action of this ID, if it was done."""
+        return self._by_id.get(action_id)
+
+    def latest(self, most: int) -> list[Done]:
+        """Return the newest ones, newest first."""
+        return self._done[: -most - 1 : -1]
+
+    def add(self, one: Done) -> None:
+        """Append; durable when this returns. Raises Unavailable `journal_not_written`."""
+        try:
+            self._append(msgspec.json.encode(one) + b"\n")
+        except OSError as error:
+            raise Unavailable("journal_not_written", f"{self._path} cannot be written: {error.strerror}") from error
+        self._done.append(one)
+        self._by_id[one.id] = one
+
+    def _append(self, line: bytes) -> None:
+        if self._path.exists() and self._path.stat().st_size > JOURNAL_BYTES:
+            self._done = self._done[-JOURNAL_KEPT:]
+            self._by_id = {one.id: one for one in self._done}
+            aside = self._path.with_name(f"{NAME}.new")
+            aside.unlink(missing_ok=True)
+            _write(aside, b"".join(msgspec.json.encode(one) + b"\n" for one in self._done))
+            aside.replace(self._path)
+        _write(self._path, line)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:  # noqa: PTH123 - with a mode
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _load(path: Path) -> list[Done]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise Unavailable("journal_unreadable", f"cannot read {path}: {error.strerror}") from error
+    found: list[Any] = []
+    for line in lines[-JOURNAL_KEPT:]:
+        try:
+            found.append(msgspec.json.decode(line, type=Done))
+        except msgspec.MsgspecError:
+            continue  # cut short by a crash, so it was never answered
+    return found

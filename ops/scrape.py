@@ -1,0 +1,114 @@
+"""One look at all parts at once: who answers, and what each says of itself."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from errors import HongbaoError
+from installation.access import Access
+from machine.memcached import responds
+from ops.limits import ASK_S, METRICS_BYTES
+from ops.parts import Kind, Part
+from runtime import postgres
+
+_NO_ANSWER = "no answer"
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What one part said. `up`: it answers, and is ready. `text`: its metrics, "" if it has none or did not answer."""
+
+    up: bool
+    detail: str = ""
+    text: str = ""
+
+
+class Scraper:
+    """Asks parts; keeps its connections between two looks, and drops them in `rest`."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._http: aiohttp.ClientSession | None = None
+        self._databases: dict[str, Any] = {}
+
+    async def look(self, parts: Iterable[Part]) -> dict[str, Look]:
+        """Ask all parts at once; ends after ASK_S, whatever they do."""
+        asked = list(parts)
+        looks = await asyncio.gather(*(self._look_at(part) for part in asked))
+        return {part.name: look for part, look in zip(asked, looks, strict=True)}
+
+    async def metrics(self, parts: Iterable[Part]) -> Mapping[str, Look]:
+        """Ask those that have metrics, and no others."""
+        return await self.look(part for part in parts if part.url)
+
+    async def rest(self) -> None:
+        """Close all connections: nobody watches."""
+        databases, self._databases = list(self._databases.values()), {}
+        for one in databases:
+            await postgres.close(one)
+        if self._http is not None:
+            await self._http.close()
+            self._http = None
+
+    async def _look_at(self, part: Part) -> Look:
+        try:
+            async with asyncio.timeout(ASK_S):
+                if part.kind is Kind.POSTGRES:
+                    return await self._ask_database(part.server)
+                if part.kind is Kind.MEMCACHED:
+                    return Look(await responds(part.address))
+                return await self._ask_process(part)
+        except TimeoutError:
+            self._drop(part.server)
+            return Look(up=False, detail=_NO_ANSWER)
+
+    async def _ask_process(self, part: Part) -> Look:
+        # The key is for gateways alone: it is sent as it is.
+        headers = self._access.metrics_headers() if part.kind is Kind.GATEWAY else {}
+        try:
+            ready, text = await asyncio.gather(
+                self._get(f"{part.url}/readyz"), self._get(f"{part.url}/metrics", headers)
+            )
+        except (aiohttp.ClientError, OSError) as error:
+            refused = isinstance(error, aiohttp.ClientConnectorError)
+            return Look(
+                up=False, detail="nothing listens there" if refused else f"{_NO_ANSWER}: {type(error).__name__}"
+            )
+        up = ready[0] == HTTPStatus.OK
+        said = text[1] if text[0] == HTTPStatus.OK else ""
+        return Look(up=up, detail="" if up else f"not ready: {ready[1][:200]}", text=said)
+
+    async def _get(self, url: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
+        if self._http is None:
+            self._http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ASK_S))
+        async with self._http.get(url, headers=headers, allow_redirects=False) as answer:
+            body = bytearray()
+            async for chunk in answer.content.iter_chunked(65_536):
+                body += chunk
+                if len(body) > METRICS_BYTES:
+                    raise aiohttp.ClientPayloadError("more than any part of ours says")
+            return answer.status, body.decode(errors="replace")
+
+    async def _ask_database(self, server: str) -> Look:
+        try:
+            if server not in self._databases:
+                self._databases[server] = await postgres.connect(self._access.set_dsn(server))
+            await self._databases[server].fetchval("SELECT 1")
+        except HongbaoError as error:
+            return Look(up=False, detail=error.detail)
+        except Exception as error:
+            if not postgres.is_lost(error):
+                raise
+            self._drop(server)
+            return Look(up=False, detail=f"{_NO_ANSWER}: {error or type(error).__name__}")
+        return Look(up=True)
+
+    def _drop(self, server: str) -> None:
+        connection = self._databases.pop(server, None)
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                connection.terminate()
