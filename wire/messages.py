@@ -40,6 +40,13 @@ class Op(IntEnum):
 
     None: the user may not see it (the share token does not count here), there is none, or it cannot be shown now."""
 
+    WAITING = 8
+    """user, before (envelope ID; 0: the newest), limit →
+    [[envelope_id, created_at_ms, card (JSON)], …], floor, complete
+
+    Envelopes that name the user, are open or scheduled, and that the user has not opened; newest first. Below `floor`
+    there may be more (0: there is none). Not complete: some of this SET cannot be shown now."""
+
     EPOCHS = 6
     """Notice, no reply: [epoch of each database] in the caller's topology"""
 

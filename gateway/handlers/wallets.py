@@ -1,6 +1,7 @@
-"""The operations under `/v1/me`: balance, statement, envelopes sent and received, read from the wallet by user.
+"""The operations under `/v1/me`: balance, statement, envelopes sent, received and waiting, by user.
 
-What the rows of a list show of their envelopes comes from the SETs (`gateway.sets.lists`).
+The wallet knows money: balance, statement, what was sent and received. What rows show of their envelopes, and which
+envelopes wait for a user, comes from the SETs (`gateway.sets.lists`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,8 +15,8 @@ from gateway.http.request import Request
 from gateway.identity.rates import Kind, Rates
 from gateway.identity.tokens import Tokens
 from gateway.parsing.instants import write_instant
-from gateway.parsing.paging import check_names, one, read_page
-from gateway.parsing.parameters import ROLES
+from gateway.parsing.paging import Page, check_names, one, read_page, write_cursor
+from gateway.parsing.parameters import ROLES, WAITING
 from gateway.resources import Resource
 from gateway.sets.lists import Lists
 from sharding.ids import format_id
@@ -58,7 +59,7 @@ class WalletHandlers:
         return json_answer(page.body(rows, _entry))
 
     async def envelopes(self, request: Request, _: Resource) -> Answer:
-        """Return a page of the envelopes that the user sent or received, as the wallet lists and the SETs show them."""
+        """Return a page of the envelopes that the user sent or received, or that wait for them."""
         user = self._user_of(request)
         self._switches.check(Closes.LISTS)
         query = request.url.query
@@ -67,9 +68,22 @@ class WalletHandlers:
         if role not in ROLES:
             raise Refused("unknown_role", f"role must be one of {', '.join(ROLES)}")
         page = read_page(role, query)
+        if role == WAITING:
+            return await self._waiting(user, page)
         rows = await self._ask(lambda: self._wallet.envelopes(user, role, page.before, page.limit))
         cards = await self._lists.cards(user, [row[1] for row in rows])
         return json_answer(page.body(rows, lambda row: _envelope(row, cards)))
+
+    async def _waiting(self, user: str, page: Page) -> Answer:
+        """Return a page of the envelopes that name the user and that they have not opened; only the SETs know them."""
+        found = await self._lists.waiting(user, page.before, page.limit)
+        body: dict[str, Any] = {
+            "items": [_waiting(row) for row in found.rows],
+            "next_cursor": write_cursor(page.listing, found.next_before) if found.next_before else None,
+        }
+        if not found.complete:
+            body["incomplete"] = True
+        return json_answer(body)
 
     async def _ask(self, read: Callable[[], Awaitable[T]]) -> T:
         """Read; once more if the wallet was lost meanwhile, and returns in time. A read changes nothing."""
@@ -103,6 +117,11 @@ def _envelope(row: list[Any], cards: Mapping[int, bytes]) -> msgspec.Raw:
     _, envelope_id, amount_fen, at_ms = row
     item = {"envelope_id": format_id(envelope_id), "amount_fen": amount_fen, "at": write_instant(at_ms)}
     return _joined(item, cards.get(envelope_id, _UNAVAILABLE))
+
+
+def _waiting(row: list[Any]) -> msgspec.Raw:
+    envelope_id, created_at_ms, card = row
+    return _joined({"envelope_id": format_id(envelope_id), "at": write_instant(created_at_ms)}, card)
 
 
 def _joined(item: dict[str, Any], card: bytes) -> msgspec.Raw:

@@ -134,9 +134,11 @@ OPERATIONS: Final[dict[str, Operation]] = {
         ("limit", "cursor"),
     ),
     "listMyEnvelopes": Operation(
-        "Envelopes sent or received",
+        "Envelopes sent, received or waiting",
         "Newest first, each as it is now. An envelope that cannot be shown at the moment, because its SET or its "
-        "archive is away, has the status unavailable and nothing after it; the page is answered all the same.",
+        "archive is away, has the status unavailable and nothing after it; the page is answered all the same.\n\n"
+        "Waiting are envelopes that name the user in `to`, that are open or scheduled, and that the user has not "
+        "opened. A page of them may be short, or empty, and still have a next_cursor.",
         _ok("A page", ref("MyEnvelopePage")),
         ("role", "limit", "cursor"),
     ),

@@ -174,8 +174,11 @@ UNAVAILABLE: Final = "unavailable"
 MINE: Final = _object(
     {
         "envelope_id": ID,
-        "amount_fen": {**FEN, "description": "Of one sent the total, of one received the user's share."},
-        "at": INSTANT,
+        "amount_fen": {
+            **FEN,
+            "description": "Of one sent the total, of one received the user's share; of one waiting none.",
+        },
+        "at": {**INSTANT, "description": "When it was sent, or opened by the user."},
         "status": {
             "type": "string",
             "enum": [*State, UNAVAILABLE],
@@ -194,6 +197,7 @@ MINE: Final = _object(
         },
     },
     optional=(
+        "amount_fen",
         "sender",
         "kind",
         "greeting",
@@ -209,8 +213,16 @@ MINE: Final = _object(
 )
 
 
-def _page(item: str) -> Schema:
-    return _object({"items": {"type": "array", "items": ref(item)}, "next_cursor": {"type": ["string", "null"]}})
+def _page(item: str, **more: Schema) -> Schema:
+    members = {"items": {"type": "array", "items": ref(item)}, "next_cursor": {"type": ["string", "null"]}, **more}
+    return _object(members, optional=tuple(more))
+
+
+INCOMPLETE: Final[Schema] = {
+    **BOOL,
+    "const": True,
+    "description": "Of what is waiting: a SET could not be asked, so some may be missing.",
+}
 
 
 PROBLEM: Final = _object(
@@ -248,7 +260,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "Entry": ENTRY,
     "EntryPage": _page("Entry"),
     "MyEnvelope": MINE,
-    "MyEnvelopePage": _page("MyEnvelope"),
+    "MyEnvelopePage": _page("MyEnvelope", incomplete=INCOMPLETE),
     "Problem": PROBLEM,
     "Health": HEALTH,
     "Readiness": READINESS,

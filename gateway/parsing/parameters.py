@@ -17,7 +17,8 @@ X_SHARE_TOKEN: Final = istr("X-Share-Token")
 IDEMPOTENCY_KEY: Final = istr("Idempotency-Key")
 KEY_PATTERN: Final = rf"^[!-~]{{1,{LIMITS.idempotency_key_chars}}}$"
 """Visible ASCII characters."""
-ROLES: Final = ("sent", "received")
+WAITING: Final = "waiting"
+ROLES: Final = ("sent", "received", WAITING)
 """Values of the query parameter `role`: which envelopes of the user `GET /v1/me/envelopes` lists."""
 _is_key = re.compile(rf"{KEY_PATTERN[:-1]}\Z").match
 
