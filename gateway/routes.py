@@ -21,6 +21,7 @@ ROUTES: Final = (
     Route("GET", "/v1/me/wallet", "getWallet"),
     Route("GET", "/v1/me/wallet/entries", "listWalletEntries"),
     Route("GET", "/v1/me/envelopes", "listMyEnvelopes"),
+    Route("GET", "/v1/me/totals", "getTotals"),
     Route("GET", "/openapi.json", "getOpenApi"),
     Route("GET", "/docs", "getDocs"),
     Route("GET", "/healthz", "getHealth"),

@@ -193,7 +193,9 @@ class Gateway:
             settings.open_every_s,
         )
         wallet = WalletClient(self.wallet_link)
-        wallets = WalletHandlers(tokens, rates, wallet, Lists(sets), switches, settings.away_s)
+        wallets = WalletHandlers(
+            tokens, rates, wallet, Lists(sets), switches, lambda: sets.topology.zone, settings.away_s
+        )
         ops = OpsHandlers(self.readiness, sets.away, self.request_metrics, settings.metrics_key)
         envelopes = EnvelopeHandlers(
             tokens,
@@ -215,6 +217,7 @@ class Gateway:
             "getWallet": wallets.balance,
             "listWalletEntries": wallets.entries,
             "listMyEnvelopes": wallets.envelopes,
+            "getTotals": wallets.totals,
             "getOpenApi": ops.openapi,
             "getDocs": ops.docs,
             "getHealth": ops.health,

@@ -79,6 +79,9 @@ class Op(IntEnum):
     GIVE_BACK = 29
     """day, [[user, envelope_id], …] → nothing"""
 
+    TOTALS = 30
+    """user, from_ms, until_ms → received_count, received_fen, sent_count, sent_fen, refunded_fen"""
+
 
 class PlaceStatus(IntEnum):
     """Whether a user may win a share of an envelope today; all but HAS_ONE are refusals."""

@@ -1,11 +1,13 @@
-"""The operations under `/v1/me`: balance, statement, envelopes sent, received and waiting, by user.
+"""The operations under `/v1/me`: balance, statement, totals, and the envelopes sent, received and waiting, by user.
 
-The wallet knows money: balance, statement, what was sent and received. What rows show of their envelopes, and which
-envelopes wait for a user, comes from the SETs (`gateway.sets.lists`).
+The wallet knows money: balance, statement, totals, what was sent and received. What rows show of their envelopes, and
+which envelopes wait for a user, comes from the SETs (`gateway.sets.lists`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Any, Final, TypeVar
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -15,16 +17,18 @@ from gateway.http.request import Request
 from gateway.identity.rates import Kind, Rates
 from gateway.identity.tokens import Tokens
 from gateway.parsing.instants import write_instant
-from gateway.parsing.paging import Page, check_names, one, read_page, write_cursor
-from gateway.parsing.parameters import ROLES, WAITING
+from gateway.parsing.paging import Page, check_known, check_names, one, read_page, write_cursor
+from gateway.parsing.parameters import ROLES, WAITING, read_year
 from gateway.resources import Resource
 from gateway.sets.lists import Lists
+from runtime.clock import to_ms
 from sharding.ids import format_id
 from switches.switch import Closes
 from switches.switchboard import Switchboard
 from wire.wallet import WALLET_UNAVAILABLE, WalletClient
 
 T = TypeVar("T")
+_TOTALS: Final = ("received_count", "received_fen", "sent_count", "sent_fen", "refunded_fen")
 _UNAVAILABLE: Final = b'{"status":"unavailable"}'
 """In place of the card of an envelope that cannot be shown now."""
 
@@ -33,9 +37,17 @@ class WalletHandlers:
     """One method per operation. `gateway.dispatch` turns the errors they raise into problems."""
 
     def __init__(
-        self, tokens: Tokens, rates: Rates, wallet: WalletClient, lists: Lists, switches: Switchboard, away_s: float
+        self,
+        tokens: Tokens,
+        rates: Rates,
+        wallet: WalletClient,
+        lists: Lists,
+        switches: Switchboard,
+        zone: Callable[[], ZoneInfo],
+        away_s: float,
     ) -> None:
-        """`away_s`: how long a wallet that has gone is waited for."""
+        """`zone`: in which years begin; `away_s`: how long a wallet that has gone is waited for."""
+        self._zone = zone
         self._away_s = away_s
         self._owner_of = rates.guard(Kind.WALLET, tokens.user_of)
         self._switches = switches
@@ -73,6 +85,17 @@ class WalletHandlers:
         rows = await self._ask(lambda: self._wallet.envelopes(user, role, page.before, page.limit))
         cards = await self._lists.cards(user, [row[1] for row in rows])
         return json_answer(page.body(rows, lambda row: _envelope(row, cards)))
+
+    async def totals(self, request: Request, _: Resource) -> Answer:
+        """Return what the user received, sent and got back in a year, as their statement has it."""
+        user = self._user_of(request)
+        self._switches.check(Closes.LISTS)
+        query = request.url.query
+        check_known(query, ("year",))
+        year = read_year(one(query, "year"))
+        begin, end = (to_ms(datetime(one, 1, 1, tzinfo=self._zone())) for one in (year, year + 1))
+        sums = await self._ask(lambda: self._wallet.totals(user, begin, end))
+        return json_answer({"year": year, **dict(zip(_TOTALS, sums, strict=True))})
 
     async def _waiting(self, user: str, page: Page) -> Answer:
         """Return a page of the envelopes that name the user and that they have not opened; only the SETs know them."""

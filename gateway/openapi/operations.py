@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 from gateway.limits import CLAIMS_PAGE, CLAIMS_PAGE_MOST, DEFAULT_PAGE, PAGE, TIMEOUTS_S
 from gateway.openapi.schemas import ID, Schema, ref
 from gateway.parsing.paging import CURSOR_PATTERN
-from gateway.parsing.parameters import KEY_PATTERN, ROLES
+from gateway.parsing.parameters import KEY_PATTERN, ROLES, YEARS
 
 JSON: Final = "application/json"
 
@@ -49,6 +49,13 @@ PARAMETERS: Final[dict[str, Schema]] = {
     ),
     "claims_cursor": _parameter(
         "cursor", "query", {"type": "string", "pattern": "^[1-9][0-9]*$"}, "next_cursor of the page before."
+    ),
+    "year": _parameter(
+        "year",
+        "query",
+        {"type": "integer", "minimum": YEARS[0], "maximum": YEARS[-1]},
+        "Which year, in four digits.",
+        required=True,
     ),
     "role": _parameter("role", "query", {"type": "string", "enum": [*ROLES]}, "Which list.", required=True),
 }
@@ -141,6 +148,13 @@ OPERATIONS: Final[dict[str, Operation]] = {
         "opened. A page of them may be short, or empty, and still have a next_cursor.",
         _ok("A page", ref("MyEnvelopePage")),
         ("role", "limit", "cursor"),
+    ),
+    "getTotals": Operation(
+        "A year in sums",
+        "Shares that the user received, envelopes that they sent, and what came back of these, by the times of the "
+        "statement; years begin at midnight of the installation's time zone.",
+        _ok("The sums", ref("Totals")),
+        ("year",),
     ),
     "getOpenApi": Operation("This document", "OpenAPI 3.1.", _ok("The document", {"type": "object"}), public=True),
     "getDocs": Operation(

@@ -59,6 +59,10 @@ REFUSALS: Final[dict[str, Codes]] = {
     "getWallet": (*ANY, *TOKEN, *LINK, *WALLET),
     "listWalletEntries": _LIST,
     "listMyEnvelopes": (*_LIST, "unknown_role"),
+    "getTotals": (
+        *(*ANY, *TOKEN, *LINK, *WALLET, "degraded"),
+        *("unknown_parameter", "repeated_parameter", "malformed_year"),
+    ),
     "getOpenApi": ANY,
     "getDocs": ANY,
     "getHealth": ANY,

@@ -170,6 +170,17 @@ ENTRY: Final = _object(
         "at": INSTANT,
     }
 )
+_COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
+TOTALS: Final = _object(
+    {
+        "year": {"type": "integer"},
+        "received_count": _COUNT,
+        "received_fen": FEN,
+        "sent_count": _COUNT,
+        "sent_fen": FEN,
+        "refunded_fen": {**FEN, "description": "What came back of envelopes that the user sent."},
+    }
+)
 UNAVAILABLE: Final = "unavailable"
 MINE: Final = _object(
     {
@@ -261,6 +272,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "EntryPage": _page("Entry"),
     "MyEnvelope": MINE,
     "MyEnvelopePage": _page("MyEnvelope", incomplete=INCOMPLETE),
+    "Totals": TOTALS,
     "Problem": PROBLEM,
     "Health": HEALTH,
     "Readiness": READINESS,

@@ -230,3 +230,45 @@ def test_pages_of_sets_are_merged_down_to_where_all_have_looked() -> None:
     merged = lists_module._merged([[rows(90), 0, True], [rows(80, 10), 0, False]], 3, complete=True)
     assert ([row[0] for row in merged.rows], merged.next_before, merged.complete) == ([90, 80, 10], 0, False)
     assert lists_module._merged([], 3, complete=False) == ([], 0, False)
+
+
+async def test_a_year_in_sums(client: Client, stack: RealStack) -> None:
+    """Sent, refunded and received of this year, to the fen; of another year nothing; in whole years only."""
+    sender, user = someone("sender"), someone("user")
+    await stack.deposit(sender, 100_000)
+    even = {"kind": "equal", "total_fen": 300, "count": 3}
+    made = [await client.create(sender, **even) for _ in range(2)]
+    for one in made:
+        await client.ask("open", user, one)
+    await client.call("POST", f"/v1/envelopes/{made[0]['envelope_id']}/cancel", sender)
+    await paid(client, user, 200)
+    await paid(client, sender, 100_000 - 600 + 200)
+    year = int(made[0]["envelope_id"][:2]) + 2000
+    nothing = {"received_count": 0, "received_fen": 0, "sent_count": 0, "sent_fen": 0, "refunded_fen": 0}
+
+    async def totals(who: str, year: int) -> Any:
+        return (await client.call("GET", f"/v1/me/totals?year={year}", who))[2]
+
+    sent = {**nothing, "sent_count": 2, "sent_fen": 600, "refunded_fen": 200}
+    assert await totals(sender, year) == {"year": year, **sent}
+    assert await totals(user, year) == {"year": year, **nothing, "received_count": 2, "received_fen": 200}
+    assert await totals(user, year - 1) == {"year": year - 1, **nothing}
+    assert await totals(someone("nobody"), year) == {"year": year, **nothing}
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("", "malformed_year"),
+        *(
+            (f"?year={one}", "malformed_year")
+            for one in ("2009", "2093", "26", "02026", "+2026", "20_6", "\uff12\uff10\uff12\uff16", "")
+        ),
+        ("?year=2026&year=2026", "repeated_parameter"),
+        ("?year=2026&limit=5", "unknown_parameter"),
+    ],
+)
+async def test_what_is_no_year(door: Door, query: str, code: str) -> None:
+    """The wallet is not asked for it."""
+    assert (await door.call("GET", f"/v1/me/totals{query}"))[2]["code"] == code
+    assert not door.wallet.asked
