@@ -186,6 +186,8 @@ CLAIMS_PAGE: Final = 100
 """Claims in a detail unless the client says otherwise: what a person looks at, about 8 KB."""
 CLAIMS_PAGE_MOST: Final = 1_000
 """The longest page of claims, about 85 KB; a setnode refuses a longer one (`setnode.limits.MAX_CLAIMS_PAGE`)."""
+ETAGS: Final = 4
+"""Of an If-None-Match so many are compared, the first ones (`setnode.limits.KNOWN_VERSIONS`); a client has one."""
 CARDS_S: Final = 2.0
 """How long a list waits for the envelopes of its rows; those that have not come are `unavailable` then. More than a
 setnode waits (`setnode.limits.CARDS_S`), which replies with what it has."""

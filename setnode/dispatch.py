@@ -13,7 +13,7 @@ from setnode.actors.request import Action, Request
 from setnode.creation.coalescer import CreateCoalescer
 from setnode.creation.request import read_create
 from setnode.daily import DailyLimits
-from setnode.limits import DAYS_CHECKED, MAX_CARDS, MAX_CLAIMS_PAGE
+from setnode.limits import DAYS_CHECKED, KNOWN_VERSIONS, MAX_CARDS, MAX_CLAIMS_PAGE
 from setnode.passwords import mac
 from setnode.views.claims_json import ClaimsPage
 from sharding.ids import day_from, first_id, yymmdd_of
@@ -31,7 +31,7 @@ _ACTIONS: dict[int, tuple[Action, int]] = {
 """By operation: the actor's action, and how many arguments it needs at least."""
 _USER_CHARS = LIMITS.user_id_chars
 _DETAIL_ARGUMENTS = 3
-"""Of DETAIL without a page; two more name one."""
+"""Of DETAIL without a page; two more name one, and one more the versions of it that the caller has."""
 
 
 class Dispatcher:
@@ -148,10 +148,13 @@ class Dispatcher:
 
 
 def _page(args: list[Any]) -> ClaimsPage:
-    first, limit, *_ = [*args[_DETAIL_ARGUMENTS:], None]
+    first, limit, known, *_ = [*args[_DETAIL_ARGUMENTS:], None, None]
+    known = known or ()
     if type(first) is not int or type(limit) is not int or first < 0 or not 1 <= limit <= MAX_CLAIMS_PAGE:
         raise Refused("malformed_request", f"a page begins at a seq and has 1 to {MAX_CLAIMS_PAGE} claims")
-    return ClaimsPage(first, limit)
+    if not isinstance(known, list | tuple) or len(known) > KNOWN_VERSIONS:
+        raise Refused("malformed_request", f"a caller names at most {KNOWN_VERSIONS} versions of a detail")
+    return ClaimsPage(first, limit, tuple(map(str, known)))
 
 
 def _check_user(user: object) -> None:

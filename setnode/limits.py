@@ -25,6 +25,8 @@ CLAIMS_PAGE = 100
 """Claims in a detail whose caller names no number."""
 MAX_CLAIMS_PAGE = 1_000
 """The longest page of claims: about 85 KB, so that the answers on a link stay small beside each other."""
+KNOWN_VERSIONS = 4
+"""Versions of a detail that a caller may name (`gateway.limits.ETAGS`); a client has one."""
 CLAIMS_JSON_FROM = 100
 """Claims from which an envelope's JSON rows are kept; encoding fewer takes little time and keeping none saves
 memory."""

@@ -29,11 +29,12 @@ class Op(IntEnum):
     expires_in_s.
     """
     DETAIL = 4
-    """envelope_id, user, token_ok, first seq of the claims, limit → detail (JSON), whether the user is its sender
+    """envelope_id, user, token_ok, first seq of the claims, limit, [versions that the caller has] →
+    detail (JSON) | None, whether the user is its sender, version
 
-    The last two may be missing: the first page."""
+    None: the caller has this version; "*" stands for any. The last three may be missing: the first page."""
     CANCEL = 5
-    """envelope_id, user → detail (JSON), whether the user is its sender"""
+    """envelope_id, user → detail (JSON), whether the user is its sender, version"""
 
     CARDS = 7
     """user, [envelope_id, …] → [card (JSON) | None, …] in the same order

@@ -32,6 +32,12 @@ PARAMETERS: Final[dict[str, Schema]] = {
         "How many milliseconds the client waits for the answer: the request is not begun after that. Read as "
         f"{TIMEOUTS_S[0] * 1000:.0f} to {TIMEOUTS_S[1] * 1000:.0f}; what is no number is ignored.",
     ),
+    "known": _parameter(
+        "If-None-Match",
+        "header",
+        {"type": "string"},
+        "The ETag of the answer that the client has: if nothing has changed since, the answer is 304 without a body.",
+    ),
     "limit": _parameter(
         "limit",
         "query",
@@ -76,7 +82,10 @@ _SPOKEN: Final = {"summary": "With a password", "value": {"password": "年年有
 
 
 class Operation(NamedTuple):
-    """`answers` maps a status to (description, media type, schema). Its problems stand in `refusals`."""
+    """`answers` maps a status to (description, media type, schema); without a media type the answer has no body.
+
+    Its problems stand in `refusals`.
+    """
 
     summary: str
     description: str
@@ -107,8 +116,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
         "Look at an envelope",
         "State, claims so far in pages, oldest first, best luck once all are taken, refund, and after the close the "
         "seed that proves the split.",
-        _ok("The envelope as it is now", ref("Detail")),
-        ("id", "share", "share_query", "claims_limit", "claims_cursor"),
+        {**_ok("The envelope as it is now", ref("Detail")), 304: ("It is as the client has it", "", {})},
+        ("id", "share", "share_query", "claims_limit", "claims_cursor", "known"),
     ),
     "openEnvelope": Operation(
         "Open a share",

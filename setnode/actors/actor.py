@@ -28,7 +28,7 @@ from setnode.actors.request import Action, Request
 from setnode.actors.unknown_outcome import attempt_no, drop_counted_passwords, outcome_unknown, writes_claim
 from setnode.limits import CLAIMS_JSON_FROM, FROZEN_S, HOT_AT, MAILBOX
 from setnode.views.claims_json import ClaimsJson
-from setnode.views.envelope_json import as_json, detail_view
+from setnode.views.envelope_json import as_json, detail_view, is_known, version_of
 
 _log = logs.get("setnode")
 
@@ -349,15 +349,18 @@ class Actor:
 
     def _show(self, log: ClaimLog, request: Request) -> None:
         """Reply with the detail; one that cannot be made fails this request alone."""
+        now_ms, page = self.context.now_ms(), request.page
         try:
-            claims = self._current_claims_json(log)
-            view = detail_view(log, request.user, self.context.now_ms(), claims, request.page)
-            shown = as_json(view)
+            version = version_of(log, request.user, now_ms, page)
+            shown = None
+            if not (page.known and is_known(version, page)):
+                claims = self._current_claims_json(log)
+                shown = as_json(detail_view(log, request.user, now_ms, claims, page))
         except Exception as error:  # noqa: BLE001 - whatever it was, opens of this envelope go on
             # The caller logs it, with its traceback.
             request.caller.fail(request.number, error)
         else:
-            request.show(shown, request.user == log.terms.sender)
+            request.show(shown, request.user == log.terms.sender, version)
 
     def _current_claims_json(self, log: ClaimLog) -> ClaimsJson:
         """Return the committed claims as JSON. From CLAIMS_JSON_FROM claims on it is kept, and weighs like the log."""

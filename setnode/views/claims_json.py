@@ -23,10 +23,14 @@ class ClaimRow(msgspec.Struct, gc=False):
 
 
 class ClaimsPage(msgspec.Struct, frozen=True, gc=False):
-    """Which claims of a detail are asked for: at most `limit` from seq `first` on."""
+    """Which claims of a detail are asked for: at most `limit` from seq `first` on.
+
+    `known` are versions of this page that the caller has; "*" stands for any (`envelope_json.version_of`).
+    """
 
     first: int = 0
     limit: int = CLAIMS_PAGE
+    known: tuple[str, ...] = ()
 
 
 FIRST_PAGE = ClaimsPage()
