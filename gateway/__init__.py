@@ -20,6 +20,8 @@ The path of a request, file by file; each step is called by the one before it:
     5  sets/calls.py          the call to the envelope's server (routing.py, servers.py), then `wire.link`
     6  handlers/outcomes.py   the reply as an answer (`http.answer`), written by step 1
 
+Where pages of other origins may call, `cross_origin` has connections whose answers say so (`http.origins`).
+
 `service.py` wires these together. To change a bound see `limits`, an error's text or status `problems`, a metric
 `request_metrics`.
 

@@ -29,6 +29,8 @@ ROUTES: Final = (
     Route("GET", "/metrics", "getMetrics"),
 )
 
+PREFLIGHT: Final = "preflight"
+"""The operation of OPTIONS at every path, where pages of other origins may call; the document does not list it."""
 NO_ROUTE: Final = "none"
 """The label of requests to other paths; one for all, because clients could make up any number of paths."""
 

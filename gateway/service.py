@@ -11,12 +11,14 @@ import msgspec
 from gateway.acceptor import Acceptor, Endpoint
 from gateway.admission.admission import Admission
 from gateway.admission.priority import Promises
-from gateway.connection import ConnectionFactory
+from gateway.connection import Connection, ConnectionFactory
 from gateway.connection_bounds import ConnectionBounds
+from gateway.cross_origin import CrossOriginConnection, CrossOriginNewcomer, preflight
 from gateway.dispatch import Dispatcher
 from gateway.handlers.envelopes import EnvelopeHandlers
 from gateway.handlers.ops import OpsHandlers
 from gateway.handlers.wallets import WalletHandlers
+from gateway.http.origins import Origins
 from gateway.identity.auth_failures import AuthFailureLimiter
 from gateway.identity.proxies import TrustedProxies
 from gateway.identity.rates import Rates, read_rates
@@ -36,9 +38,11 @@ from gateway.limits import (
     SWEEP_S,
     TIMEOUTS_S,
 )
-from gateway.refusals import Refusals
+from gateway.newcomers import Newcomer
+from gateway.refusals import CrossOriginRefusals, Refusals
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler
+from gateway.routes import PREFLIGHT
 from gateway.sets.calls import Sets
 from gateway.sets.lists import Lists
 from gateway.unsent import UnsentAnswers
@@ -103,6 +107,9 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """A user may try to open one envelope once in so many seconds; 0: as often as they like."""
     trusted_proxies: str = ""
     """Networks or addresses of our own proxies, with commas between: their `X-Forwarded-For` names the client."""
+    cors_origins: str = ""
+    """Origins whose pages may call this gateway from a browser (CORS), with commas between: `https://chat.example`.
+    Unset: none may, and no answer speaks of it."""
     client_waits_s: Annotated[float, msgspec.Meta(ge=TIMEOUTS_S[0], le=TIMEOUTS_S[1])] = CLIENT_WAITS_S
     """How long clients wait for an answer; a request that has waited for so long is not begun any more. A client may
     say it of itself: header `X-Request-Timeout-Ms`."""
@@ -120,7 +127,8 @@ class Gateway:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.request_metrics = RequestMetrics()
-        self.refusals = Refusals()
+        self.origins = Origins(settings.cors_origins)
+        self.refusals = CrossOriginRefusals(self.origins) if self.origins else Refusals()
         self.readiness = Readiness()
         self.link_key = caller_key(settings.link_key, GATEWAY)
         self.bounds = ConnectionBounds(
@@ -166,9 +174,17 @@ class Gateway:
                 endpoints.append(Endpoint(*host_and_port(self.settings.shared_listen), shared=True))
             handlers = self._handlers(sets, admission.line.promises, switches)
             dispatcher = Dispatcher(handlers, self.request_metrics)
-            connections = ConnectionFactory(dispatcher, self.bounds, self.unsent, admission.line, self.refusals)
+            connections = ConnectionFactory(
+                dispatcher,
+                self.bounds,
+                self.unsent,
+                admission.line,
+                self.refusals,
+                CrossOriginConnection if self.origins else Connection,
+            )
             kept = listening.inherited(self.settings.listen_fds)
-            async with Acceptor(connections, *endpoints, inherited=kept) as server:
+            newcomer = CrossOriginNewcomer if self.origins else Newcomer
+            async with Acceptor(connections, *endpoints, inherited=kept, newcomer=newcomer) as server:
                 self.port = server.port
                 self.serving.set()
                 _log.info("gateway serves", listen=self.settings.listen)
@@ -208,7 +224,9 @@ class Gateway:
             slot_key=settings.slot_key,
             share_key=settings.share_key,
         )
+        cross_origin = {PREFLIGHT: preflight(self.origins)} if self.origins else {}
         return {
+            **cross_origin,
             "createEnvelope": envelopes.create,
             "getEnvelope": envelopes.detail,
             "openEnvelope": envelopes.open,

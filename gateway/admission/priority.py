@@ -3,6 +3,7 @@
 The order is that of what is lost: a user who was told `openable` has been promised something; an open is what people
 came for; a create can be sent again, nobody waits for it but its sender; a grab is followed by an open; a view can be
 looked at later. Cancels, health and metrics are never refused here: there are few, and operators need them most now.
+Nor is the question of a browser (OPTIONS), which comes before what its page sends.
 """
 
 import contextlib
@@ -72,14 +73,15 @@ class Promises:
         """Return the class of a request by its method, path and user; what no route has is ALWAYS: it costs little."""
         if path.startswith(_PREFIX):
             if method != "POST":
-                return Class.VIEW
+                # OPTIONS: the browser asks before it sends a page's open.
+                return Class.VIEW if method != "OPTIONS" else Class.ALWAYS
             if path.endswith(_OPEN):
                 promised = self._until and self.holds(asker, path[len(_PREFIX) : -len(_OPEN)])
                 return Class.PROMISED if promised else Class.OPEN
             return Class.GRAB if path.endswith(_GRAB) else Class.ALWAYS
         if path == "/v1/envelopes":
-            return Class.CREATE
-        return Class.VIEW if path.startswith("/v1/me/") else Class.ALWAYS
+            return Class.CREATE if method != "OPTIONS" else Class.ALWAYS
+        return Class.VIEW if path.startswith("/v1/me/") and method != "OPTIONS" else Class.ALWAYS
 
 
 class Places:

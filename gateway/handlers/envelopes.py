@@ -7,7 +7,7 @@ Each handler reads downwards: who asks (`identity`), for which envelope, with wh
 from errors import Unavailable
 from gateway.admission.priority import Promises
 from gateway.handlers.outcomes import is_openable, outcome_answer
-from gateway.http.answer import Answer, Unchanged
+from gateway.http.answer import Answer, Bodiless
 from gateway.http.body import read_body
 from gateway.http.request import Request
 from gateway.identity.rates import Kind, Rates
@@ -117,7 +117,7 @@ class EnvelopeHandlers:
         args = target.envelope_id, user, token_ok, first, limit, known_versions(request)
         view, own, version = await self._sets.call(target, Op.DETAIL, *args)
         if view is None:
-            return Unchanged(304, b"", headers=etag(version))
+            return Bodiless(304, b"", headers=etag(version))
         body = self._with_share_token(view, target.envelope_id) if own else view
         return Answer(200, body, headers=etag(version))
 

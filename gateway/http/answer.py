@@ -52,8 +52,8 @@ class Answer(msgspec.Struct, eq=False):
         return self.headers + (b"Connection: keep-alive\r\n" if keep_alive else b"Connection: close\r\n")
 
 
-class Unchanged(Answer):
-    """304: the client has this version. It has no body, and no Content-Length, which would be that of the body."""
+class Bodiless(Answer):
+    """204 and 304, which have no body; a Content-Length would be that of the body that a 200 has."""
 
     def encode(self, request: Request, *, keep_alive: bool) -> bytes:
         """Return the head as it is sent."""

@@ -17,7 +17,8 @@ _DESCRIPTION: Final = (
     "operator is faster), then expired. When no answer came (a broken connection, 504), repeat the request to learn "
     "what happened.\n\n"
     "Every answer that is not 2xx is application/problem+json (RFC 9457) with a stable `code` and advice in `retry`; "
-    "every answer has an X-Request-Id."
+    "every answer has an X-Request-Id.\n\n"
+    "From a browser: pages of the origins that the operators have named may call (CORS); preflights need no token."
 )
 _HEADER: Final[dict[str, Schema]] = {
     "X-Request-Id": {"description": "Names this request in our logs.", "schema": {"type": "string"}},
