@@ -24,6 +24,8 @@ The path of a request, file by file; each step is called by the one before it:
 
 A stream (`handlers/live.py`) goes on after step 4: `live/` takes the connection over from step 1.
 
+Where pages of other origins may call, `cross_origin` has connections whose answers say so (`http.origins`).
+
 `service.py` wires these together. To change a bound see `limits`, an error's text or status `problems`, a metric
 `request_metrics`.
 

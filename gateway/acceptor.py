@@ -50,12 +50,18 @@ class Acceptor:
     """Listens at endpoints, as an async context; `factory` makes the connections.
 
     `inherited`: sockets that listen already, and take the place of those at their ports; whoever made them keeps them
-    open. At the end of the block it stops accepting, and requests in flight are answered, within CLOSE_S.
+    open. `newcomer`: the class of new connections. At the end of the block it stops accepting, and requests in flight
+    are answered, within CLOSE_S.
     """
 
     def __init__(
-        self, factory: ConnectionFactory, *endpoints: Endpoint, inherited: Sequence[socket.socket] = ()
+        self,
+        factory: ConnectionFactory,
+        *endpoints: Endpoint,
+        inherited: Sequence[socket.socket] = (),
+        newcomer: type[Newcomer] = Newcomer,
     ) -> None:
+        self._newcomer = newcomer
         self._factory = factory
         self._endpoints = endpoints
         self._inherited = list(inherited)
@@ -161,7 +167,7 @@ class Acceptor:
                 self._loop.call_later(NO_FILES_S, self._listen_again, door)
                 return
             client.setblocking(False)
-            newcomer = Newcomer(client, str(address[0]), self._factory, self._newcomers)
+            newcomer = self._newcomer(client, str(address[0]), self._factory, self._newcomers)
             if self._factory.bounds.add(newcomer):
                 self._newcomers.add(newcomer)
             else:
@@ -170,9 +176,11 @@ class Acceptor:
 
     def _turn_away(self, client: socket.socket) -> None:
         """Answer 503 and close at once: all connections are in use."""
+        asked = b""
         with contextlib.suppress(OSError):
             # What is unread at a close makes the kernel reset the connection, and the client may lose the answer.
-            client.recv(READ_BYTES)
+            asked = client.recv(READ_BYTES)
+        self._factory.refusals.next_for(asked)
         with contextlib.suppress(OSError):
             refusal = Refusal(Class.ALWAYS, Reason.CONNECTIONS)
             client.send(self._factory.refusals.make(refusal, last=True))

@@ -58,9 +58,17 @@ class ConnectionFactory(web.Server):
     """
 
     def __init__(
-        self, dispatcher: Dispatcher, bounds: ConnectionBounds, unsent: UnsentAnswers, line: Line, refusals: Refusals
+        self,
+        dispatcher: Dispatcher,
+        bounds: ConnectionBounds,
+        unsent: UnsentAnswers,
+        line: Line,
+        refusals: Refusals,
+        kind: "type[Connection] | None" = None,
     ) -> None:
+        """`kind`: the class of the connections, unless it is `Connection` itself."""
         super().__init__(cast("Any", dispatcher.serve), **_SETTINGS)
+        self.kind = kind or Connection
         self.dispatcher = dispatcher
         self.bounds = bounds
         self.unsent = unsent
@@ -83,7 +91,7 @@ class ConnectionFactory(web.Server):
 
         `admitted`: the first request in it may begin.
         """
-        one = Connection(self, loop=asyncio.get_running_loop(), **_SETTINGS)
+        one = self.kind(self, loop=asyncio.get_running_loop(), **_SETTINGS)
         one.before, one.first, one.admitted = before, data, admitted
         return one
 

@@ -190,6 +190,12 @@ CLAIMS_PAGE: Final = 100
 """Claims in a detail unless the client says otherwise: what a person looks at, about 8 KB."""
 CLAIMS_PAGE_MOST: Final = 1_000
 """The longest page of claims, about 85 KB; a setnode refuses a longer one (`setnode.limits.MAX_CLAIMS_PAGE`)."""
+ORIGINS: Final = 100
+"""Origins of HONGBAO_CORS_ORIGINS: an installation has its own pages, not those of everybody."""
+PREFLIGHT_S: Final = 600
+"""How long a browser may remember what it was told: a change of the setting is known everywhere after that."""
+ETAGS: Final = 4
+"""Of an If-None-Match so many are compared, the first ones (`setnode.limits.KNOWN_VERSIONS`); a client has one."""
 CARDS_S: Final = 2.0
 """How long a list waits for the envelopes of its rows; those that have not come are `unavailable` then. More than a
 setnode waits (`setnode.limits.CARDS_S`), which replies with what it has."""

@@ -82,6 +82,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "malformed_envelopes": Problem(422, "The list of envelopes is empty or too long"),
     "malformed_limit": Problem(422, "The limit is out of range"),
     "malformed_cursor": Problem(422, "The cursor is not one of ours"),
+    "malformed_year": Problem(422, "Not a year of ours"),
     "unknown_role": Problem(422, "The role is not known"),
     "repeated_parameter": Problem(422, "A parameter is there twice"),
     "unknown_parameter": Problem(400, "A parameter is not known"),

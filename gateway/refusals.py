@@ -10,6 +10,7 @@ from errors import Unavailable
 from gateway.admission.line import Refusal
 from gateway.admission.priority import OPERATIONS, Class
 from gateway.http.answer import PROBLEM, Answer, head_of
+from gateway.http.origins import Origins
 from gateway.limits import RETRY_S
 from gateway.problem_answers import problem_answer
 from runtime import metrics
@@ -49,6 +50,9 @@ class Refusals:
             after,
         )
 
+    def next_for(self, data: bytes) -> None:
+        """Note that the next refusal made is that of the request in `data`; here it is the same for all."""
+
     def publish(self) -> None:
         """Add the counts since the last call to the Prometheus metric."""
         counts, self._counts = self._counts, Counter()
@@ -64,3 +68,22 @@ class Refusals:
     def _body(self, operation: str) -> tuple[bytes, bytes]:
         before, _, after = problem_answer(_BUSY, _NUMBER.encode(), operation).body.partition(_NUMBER.encode())
         return before, after
+
+
+class CrossOriginRefusals(Refusals):
+    """Refusals that pages of other origins can read. Who makes one says before for whom: `next_for`, `next_lines`."""
+
+    def __init__(self, origins: Origins) -> None:
+        super().__init__()
+        self.origins = origins
+        self.next_lines = b""
+        """The header lines of the refusal that is made next."""
+
+    def next_for(self, data: bytes) -> None:
+        """Note that the next refusal made is that of the request in `data`."""
+        self.next_lines = self.origins.lines_in(data)
+
+    def make(self, refusal: Refusal, *, last: bool = False) -> bytes:
+        """Return a whole answer as bytes, with the lines behind its first."""
+        status, _, rest = super().make(refusal, last=last).partition(b"\r\n")
+        return b"%b\r\n%b%b" % (status, self.next_lines, rest)

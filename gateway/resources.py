@@ -8,7 +8,7 @@ from errors import Refused
 from gateway.http.answer import Answer
 from gateway.http.request import Request
 from gateway.limits import PATH_CACHE, PATH_CHARS
-from gateway.routes import METHODS, resolve
+from gateway.routes import METHODS, PREFLIGHT, resolve
 from gateway.sets.target import Target
 
 Handler = Callable[[Request, "Resource"], Awaitable[Answer]]
@@ -53,6 +53,9 @@ class Resources:
             template: {method: (name, handlers[name]) for method, name in names.items() if name in handlers}
             for template, names in METHODS.items()
         }
+        if PREFLIGHT in handlers:
+            for operations in self._operations.values():
+                operations["OPTIONS"] = PREFLIGHT, handlers[PREFLIGHT]
         self._remembered = lru_cache(maxsize=PATH_CACHE)(self._find)
 
     def of(self, request: Request) -> Resource:

@@ -27,6 +27,7 @@ ROUTES: Final = (
     Route("GET", "/v1/me/envelopes", "listMyEnvelopes"),
     Route("GET", "/v1/play", "listPlayUsers"),
     Route("POST", "/v1/play/token", "makePlayToken"),
+    Route("GET", "/v1/me/totals", "getTotals"),
     Route("GET", "/openapi.json", "getOpenApi"),
     Route("GET", "/docs", "getDocs"),
     Route("GET", "/healthz", "getHealth"),
@@ -34,6 +35,8 @@ ROUTES: Final = (
     Route("GET", "/metrics", "getMetrics"),
 )
 
+PREFLIGHT: Final = "preflight"
+"""The operation of OPTIONS at every path, where pages of other origins may call; the document does not list it."""
 NO_ROUTE: Final = "none"
 """The label of requests to other paths; one for all, because clients could make up any number of paths."""
 

@@ -11,8 +11,9 @@ import msgspec
 from gateway.acceptor import Acceptor, Endpoint
 from gateway.admission.admission import Admission
 from gateway.admission.priority import Promises
-from gateway.connection import ConnectionFactory
+from gateway.connection import Connection, ConnectionFactory
 from gateway.connection_bounds import ConnectionBounds
+from gateway.cross_origin import CrossOriginConnection, CrossOriginNewcomer, preflight
 from gateway.dispatch import Dispatcher
 from gateway.handlers.envelopes import EnvelopeHandlers
 from gateway.handlers.live import LiveHandlers
@@ -20,6 +21,7 @@ from gateway.handlers.ops import OpsHandlers
 from gateway.handlers.play import PlayHandlers, read_play_users
 from gateway.handlers.targets import Targets
 from gateway.handlers.wallets import WalletHandlers
+from gateway.http.origins import Origins
 from gateway.identity.auth_failures import AuthFailureLimiter
 from gateway.identity.proxies import TrustedProxies
 from gateway.identity.rates import Rates, read_rates
@@ -40,10 +42,12 @@ from gateway.limits import (
     TIMEOUTS_S,
 )
 from gateway.live.hub import Hub
+from gateway.newcomers import Newcomer
 from gateway.parsing.calendar import Calendar
-from gateway.refusals import Refusals
+from gateway.refusals import CrossOriginRefusals, Refusals
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler
+from gateway.routes import PREFLIGHT
 from gateway.sets.calls import Sets
 from gateway.sets.lists import Lists
 from gateway.site.page import read_origins
@@ -110,6 +114,9 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """A user may try to open one envelope once in so many seconds; 0: as often as they like."""
     trusted_proxies: str = ""
     """Networks or addresses of our own proxies, with commas between: their `X-Forwarded-For` names the client."""
+    cors_origins: str = ""
+    """Origins whose pages may call this gateway from a browser (CORS), with commas between: `https://chat.example`.
+    Unset: none may, and no answer speaks of it."""
     client_waits_s: Annotated[float, msgspec.Meta(ge=TIMEOUTS_S[0], le=TIMEOUTS_S[1])] = CLIENT_WAITS_S
     """How long clients wait for an answer; a request that has waited for so long is not begun any more. A client may
     say it of itself: header `X-Request-Timeout-Ms`."""
@@ -132,7 +139,8 @@ class Gateway:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.request_metrics = RequestMetrics()
-        self.refusals = Refusals()
+        self.origins = Origins(settings.cors_origins)
+        self.refusals = CrossOriginRefusals(self.origins) if self.origins else Refusals()
         self.readiness = Readiness()
         self.site = Site(read_origins("HONGBAO_FRAME_ANCESTORS", settings.frame_ancestors))
         self.link_key = caller_key(settings.link_key, GATEWAY)
@@ -181,9 +189,17 @@ class Gateway:
             running += [tasks.create_task(one.run()) for one in hub.services]
             handlers = self._handlers(sets, admission.line.promises, switches, hub)
             dispatcher = Dispatcher(handlers, self.request_metrics, self.site.operations_of)
-            connections = ConnectionFactory(dispatcher, self.bounds, self.unsent, admission.line, self.refusals)
+            connections = ConnectionFactory(
+                dispatcher,
+                self.bounds,
+                self.unsent,
+                admission.line,
+                self.refusals,
+                CrossOriginConnection if self.origins else Connection,
+            )
             kept = listening.inherited(self.settings.listen_fds)
-            async with Acceptor(connections, *endpoints, inherited=kept) as server:
+            newcomer = CrossOriginNewcomer if self.origins else Newcomer
+            async with Acceptor(connections, *endpoints, inherited=kept, newcomer=newcomer) as server:
                 self.port = server.port
                 self.serving.set()
                 _log.info("gateway serves", listen=self.settings.listen)
@@ -208,7 +224,9 @@ class Gateway:
             settings.open_every_s,
         )
         wallet = WalletClient(self.wallet_link)
-        wallets = WalletHandlers(tokens, rates, wallet, Lists(sets), switches, settings.away_s)
+        wallets = WalletHandlers(
+            tokens, rates, wallet, Lists(sets), switches, lambda: sets.topology.zone, settings.away_s
+        )
         ops = OpsHandlers(self.readiness, sets.away, self.request_metrics, settings.metrics_key)
         share_tokens, calendar = ShareTokens(settings.share_key), Calendar(self.clock)
         live = LiveHandlers(tokens, rates, Targets(sets, calendar, share_tokens), hub)
@@ -225,7 +243,9 @@ class Gateway:
             slot_key=settings.slot_key,
             share_key=settings.share_key,
         )
+        cross_origin = {PREFLIGHT: preflight(self.origins)} if self.origins else {}
         return {
+            **cross_origin,
             "createEnvelope": envelopes.create,
             "getEnvelope": envelopes.detail,
             "openEnvelope": envelopes.open,
@@ -237,6 +257,7 @@ class Gateway:
             "listMyEnvelopes": wallets.envelopes,
             "listPlayUsers": play.users,
             "makePlayToken": play.token,
+            "getTotals": wallets.totals,
             "getOpenApi": ops.openapi,
             "getDocs": ops.docs,
             "getHealth": ops.health,

@@ -20,7 +20,7 @@ _ROUTES = {
     Closes.GRABS: ("grabEnvelope",),
     Closes.OPENS: ("openEnvelope",),
     Closes.VIEWS: ("getEnvelope",),
-    Closes.LISTS: ("listWalletEntries", "listMyEnvelopes"),
+    Closes.LISTS: ("listWalletEntries", "listMyEnvelopes", "getTotals"),
     Closes.PAYOUTS: (),
 }
 _WAITING = "SELECT count(*) FROM due WHERE expires_at > now() AND (envelope_id % 1000) BETWEEN $1 AND $2"

@@ -7,12 +7,13 @@ from typing import Any
 from envelope.limits import LIMITS
 from errors import InvariantBroken, Refused, Unavailable
 from setnode.activation.cards import Cards
+from setnode.activation.waiting import Waiting
 from setnode.actors.registry import Registry
 from setnode.actors.request import Action, Request
 from setnode.creation.coalescer import CreateCoalescer
 from setnode.creation.request import read_create
 from setnode.daily import DailyLimits
-from setnode.limits import DAYS_CHECKED, MAX_CARDS, MAX_CLAIMS_PAGE
+from setnode.limits import DAYS_CHECKED, KNOWN_VERSIONS, MAX_CARDS, MAX_CLAIMS_PAGE
 from setnode.live import Watches
 from setnode.passwords import mac
 from setnode.views.claims_json import LIVE_PAGE, ClaimsPage
@@ -32,14 +33,14 @@ _ACTIONS: dict[int, tuple[Action, int]] = {
 """By operation: the actor's action, and how many arguments it needs at least."""
 _USER_CHARS = LIMITS.user_id_chars
 _DETAIL_ARGUMENTS = 3
-"""Of DETAIL without a page; two more name one."""
+"""Of DETAIL without a page; two more name one, and one more the versions of it that the caller has."""
 
 
 class Dispatcher:
-    """Hands OPEN, GRAB, DETAIL, WATCH and CANCEL to actors, CREATE to the coalescer, CARDS to their reader.
+    """Hands OPEN, GRAB, DETAIL, WATCH and CANCEL to actors, CREATE to the coalescer, CARDS and WAITING to readers.
 
     `admit` raises Unavailable if this SET does not serve the envelope (`Ownership.admit`). While `stopping` is True all
-    requests are refused. Without `cards` lists are not served (a benchmark without Postgres).
+    requests are refused. Without `cards` and `waiting` lists are not served (a benchmark without Postgres).
     """
 
     def __init__(
@@ -53,8 +54,10 @@ class Dispatcher:
         watches: Watches,
         daily: DailyLimits | None = None,
         cards: Cards | None = None,
+        waiting: Waiting | None = None,
     ) -> None:
         self._cards = cards
+        self._waiting = waiting
         self._registry = registry
         self._coalescer = coalescer
         self._password_key = password_key
@@ -85,7 +88,13 @@ class Dispatcher:
         elif op == Op.CARDS and self._cards is not None:
             user, envelope_ids = args[:2]
             self._check_cards(user, envelope_ids)
-            self._cards.begin(caller, number, user, envelope_ids, lambda one: self._serves(caller, one))
+            self._cards.begin(caller, number, user, envelope_ids, lambda one: self._refusal(caller, one) is None)
+        elif op == Op.WAITING and self._waiting is not None:
+            user, before, limit = args[:3]
+            _check_user(user)
+            if type(before) is not int or type(limit) is not int or not 1 <= limit <= MAX_CARDS:
+                raise Refused("malformed_request", f"a page ends before an ID and has 1 to {MAX_CARDS} rows")
+            self._waiting.begin(caller, number, user, before, limit, lambda one: self._refusal(caller, one))
         else:
             raise Refused("unknown_operation", f"operation {op} is not known here")
 
@@ -127,12 +136,13 @@ class Dispatcher:
             if yymmdd_of(one) not in self._valid_days:
                 self._check_day(yymmdd_of(one))
 
-    def _serves(self, caller: Caller, envelope_id: int) -> bool:
+    def _refusal(self, caller: Caller, envelope_id: int) -> str | None:
+        """Return the code with which this SET refuses an envelope; None if it serves it."""
         try:
             self._admit(caller, envelope_id)
-        except Unavailable:
-            return False
-        return True
+        except Unavailable as error:
+            return error.code
+        return None
 
     def _check_day(self, digits: int) -> None:
         """Raise Refused(`malformed_envelope_id`) if the calendar does not have this day; remember it if it does."""
@@ -146,10 +156,13 @@ class Dispatcher:
 
 
 def _page(args: list[Any]) -> ClaimsPage:
-    first, limit, *_ = [*args[_DETAIL_ARGUMENTS:], None]
+    first, limit, known, *_ = [*args[_DETAIL_ARGUMENTS:], None, None]
+    known = known or ()
     if type(first) is not int or type(limit) is not int or first < 0 or not 1 <= limit <= MAX_CLAIMS_PAGE:
         raise Refused("malformed_request", f"a page begins at a seq and has 1 to {MAX_CLAIMS_PAGE} claims")
-    return ClaimsPage(first, limit)
+    if not isinstance(known, list | tuple) or len(known) > KNOWN_VERSIONS:
+        raise Refused("malformed_request", f"a caller names at most {KNOWN_VERSIONS} versions of a detail")
+    return ClaimsPage(first, limit, known=tuple(map(str, known)))
 
 
 def _check_user(user: object) -> None:

@@ -31,6 +31,8 @@ LIVE_S = 0.15
 """How often watched envelopes are looked at: people see no difference, and a thousand claims are one frame."""
 WATCHED = 20_000
 """Envelopes that one gateway may watch here, 300 bytes and 0.5 µs a look each."""
+KNOWN_VERSIONS = 4
+"""Versions of a detail that a caller may name (`gateway.limits.ETAGS`); a client has one."""
 CLAIMS_JSON_FROM = 100
 """Claims from which an envelope's JSON rows are kept; encoding fewer takes little time and keeping none saves
 memory."""
@@ -138,10 +140,14 @@ COLD_QUERIES = 64
 CARDS_S = 1.5
 """How long a list waits for the envelopes that it shows; it is replied to without the others then. Less than a gateway
 waits for it (`gateway.limits.CARDS_S`)."""
-CARDS_QUEUE = 200
-"""Lists waiting to be read; at 5 ms each they are done before CARDS_S. More are refused with `busy`."""
+CARDS_QUEUE = 100
+"""Lists waiting to be read, at 10 to 50 ms each in a SET of 50 databases, most of which is planning: what is not read
+within CARDS_S is left out. More are refused with `busy`."""
 MAX_CARDS = 100
 """Envelopes of one list (`wallet.limits.MAX_PAGE`)."""
+WAITING_BLOCKS = 10
+"""Blocks of MAX_CARDS invitations that one request looks at; what is below is the next page's. A user who is named more
+often in a week, and has opened nearly all of it, gets pages that are not full."""
 CARD_QUERIES = 128
 """Statements of so many parts that are remembered as text: a page has MAX_CARDS at most, each of another day or slot
 group."""

@@ -17,7 +17,9 @@ from runtime.periodic import Periodic
 from runtime.settings import host_and_port
 from setnode.activation.cards import Cards
 from setnode.activation.cold import ColdEnvelopes
+from setnode.activation.list_reader import ListReader
 from setnode.activation.loader import Loader, fetch_logs
+from setnode.activation.waiting import Waiting
 from setnode.actors.actor import Actor
 from setnode.actors.registry import Registry
 from setnode.admin import add_admin
@@ -112,7 +114,9 @@ class Setnode:
         )
         self.cold = ColdEnvelopes(self._sessions["cold"], _details(settings), self.registry)
         self.loader = Loader(self._sessions["load"], self.cold, self._header_seal)
-        self.cards = Cards(self._sessions["cards"], self.registry, self.cold, self.switches)
+        self.lists = ListReader(self._sessions["lists"])
+        self.cards = Cards(self.lists, self.registry, self.cold, self.switches)
+        self.waiting = Waiting(self.lists, self.clock, self.switches, lambda: self.topology.zone)
         self.admission = Admission(
             settings.set,
             settings.memcached,
@@ -150,6 +154,7 @@ class Setnode:
             watches=self.watches,
             daily=self.daily if self.daily.on else None,
             cards=self.cards,
+            waiting=self.waiting,
         )
         self.load = Load(self.claim_queue.waits, self.create_queue.waits)
 
@@ -194,7 +199,7 @@ class Setnode:
                     self.wallet_link.maintain(),
                     self.loader.run(),
                     self.cold.run(),
-                    self.cards.run(),
+                    self.lists.run(),
                     self.claims.run(),
                     self.creates.run(),
                     self.payer.run(),
@@ -247,7 +252,7 @@ class Setnode:
         try:
             async with asyncio.timeout(DRAIN_S):
                 await self.dispatcher.drain()
-                idle = (self.claims, self.creates, self.cold, self.cards, self.daily)
+                idle = (self.claims, self.creates, self.cold, self.lists, self.daily)
                 while self.registry.waiting or not all(one.idle for one in idle):
                     await asyncio.sleep(DRAIN_POLL_S)
         except TimeoutError:

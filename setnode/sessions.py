@@ -14,7 +14,7 @@ OPTIONS: dict[str, dict[str, str]] = {
     "expiry": {"plan_cache_mode": "force_custom_plan"},
     "sweep": {},
     "listen": {},
-    "cards": {"plan_cache_mode": "force_custom_plan"},
+    "lists": {"plan_cache_mode": "force_custom_plan"},
     "cold": {"plan_cache_mode": "force_custom_plan"},
 }
 """Server settings by kind of work; those that commit claims are apart, because there are several of them."""

@@ -28,7 +28,7 @@ class Closes(StrEnum):
     VIEWS = "views"
     """Envelopes are shown from memory only; those that would be read from Postgres are not shown."""
     LISTS = "lists"
-    """A user's statement, and the lists of envelopes sent and received."""
+    """A user's statement and totals, and the lists of envelopes sent, received and waiting."""
     PAYOUTS = "payouts"
     """Of shares that were won; what is left goes back to senders all the same. Opens go on."""
 

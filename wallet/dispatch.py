@@ -12,13 +12,14 @@ from wallet.batcher import Batcher
 from wallet.channels import Channel
 from wallet.day_places import DayPlaces, GiveBack, TakePlaces, read_places, read_returned
 from wallet.history import History
-from wallet.limits import MAX_FUNDS_PAGE
+from wallet.limits import MAX_FUNDS_PAGE, MAX_INSTANT_MS
 from wallet.requests import DepositRequest, EnvelopeId, FundRequest, PayOrder, read, read_orders
 from wallet.rights import Rights
 from wire.messages import Op
 from wire.server import Caller
 
 Values = tuple[Any, ...]
+Instant = Annotated[int, msgspec.Meta(ge=0, le=MAX_INSTANT_MS)]
 EnvelopeIds = Annotated[list[EnvelopeId], msgspec.Meta(max_length=MAX_FUNDS_PAGE)]
 
 
@@ -52,6 +53,7 @@ class Dispatcher:
             Op.BALANCE: self._balance,
             Op.ENTRIES: self._entries,
             Op.ENVELOPES: self._envelopes,
+            Op.TOTALS: self._totals,
             Op.FUNDS: self._funds,
             Op.PAID_OUT: self._paid_out,
         }
@@ -111,6 +113,9 @@ class Dispatcher:
 
     async def _envelopes(self, args: list[Any]) -> Values:
         return (await self._history.envelopes(*read(tuple[str, str, int, int], args)),)
+
+    async def _totals(self, args: list[Any]) -> Values:
+        return await self._history.totals(*read(tuple[str, Instant, Instant], args))
 
     async def _funds(self, args: list[Any]) -> Values:
         return (await self._history.funds(*read(tuple[int, int, int], args)),)

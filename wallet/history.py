@@ -4,6 +4,7 @@ from typing import Any
 
 from errors import Refused
 from runtime import sql
+from runtime.clock import from_ms as instant
 from runtime.clock import to_ms
 from wallet.limits import MAX_FUNDS_PAGE, MAX_PAGE
 from wallet.postings import EntryKind, TransferKind, user_account
@@ -14,6 +15,7 @@ _ENTRIES = sql.read("wallet", "entries")
 _ESCROW_TOTAL = sql.read("wallet", "escrow_total")
 _FUNDS = sql.read("wallet", "funds")
 _PAID_OUT = sql.read("wallet", "paid_out")
+_TOTALS = sql.read("wallet", "totals")
 
 _TOP = 2**63 - 1
 _ENVELOPES = {role: sql.read("wallet", f"envelopes_{role}") for role in ("sent", "received")}
@@ -55,6 +57,11 @@ class History:
             raise Refused("malformed_request", "role is sent or received")
         rows = await self._readers.fetch(_ENVELOPES[role], user_account(user), _cursor(before), _page(limit, MAX_PAGE))
         return [[cursor, envelope_id, amount_fen, to_ms(at)] for cursor, envelope_id, amount_fen, at in rows]
+
+    async def totals(self, user: str, from_ms: int, until_ms: int) -> tuple[int, ...]:
+        """Return received_count, received_fen, sent_count, sent_fen, refunded_fen of entries from `from_ms` on."""
+        rows = await self._readers.fetch(_TOTALS, user_account(user), instant(from_ms), instant(until_ms))
+        return tuple(rows[0])
 
     async def funds(self, after: int, until_ms: int, limit: int) -> list[list[Any]]:
         """Return `[fund_id, envelope_id, user, total_fen]` rows above `after`, in order of fund_id.

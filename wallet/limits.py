@@ -80,12 +80,15 @@ READ_WAIT_S: Final = 1.0
 """How long a caller waits for one of them; then it receives `busy`."""
 READ_TIMEOUT_MS: Final = 2_000
 """Postgres cancels a read that takes longer. A page of entries is an index range of at most MAX_PAGE rows; a page of
-envelopes received filters the same index by kind, so a user who has sent very many may reach this bound."""
+envelopes received filters the same index by kind, and totals read a user's whole part of it, about 0.4 µs an entry: a
+user with several million may reach this bound."""
 READ_DEADLINE_S: Final = READ_TIMEOUT_MS / 1000 + 0.5
 """A read without an answer by then has lost its server: the connection is dropped and made anew."""
 READ_CHECK_S: Final = 2.0
 """How often an idle wallet reads, for `/readyz`."""
 MAX_PAGE: Final = 100
+MAX_INSTANT_MS: Final = 253_370_764_800_000
+"""Start of the year 9999; later instants cannot be written as a date."""
 MAX_FUNDS_PAGE: Final = 1_000
 """The longest page of creates, for the SETs' sweepers."""
 ESCROW_SAMPLE_S: Final = 15.0

@@ -20,7 +20,7 @@ from wire.server import Caller
 
 _log = logs.get("wallet")
 
-_READS: Final = frozenset({Op.BALANCE, Op.ENTRIES, Op.ENVELOPES})
+_READS: Final = frozenset({Op.BALANCE, Op.ENTRIES, Op.ENVELOPES, Op.TOTALS})
 PERMITTED: Final[Mapping[str, frozenset[int]]] = {
     GATEWAY: _READS,
     SETNODE: frozenset({Op.FUND, Op.PAY, Op.FUNDS, Op.PAID_OUT, Op.PLACES, Op.GIVE_BACK}),

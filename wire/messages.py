@@ -29,11 +29,12 @@ class Op(IntEnum):
     expires_in_s.
     """
     DETAIL = 4
-    """envelope_id, user, token_ok, first seq of the claims, limit → detail (JSON), whether the user is its sender
+    """envelope_id, user, token_ok, first seq of the claims, limit, [versions that the caller has] →
+    detail (JSON) | None, whether the user is its sender, version
 
-    The last two may be missing: the first page."""
+    None: the caller has this version; "*" stands for any. The last three may be missing: the first page."""
     CANCEL = 5
-    """envelope_id, user → detail (JSON), whether the user is its sender"""
+    """envelope_id, user → detail (JSON), whether the user is its sender, version"""
 
     WATCH = 7
     """envelope_id, user, token_ok → frame (JSON), its version, claims so far
@@ -45,6 +46,13 @@ class Op(IntEnum):
     """user, [envelope_id, …] → [card (JSON) | None, …] in the same order
 
     None: the user may not see it (the share token does not count here), there is none, or it cannot be shown now."""
+
+    WAITING = 10
+    """user, before (envelope ID; 0: the newest), limit →
+    [[envelope_id, created_at_ms, card (JSON)], …], floor, complete
+
+    Envelopes that name the user, are open or scheduled, and that the user has not opened; newest first. Below `floor`
+    there may be more (0: there is none). Not complete: some of this SET cannot be shown now."""
 
     EPOCHS = 6
     """Notice, no reply: [epoch of each database] in the caller's topology"""
@@ -77,6 +85,9 @@ class Op(IntEnum):
     [place status, …] in the same order"""
     GIVE_BACK = 29
     """day, [[user, envelope_id], …] → nothing"""
+
+    TOTALS = 30
+    """user, from_ms, until_ms → received_count, received_fen, sent_count, sent_fen, refunded_fen"""
 
 
 class PlaceStatus(IntEnum):

@@ -119,6 +119,10 @@ class WalletClient:
         (rows,) = await self._link.call(Op.ENTRIES, user, before, limit)
         return list(rows)
 
+    async def totals(self, user: str, from_ms: int, until_ms: int) -> list[int]:
+        """Return received_count, received_fen, sent_count, sent_fen, refunded_fen of a span of time."""
+        return list(await self._link.call(Op.TOTALS, user, from_ms, until_ms))
+
     async def envelopes(self, user: str, role: str, before: int, limit: int) -> list[list[Any]]:
         """Return what the user sent or received, newest first, below cursor `before` (0: from the top)."""
         (rows,) = await self._link.call(Op.ENVELOPES, user, role, before, limit)

@@ -4,7 +4,7 @@ The order is that of what is lost: a user who was told `openable` has been promi
 came for; a create can be sent again, nobody waits for it but its sender; a grab is followed by an open; a view can be
 looked at later, and so can the page and its files: browsers and a CDN keep them, and a crowd that loads pages must not
 take the place of one that opens. Cancels, health and metrics are never refused here: there are few, and operators need
-them most now.
+them most now. Nor is the question of a browser (OPTIONS), which comes before what its page sends.
 """
 
 import contextlib
@@ -75,14 +75,16 @@ class Promises:
         """Return the class of a request by its method, path and user; what no route has is ALWAYS: it costs little."""
         if path.startswith(_PREFIX):
             if method != "POST":
-                return Class.VIEW
+                # OPTIONS: the browser asks before it sends a page's open.
+                return Class.VIEW if method != "OPTIONS" else Class.ALWAYS
             if path.endswith(_OPEN):
                 promised = self._until and self.holds(asker, path[len(_PREFIX) : -len(_OPEN)])
                 return Class.PROMISED if promised else Class.OPEN
             return Class.GRAB if path.endswith(_GRAB) else Class.ALWAYS
         if path == "/v1/envelopes":
-            return Class.CREATE
-        return Class.VIEW if path.startswith(_VIEWS) or path == "/" else Class.ALWAYS
+            return Class.CREATE if method != "OPTIONS" else Class.ALWAYS
+        viewed = path.startswith(_VIEWS) or path == "/"
+        return Class.VIEW if viewed and method != "OPTIONS" else Class.ALWAYS
 
 
 class Places:

@@ -8,7 +8,7 @@ from errors import Unavailable
 from gateway.admission.priority import Promises
 from gateway.handlers.outcomes import is_openable, outcome_answer
 from gateway.handlers.targets import Targets
-from gateway.http.answer import Answer
+from gateway.http.answer import Answer, Bodiless
 from gateway.http.body import read_body
 from gateway.http.request import Request
 from gateway.identity.rates import Kind, Rates
@@ -16,6 +16,7 @@ from gateway.identity.share_tokens import ShareTokens
 from gateway.identity.tokens import Tokens
 from gateway.limits import CANDIDATE_IDS
 from gateway.parsing.calendar import Calendar
+from gateway.parsing.etags import etag, known_versions
 from gateway.parsing.paging import read_claims_page
 from gateway.parsing.parameters import EMPTY_BODY, X_SHARE_TOKEN, idempotency_key_of, read_open_body, share_token_of
 from gateway.parsing.terms import fingerprint, read_terms
@@ -116,14 +117,18 @@ class EnvelopeHandlers:
         first, limit = read_claims_page(request)
         target = resource.target or self._target(resource)
         token_ok = resource.shared or self._share_tokens.is_valid(target.envelope_id, share_token_of(request))
-        view, own = await self._sets.call(target, Op.DETAIL, target.envelope_id, user, token_ok, first, limit)
-        return Answer(200, self._with_share_token(view, target.envelope_id) if own else view)
+        args = target.envelope_id, user, token_ok, first, limit, known_versions(request)
+        view, own, version = await self._sets.call(target, Op.DETAIL, *args)
+        if view is None:
+            return Bodiless(304, b"", headers=etag(version))
+        body = self._with_share_token(view, target.envelope_id) if own else view
+        return Answer(200, body, headers=etag(version))
 
     async def cancel(self, request: Request, resource: Resource) -> Answer:
         """Close the sender's own envelope now; what is left is refunded."""
         user = self._canceler_of(request.authorization)
         target = resource.target or self._target(resource)
-        view, own = await self._sets.call(target, Op.CANCEL, target.envelope_id, user)
+        view, own, _ = await self._sets.call(target, Op.CANCEL, target.envelope_id, user)
         return Answer(200, self._with_share_token(view, target.envelope_id) if own else view)
 
     async def _asked(self, request: Request, resource: Resource) -> tuple[Target, bool, str | None]:

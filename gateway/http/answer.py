@@ -66,6 +66,16 @@ class Answer(msgspec.Struct, eq=False):
         return self.headers + (b"Connection: keep-alive\r\n" if keep_alive else b"Connection: close\r\n")
 
 
+class Bodiless(Answer):
+    """204 and 304, which have no body; a Content-Length would be that of the body that a 200 has."""
+
+    def encode(self, request: Request, *, keep_alive: bool) -> bytes:
+        """Return the head as it is sent."""
+        headers = self.headers if keep_alive and not request.http_1_0 else self._connection(keep_alive=keep_alive)
+        head = head_of(self.status, self.content_type)
+        return b"%b%bX-Request-Id: %b\r\n\r\n" % (head, headers, self.request_id)
+
+
 def json_answer(value: object, status: int = 200, *, headers: bytes = b"") -> Answer:
     """Return an answer of `value` as JSON."""
     return Answer(status, encode_json(value), headers=headers)

@@ -17,12 +17,17 @@ _DESCRIPTION: Final = (
     "operator is faster), then expired. When no answer came (a broken connection, 504), repeat the request to learn "
     "what happened.\n\n"
     "Every answer that is not 2xx is application/problem+json (RFC 9457) with a stable `code` and advice in `retry`; "
-    "every answer has an X-Request-Id."
+    "every answer has an X-Request-Id.\n\n"
+    "From a browser: pages of the origins that the operators have named may call (CORS); preflights need no token."
 )
 _HEADER: Final[dict[str, Schema]] = {
     "X-Request-Id": {"description": "Names this request in our logs.", "schema": {"type": "string"}},
     "Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}},
     "WWW-Authenticate": {"description": "The scheme, and what was wrong.", "schema": {"type": "string"}},
+    "ETag": {
+        "description": "Names this state of the envelope, as the user sees it on this page.",
+        "schema": {"type": "string"},
+    },
     "Idempotency-Replayed": {
         "description": "true: this is the answer of an earlier request.", "schema": {"const": "true"},
     },
@@ -106,8 +111,10 @@ def _responses(operation: Operation) -> Schema:
     return {
         str(status): {
             "description": description,
-            "headers": _headers(*_MORE.get(status, ())),
-            "content": {media: {"schema": schema}},
+            "headers": _headers(
+                *_MORE.get(status, ()), *(("ETag",) if HTTPStatus.NOT_MODIFIED in operation.answers else ())
+            ),
+            **({"content": {media: {"schema": schema}}} if media else {}),
         }
         for status, (description, media, schema) in operation.answers.items()
     }

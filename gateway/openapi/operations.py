@@ -14,7 +14,7 @@ from gateway.limits import (
 from gateway.live.events import EVENT_STREAM
 from gateway.openapi.schemas import ID_OR_SHARE_ID, Schema, ref
 from gateway.parsing.paging import CURSOR_PATTERN
-from gateway.parsing.parameters import KEY_PATTERN, ROLES
+from gateway.parsing.parameters import KEY_PATTERN, ROLES, YEARS
 
 JSON: Final = "application/json"
 
@@ -43,6 +43,12 @@ PARAMETERS: Final[dict[str, Schema]] = {
         "How many milliseconds the client waits for the answer: the request is not begun after that. Read as "
         f"{TIMEOUTS_S[0] * 1000:.0f} to {TIMEOUTS_S[1] * 1000:.0f}; what is no number is ignored.",
     ),
+    "known": _parameter(
+        "If-None-Match",
+        "header",
+        {"type": "string"},
+        "The ETag of the answer that the client has: if nothing has changed since, the answer is 304 without a body.",
+    ),
     "limit": _parameter(
         "limit",
         "query",
@@ -65,6 +71,13 @@ PARAMETERS: Final[dict[str, Schema]] = {
         "envelopes", "query", {"type": "string"}, "IDs or share IDs, with commas between.", required=True
     ),
     "last_event_id": _parameter("Last-Event-ID", "header", {"type": "string"}, "The `id` of the last event."),
+    "year": _parameter(
+        "year",
+        "query",
+        {"type": "integer", "minimum": YEARS[0], "maximum": YEARS[-1]},
+        "Which year, in four digits.",
+        required=True,
+    ),
     "role": _parameter("role", "query", {"type": "string", "enum": [*ROLES]}, "Which list.", required=True),
 }
 
@@ -85,7 +98,10 @@ _SPOKEN: Final = {"summary": "With a password", "value": {"password": "年年有
 
 
 class Operation(NamedTuple):
-    """`answers` maps a status to (description, media type, schema). Its problems stand in `refusals`."""
+    """`answers` maps a status to (description, media type, schema); without a media type the answer has no body.
+
+    Its problems stand in `refusals`.
+    """
 
     summary: str
     description: str
@@ -116,8 +132,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
         "Look at an envelope",
         "State, claims so far in pages, oldest first, best luck once all are taken, refund, and after the close the "
         "seed that proves the split.",
-        _ok("The envelope as it is now", ref("Detail")),
-        ("id", "share", "share_query", "claims_limit", "claims_cursor"),
+        {**_ok("The envelope as it is now", ref("Detail")), 304: ("It is as the client has it", "", {})},
+        ("id", "share", "share_query", "claims_limit", "claims_cursor", "known"),
     ),
     "openEnvelope": Operation(
         "Open a share",
@@ -166,9 +182,11 @@ OPERATIONS: Final[dict[str, Operation]] = {
         ("limit", "cursor"),
     ),
     "listMyEnvelopes": Operation(
-        "Envelopes sent or received",
+        "Envelopes sent, received or waiting",
         "Newest first, each as it is now. An envelope that cannot be shown at the moment, because its SET or its "
-        "archive is away, has the status unavailable and nothing after it; the page is answered all the same.",
+        "archive is away, has the status unavailable and nothing after it; the page is answered all the same.\n\n"
+        "Waiting are envelopes that name the user in `to`, that are open or scheduled, and that the user has not "
+        "opened. A page of them may be short, or empty, and still have a next_cursor.",
         _ok("A page", ref("MyEnvelopePage")),
         ("role", "limit", "cursor"),
     ),
@@ -186,6 +204,13 @@ OPERATIONS: Final[dict[str, Operation]] = {
         body_required=True,
         examples={"alice": _ALICE},
         public=True,
+    ),
+    "getTotals": Operation(
+        "A year in sums",
+        "Shares that the user received, envelopes that they sent, and what came back of these, by the times of the "
+        "statement; years begin at midnight of the installation's time zone.",
+        _ok("The sums", ref("Totals")),
+        ("year",),
     ),
     "getOpenApi": Operation("This document", "OpenAPI 3.1.", _ok("The document", {"type": "object"}), public=True),
     "getDocs": Operation(

@@ -53,7 +53,7 @@ def _operation(spec: dict[str, Any], method: str, path: str, operation: dict[str
 
 def _answer(status: str, response: dict[str, Any]) -> str:
     """Return a row: what an answer holds, or the problems that may come with this status."""
-    problem = response["content"].get(PROBLEM)
+    problem = response.get("content", {}).get(PROBLEM)
     if problem is None:
         text = escape(response["description"])
     else:

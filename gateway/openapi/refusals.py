@@ -65,6 +65,10 @@ REFUSALS: Final[dict[str, Codes]] = {
     "listMyEnvelopes": (*_LIST, "unknown_role"),
     "listPlayUsers": (*ANY, "play_users_off"),
     "makePlayToken": (*ANY, *BODY, "missing_field", "play_users_off", "unknown_play_user"),
+    "getTotals": (
+        *(*ANY, *TOKEN, *LINK, *WALLET, "degraded"),
+        *("unknown_parameter", "repeated_parameter", "malformed_year"),
+    ),
     "getOpenApi": ANY,
     "getDocs": ANY,
     "getHealth": ANY,

@@ -197,12 +197,26 @@ ENTRY: Final = _object(
         "at": INSTANT,
     }
 )
+_COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
+TOTALS: Final = _object(
+    {
+        "year": {"type": "integer"},
+        "received_count": _COUNT,
+        "received_fen": FEN,
+        "sent_count": _COUNT,
+        "sent_fen": FEN,
+        "refunded_fen": {**FEN, "description": "What came back of envelopes that the user sent."},
+    }
+)
 UNAVAILABLE: Final = "unavailable"
 MINE: Final = _object(
     {
         "envelope_id": ID,
-        "amount_fen": {**FEN, "description": "Of one sent the total, of one received the user's share."},
-        "at": INSTANT,
+        "amount_fen": {
+            **FEN,
+            "description": "Of one sent the total, of one received the user's share; of one waiting none.",
+        },
+        "at": {**INSTANT, "description": "When it was sent, or opened by the user."},
         "status": {
             "type": "string",
             "enum": [*State, UNAVAILABLE],
@@ -221,6 +235,7 @@ MINE: Final = _object(
         },
     },
     optional=(
+        "amount_fen",
         "sender",
         "kind",
         "greeting",
@@ -236,8 +251,16 @@ MINE: Final = _object(
 )
 
 
-def _page(item: str) -> Schema:
-    return _object({"items": {"type": "array", "items": ref(item)}, "next_cursor": {"type": ["string", "null"]}})
+def _page(item: str, **more: Schema) -> Schema:
+    members = {"items": {"type": "array", "items": ref(item)}, "next_cursor": {"type": ["string", "null"]}, **more}
+    return _object(members, optional=tuple(more))
+
+
+INCOMPLETE: Final[Schema] = {
+    **BOOL,
+    "const": True,
+    "description": "Of what is waiting: a SET could not be asked, so some may be missing.",
+}
 
 
 PROBLEM: Final = _object(
@@ -279,7 +302,8 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "Entry": ENTRY,
     "EntryPage": _page("Entry"),
     "MyEnvelope": MINE,
-    "MyEnvelopePage": _page("MyEnvelope"),
+    "MyEnvelopePage": _page("MyEnvelope", incomplete=INCOMPLETE),
+    "Totals": TOTALS,
     "Problem": PROBLEM,
     "PlayUsers": PLAY_USERS,
     "PlayUser": PLAY_USER,

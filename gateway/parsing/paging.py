@@ -63,7 +63,11 @@ def read_claims_page(request: Request) -> tuple[int, int]:
 
 def check_names(query: MultiMapping[str], *more: str) -> None:
     """Raise Refused `unknown_parameter` for a name that this list does not have: a typo must not be ignored."""
-    known = (*PARAMETERS, *more)
+    check_known(query, (*PARAMETERS, *more))
+
+
+def check_known(query: MultiMapping[str], known: Sequence[str]) -> None:
+    """Raise Refused `unknown_parameter` for a name that is not known here."""
     for name in query:
         if name not in known:
             raise Refused("unknown_parameter", f"there is no parameter {name[:50]!r} here; known: {', '.join(known)}")

@@ -12,12 +12,15 @@ from errors import Refused
 from gateway.http.body import decode, read_body
 from gateway.http.request import Request
 from gateway.parsing.texts import check_text
+from sharding.ids import FIRST_YEAR, LAST_YEAR
 
 X_SHARE_TOKEN: Final = istr("X-Share-Token")
 IDEMPOTENCY_KEY: Final = istr("Idempotency-Key")
 KEY_PATTERN: Final = rf"^[!-~]{{1,{LIMITS.idempotency_key_chars}}}$"
 """Visible ASCII characters."""
-ROLES: Final = ("sent", "received")
+WAITING: Final = "waiting"
+YEARS: Final = range(FIRST_YEAR, LAST_YEAR + 1)
+ROLES: Final = ("sent", "received", WAITING)
 """Values of the query parameter `role`: which envelopes of the user `GET /v1/me/envelopes` lists."""
 _is_key = re.compile(rf"{KEY_PATTERN[:-1]}\Z").match
 
@@ -54,6 +57,15 @@ def share_token_of(request: Request) -> str | None:
     if given is None and request.method != hdrs.METH_POST:
         return request.url.query.get("share_token")
     return given
+
+
+def read_year(text: str | None) -> int:
+    """Return the year of a query; raises Refused `malformed_year`."""
+    if text is not None and len(text) == len(str(FIRST_YEAR)) and text.isascii() and text.isdigit():
+        year = int(text)
+        if year in YEARS:
+            return year
+    raise Refused("malformed_year", f"year must be one of {FIRST_YEAR} to {LAST_YEAR}, in four digits")
 
 
 def idempotency_key_of(request: Request) -> str:

@@ -2,7 +2,8 @@
 
 `loader` reads logs from Postgres for LOADING actors, many in one query; `log_rows` turns rows into claim logs; `cold`
 answers for envelopes of cold days, about which nothing can change any more; `cards` shows envelopes as rows of lists,
-without waking them.
+without waking them, and `waiting` finds those that wait for a user; `list_reader` reads for both, on its own
+connection.
 
 May import: `archive`, `switches`, `setnode.actors`, `setnode.views`, `setnode.partition_ranges`, `setnode.limits`,
 `schema`, `sharding`, `envelope`, `runtime`.

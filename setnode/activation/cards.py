@@ -15,14 +15,15 @@ from functools import lru_cache
 from typing import Any, Final
 
 from envelope.decide import may_see
-from errors import HongbaoError, Unavailable
-from runtime import logs, metrics, postgres, sql
+from errors import HongbaoError
+from runtime import metrics, postgres, sql
 from setnode.activation.cold import ColdEnvelopes
+from setnode.activation.list_reader import ListReader
 from setnode.activation.loader import SEAL
 from setnode.actors.phase import Phase
 from setnode.actors.registry import Registry
 from setnode.actors.request import Action, LocalCaller, ReplyTo, Request
-from setnode.limits import CARD_QUERIES, CARDS_QUEUE, CARDS_S
+from setnode.limits import CARD_QUERIES, CARDS_S
 from setnode.partition_ranges import PartitionRange, partition_ranges
 from setnode.views.card_json import card_of_log, card_of_row
 from sharding.ids import day_of
@@ -32,7 +33,6 @@ from switches.switchboard import Switchboard
 _READ: Final = sql.read("setnode", "read_cards")
 _PARAMETERS: Final = 5
 
-_log = logs.get("setnode")
 _cards = metrics.counter("hongbao_cards_total", "Envelopes shown as rows of lists, by where from", ("source",))
 _FROM_MEMORY, _FROM_TABLES, _FROM_COLD, _NOT_SHOWN = map(_cards.labels, ("memory", "tables", "cold", "none"))
 
@@ -40,13 +40,12 @@ _FROM_MEMORY, _FROM_TABLES, _FROM_COLD, _NOT_SHOWN = map(_cards.labels, ("memory
 @lru_cache(maxsize=CARD_QUERIES)
 def query_of(parts: int) -> str:
     """Return one statement that reads so many partition ranges, with a set of parameters for each."""
+    comment, _, body = _READ.partition("\nSELECT")
 
     def numbered(part: int) -> str:
-        return re.sub(r"\$(\d)", lambda found: f"${part * _PARAMETERS + int(found[1])}", body)
+        return re.sub(r"\$(\d)", lambda found: f"${part * _PARAMETERS + int(found[1])}", f"SELECT{body}")
 
-    comment, _, body = _READ.partition("\nSELECT")
-    body = "SELECT" + body
-    return comment + "\n" + "\nUNION ALL\n".join(map(numbered, range(parts)))
+    return "\n".join([comment, "\nUNION ALL\n".join(map(numbered, range(parts)))])
 
 
 async def read_cards(connection: Any, envelope_ids: Sequence[int], user: str) -> list[Any]:
@@ -64,77 +63,27 @@ def _arguments(part: PartitionRange, envelope_ids: Sequence[int], user: str) -> 
     return [[envelope_ids[position] for position in part.positions], part.slots, part.low, part.end, user]
 
 
-class _Page:
-    """One CARDS request: what was found so far. It is replied to once, when all is found or its time is up."""
-
-    def __init__(self, caller: ReplyTo, number: int, user: str, envelope_ids: Sequence[int]) -> None:
-        self.caller = caller
-        self.number = number
-        self.user = user
-        self.envelope_ids = envelope_ids
-        self.cards: dict[int, bytes] = {}
-        self.missing: set[int] = set()
-        """The envelopes that are still looked for."""
-        self.timer: asyncio.TimerHandle | None = None
-
-    def finish(self) -> None:
-        """Reply with what there is."""
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
-        self.missing.clear()
-        shown = [self.cards.get(one) for one in self.envelope_ids]
-        _NOT_SHOWN.inc(shown.count(None))
-        self.caller.reply(self.number, shown)
-
-
 class Cards:
-    """Answers CARDS. `begin` takes a request, `run` owns the task that reads; the session is used by it alone."""
+    """Answers CARDS, with the help of a `ListReader`."""
 
-    def __init__(
-        self, session: postgres.Session, registry: Registry, cold: ColdEnvelopes, switches: Switchboard
-    ) -> None:
-        self._session = session
+    def __init__(self, reader: ListReader, registry: Registry, cold: ColdEnvelopes, switches: Switchboard) -> None:
+        self._reader = reader
         self._registry = registry
         self._cold = cold
         self._switches = switches
-        self._queue: asyncio.Queue[_Page] = asyncio.Queue(CARDS_QUEUE)
-        self._open: set[_Page] = set()
-        """Pages that were not replied to."""
-
-    @property
-    def idle(self) -> bool:
-        """Whether no request waits."""
-        return not self._open
 
     def begin(
         self, caller: ReplyTo, number: int, user: str, envelope_ids: Sequence[int], serves: Callable[[int], bool]
     ) -> None:
         """Take a request; raises Unavailable `busy`. What this SET does not serve is not shown."""
-        page = _Page(caller, number, user, envelope_ids)
+        page = _Page(caller, number, user, envelope_ids, self._registry, self._cold)
         page.missing.update(one for one in envelope_ids if serves(one) and not self._shown_from_memory(page, one))
-        if not page.missing:
-            page.finish()
-            return
-        if self._queue.full():
-            raise Unavailable("busy", "too many lists are being read here; try again shortly")
-        page.timer = asyncio.get_running_loop().call_later(CARDS_S, self._finish, page)
-        self._open.add(page)
-        self._queue.put_nowait(page)
+        if page.missing:
+            self._reader.enqueue(page)
+        else:
+            page.reply()
 
-    async def run(self) -> None:
-        """Read pages, one after the other, until cancelled."""
-        while True:
-            page = await self._queue.get()
-            if not page.missing:
-                continue  # its time is up
-            try:
-                await self._read(page)
-            except Exception as error:  # noqa: BLE001 - the page is replied to without what could not be read
-                _log.warning("cards could not be read", error=f"{type(error).__name__}: {error}")
-                self._finish(page)
-
-    def _shown_from_memory(self, page: _Page, envelope_id: int) -> bool:
+    def _shown_from_memory(self, page: "_Page", envelope_id: int) -> bool:
         """Show an envelope that is in memory; say whether there is nothing left to be done about it."""
         actor = self._registry.peek(envelope_id)
         if actor is None or actor.phase is Phase.LOADING:
@@ -149,49 +98,83 @@ class Cards:
             _FROM_MEMORY.inc()
         return True
 
-    async def _read(self, page: _Page) -> None:
+
+class _Page:
+    """One CARDS request: what was found so far. It is replied to once, when all is found or its time is up."""
+
+    def __init__(
+        self,
+        caller: ReplyTo,
+        number: int,
+        user: str,
+        envelope_ids: Sequence[int],
+        registry: Registry,
+        cold: ColdEnvelopes,
+    ) -> None:
+        self.user = user
+        self.cards: dict[int, bytes] = {}
+        self.missing: set[int] = set()
+        """The envelopes that are still looked for."""
+        self.replied = False
+        self._caller = caller
+        self._number = number
+        self._envelope_ids = envelope_ids
+        self._registry = registry
+        self._cold = cold
+
+    def reply(self) -> None:
+        """Reply with what there is."""
+        self.replied = True
+        self.missing.clear()
+        shown = [self.cards.get(one) for one in self._envelope_ids]
+        _NOT_SHOWN.inc(shown.count(None))
+        self._caller.reply(self._number, shown)
+
+    def give_up(self, error: HongbaoError) -> None:
+        """Reply without what could not be read."""
+        del error
+        if not self.replied:
+            self.reply()
+
+    async def read(self, session: postgres.Session) -> None:
         """Read what is missing from the hot tables, and hand to `cold` what is of a cold day."""
-        cold = self._hand_over(page, page.missing)
-        hot = list(page.missing - cold)
+        hot = list(self.missing - self._hand_over(self.missing))
         if hot:
-            rows = await self._session.run(lambda connection: self._read_hot(connection, page, hot), CARDS_S)
-            for row in rows:
-                page.cards[row["envelope_id"]] = card_of_row(row, self._registry.now_ms())
+            rows = await session.run(lambda connection: self._read_hot(connection, hot), CARDS_S)
+            if self.replied:
+                return
+            self.cards.update((row["envelope_id"], card_of_row(row, self._registry.now_ms())) for row in rows)
             _FROM_TABLES.inc(len(rows))
             # A day that the register does not call cold by now was hot during the read.
-            gone = self._hand_over(page, [one for one in hot if one not in page.cards])
-            page.missing.difference_update(one for one in hot if one not in gone)
-        if not page.missing:
-            self._finish(page)
+            gone = self._hand_over(one for one in hot if one not in self.cards)
+            self.missing.difference_update(one for one in hot if one not in gone)
+        if not self.missing and not self.replied:
+            self.reply()
 
-    async def _read_hot(self, connection: Any, page: _Page, envelope_ids: Sequence[int]) -> list[Any]:
-        rows = await read_cards(connection, envelope_ids, page.user)
+    async def _read_hot(self, connection: Any, envelope_ids: Sequence[int]) -> list[Any]:
+        rows = await read_cards(connection, envelope_ids, self.user)
         found = {row["envelope_id"] for row in rows}
         if lacking := {day_of(one) for one in envelope_ids if one not in found}:
             await self._cold.refresh(connection, lacking)
         return rows
 
-    def _hand_over(self, page: _Page, envelope_ids: Iterable[int]) -> set[int]:
+    def _hand_over(self, envelope_ids: Iterable[int]) -> set[int]:
         """Have those of cold days read by `cold`; return them. The page is replied to after the last of them."""
-        cold = {one for one in envelope_ids if self._cold.covers(one)}
-
-        def on_reply(envelope_id: int, *values: Any) -> None:
-            if envelope_id not in page.missing:
-                return
-            page.missing.discard(envelope_id)
-            if not isinstance(values[0], HongbaoError):
-                page.cards[envelope_id] = values[0]
-                _FROM_COLD.inc()
-            if not page.missing:
-                self._finish(page)
-
-        caller, now = LocalCaller(on_reply), asyncio.get_running_loop().time()
-        for one in cold:
-            request = Request(Action.CARD, page.user, False, None, caller, one, now)
+        of_cold_days = {one for one in envelope_ids if self._cold.covers(one)}
+        caller, now = LocalCaller(self._on_cold), asyncio.get_running_loop().time()
+        for one in of_cold_days:
+            request = Request(
+                Action.CARD, self.user, token_ok=False, password_mac=None, caller=caller, number=one, arrived_at=now
+            )
             self._cold.answer(one, [request])
-        return cold
+        return of_cold_days
 
-    def _finish(self, page: _Page) -> None:
-        if page in self._open:
-            self._open.discard(page)
-            page.finish()
+    def _on_cold(self, envelope_id: int, *values: Any) -> None:
+        if envelope_id not in self.missing:
+            return
+        self.missing.discard(envelope_id)
+        if not isinstance(values[0], HongbaoError):
+            self.cards[envelope_id] = values[0]
+            _FROM_COLD.inc()
+        if not self.missing:
+            self.reply()

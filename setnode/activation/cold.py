@@ -29,7 +29,7 @@ from setnode.actors.unknown_outcome import outcome_unknown
 from setnode.limits import COLD_LOOKS, COLD_QUEUE, COLD_SHARES, COLD_THREADS, COLD_UNVERIFIED, LOAD_DEADLINE_S, STALE_S
 from setnode.views.card_json import card_of_log
 from setnode.views.claims_json import ClaimsJson
-from setnode.views.envelope_json import as_json, detail_view
+from setnode.views.envelope_json import as_json, detail_view, is_known, version_of
 from setnode.views.live_json import live_frame
 from sharding.ids import database_for, day_of, end_id, first_id, slot_of, yymmdd, yymmdd_of
 
@@ -263,8 +263,12 @@ class ColdEnvelopes:
         elif request.action is Action.CARD:
             request.show(card_of_log(log, request.user, self._context.now_ms()))
         else:
-            view = {**detail_view(log, request.user, self._context.now_ms(), claims, request.page), "archived": True}
-            request.show(as_json(view), request.user == log.terms.sender)
+            now_ms, page = self._context.now_ms(), request.page
+            version = version_of(log, request.user, now_ms, page, archived=True)
+            shown = None
+            if not is_known(version, page):
+                shown = as_json({**detail_view(log, request.user, now_ms, claims, page), "archived": True})
+            request.show(shown, request.user == log.terms.sender, version)
 
 
 def _busy() -> Unavailable:

@@ -30,8 +30,8 @@ from setnode.actors.request import Action, Request
 from setnode.actors.unknown_outcome import attempt_no, drop_counted_passwords, outcome_unknown, writes_claim
 from setnode.limits import CLAIMS_JSON_FROM, FROZEN_S, HOT_AT, MAILBOX
 from setnode.views.claims_json import ClaimRow, ClaimsJson
-from setnode.views.envelope_json import as_json, detail_view
-from setnode.views.live_json import LiveFrame, live_frame, version_of
+from setnode.views.envelope_json import as_json, detail_view, is_known, version_of
+from setnode.views.live_json import LiveFrame, live_frame, live_version
 
 _log = logs.get("setnode")
 
@@ -352,14 +352,16 @@ class Actor:
 
     def _show(self, log: ClaimLog, request: Request) -> None:
         """Reply with the detail, or a watcher's frame; one that cannot be made fails this request alone."""
-        now_ms = self.context.now_ms()
+        now_ms, page = self.context.now_ms(), request.page
         try:
-            if request.page.live:
+            if page.live:
                 shown, *more = live_frame(log, now_ms, partial(self._best_luck, log))
             else:
-                claims = self._current_claims_json(log)
-                shown = as_json(detail_view(log, request.user, now_ms, claims, request.page))
-                more = [request.user == log.terms.sender]
+                version = version_of(log, request.user, now_ms, page)
+                shown, more = None, [request.user == log.terms.sender, version]
+                if not (page.known and is_known(version, page)):
+                    claims = self._current_claims_json(log)
+                    shown = as_json(detail_view(log, request.user, now_ms, claims, page))
         except Exception as error:  # noqa: BLE001 - whatever it was, opens of this envelope go on
             # The caller logs it, with its traceback.
             request.caller.fail(request.number, error)
@@ -372,7 +374,7 @@ class Actor:
         None as well while no log is in memory: what is then read was committed, and is shown once it is.
         """
         log = self.log
-        if log is None or seen == version_of(log, self.context.now_ms()):
+        if log is None or seen == live_version(log, self.context.now_ms()):
             return None
         return live_frame(log, self.context.now_ms(), partial(self._best_luck, log), since)
 

@@ -25,12 +25,14 @@ class ClaimRow(msgspec.Struct, gc=False):
 class ClaimsPage(msgspec.Struct, frozen=True, gc=False):
     """Which claims of a detail are asked for: at most `limit` from seq `first` on.
 
+    `known` are versions of this page that the caller has; "*" stands for any (`envelope_json.version_of`).
     `live`: in place of the detail a watcher's frame is asked for (`setnode.views.live_json`).
     """
 
     first: int = 0
     limit: int = CLAIMS_PAGE
     live: bool = False
+    known: tuple[str, ...] = ()
 
 
 FIRST_PAGE = ClaimsPage()

@@ -1,6 +1,6 @@
 """The JSON objects of create and detail, without the share token, which the gateway adds."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -12,6 +12,9 @@ from setnode.views.claims_json import ClaimsJson, ClaimsPage
 from setnode.views.timestamps import rfc3339
 from sharding.ids import format_id
 
+_FORMAT: Final = 1
+"""Raise it with every change of what a detail shows of the same log: clients keep details by their version."""
+_STATES: Final = tuple(State)
 as_json = msgspec.json.Encoder().encode
 """Encode a view in the form that clients receive."""
 
@@ -43,6 +46,21 @@ def created_view(terms: Terms) -> dict[str, Any]:
     if terms.invited is not None:
         view["to"] = sorted(terms.invited)
     return view
+
+
+def version_of(log: ClaimLog, viewer: str, now_ms: int, page: ClaimsPage, *, archived: bool = False) -> str:
+    """Return what names this state of a detail to this viewer: all that can change, without making the view.
+
+    Everything else follows from the header, which never changes, and from the committed entries, which are only added
+    to. The sender is shown more than others.
+    """
+    state, own = _STATES.index(log.state(now_ms)), viewer == log.terms.sender
+    return f"{_FORMAT}-{log.committed}-{state}{'o' if own else ''}{'a' if archived else ''}-{page.first}-{page.limit}"
+
+
+def is_known(version: str, page: ClaimsPage) -> bool:
+    """Say whether the caller has this version."""
+    return version in page.known or "*" in page.known
 
 
 def detail_view(log: ClaimLog, viewer: str, now_ms: int, claims: ClaimsJson, page: ClaimsPage) -> dict[str, Any]:

@@ -23,7 +23,7 @@ class LiveFrame(NamedTuple):
     claimed_count: int
 
 
-def version_of(log: ClaimLog, now_ms: int) -> str:
+def live_version(log: ClaimLog, now_ms: int) -> str:
     """Return the version of what watchers of a log are shown now: two that are equal show the same."""
     return f"{log.committed}.{log.state(now_ms).value}"
 
@@ -47,4 +47,4 @@ def live_frame(log: ClaimLog, now_ms: int, best: Callable[[], ClaimRow | None], 
     if state is State.SOLD_OUT:
         view["best_luck"] = best()
     view |= ended_view(log, state, count)
-    return LiveFrame(as_json(view), version_of(log, now_ms), count)
+    return LiveFrame(as_json(view), live_version(log, now_ms), count)

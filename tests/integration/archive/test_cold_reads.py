@@ -171,6 +171,19 @@ async def test_cards_of_cold_envelopes(past: Past) -> None:
     assert (await shown("sender"))[:-1] == before["sender"]
 
 
+async def test_a_cold_envelope_is_named_by_a_version_as_well(past: Past) -> None:
+    """It is not that of the hot one, which is shown without `archived`; who has it is sent no detail."""
+    half = past.envelopes["half"]
+    node = past.town.owner(half)
+    _, own, hot = await past.town.caller.ask(node, Op.DETAIL, [half, "sender", True])
+    async with past.owner as connection:
+        await detach(connection, past.day, XXS)
+    await past.look()
+    told, own, cold = await past.town.caller.ask(node, Op.DETAIL, [half, "sender", True, 0, 100, [hot]])
+    assert (told["archived"], own, cold == hot) == (True, True, False)
+    assert await past.town.caller.ask(node, Op.DETAIL, [half, "sender", True, 0, 100, [cold]]) == [None, True, cold]
+
+
 async def test_a_server_without_an_archive_says_so(past: Past) -> None:
     """No HONGBAO_ARCHIVE: a dropped day is unavailable, its tables are still read while they stand."""
     half = past.envelopes["half"]

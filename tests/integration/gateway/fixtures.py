@@ -179,7 +179,7 @@ def opened(peer: Caller, number: int, op: int, args: list[Any]) -> None:
         peer.reply(number, 500)
     else:
         shown = msgspec.json.encode({"envelope_id": str(args[0]), "sender": "alice"})
-        peer.reply(number, shown, args[1] == "alice")
+        peer.reply(number, shown, args[1] == "alice", "1-0")
 
 
 def silent(peer: Caller, number: int, op: int, args: list[Any]) -> None:

@@ -147,3 +147,128 @@ async def test_an_empty_list_asks_no_set(door: Door) -> None:
     Shelf(door, 0)
     assert await listed(door, "sent", "alice") == {}
     assert not any(peer.asked for peer in door.servers.values())
+
+
+async def walk(client: Client, user: str, limit: int) -> list[str]:
+    seen: list[str] = []
+    path = f"/v1/me/envelopes?role=waiting&limit={limit}"
+    for _ in range(30):
+        _, _, page = await client.call("GET", path, user)
+        assert "incomplete" not in page
+        seen += [one["envelope_id"] for one in page["items"]]
+        if page["next_cursor"] is None:
+            return seen
+        path = f"/v1/me/envelopes?role=waiting&limit={limit}&cursor={page['next_cursor']}"
+    raise AssertionError("the list has no end")
+
+
+async def test_what_waits_for_me_over_two_sets(client: Client, stack: RealStack) -> None:
+    """Named, not opened, still open: newest first over both SETs, page by page; an open takes it off the list."""
+    sender, user = someone("sender"), someone("user")
+    await stack.deposit(sender, 100_000)
+    terms = {"kind": "equal", "total_fen": 200, "count": 2, "to": [user, "ann"], "greeting": "年年有余"}
+    made = [await client.create(sender, **terms) for _ in range(12)]
+    await client.create(sender, **{**terms, "to": ["bob", "ann"]})
+    newest_first = sorted((one["envelope_id"] for one in made), reverse=True)
+    for limit in (1, 5, 100):
+        assert await walk(client, user, limit) == newest_first
+    status, _, page = await client.call("GET", "/v1/me/envelopes?role=waiting", user)
+    item = page["items"][0]
+    assert (status, item["sender"], item["greeting"], item["status"]) == (200, sender, "年年有余", "open")
+    assert item["at"] == next(one["created_at"] for one in made if one["envelope_id"] == item["envelope_id"])
+    assert not {"amount_fen", "best_luck"} & set(item)
+    for one in made[:6]:
+        assert (await client.ask("open", user, one))["result"] == "opened"
+    left = sorted((one["envelope_id"] for one in made[6:]), reverse=True)
+    assert await walk(client, user, 4) == left
+    assert len(await walk(client, "ann", 50)) >= 12
+    sent = (await client.call("GET", "/v1/me/envelopes?role=sent&limit=1", sender))[2]["next_cursor"]
+    other = await client.call("GET", f"/v1/me/envelopes?role=waiting&cursor={sent}", user)
+    assert (other[0], other[2]["code"]) == (422, "malformed_cursor")
+
+
+def shelf_of(door: Door, *pages: tuple[list[int], int, bool]) -> None:
+    """Have the servers answer WAITING with these rows, floor and completeness, in turn."""
+    turn = iter(pages)
+
+    def show(peer: Caller, number: int, op: int, args: list[Any]) -> None:
+        assert op == Op.WAITING
+        ids, floor, complete = next(turn)
+        peer.reply(number, [[one, 0, b'{"status":"open"}'] for one in ids], floor, complete)
+
+    for peer in door.servers.values():
+        peer.answer = show
+
+
+async def test_a_set_that_is_away_is_said(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting is answered without the SET that says nothing, or only a part: incomplete is true."""
+    path = "/v1/me/envelopes?role=waiting"
+    shelf_of(door, ([7], 0, True), ([7], 0, False))
+    assert "incomplete" not in (await door.call("GET", path))[2]
+    assert (await door.call("GET", path))[2]["incomplete"] is True
+    assert sum(len(peer.asked) for peer in door.servers.values()) == 2, "one server of the SET"
+    monkeypatch.setattr(lists_module, "CARDS_S", 0.2)
+    for peer in door.servers.values():
+        peer.answer = silent
+    assert (await door.call("GET", path))[2] == {"items": [], "next_cursor": None, "incomplete": True}
+    for peer in door.servers.values():
+        await peer.stop()
+    status, _, page = await door.call("GET", path)
+    assert (status, page) == (200, {"items": [], "next_cursor": None, "incomplete": True})
+
+
+def test_pages_of_sets_are_merged_down_to_where_all_have_looked() -> None:
+    """Below the highest floor a SET may have more: those rows come with the next page, so none is skipped."""
+
+    def rows(*ids: int) -> list[list[Any]]:
+        return [[one, 0, b"{}"] for one in ids]
+
+    merged = lists_module._merged([[rows(90, 70, 50), 50, True], [rows(80, 10), 0, True]], 3, complete=True)
+    assert ([row[0] for row in merged.rows], merged.next_before, merged.complete) == ([90, 80, 70], 70, True)
+    merged = lists_module._merged([[rows(90), 60, True], [rows(80, 10), 0, True]], 3, complete=True)
+    assert ([row[0] for row in merged.rows], merged.next_before) == ([90, 80], 60)
+    merged = lists_module._merged([[rows(90), 0, True], [rows(80, 10), 0, False]], 3, complete=True)
+    assert ([row[0] for row in merged.rows], merged.next_before, merged.complete) == ([90, 80, 10], 0, False)
+    assert lists_module._merged([], 3, complete=False) == ([], 0, False)
+
+
+async def test_a_year_in_sums(client: Client, stack: RealStack) -> None:
+    """Sent, refunded and received of this year, to the fen; of another year nothing; in whole years only."""
+    sender, user = someone("sender"), someone("user")
+    await stack.deposit(sender, 100_000)
+    even = {"kind": "equal", "total_fen": 300, "count": 3}
+    made = [await client.create(sender, **even) for _ in range(2)]
+    for one in made:
+        await client.ask("open", user, one)
+    await client.call("POST", f"/v1/envelopes/{made[0]['envelope_id']}/cancel", sender)
+    await paid(client, user, 200)
+    await paid(client, sender, 100_000 - 600 + 200)
+    year = int(made[0]["envelope_id"][:2]) + 2000
+    nothing = {"received_count": 0, "received_fen": 0, "sent_count": 0, "sent_fen": 0, "refunded_fen": 0}
+
+    async def totals(who: str, year: int) -> Any:
+        return (await client.call("GET", f"/v1/me/totals?year={year}", who))[2]
+
+    sent = {**nothing, "sent_count": 2, "sent_fen": 600, "refunded_fen": 200}
+    assert await totals(sender, year) == {"year": year, **sent}
+    assert await totals(user, year) == {"year": year, **nothing, "received_count": 2, "received_fen": 200}
+    assert await totals(user, year - 1) == {"year": year - 1, **nothing}
+    assert await totals(someone("nobody"), year) == {"year": year, **nothing}
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("", "malformed_year"),
+        *(
+            (f"?year={one}", "malformed_year")
+            for one in ("2009", "2093", "26", "02026", "+2026", "20_6", "\uff12\uff10\uff12\uff16", "")
+        ),
+        ("?year=2026&year=2026", "repeated_parameter"),
+        ("?year=2026&limit=5", "unknown_parameter"),
+    ],
+)
+async def test_what_is_no_year(door: Door, query: str, code: str) -> None:
+    """The wallet is not asked for it."""
+    assert (await door.call("GET", f"/v1/me/totals{query}"))[2]["code"] == code
+    assert not door.wallet.asked

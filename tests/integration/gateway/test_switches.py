@@ -66,7 +66,7 @@ async def test_a_switch_for_one_database_leaves_the_others(door: Door) -> None:
 async def test_lists_are_closed_and_the_balance_is_not(door: Door) -> None:
     """Lists read much, a balance one row."""
     await close(door, "lists")
-    for path in ("/v1/me/wallet/entries", "/v1/me/envelopes?role=sent"):
+    for path in ("/v1/me/wallet/entries", "/v1/me/envelopes?role=sent", "/v1/me/totals?year=2026"):
         assert (await door.call("GET", path, "bob"))[2]["code"] == "degraded"
     assert (await codes(door))["balance"] == "ok"
 

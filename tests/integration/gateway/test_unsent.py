@@ -33,7 +33,7 @@ SHOWN = b'{"padding":"%b"}' % (b"x" * PAGE)
 def shown(caller: Caller, number: int, op: int, args: list[Any]) -> None:
     """Answer a detail with a new page each time, as a setnode does."""
     assert op == Op.DETAIL
-    caller.reply(number, bytes(bytearray(SHOWN)), False)
+    caller.reply(number, bytes(bytearray(SHOWN)), False, "1-0")
 
 
 def resident() -> int:

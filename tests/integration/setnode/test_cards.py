@@ -127,7 +127,7 @@ async def test_one_statement_reads_a_page(town: Town, monkeypatch: pytest.Monkey
     run = postgres.Session.run
 
     async def counted(self: postgres.Session, work: Any, deadline_s: float) -> Any:
-        ran.extend([1] * (self is node.cards._session))
+        ran.extend([1] * (self is node.lists._session))
         return await run(self, work, deadline_s)
 
     monkeypatch.setattr(postgres.Session, "run", counted)
@@ -154,8 +154,8 @@ async def test_a_database_that_is_slow_or_away_costs_only_what_it_has(
     known, forgotten = await town.create(100, 2), await town.create(100, 2)
     sleep(town, [forgotten])
     node = town.owner(known)
+    monkeypatch.setattr("setnode.activation.list_reader.CARDS_S", 0.2)
     monkeypatch.setattr(cards_module, "CARDS_S", 0.2)
-    real = cards_module.read_cards
 
     async def slow(*_: Any) -> Any:
         await asyncio.sleep(5)
@@ -167,8 +167,7 @@ async def test_a_database_that_is_slow_or_away_costs_only_what_it_has(
         monkeypatch.setattr(cards_module, "read_cards", fault)
         shown = await cards(town, [known, forgotten], "sender", node)
         assert [one is None for one in shown] == [False, True]
-    monkeypatch.setattr(cards_module, "read_cards", real)
-    monkeypatch.setattr(cards_module, "CARDS_S", 5.0)
+    monkeypatch.undo()
     assert None not in await cards(town, [known, forgotten], "sender", node)
 
 

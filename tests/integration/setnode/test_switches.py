@@ -1,7 +1,7 @@
 """What a SET does while operators have closed views or payouts: shown from memory, refunds paid."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ def town(common_town: Town) -> Town:
 
 async def close(town: Town, *names: str) -> None:
     """Close these, and nothing else; wait until both servers go by it."""
-    now, made = datetime.now(UTC), []
+    now, made = town.clock.now(), []
     for name in names:
         closes, where = read_name(name)
         until = now + timedelta(hours=1)

@@ -81,6 +81,7 @@ def arguments(op: Op, envelope_id: int) -> list[object]:
         Op.BALANCE: ["alice"],
         Op.ENTRIES: ["alice", 0, 10],
         Op.ENVELOPES: ["alice", "sent", 0, 10],
+        Op.TOTALS: ["alice", 0, 2**40],
         Op.DEPOSIT: ["D1", "alice", 1_000],
         Op.FUND: ["ab" * 16, "terms", "alice", 500, envelope_id, HEADER, DRAFT],
         Op.PAY: [[order]],
@@ -94,8 +95,8 @@ def arguments(op: Op, envelope_id: int) -> list[object]:
 @pytest.mark.parametrize(
     ("who", "may"),
     [
-        ("gateway", {Op.BALANCE, Op.ENTRIES, Op.ENVELOPES}),
-        ("operator", {Op.BALANCE, Op.ENTRIES, Op.ENVELOPES, Op.DEPOSIT}),
+        ("gateway", {Op.BALANCE, Op.ENTRIES, Op.ENVELOPES, Op.TOTALS}),
+        ("operator", {Op.BALANCE, Op.ENTRIES, Op.ENVELOPES, Op.TOTALS, Op.DEPOSIT}),
         ("one", {Op.FUND, Op.PAY, Op.FUNDS, Op.PAID_OUT, Op.PLACES, Op.GIVE_BACK}),
     ],
 )
@@ -105,7 +106,7 @@ async def test_each_role_may_ask_what_it_needs_and_nothing_else(
     """Attack 2: a gateway reads, a setnode funds and pays, only an operator deposits; all else is `not_permitted`."""
     mine = make_id(DAY, 1, 7)
     asked = (Op.BALANCE, Op.ENTRIES, Op.ENVELOPES, Op.DEPOSIT, Op.FUND, Op.PAY, Op.FUNDS, Op.PAID_OUT)
-    asked += Op.PLACES, Op.GIVE_BACK
+    asked += Op.PLACES, Op.GIVE_BACK, Op.TOTALS
     for op in asked:
         answer = await callers.call(who, op, *arguments(op, mine))
         refused = isinstance(answer, Refused) and answer.code == "not_permitted"

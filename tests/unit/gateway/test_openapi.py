@@ -84,7 +84,7 @@ BY_SOURCE = {
     "gateway/identity/tokens.py": (V1, {"malformed_user"}),  # making one is no request
     "gateway/identity/auth_failures.py": (V1, set()),
     "gateway/http/body.py": (WITH_BODY, {"missing_field"}),  # an open needs no field
-    "gateway/parsing/parameters.py": ({"createEnvelope"}, set()),
+    "gateway/parsing/parameters.py": ({"createEnvelope"}, {"malformed_year"}),  # getTotals only
     "gateway/parsing/terms.py": ({"createEnvelope"}, set()),
     "gateway/parsing/texts.py": ({"createEnvelope", *ASKS}, set()),
     "gateway/parsing/paging.py": (LISTS, set()),
@@ -109,7 +109,7 @@ BY_SOURCE = {
     "setnode/commit/create_queue.py": ({"createEnvelope"}, set()),
     "setnode/commit/fences.py": ({"createEnvelope"}, set()),
     "setnode/days.py": ({"createEnvelope"}, set()),
-    "wallet/readers.py": ({"getWallet", *LISTS}, set()),
+    "wallet/readers.py": ({"getWallet", "getTotals", *LISTS}, set()),
 }
 """Who comes by a module, and the codes in it that not all of them can hear."""
 
@@ -137,7 +137,8 @@ def test_who_cannot_hear_what():
     assert not {"body_too_large", "malformed_envelope_id", "insufficient_funds"} & set(REFUSALS["getWallet"])
     assert {name for name in ALL if "insufficient_funds" in REFUSALS[name]} == {"createEnvelope"}
     assert {name for name in ALL if "body_too_large" in REFUSALS[name]} == WITH_BODY
-    assert {name for name in ALL if "unknown_parameter" in REFUSALS[name]} == LISTS | {"watchEnvelopes"}
+    others = {"watchEnvelopes", "getTotals"}
+    assert {name for name in ALL if "unknown_parameter" in REFUSALS[name]} == LISTS | others
     assert {name for name in ALL if len(by_status(name).get(504, ())) > 1} == {"createEnvelope"}
     assert {name for name in ALL if 429 in by_status(name)} == V1
     assert {name for name in ALL if 401 in by_status(name)} == V1 | {"getMetrics"}
