@@ -402,15 +402,19 @@ class Connection(web.RequestHandler):
 
     def _hand_over(self, stream: Stream, request_id: bytes) -> None:
         """Let a stream have the connection: this protocol ends as if the client had gone."""
-        transport, bounds = self.transport, cast("ConnectionFactory", self._manager).bounds
-        if transport is None:
+        transport, factory = self.transport, cast("ConnectionFactory | None", self._manager)
+        if transport is None or factory is None:
+            # The client has gone while its stream was made.
             stream.connection_lost(None)
             return
-        stream.begin(transport, self.address, request_id, bounds.remove)
-        bounds.replace(self, cast("Held", stream))
+        last = self.last
+        stream.begin(transport, self.address, request_id, factory.bounds.remove)
+        factory.bounds.replace(self, cast("Held", stream))
         # aiohttp must not close what the stream has now.
         self.transport = self._current_request = None
         self.connection_lost(None)
+        if last:
+            stream.retire()
 
     async def _drained(self, unsent: UnsentAnswers, answer: Answer) -> bool:
         """Wait until the client has read most of the answer; if it has not within TAKE_S, abort and return False.

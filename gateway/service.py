@@ -150,6 +150,7 @@ class Gateway:
         self.unsent = UnsentAnswers(self.bounds.end)
         self.wallet_link = Link(WALLET, settings.wallet_url, key=self.link_key)
         self.sets: Sets | None = None
+        self.hub: Hub | None = None
         self.admission: Admission | None = None
         self.switches: Switchboard | None = None
         self.port = 0
@@ -185,7 +186,7 @@ class Gateway:
             endpoints = [Endpoint(*host_and_port(self.settings.listen))]
             if self.settings.shared_listen:
                 endpoints.append(Endpoint(*host_and_port(self.settings.shared_listen), shared=True))
-            hub = Hub(sets)
+            self.hub = hub = Hub(sets)
             running += [tasks.create_task(one.run()) for one in hub.services]
             handlers = self._handlers(sets, admission.line.promises, switches, hub)
             dispatcher = Dispatcher(handlers, self.request_metrics, self.site.operations_of)
@@ -230,7 +231,12 @@ class Gateway:
         ops = OpsHandlers(self.readiness, sets.away, self.request_metrics, settings.metrics_key)
         share_tokens, calendar = ShareTokens(settings.share_key), Calendar(self.clock)
         live = LiveHandlers(tokens, rates, Targets(sets, calendar, share_tokens), hub)
-        play = PlayHandlers(read_play_users(settings.play_users), settings.token_key, self.clock)
+        play = PlayHandlers(
+            read_play_users(settings.play_users),
+            settings.token_key,
+            self.clock,
+            loopback=host_and_port(settings.shared_listen or settings.listen)[0] in ("127.0.0.1", "localhost", "::1"),
+        )
         envelopes = EnvelopeHandlers(
             tokens,
             rates,

@@ -117,10 +117,9 @@ class Dispatcher:
         password = args[3] if action is Action.OPEN else None
         password_mac = None if password is None else mac(self._password_key, envelope_id, password)
         token_ok = action is Action.CANCEL or bool(args[2])
-        request = Request(action, user, token_ok, password_mac, caller, number, self._loop_time())
+        answer_to = self._watches.asks(caller, envelope_id) if watch else caller
+        request = Request(action, user, token_ok, password_mac, answer_to, number, self._loop_time())
         if watch:
-            # Before the envelope is read: nothing that is committed later can be missed.
-            self._watches.add(caller, envelope_id)
             request.page = LIVE_PAGE
         elif action is Action.DETAIL and len(args) > _DETAIL_ARGUMENTS:
             request.page = _page(args)

@@ -5,13 +5,17 @@ an envelope that nobody watches costs nothing, a thousand opens of a hot one are
 its commit. A frame is encoded once for all gateways.
 """
 
+from typing import Any
+
 from errors import Unavailable
-from runtime import metrics
+from runtime import logs, metrics
 from runtime.periodic import Periodic
 from setnode.actors.registry import Registry
+from setnode.actors.request import ReplyTo
 from setnode.limits import LIVE_S, WATCHED
 from wire.server import Caller
 
+_log = logs.get("setnode")
 _watched = metrics.gauge("hongbao_watched_envelopes", "Envelopes of which gateways want to hear")
 _frames = metrics.counter("hongbao_live_frames_total", "Changes of watched envelopes that were told")
 
@@ -29,28 +33,60 @@ class _Told:
         self.claimed_count = 0
 
 
+class _Asks:
+    """Passes the answer to a WATCH on, and begins to tell with it (`setnode.actors.request.ReplyTo`)."""
+
+    __slots__ = ("_caller", "_envelope_id", "_watches", "name")
+
+    def __init__(self, watches: "Watches", caller: Caller, envelope_id: int) -> None:
+        self._watches, self._caller, self._envelope_id = watches, caller, envelope_id
+        self.name = caller.name
+
+    def reply(self, number: int, *values: Any) -> None:
+        """Pass what is shown on; nothing that is committed later is missed."""
+        if self._watches.add(self._caller, self._envelope_id):
+            self._caller.reply(number, *values)
+        else:
+            self._caller.fail(number, _too_many())
+
+    def fail(self, number: int, error: BaseException) -> None:
+        """Pass a refusal on."""
+        self._caller.fail(number, error)
+
+
 class Watches:
-    """The envelopes that gateways watch; `add` one for each WATCH, `round` them every LIVE_S."""
+    """The envelopes that gateways watch: `asks` begins one, `service` tells of all of them."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._told: dict[int, _Told] = {}
 
-    def add(self, caller: Caller, envelope_id: int) -> None:
-        """Tell `caller` of the envelope from now on; raises Unavailable `busy` if it watches WATCHED already."""
+    def asks(self, caller: Caller, envelope_id: int) -> ReplyTo:
+        """Return whom the answer to a WATCH goes to: `caller`, who is told from then on if it shows the envelope.
+
+        Who may not see it, or asks for one that is not there, is not told. Raises Unavailable `busy` if the caller
+        watches WATCHED already.
+        """
+        if envelope_id not in caller.watched and len(caller.watched) >= WATCHED:
+            raise _too_many()
+        return _Asks(self, caller, envelope_id)
+
+    def add(self, caller: Caller, envelope_id: int) -> bool:
+        """Tell `caller` of the envelope from now on; False if it watches WATCHED already."""
         watched = caller.watched
         if envelope_id not in watched:
             if len(watched) >= WATCHED:
-                raise Unavailable("busy", "this gateway watches too many envelopes; try again later")
+                return False
             watched.add(envelope_id)
         told = self._told.get(envelope_id)
         if told is None:
             told = self._told[envelope_id] = _Told()
             actor = self._registry.peek(envelope_id)
             if actor is not None and (now := actor.live("", 0)) is not None:
-                # The answer to WATCH shows as much, or more.
+                # What the answer to WATCH shows.
                 told.version, told.claimed_count = now.version, now.claimed_count
         told.callers.add(caller)
+        return True
 
     def service(self) -> Periodic:
         """Return what tells every LIVE_S."""
@@ -67,7 +103,10 @@ class Watches:
             if not callers:
                 nobody.append(envelope_id)
             else:
-                self._tell(envelope_id, told)
+                try:
+                    self._tell(envelope_id, told)
+                except Exception:  # noqa: BLE001 - of this envelope alone: the others are told
+                    _log.exception("an envelope cannot be shown to those who watch it", envelope_id=str(envelope_id))
         for envelope_id in nobody:
             del self._told[envelope_id]
         _watched.set(len(self._told))
@@ -88,3 +127,7 @@ class Watches:
                 if not one.tell_live(envelope_id, frame.json, frame.version):
                     told.behind.add(one)
             _frames.inc()
+
+
+def _too_many() -> Unavailable:
+    return Unavailable("busy", "this gateway watches too many envelopes; try again later")

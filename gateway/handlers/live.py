@@ -40,13 +40,14 @@ class LiveHandlers:
         del resource
         user = self._viewer_of(request.authorization)
         texts = _read_envelopes(request.url.query)
+        for _ in texts[1:]:
+            # Each envelope is a call: a stream of many counts as many views.
+            self._viewer_of(request.authorization)
         self._hub.check_room(user)
         asked = await asyncio.gather(*(self._join(user, text) for text in texts), return_exceptions=True)
         joined = [one for one in asked if isinstance(one, Joined)]
         try:
-            first, problem = self._first(request, texts, asked)
-            if problem is not None and (not joined or not isinstance(problem, HongbaoError)):
-                raise problem
+            _raise_refusals(asked, any_joined=bool(joined))
             self._hub.check_room(user)
         except BaseException:
             self._hub.abandon(joined)
@@ -56,28 +57,30 @@ class LiveHandlers:
             return Answer(HTTPStatus.OK, b"", EVENT_STREAM)
         # An envelope that is named twice, by ID and share ID, is watched once.
         envelopes = {one.envelope_id: one.token_ok for one in joined}
-        watcher = Watcher(self._hub, user, envelopes, first, self._left_s(request.authorization))
+        seen = request.headers.get(LAST_EVENT_ID)
+        first = {one.envelope_id: one.event for one in joined if version_id(one.envelope_id, one.version) != seen}
+        refusals = b"".join(
+            refused_event(text, public_code(told), problem_of(told).detail or told.detail)
+            for text, told in zip(texts, asked, strict=True)
+            if isinstance(told, HongbaoError)
+        )
+        watcher = Watcher(self._hub, user, envelopes, first, refusals, self._left_s(request.authorization))
         self._hub.add(watcher, joined)
         return Answer(HTTPStatus.OK, b"", EVENT_STREAM, stream=watcher)
 
     async def _join(self, user: str, text: str) -> Joined:
         target, shared = self._targets.read(text)
-        return await self._hub.join(target, user, token_ok=shared)
+        return await self._hub.join(target.envelope_id, user, token_ok=shared)
 
-    def _first(
-        self, request: Request, texts: list[str], asked: list[Joined | BaseException]
-    ) -> tuple[bytes, BaseException | None]:
-        """Return the first events, and the first refusal; what the client has seen already is not sent again."""
-        seen = request.headers.get(LAST_EVENT_ID)
-        first, problem = b"", None
-        for text, told in zip(texts, asked, strict=True):
-            if isinstance(told, Joined):
-                first += b"" if version_id(told.envelope_id, told.version) == seen else told.event
-            else:
-                problem = problem or told
-                if isinstance(told, HongbaoError):
-                    first += refused_event(text, public_code(told), problem_of(told).detail or told.detail)
-        return first, problem
+
+def _raise_refusals(asked: list[Joined | BaseException], *, any_joined: bool) -> None:
+    """Raise what nobody expected; a refusal only if no envelope was joined."""
+    problems = [one for one in asked if isinstance(one, BaseException)]
+    for problem in problems:
+        if not isinstance(problem, HongbaoError):
+            raise problem
+    if problems and not any_joined:
+        raise problems[0]
 
 
 def _read_envelopes(query: MultiMapping[str]) -> list[str]:

@@ -7,6 +7,7 @@ listens on loopback only.
 from typing import Final
 
 import msgspec
+from aiohttp import hdrs
 
 from errors import Refused
 from gateway.http.answer import Answer, json_answer
@@ -26,6 +27,7 @@ class PlayBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     user: str
 
 
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _decoder: Final = msgspec.json.Decoder(PlayBody)
 
 
@@ -43,20 +45,21 @@ def read_play_users(text: str) -> tuple[str, ...]:
 class PlayHandlers:
     """One method per operation. Whoever reaches this port may be any of `users`."""
 
-    def __init__(self, users: tuple[str, ...], token_key: str, clock: Clock) -> None:
+    def __init__(self, users: tuple[str, ...], token_key: str, clock: Clock, *, loopback: bool) -> None:
+        """`loopback`: only this machine reaches the port; a page of another name that leads here is not served."""
+        self._loopback = loopback
         self._users = users
         self._token_key = token_key
         self._clock = clock
 
     async def users(self, request: Request, _: Resource) -> Answer:
         """Return the names; raises Refused `play_users_off`."""
-        del request
-        self._check_on()
+        self._check_on(request)
         return json_answer({"users": self._users})
 
     async def token(self, request: Request, _: Resource) -> Answer:
         """Return a token for one of them; raises Refused `play_users_off`, `unknown_play_user`."""
-        self._check_on()
+        self._check_on(request)
         user = decode(_decoder, await read_body(request)).user
         if user not in self._users:
             raise Refused("unknown_play_user", "no user of this name plays here; GET /v1/play has all")
@@ -65,6 +68,8 @@ class PlayHandlers:
         token = sign(self._token_key, user, issued_at, expires_at)
         return json_answer({"user": user, "token": token, "expires_at": write_instant(expires_at * 1000)})
 
-    def _check_on(self) -> None:
-        if not self._users:
+    def _check_on(self, request: Request) -> None:
+        # A foreign page whose name is made to lead to 127.0.0.1 would be of this origin (DNS rebinding).
+        host = request.headers.get(hdrs.HOST, "").rpartition(":")[0] or request.headers.get(hdrs.HOST, "")
+        if not self._users or (self._loopback and host not in _LOOPBACK):
             raise Refused("play_users_off", "users to play with are for development, and not enabled here")

@@ -30,6 +30,9 @@ class Stream(Protocol):
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the stream."""
 
+    def retire(self) -> None:
+        """End it in good order: the gateway goes away."""
+
 
 class Answer(msgspec.Struct, eq=False):
     """What the client receives. `headers` are complete lines with CRLF; with `close` the connection ends after it.

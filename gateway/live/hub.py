@@ -44,20 +44,24 @@ class Joined(NamedTuple):
 class _Watched:
     """An envelope that is watched: by whom, who tells of it, and what was told last."""
 
-    __slots__ = ("event", "joining", "link", "losses", "next", "rest", "target", "version", "watchers")
+    __slots__ = ("asking", "envelope_id", "event", "joining", "link", "losses", "next", "rest", "version", "watchers")
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
+    def __init__(self, envelope_id: int) -> None:
+        self.envelope_id = envelope_id
         self.watchers: dict[Watcher, None] = {}
         """In the order of their coming."""
         self.joining = 0
         """Those who have asked the server, and have no stream yet."""
+        self.asking = 0
+        """Calls that ask a server to tell: any of their servers may tell before it answers."""
         self.link: Link | None = None
+        """Of the server that tells."""
         self.losses = _NEVER
         """How often the link had been lost when the server was asked: it forgets with the connection."""
         self.version = ""
+        """Of `event`, the last one that was handed out, or is being."""
         self.event = b""
-        self.next: bytes | None = None
+        self.next: tuple[bytes, str] | None = None
         """Told while the last event was still being handed out; a newer one takes its place."""
         self.rest: list[Watcher] = []
         """Who has not been handed the event that is being handed out."""
@@ -74,12 +78,18 @@ class Hub:
         self._due: deque[_Watched] = deque()
         """Whose event is being handed out."""
         self._loop = asyncio.get_running_loop()
+        self._turning: asyncio.Handle | None = None
+        """The next turn of handing out; there is one at most."""
         self._pace = Pace(self._loop.time(), time.process_time)
         sets.routing.servers.on_live = self._told
         self.services = (
             Periodic("live_servers", self._follow, interval_s=LIVE_LOOK_S),
             Periodic("live_streams", self._sweep, interval_s=LIVE_SWEEP_S),
         )
+
+    def __len__(self) -> int:
+        """Streams, and envelopes that are watched or asked for."""
+        return len(self._all) + len(self._watched) + len(self._of_user)
 
     def check_room(self, user: str) -> None:
         """Raise Unavailable `busy` or `too_many_streams` if there is no room for one more stream of this user."""
@@ -92,16 +102,15 @@ class Hub:
         if len(self._all) >= LIVE_STREAMS:
             raise Unavailable("busy", f"{LIVE_STREAMS} clients watch envelopes here; try again shortly")
 
-    async def join(self, target: Target, user: str, *, token_ok: bool) -> Joined:
+    async def join(self, envelope_id: int, user: str, *, token_ok: bool) -> Joined:
         """Ask the envelope's server what this user is shown, and to tell of changes from now on.
 
         Then the caller calls `add` or `abandon`. Raises what `Sets.call` raises; Refused `not_invited` or `not_found`
-        if they may not see it.
+        if they may not see it: then the server does not tell.
         """
-        envelope_id = target.envelope_id
         watched = self._watched.get(envelope_id)
         if watched is None:
-            watched = self._watched[envelope_id] = _Watched(target)
+            watched = self._watched[envelope_id] = _Watched(envelope_id)
         watched.joining += 1
         try:
             return await self._ask(watched, user, token_ok=token_ok)
@@ -115,15 +124,15 @@ class Hub:
             self._abandon(one.envelope_id)
 
     def add(self, one: Watcher, joined: Sequence[Joined]) -> None:
-        """Tell a stream of the envelopes that it has joined; what was told since then goes to its first events."""
+        """Tell a stream of the envelopes that it has joined; what was told since then takes the place of its first."""
         self._all[one] = None
         self._of_user[one.user] = self._of_user.get(one.user, 0) + 1
         for envelope_id, _, _, version in joined:
             watched = self._watched[envelope_id]
             watched.joining -= 1
             watched.watchers[one] = None
-            if watched.version and watched.version != version:
-                one.first += watched.event
+            if _is_newer(watched.version, version):
+                one.pending[envelope_id] = watched.event
         _streams.set(len(self._all))
 
     def remove(self, one: Watcher) -> None:
@@ -146,11 +155,16 @@ class Hub:
         return watched.event if watched is not None else b""
 
     async def _ask(self, watched: _Watched, user: str, *, token_ok: bool) -> Joined:
-        target = watched.target
-        frame, version, *_ = await self._sets.call(target, Op.WATCH, target.envelope_id, user, token_ok)
+        # A target of this call's own: afterwards its link is the one that has answered.
+        envelope_id, target = watched.envelope_id, Target(watched.envelope_id)
+        watched.asking += 1
+        try:
+            frame, version, *_ = await self._sets.call(target, Op.WATCH, envelope_id, user, token_ok)
+        finally:
+            watched.asking -= 1
         watched.link = link = target.link
-        watched.losses = _NEVER if link is None else link.losses
-        return Joined(target.envelope_id, token_ok, envelope_event(target.envelope_id, frame, version), version)
+        watched.losses = link.losses if link is not None and link.up else _NEVER
+        return Joined(envelope_id, token_ok, envelope_event(envelope_id, frame, version), version)
 
     def _abandon(self, envelope_id: int) -> None:
         watched = self._watched[envelope_id]
@@ -161,35 +175,34 @@ class Hub:
         """Forget an envelope that nobody watches, and tell its server."""
         if watched.watchers or watched.joining:
             return
-        envelope_id = watched.target.envelope_id
-        del self._watched[envelope_id]
+        del self._watched[watched.envelope_id]
         if watched.link is not None:
-            watched.link.notify([Op.UNWATCH, [envelope_id]])
+            watched.link.notify([Op.UNWATCH, [watched.envelope_id]])
 
     def _told(self, link: Link, envelope_id: int, frame: bytes, version: str) -> None:
         """Hand a frame out to all who watch its envelope."""
         watched = self._watched.get(envelope_id)
-        if watched is None or (watched.link is not link and watched.link is not None):
+        if watched is None or (watched.link is not link and watched.link is not None and not watched.asking):
             # Nobody watches it any more, or another server has it now.
             link.notify([Op.UNWATCH, [envelope_id]])
         else:
             self._hand_out(watched, envelope_event(envelope_id, frame, version), version)
 
     def _hand_out(self, watched: _Watched, event: bytes, version: str) -> None:
-        watched.version, watched.next = version, event
+        watched.next = event, version
         if not watched.rest:
             self._begin(watched)
 
     def _begin(self, watched: _Watched) -> None:
-        event, watched.next = watched.next, None
-        if event is None:
+        if watched.next is None:
             return
-        watched.event, watched.rest = event, list(watched.watchers)
+        (watched.event, watched.version), watched.next = watched.next, None
+        watched.rest = list(watched.watchers)
         if not watched.rest:
             return
-        if not self._due:
-            self._loop.call_soon(self._turn)
         self._due.append(watched)
+        if self._turning is None:
+            self._turning = self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
         """Write to some streams; LIVE_TURN_S later to more, and everything else is served in between.
@@ -198,53 +211,53 @@ class Hub:
         """
         due, began = self._due, self._loop.time()
         left = many = max(1, int(self._pace.share(began) * LIVE_TURN_S / self._pace.write_s))
-        while left > 0 and due:
-            watched = due[0]
-            # From the end: taking the first of a long list moves all others.
-            some = watched.rest[-left:]
-            del watched.rest[-left:]
-            left -= len(some)
-            event = watched.event
-            for one in some:
-                one.send(event)
-            if not watched.rest:
-                due.popleft()
-                self._begin(watched)
+        try:
+            while left > 0 and due:
+                watched = due[0]
+                # From the end: taking the first of a long list moves all others.
+                some = watched.rest[-left:]
+                del watched.rest[-left:]
+                left -= len(some)
+                for one in some:
+                    one.send(watched.envelope_id, watched.event)
+                if not watched.rest:
+                    due.popleft()
+                    self._begin(watched)
+        finally:
+            self._turning = self._loop.call_later(LIVE_TURN_S, self._turn) if due else None
         self._pace.wrote(many - left, self._loop.time() - began)
         _events.inc(many - left)
-        if due:
-            self._loop.call_later(LIVE_TURN_S, self._turn)
 
     async def _follow(self) -> None:
         """Ask the server that has an envelope now, where that is another one, or one that has been away."""
-        moved = [one for one in self._watched.values() if one.watchers and not self._is_told(one)]
+        moved = [one for one in self._watched.values() if one.watchers and not one.asking and not self._is_told(one)]
         for begin in range(0, len(moved), LIVE_ASKS_AT_ONCE):
             await asyncio.gather(*map(self._ask_again, moved[begin : begin + LIVE_ASKS_AT_ONCE]))
 
     def _is_told(self, watched: _Watched) -> bool:
         link = watched.link
-        return link is not None and link.losses == watched.losses and self._routed(watched.target) is link
+        return link is not None and link.losses == watched.losses and self._routed(watched.envelope_id) is link
 
     async def _ask_again(self, watched: _Watched) -> None:
         one = next(iter(watched.watchers), None)
         if one is None:
             return
-        envelope_id = watched.target.envelope_id
         try:
-            joined = await self._ask(watched, one.user, token_ok=one.envelopes[envelope_id])
+            joined = await self._ask(watched, one.user, token_ok=one.envelopes[watched.envelope_id])
         except HongbaoError as error:
-            # It is tried again at the next look; streams go on with what they have.
-            _log.debug("an envelope cannot be watched now", envelope_id=str(envelope_id), error=error.detail)
+            # It is tried again at the next look, for another one who watches; streams go on with what they have.
+            if one in watched.watchers:
+                watched.watchers[one] = watched.watchers.pop(one)
+            shown = str(watched.envelope_id)
+            _log.debug("an envelope cannot be watched now", envelope_id=shown, error=error.detail)
             return
         if joined.version != watched.version:
             self._hand_out(watched, joined.event, joined.version)
 
-    def _routed(self, target: Target) -> Link | None:
-        """Return the link to which a call for this target would go now; None if there is none."""
-        if target.generation == self._sets.routing.generation:
-            return target.link
+    def _routed(self, envelope_id: int) -> Link | None:
+        """Return the link to which a call would go now; None if there is none."""
         try:
-            return self._sets.routing.find(target)
+            return self._sets.routing.find(Target(envelope_id))
         except Unavailable:
             return None
 
@@ -254,3 +267,11 @@ class Hub:
             one.look(self._loop.time())
             if not number % LIVE_LOOKS_AT_ONCE:
                 await asyncio.sleep(0)
+
+
+def _is_newer(version: str, other: str) -> bool:
+    """Say whether a version (`setnode.views.live_json`) shows more: more is committed, or as much at another time."""
+    if not version or version == other:
+        return False
+    committed, before = version.partition(".")[0], other.partition(".")[0]
+    return not (committed.isdigit() and before.isdigit()) or int(committed) >= int(before)

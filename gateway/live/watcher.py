@@ -46,27 +46,40 @@ class Watcher(asyncio.Protocol):
     """One stream. It is counted among the connections (`gateway.connection_bounds.Held`)."""
 
     __slots__ = (
-        "_hub", "_lost", "_missed", "_paused_at", "_transport", "address", "asked", "beat_at", "began", "began_at",
-        "ends_at", "ends_why", "envelopes", "first", "idle_since", "user",
+        "_behind_since", "_ended_at", "_hub", "_lost", "_paused", "_refusals", "_transport", "address", "asked",
+        "beat_at", "began", "began_at", "ends_at", "ends_why", "envelopes", "idle_since", "pending", "user",
     )  # fmt: skip
 
     kept_s: Final = float("inf")
     serving: Final = True
     """It is never idle: to make room others are ended, and it ends by `look`."""
 
-    def __init__(self, hub: Hub, user: str, envelopes: dict[int, bool], first: bytes, token_s: float) -> None:
-        """`envelopes`: those that are watched, and whether the share token was right; `first`: the first events.
+    def __init__(
+        self,
+        hub: Hub,
+        user: str,
+        envelopes: dict[int, bool],
+        first: dict[int, bytes],
+        refusals: bytes,
+        token_s: float,
+    ) -> None:
+        """`envelopes`: those that are watched, and whether the share token was right; `first`: their first events.
 
-        `token_s`: for how long the token is good.
+        `refusals`: the events of others, which may not be watched. `token_s`: for how long the token is good.
         """
         self._hub = hub
         self.user = user
         self.envelopes = envelopes
-        self.first = first
+        self.pending: dict[int, bytes | None] = dict(first)
+        """What is to be sent once the client reads, by envelope: an event, or None for the last one of it."""
+        self._refusals = refusals
         self._transport: asyncio.Transport | None = None
         self._lost: Callable[[Any], None] | None = None
-        self._paused_at: float | None = None
-        self._missed = False
+        self._paused = False
+        self._behind_since: float | None = None
+        """Since when it has not read all that there was for it."""
+        self._ended_at: float | None = None
+        """When it was told that it ends."""
         age_s = random.uniform(0.5, 1.0) * LIVE_AGE_S  # noqa: S311 - no secret
         self.idle_since = now = asyncio.get_running_loop().time()
         self.ends_at, self.ends_why = (
@@ -82,33 +95,41 @@ class Watcher(asyncio.Protocol):
         self._transport, self.address, self._lost = transport, address, lost
         transport.set_write_buffer_limits(high=LIVE_UNSENT_BYTES)
         transport.set_protocol(self)
-        self.send(head(request_id, LIVE_RETRY_MS) + self.first)
-        self.first = b""
+        transport.write(head(request_id, LIVE_RETRY_MS) + self._refusals)
+        self._refusals = b""
+        self._send_pending()
 
-    def send(self, event: bytes) -> None:
-        """Write an event; a client that does not read misses it."""
-        if self._paused_at is not None:
-            self._missed = True
-        elif self._transport is not None:
+    def send(self, envelope_id: int, event: bytes) -> None:
+        """Write an event; a client that does not read misses it, and gets the last one once it reads again."""
+        if self._paused:
+            self.pending[envelope_id] = None
+        elif self._transport is not None and self._ended_at is None:
             self._transport.write(event)
 
     def look(self, now: float) -> None:
         """Write a beat, or end the stream, if it is time."""
-        if self._paused_at is not None:
-            if now - self._paused_at > TAKE_S:
-                self.hang_up()
-        elif now >= self.ends_at:
+        behind = self._behind_since
+        if (self._ended_at is not None and now - self._ended_at > TAKE_S) or (behind and now - behind > TAKE_S):
+            self.hang_up()
+        elif now >= self.ends_at and self._ended_at is None:
             self.end(self.ends_why)
         elif now >= self.beat_at:
             self.beat_at = now + LIVE_BEAT_S
-            self.send(BEAT)
+            if not self._paused and self._transport is not None and self._ended_at is None:
+                self._transport.write(BEAT)
 
     def end(self, reason: Ends) -> None:
-        """Say why the stream ends, and end it."""
-        if self._transport is not None and not self._transport.is_closing():
-            # In a random while: those who are ended together do not come back together.
-            self.send(end_event(reason, random.randint(LIVE_RETRY_MS, 5 * LIVE_RETRY_MS)))  # noqa: S311 - no secret
-            self._transport.close()
+        """Say why the stream ends, and end it; a client that does not read is ended at once."""
+        transport = self._transport
+        if transport is None or self._ended_at is not None:
+            return
+        if self._paused:
+            self.hang_up()
+            return
+        self._ended_at = asyncio.get_running_loop().time()
+        # In a random while: those who are ended together do not come back together.
+        transport.write(end_event(reason, random.randint(LIVE_RETRY_MS, 5 * LIVE_RETRY_MS)))  # noqa: S311 - no secret
+        transport.close()
 
     def retire(self) -> None:
         """End it: the gateway goes away."""
@@ -125,15 +146,23 @@ class Watcher(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Note that the client does not read."""
-        self._paused_at = asyncio.get_running_loop().time()
+        self._paused = True
+        if self._behind_since is None:
+            self._behind_since = asyncio.get_running_loop().time()
 
     def resume_writing(self) -> None:
-        """Go on, with the last event of each envelope if any was missed."""
-        self._paused_at = None
-        if self._missed:
-            self._missed = False
-            for envelope_id in self.envelopes:
-                self.send(self._hub.last_event(envelope_id))
+        """Go on with what was missed."""
+        self._paused = False
+        self._send_pending()
+
+    def _send_pending(self) -> None:
+        """Write what waits, until the client must read first."""
+        pending, transport = self.pending, self._transport
+        while pending and not self._paused and transport is not None and self._ended_at is None:
+            envelope_id, event = pending.popitem()
+            transport.write(event or self._hub.last_event(envelope_id))
+        if not pending and not self._paused:
+            self._behind_since = None
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the stream."""

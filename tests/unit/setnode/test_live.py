@@ -127,11 +127,10 @@ def test_a_gateway_watches_so_many_envelopes(monkeypatch):
     monkeypatch.setattr(live_module, "WATCHED", 2)
     caller = Caller("one")
     watches = Watches(Only(Harness()))
-    watches.add(caller, 1)
-    watches.add(caller, 2)
-    watches.add(caller, 2)
+    for envelope_id in (1, 2, 2):
+        watches.asks(caller, envelope_id).reply(7, b"{}", "0.open", 0)
     with pytest.raises(Unavailable, match="busy"):
-        watches.add(caller, 3)
+        watches.asks(caller, 3)
     assert caller.watched == {1, 2}
     assert set(watches._told) == {1, 2}
 
@@ -147,3 +146,46 @@ def test_an_envelope_that_is_not_in_memory_is_told_once_it_is():
     opened(harness, "a")
     watches.tell()
     assert len(told(one)) == 1
+
+
+def test_who_may_not_see_is_not_told():
+    """A refused WATCH leaves nothing behind, however many are asked for; one whose room was taken meanwhile is busy."""
+    harness, caller = Harness(), Caller("one")
+    watches = Watches(Only(harness))
+    for envelope_id in range(1, 100):
+        watches.asks(caller, envelope_id).fail(envelope_id, Unavailable("busy", "as it may be"))
+    assert caller.watched == set()
+    assert watches._told == {}
+
+
+def test_room_that_was_taken_meanwhile(monkeypatch):
+    """Two ask for the last place: one is told, the other hears that there is none."""
+    monkeypatch.setattr(live_module, "WATCHED", 1)
+    caller = Caller("one")
+    watches = Watches(Only(Harness()))
+    first, second = watches.asks(caller, 1), watches.asks(caller, 2)
+    first.reply(1, b"{}", "0.open", 0)
+    second.reply(2, b"{}", "0.open", 0)
+    assert [reply[1] for reply in caller._outbox] == [0, 2]
+    assert caller.watched == {1}
+
+
+def test_an_envelope_that_cannot_be_shown_stops_no_other(monkeypatch):
+    """Its fault is logged; those behind it are told."""
+    harness, one = Harness(count=10, total_fen=1000), Caller("one")
+    watches = watched(harness, one)
+    live = harness.actor.live
+
+    class Broken:
+        def live(self, seen, since):
+            raise RuntimeError("as it may be")
+
+    registry = watches._registry
+    monkeypatch.setattr(registry, "peek", lambda envelope_id: Broken() if envelope_id == 1 else harness.actor)
+    watches._told = {1: live_module._Told(), **watches._told}
+    watches._told[1].callers.add(one)
+    one.watched.add(1)
+    opened(harness, "a")
+    watches.tell()
+    assert len(told(one)) == 1
+    assert live is not None
