@@ -29,6 +29,8 @@ class Visitor:
     page: Page
     context: BrowserContext
     shots: Path
+    kept: bool
+    """Whether somebody is to look at the screenshots (--shots)."""
     axe: str | None
     """The script of axe, None where npm is missing."""
     problems: list[str] = field(default_factory=list)
@@ -49,8 +51,13 @@ class Visitor:
         """Return what went wrong and was not expected."""
         return [one for one in self.problems if not any(pattern.search(one) for pattern in self._expected)]
 
-    async def shot(self, name: str, *, full_page: bool = False) -> None:
-        """Write a screenshot, `<name>.png`: to the folder of --shots, else beside the other files of the test."""
+    async def shot(self, name: str, *, full_page: bool = False, after_s: float = 0) -> None:
+        """Write a screenshot, `<name>.png`: to the folder of --shots, else beside the other files of the test.
+
+        `after_s`: with --shots wait so long before, so that there is something to look at.
+        """
+        if self.kept:
+            await self.page.wait_for_timeout(after_s * 1000)
         await self.page.screenshot(path=self.shots / f"{name}.png", full_page=full_page)
 
     async def assert_accessible(self) -> None:

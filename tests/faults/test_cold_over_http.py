@@ -48,7 +48,7 @@ async def lists(client: Client) -> dict[tuple[str, str], Any]:
     return {(user, path): (await client.call("GET", path, user))[2] for user in USERS for path in LISTS}
 
 
-async def test_nothing_changes_but_one_word(running: Running) -> None:
+async def test_nothing_changes_but_one_word(running: Running) -> None:  # noqa: PLR0915 - one life of one day
     """GET has `archived` more, from tables and archive, also after a restart; lists are the same; open: expired."""
     async with client_of(running.access.gateway_url, running.access.token) as client:
         await running.deposit("ann", 10_000)

@@ -53,7 +53,7 @@ Call = Callable[..., Any]
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def call(ops: Ops) -> AsyncIterator[Call]:
-    """`await call("GET", "api/live", key=KEY)` returns (status, JSON)."""
+    """What calls the port, for (status, JSON) as its answer."""
     async with aiohttp.ClientSession() as session:
 
         async def one(method: str, path: str, body: Any = None, key: str = "", **headers: str) -> tuple[int, Any]:
@@ -81,7 +81,7 @@ def paths() -> list[tuple[str, str]]:
 
 
 async def test_nothing_is_served_without_a_key(call: Call, stack: Running) -> None:
-    """Without a key, and with a wrong one, every path of the API but the login is 401 with a sentence; so are metrics."""
+    """Without a key, and with a wrong one, every path of the API is 401 with a sentence, and so are metrics."""
     version = stack.access.topology().version
     api = [(method, path.removeprefix("/ops/")) for method, path in paths() if not path.endswith(("login", "logout"))]
     assert len(api) >= 9
@@ -276,7 +276,7 @@ async def edited(dsn: str, there: str, back: str) -> AsyncIterator[None]:
 
 
 async def test_a_story_tells_what_the_audit_would(call: Call, stack: Running) -> None:
-    """Of an honest envelope all holds; a credit or a claim that is edited by hand is named by the check of the audit."""
+    """Of an honest envelope all holds; a credit or a claim that was edited by hand is named as the audit names it."""
     await stack.deposit("ann", 10_000)
     crowd = Crowd(stack, 1)
     async with aiohttp.ClientSession() as session:
@@ -296,10 +296,12 @@ async def test_a_story_tells_what_the_audit_would(call: Call, stack: Running) ->
         order = f"{made['envelope_id']}.1"
         wallet, home = (stack.access.dsn(name, roles.OWNER) for name in ("wallet", told["set"]))
         for dsn, edit, check in (
-            (wallet, "UPDATE transfer SET amount_fen = amount_fen {} 1 WHERE order_no = '" + order + "'", "credit_matches_claim"),
-            (home, "UPDATE claim SET amount_fen = amount_fen {} 1 WHERE envelope_id = " + made["envelope_id"] + " AND seq = 0", "amount_follows_seed"),
-        ):  # fmt: skip
-            async with edited(dsn, edit.format("+"), edit.format("-")):
+            (wallet, f"transfer:order_no = '{order}'", "credit_matches_claim"),
+            (home, f"claim:envelope_id = {made['envelope_id']} AND seq = 0", "amount_follows_seed"),
+        ):
+            table, _, where = edit.partition(":")
+            there, back = (f"UPDATE {table} SET amount_fen = amount_fen {by} WHERE {where}" for by in ("+ 1", "- 1"))
+            async with edited(dsn, there, back):
                 told = (await call("GET", path, key=VIEW_KEY))[1]
                 named = {one["check"] for one in told["verdict"]["violations"]}
                 report = await stack.access.audit()
@@ -329,7 +331,7 @@ async def test_the_audit_runs_when_an_operator_asks(call: Call) -> None:
 
 
 async def test_lists_show_what_they_could_read(call: Call, stack: Running) -> None:
-    """Where each database lives, days, statements with their source, stuck payouts; a database that is away says why."""
+    """Where each database lives, days, statements and their source; of a database that is away they say why."""
     told = (await call("GET", "api/lists/databases", key=VIEW_KEY))[1]
     topology = load(stack.access.topology_path)
     homes = {one["name"]: one["set"] for one in told["databases"]}

@@ -1,4 +1,4 @@
-"""The page's files: what is vendored is what its manifest says, all texts are in both languages, no path is absolute."""
+"""The page's files: vendored ones are as their manifest says, texts are in both languages, no path is absolute."""
 
 import hashlib
 import json
@@ -38,7 +38,8 @@ _CODES = {
     # Said by what the server sends: states, kinds, codes of alarms, roles.
     "invariants_broken", "sweeper_stopped", "funds_set_apart", "payouts_stuck", "expiry_unclosable",
     "archive_unavailable", "days_ahead", "switched", "viewer", "operator", "lucky", "equal", "sold_out", "scheduled",
-    "no_header", "unreadable", "archive", "cold", "nowhere", "open", "canceled", "expired", "undone", "funded", "created",
+    "no_header", "unreadable", "archive", "cold", "nowhere", "open", "canceled", "expired", "undone", "funded",
+    "created",
     "claimed", "paid", "refunded", "opens", "expires", "away", "paused", "drained", "hot",
 }  # fmt: skip
 
