@@ -23,7 +23,7 @@ COMMANDS = {
     },
     "Operate": {
         "ops": Entry(
-            "cli.commands.ops", "the operator's view as a page: what is where, how it does; drain, pause, switches"
+            "cli.commands.ops", "the operator's view: a page on a port of its own"
         ),
         "payout": Entry("cli.commands.payout", "show payouts that are stuck, and drive them again"),
         "switch": Entry("cli.commands.switch", "close a kind of request for a while, so that the rest goes on"),

@@ -54,6 +54,14 @@ const EN = {
   sold_out: "sold out", no_header: "no header", unreadable: "does not replay", "claimed sum": "claimed", postgres: "Postgres", "line": "line",
 };
 
+/** Codes of problems whose sentence an operator meets every day. The others are told as the server says them. */
+const ZH_PROBLEMS = {
+  key_wrong: "既不是运维密钥，也不是只读密钥；./run keys ops 会打印它们", session_ended: "会话已结束，请重新登录",
+  operator_key_needed: "只读密钥仅供查看；要操作请用运维密钥登录", confirmation_missing: "输入的名称与对象不符，没有任何改动",
+  reason_missing: "请用一行写明原因，没有任何改动", unknown_envelope: "SET 与钱包都没有这个红包", malformed_envelope_id: "这不是红包编号（19 位数字）",
+  audit_under_way: "审计正在进行，结果会显示在这里", slow_read: "未能及时读完，请重试", database_unavailable: "数据库没有应答", server_away: "服务器没有应答",
+};
+
 let current = "en";
 
 export function language() {
@@ -63,6 +71,13 @@ export function language() {
 /** Say `key` in the language of now. */
 export function say(key) {
   return current === "zh" ? ZH[key] ?? key : EN[key] ?? key;
+}
+
+/** Say a problem in the language of now; one without a code is the network's. */
+export function explain(problem) {
+  const known = current === "zh" ? ZH_PROBLEMS[problem.code] : null;
+  if (known) return known;
+  return problem.code ? problem.message : say("No answer from this page's server");
 }
 
 export function choose(wanted) {

@@ -13,6 +13,7 @@ from tests.browser import axe
 
 Language = Literal["zh-CN", "en-US"]
 LATENCY_MS = 400
+TARGET_PX = 44
 SHOWN = 4
 """Elements that are named for a rule that is broken."""
 CPU = 4
@@ -73,6 +74,17 @@ class Visitor:
         """Nothing may make the page scroll sideways."""
         wide, window = await self.page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
         assert wide <= window, f"the page is {wide} px wide in a window of {window}"
+
+    async def assert_large_targets(self, selector: str = "button, nav a, input, select, summary") -> None:
+        """Whatever a finger is to hit is at least TARGET_PX high and wide."""
+        small = await self.page.evaluate(
+            """([selector, least]) => [...document.querySelectorAll(selector)].filter(one => one.checkVisibility())
+                .map(one => [one, one.getBoundingClientRect()])
+                .filter(([_, box]) => box.height < least || box.width < least)
+                .map(([one, box]) => `${one.outerHTML.slice(0, 80)}: ${box.width} x ${box.height}`)""",
+            [selector, TARGET_PX],
+        )
+        assert small == []
 
     @contextlib.asynccontextmanager
     async def offline(self) -> AsyncIterator[None]:
