@@ -2,7 +2,8 @@
 
 In the order of an audit: `proof` (the whole), `snapshot` (what is read, and where it is), `day` (one day of a SET,
 merged by `merge_cursor`), `envelopes` (one log), `matching` (SET against wallet), `cold` (archived days, the register's
-sums), `digests` and `proofs` (days that were proven before), `one` (a single envelope, for an operator who asks), `sums`, `report`. SQL stands in `queries/*.sql`.
+sums), `digests` and `proofs` (days that were proven before), `one` (a single envelope, for an operator who asks),
+`sums`, `report`. SQL stands in `queries/*.sql`.
 
 May import: `archive`, `wire`, `schema`, `sharding`, `envelope`, `runtime`, `errors`.
 

@@ -20,6 +20,7 @@ from runtime.postgres import Connection
 from sharding.ids import day_of, slot_of
 from wire.orders import fund_order
 
+_WAITING = f"SELECT * FROM (\n{PENDING_PAYOUTS}\n) AS p WHERE envelope_id = $1"  # noqa: S608 - two statements of ours
 _TIMES = sql.read("audit", "order_times")
 
 
@@ -55,9 +56,7 @@ async def prove_one(target: AuditTarget, wallet_dsn: str, envelope_id: int, arch
         parts = await day_parts(connection, lambda one: [slot] if one == day and slot in target.on(day) else [])
         part = next((one for one in parts if one.day == day and slot in one.slots), None)
         found = await _rows(connection, part, envelope_id, archive)
-        waiting = await connection.fetch(
-            f"SELECT * FROM (\n{PENDING_PAYOUTS}\n) AS p WHERE envelope_id = $1", envelope_id
-        )
+        waiting = await connection.fetch(_WAITING, envelope_id)
         found.waiting = [dict(row) for row in waiting]
         funds = await wallet.fetch(FUNDS, envelope_id, envelope_id + 1, [slot])
         found.fund = funds[0] if funds else None

@@ -1,4 +1,4 @@
-"""Slow statements of one database server: those that took most time, where they are counted, else those that run now."""
+"""Statements of a database server: those that took most time, where they are counted, and those that run now."""
 
 import asyncio
 

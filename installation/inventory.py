@@ -22,7 +22,9 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     """`clusters`: Postgres by SET name, and "wallet". `topology`, `archive`, `secrets`: absolute paths.
 
-    `ops_url`: where the operator's view is served, "" if nowhere. `archive_key` is the fingerprint of the key with which the servers verify the archive ("" if unknown). Addresses of
+    `ops_url`: where the operator's view is served, "" if nowhere.
+
+    `archive_key` is the fingerprint of the key with which the servers verify the archive ("" if unknown). Addresses of
     setnode servers are in the topology file.
     """
 

@@ -1,9 +1,10 @@
 """The operator's view (floor 8): one process that shows an installation as it is now, and does what operators ask.
 
-What lives here, in the way of a request: `routes` (paths, and what each asks for), `sessions` (who asks), `reads` (lists,
-read when asked for), `watching` (once a second while somebody watches: `scrape`, `figures`, `events`), `story` (one
-envelope from both sides), `actions` with `journal` (drain, pause, switches), `federation` (all processes' metrics as
-one), `pages` (the page in `web/`). `service` wires them together; `parts` says what there is to watch.
+What lives here, in the way of a request: `routes` (paths, and what each asks for), `sessions` (who asks), `reads`
+(lists, read when asked for), `watching` (once a second while somebody watches: `scrape`, `exposition`, `figures`,
+`events`, `alarms`), `story` (one envelope from both sides), `actions` with `journal` (drain, pause, switches),
+`audits`, `federation` (all processes' metrics as one), `pages` (the page in `web/`), `problems` (codes). `service`
+wires them together; `parts` says what there is to watch.
 
 May import: what a command may (`local`, `inspection`, `moving`, `installation`, `audit`, `switches` and below); never
 `gateway`, `setnode` or `wallet` by hand: what it knows of them, it asks as everybody does.

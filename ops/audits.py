@@ -4,7 +4,6 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
-from audit.report import Report
 from errors import HongbaoError, Refused
 from installation.access import Access
 from runtime import logs
@@ -50,10 +49,10 @@ class Audits:
     async def _run(self, begun: str) -> None:
         try:
             # It computes for seconds: in a thread with a loop of its own the page is served meanwhile.
-            report: Report = await asyncio.to_thread(lambda: asyncio.run(self._access.audit()))
+            report = await asyncio.to_thread(lambda: asyncio.run(self._access.audit()))
         except HongbaoError as error:
             self._last = {"state": "failed", "at": begun, "code": error.code, "detail": error.detail}
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the page is told, and the log has it
             _log.exception("the audit failed")
             self._last = {"state": "failed", "at": begun, "code": "internal_error", "detail": type(error).__name__}
         else:

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-_SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$")
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+# A label's text may hold whatever Unicode takes for the end of a line; the format knows \n alone, which it escapes.
+_SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$", re.DOTALL)
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"', re.DOTALL)
 
 Labels = tuple[tuple[str, str], ...]
 Exposed = Mapping[str, Mapping[Labels, float]]
@@ -14,7 +15,7 @@ Exposed = Mapping[str, Mapping[Labels, float]]
 def read(text: str) -> dict[str, dict[Labels, float]]:
     """Return the samples of a text; lines that are none are passed over."""
     found: dict[str, dict[Labels, float]] = {}
-    for line in text.splitlines():
+    for line in text.split("\n"):
         matched = None if line.startswith("#") else _SAMPLE.match(line)
         if matched is None:
             continue
@@ -51,7 +52,7 @@ def join(texts: Iterable[tuple[str, str]]) -> Iterator[str]:
     for part, text in texts:
         mark = f'part="{part}"'
         family: tuple[list[str], list[str]] = ([], [])
-        for line in text.splitlines():
+        for line in text.split("\n"):
             if line.startswith(("# HELP ", "# TYPE ")):
                 family = families.setdefault(line.split(" ", 3)[2], ([], []))
                 if line not in family[0]:

@@ -1,4 +1,4 @@
-"""All processes' metrics as one exposition, for a Prometheus that is to know one address: each sample has its `part`."""
+"""All processes' metrics as one exposition, for a Prometheus that knows one address: each sample has its `part`."""
 
 import hmac
 

@@ -59,7 +59,17 @@ class Journal:
             aside.unlink(missing_ok=True)
             _write(aside, b"".join(msgspec.json.encode(one) + b"\n" for one in self._done))
             aside.replace(self._path)
-        _write(self._path, line)
+        _write(self._path, line if _ends_whole(self._path) else b"\n" + line)
+
+
+def _ends_whole(path: Path) -> bool:
+    """Say whether the last line was written to its end: a crash may have cut it short."""
+    try:
+        with path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) == b"\n"
+    except OSError:  # there is none yet, or it is empty
+        return True
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """`url`: of HTTP parts. `server`: of a Postgres, the name by which its DSN is found. `pid` 0: not of this machine."""
+    """`url`: of HTTP parts. `server`: of a Postgres, the name of its DSN. `pid` 0: not of this machine."""
 
     name: str
     kind: Kind

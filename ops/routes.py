@@ -180,7 +180,7 @@ async def _answered(
         else:
             code = next((one for one, status in STATUS.items() if status == error.status), "malformed_request")
             answer = _problem(HongbaoError(code, f"{request.method} {request.path}: {error.reason}"))
-    except Exception:
+    except Exception:  # noqa: BLE001 - one failed request ends no other; the log has it
         _log.exception("a request failed", path=request.path)
         answer = _problem(HongbaoError("internal_error", "this failed; the log of ops says why"))
     answer.headers.update(HEADERS)
@@ -196,7 +196,7 @@ def _problem(error: HongbaoError) -> web.Response:
     return web.Response(status=status, body=body, content_type="application/problem+json", headers=headers)
 
 
-async def _to_page(request: web.Request) -> web.StreamResponse:
+async def _to_page(_: web.Request) -> web.StreamResponse:
     # Relative, so that it works behind a proxy that has put a prefix before our paths.
     raise web.HTTPFound("ops/")
 

@@ -17,10 +17,10 @@ from runtime.settings import load
 @click.option("--listen", default="127.0.0.1:0", show_default=True, metavar="HOST:PORT", help="Port 0: any free one.")
 @data_option
 def command(*, listen: str, data: Path | None) -> None:
-    """Serve the operator's view: SETs, waits, refusals, money, one envelope's story; drain, pause, switches. Ctrl-C ends it.
+    """Serve the operator's view: SETs, waits, refusals, money, one envelope's story; drain, pause, switches.
 
-    `./run` starts one by itself (`./run status` has its address); this is for an installation whose processes are started
-    by other means. It prints its address; `./run keys ops` prints the keys to log in with.
+    `./run` starts one by itself (`./run status` has its address); this is for an installation whose processes are
+    started by other means. It prints its address, and Ctrl-C ends it; `./run keys ops` prints the keys to log in with.
     """
     folder = data_folder.locate(data)
     environment = Secrets.load(folder.secrets).environment(OPS, OPS)

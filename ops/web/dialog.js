@@ -1,7 +1,7 @@
 // The second question: why, and the target's name typed once more. One action has one ID, however often it is sent.
 import { call } from "./api.js";
 import { h } from "./dom.js";
-import { say } from "./words.js";
+import { explain, say } from "./words.js";
 
 const TEXTS = {
   drain: ["Drain", "This takes a server off the ring; the others of its SET serve its envelopes. No request fails."],
@@ -31,7 +31,7 @@ export function ask(what, target) {
   dialog.showModal();
   form.elements.reason.focus();
   if (what === "switch_on") {
-    call(`switches/${encodeURIComponent(target)}/effect`).then(found => { hits.textContent = found.sentence; }, error => { hits.textContent = error.message; });
+    call(`switches/${encodeURIComponent(target)}/effect`).then(found => { hits.textContent = found.sentence; }, error => { hits.textContent = explain(error); });
   }
   return new Promise(done => {
     let result = null;
@@ -46,7 +46,7 @@ export function ask(what, target) {
         result = await call("actions", { body: { id, do: what, target, reason: reason.value, confirm: confirm.value.trim(), ...(minutes ? { minutes: Number(minutes.value) } : {}) } });
         dialog.close();
       } catch (error) {
-        problem.textContent = error.message;
+        problem.textContent = explain(error);
         go.disabled = false;
       }
     });

@@ -1,5 +1,5 @@
 import { h } from "./dom.js";
-import { count, instant, ms, yuan } from "./format.js";
+import { count, instant, ms, stretch, yuan } from "./format.js";
 import { section, setLink, state } from "./parts.js";
 import { say } from "./words.js";
 
@@ -22,7 +22,7 @@ export function envelope(found) {
       h("dl.facts", {}, facts(found, header).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))))),
     h("div.columns", {},
       section(say("timeline"), timeline(found)),
-      section(say("Raw JSON"), h("details", { open: true }, h("summary", {}, say("Raw JSON")), h("pre", { tabindex: "0", role: "region", "aria-label": say("Raw JSON") }, JSON.stringify(found, null, 2))))));
+      section(say("Raw JSON"), h("pre", { tabindex: "0", role: "region", "aria-label": say("Raw JSON") }, JSON.stringify(found, null, 2)))));
 }
 
 function facts(found, header) {
@@ -46,7 +46,7 @@ function timeline(found) {
   let before = null;
   return h("ol.timeline", {}, shown.map(one => {
     if (one.cut) return h("li.quiet", {}, `… ${count(one.cut)} ${say("more in the JSON")} …`);
-    const after = before === null ? "" : `+${ms(Math.max(0, one.at_ms - before))}`;
+    const after = before === null ? "" : `+${stretch(Math.max(0, one.at_ms - before))}`;
     before = one.at_ms;
     return h("li", {}, h("time", { datetime: new Date(one.at_ms).toISOString() }, instant(one.at_ms)), h("span.quiet.after", {}, after),
       h("span", {}, state(kinds[one.what] ?? "off", say(one.what)), one.seq === undefined ? "" : h("span.quiet", {}, ` #${one.seq}`), " ", one.user ? h("bdi", {}, one.user) : ""),

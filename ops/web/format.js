@@ -30,6 +30,11 @@ export function megabytes(bytes) {
   return bytes ? `${number(0).format(bytes / 1_048_576)} MB` : NONE;
 }
 
+/** A stretch of time: in ms below ten seconds, else in the largest unit. */
+export function stretch(value) {
+  return value < 10_000 ? ms(value) : age(1, value + 1);
+}
+
 /** How long ago, in the largest unit: 12 s, 4 min, 3 h, 2 d. */
 export function age(from, now) {
   if (!from) return NONE;

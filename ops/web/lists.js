@@ -47,7 +47,9 @@ export function days(found) {
     const states = order.filter(some => one.states[some]).map(some => `${say(some)} ${one.states[some]}`);
     return h("span", {}, one.hot ? state("good", say("hot")) : "", states.length ? state(one.states.dropped && states.length === 1 ? "off" : "note", states.join(", ")) : "");
   };
-  const sum = (day, key) => names.reduce((total, name) => total + (found.sets[name].find(one => one.day === day)?.[key] ?? 0), 0);
+  // Of hot days nothing is counted: the register gets their sums when they close.
+  const counted = day => names.some(name => Object.keys(found.sets[name].find(one => one.day === day)?.states ?? {}).length);
+  const sum = (day, key) => counted(day) ? names.reduce((total, name) => total + (found.sets[name].find(one => one.day === day)?.[key] ?? 0), 0) : null;
   return section(say("Day-table calendar"), awayNotes(found.away), table(say("Day-table calendar"),
     [[say("day")], ...names.map(name => [name]), [say("envelopes"), "num"], [say("paid in"), "num"]],
     all.map(day => ({
@@ -75,7 +77,7 @@ export function statements(found, query) {
       h("p.quiet", {}, one.source === "pg_stat_statements" ? `${say("counted by")} pg_stat_statements` : `pg_stat_activity: ${say("this server does not count statements; shown is what runs now, as the audit's role sees it")}`),
       one.source === "pg_stat_statements" ? table(`${say("Slow statements")} ${one.server}`,
         [[say("statement"), "sql"], [say("calls"), "num"], [say("total"), "num"], [say("mean"), "num"], [say("most"), "num"], [say("rows"), "num"]],
-        one.counted.map(row => ({ key: row.query, cells: [h("code", {}, row.query), count(row.calls), ms(row.total_ms), ms(row.mean_ms), ms(row.max_ms), count(row.rows)] }))) : null,
+        one.counted.map((row, at) => ({ key: `${at} ${row.query}`, cells: [h("code", {}, row.query), count(row.calls), ms(row.total_ms), ms(row.mean_ms), ms(row.max_ms), count(row.rows)] }))) : null,
       h("h3", {}, say("running now")),
       table(`${say("running now")} ${one.server}`, [[say("statement"), "sql"], [say("role")], [say("waits for")], [say("running"), "num"]],
         one.running.map((row, at) => ({ key: String(at), cells: [h("code", {}, row.query), row.role, row.waits_for || "–", ms(row.running_ms)] })), say("nothing runs for longer than a moment")))));

@@ -6,8 +6,8 @@ import { envelope, search } from "./envelope.js";
 import { clock } from "./format.js";
 import { databases, days, hot, payouts, servers, statements, switches } from "./lists.js";
 import { chartsOf, overview } from "./overview.js";
-import { state } from "./parts.js";
-import { choose, preferred, remember, say } from "./words.js";
+import { loading, state } from "./parts.js";
+import { choose, explain, preferred, remember, say } from "./words.js";
 
 const EVERY_MS = 1000, KEPT = 600, LIST_EVERY_MS = 3000, LIVE_WAIT_MS = 3000;
 const VIEWS = [["overview", "Overview", ""], ["servers", "Servers", ""], ["databases", "Databases", "databases"], ["days", "Days", "calendar"], ["hot", "Hot", "hot"],
@@ -56,7 +56,7 @@ async function readList() {
         const found = await call(path);
         [page.list, page.listOf, page.listProblem] = [found, view, ""];
       } catch (problem) {
-        if (!ended(problem)) page.listProblem = problem.message;
+        if (!ended(problem)) page.listProblem = explain(problem);
       }
       if (route().view === view) render();
     }
@@ -71,14 +71,14 @@ async function readStory() {
     const found = await call(`envelopes/${encodeURIComponent(id)}`);
     if (route().id === id) [page.story, page.storyProblem] = [found, ""];
   } catch (problem) {
-    if (!ended(problem) && route().id === id) [page.story, page.storyProblem] = [null, problem.message];
+    if (!ended(problem) && route().id === id) [page.story, page.storyProblem] = [null, explain(problem)];
   }
   render();
 }
 
 function ended(problem) {
   if (!(problem instanceof Problem) || problem.status !== 401) return false;
-  [page.session, page.loginProblem] = [null, problem.code === "session_ended" ? problem.message : ""];
+  [page.session, page.loginProblem] = [null, problem.code === "session_ended" ? explain(problem) : ""];
   render();
   return true;
 }
@@ -87,20 +87,20 @@ function ended(problem) {
 
 function render() {
   const { view, id, query } = route();
-  const drawn = page.session ? shell(view, body(view, id, query)) : page.asked ? login() : h("p.empty", {}, say("loading"));
+  const drawn = page.session ? shell(view, body(view, id, query)) : page.asked ? login() : loading();
   lay(app, h("div", { id: "app" }, drawn));
   if (page.session && page.live && view === "overview") draw(chartsOf(page.live, page.samples), page.samples, String);
 }
 
 function body(view, id, query) {
   if (view === "envelope") {
-    return h("div", {}, search(id, page.storyProblem), page.story && page.story.envelope_id === id ? envelope(page.story) : id && !page.storyProblem ? h("p.empty", {}, say("loading")) : null);
+    return h("div", {}, search(id, page.storyProblem), page.story && page.story.envelope_id === id ? envelope(page.story) : id && !page.storyProblem ? loading() : null);
   }
-  if (!page.live) return h("p.empty", {}, say("loading"));
+  if (!page.live) return loading();
   if (view === "overview") return overview(page.live, page.samples, page.session);
   if (view === "servers") return servers(page.live, page.session, query);
   if (view === "switches") return switches(page.live, page.listOf === view ? page.list : null, page.session);
-  if (page.listOf !== view) return h("p.empty", {}, page.listProblem || say("loading"));
+  if (page.listOf !== view) return page.listProblem ? h("p.problem", { role: "alert" }, page.listProblem) : loading();
   const drawn = { databases, days, hot, statements, payouts }[view](page.list, query);
   return page.listProblem ? h("div", {}, h("p.problem", { role: "alert" }, page.listProblem), drawn) : drawn;
 }
@@ -157,7 +157,7 @@ const forms = {
       await Promise.all([look(), readStory()]);
       page.again?.();
     } catch (problem) {
-      page.loginProblem = problem.message;
+      page.loginProblem = explain(problem);
     }
     render();
     (document.querySelector("#main input[name=key]") ?? document.getElementById("main")).focus({ preventScroll: true });
@@ -195,7 +195,7 @@ document.addEventListener("click", async event => {
     Object.assign(page, { session: null, live: null, samples: [], next: 0, list: null, listOf: "", story: null });
     render();
   } else if (audit !== undefined) {
-    await call("audit", { body: {} }).catch(problem => { told.textContent = problem.message; });
+    await call("audit", { body: {} }).catch(problem => { told.textContent = explain(problem); });
     await look();
   }
 });

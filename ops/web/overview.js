@@ -1,6 +1,6 @@
 import { h } from "./dom.js";
 import { age, clock, count, ms, yuan } from "./format.js";
-import { act, section, setLink, state, table } from "./parts.js";
+import { act, loading, section, setLink, state, table } from "./parts.js";
 import { say } from "./words.js";
 
 const refusedSum = sample => Object.values(sample.refused).reduce((sum, one) => sum + one, 0);
@@ -9,7 +9,7 @@ export function overview(live, samples, session) {
   const last = samples.at(-1);
   return h("div", {},
     alarms(live),
-    last ? tiles(live, last, session) : h("p.empty", {}, say("loading")),
+    last ? tiles(live, last, session) : loading(),
     h("section.charts", { "aria-label": say("Last ten minutes"), "data-key": "charts" }, h("h2", {}, say("Last ten minutes")), chartsOf(live, samples).map(one => figure(one, last))),
     section(say("SETs"), sets(live, last, session)),
     h("div.columns", {},
@@ -26,7 +26,7 @@ function alarms(live) {
   return h("section.alarms", { "data-key": "alarms" }, h("h2", {}, say("Needs attention")),
     h("ul", {}, live.alarms.map(one => h("li", { class: kinds[one.level], "data-key": `${one.code} ${one.subject}` },
       state(kinds[one.level], ""), h("strong", {}, one.subject), ` ${say(one.code)}`,
-      one.value ? h("span.quiet", {}, ` ${one.code === "switched" ? `${say("until")} ${clock(one.value)}` : one.value}`) : ""))));
+      one.value ? h("span.quiet", {}, `${one.code === "days_ahead" ? "" : " ·"} ${one.code === "switched" ? `${say("until")} ${clock(one.value)}` : one.value}`) : ""))));
 }
 
 function tiles(live, last, session) {

@@ -12,6 +12,10 @@ export function table(label, columns, rows, empty) {
         row.cells.map((cell, at) => h(at ? "td" : "th", { class: columns[at][1] ?? "", scope: at ? null : "row" }, cell)))))));
 }
 
+export function loading() {
+  return h("p.empty", { "data-loading": "" }, say("loading"));
+}
+
 export function section(title, ...children) {
   return h("section", { "data-key": title }, h("h2", {}, title), children);
 }

@@ -71,9 +71,10 @@ async def site(account: Account, chromium: Browser) -> AsyncIterator[Running]:
 class Visitors:
     """Opens windows; each visitor has a context, that is cookies, storage and cache, of their own."""
 
-    def __init__(self, browser: Browser, shots: Path, script: str | None) -> None:
+    def __init__(self, browser: Browser, shots: Path, script: str | None, *, kept: bool) -> None:
         self._browser = browser
         self._shots = shots
+        self._kept = kept
         self._axe = script
         self._all: list[Visitor] = []
 
@@ -95,7 +96,7 @@ class Visitors:
             reduced_motion="reduce" if calm else "no-preference",
             **more,
         )
-        visitor = Visitor(await context.new_page(), context, self._shots, self._axe)
+        visitor = Visitor(await context.new_page(), context, self._shots, self._kept, self._axe)
         self._all.append(visitor)
         return visitor
 
@@ -115,7 +116,7 @@ async def visitors(
     shots = pytestconfig.getoption("--shots")
     folder = Path(shots).absolute() if shots else tmp_path
     folder.mkdir(parents=True, exist_ok=True)
-    all_of_them = Visitors(chromium, folder, axe_script)
+    all_of_them = Visitors(chromium, folder, axe_script, kept=bool(shots))
     problems: list[str] = []
     try:
         yield all_of_them

@@ -13,6 +13,7 @@ from tests.browser import axe
 
 Language = Literal["zh-CN", "en-US"]
 LATENCY_MS = 400
+TARGET_PX = 44
 SHOWN = 4
 """Elements that are named for a rule that is broken."""
 CPU = 4
@@ -29,6 +30,8 @@ class Visitor:
     page: Page
     context: BrowserContext
     shots: Path
+    kept: bool
+    """Whether somebody is to look at the screenshots (--shots)."""
     axe: str | None
     """The script of axe, None where npm is missing."""
     problems: list[str] = field(default_factory=list)
@@ -49,12 +52,15 @@ class Visitor:
         """Return what went wrong and was not expected."""
         return [one for one in self.problems if not any(pattern.search(one) for pattern in self._expected)]
 
-    async def shot(self, name: str, *, full_page: bool = False) -> None:
+    async def shot(self, name: str, *, full_page: bool = False, after_s: float = 0) -> None:
         """Write a screenshot, `<name>.png`: to the folder of --shots, else beside the other files of the test.
 
         What moves has come to rest by then, but for what never does. `full_page`: in a window as tall as the page,
-        whose bar at the foot stands beside what scrolls.
+        whose bar at the foot stands beside what scrolls. `after_s`: with --shots wait so long before, so that there is
+        something to look at.
         """
+        if self.kept:
+            await self.page.wait_for_timeout(after_s * 1000)
         await self.rest()
         window = self.page.viewport_size
         if full_page and window is not None:
@@ -88,6 +94,17 @@ class Visitor:
         """Nothing may make the page scroll sideways."""
         wide, window = await self.page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
         assert wide <= window, f"the page is {wide} px wide in a window of {window}"
+
+    async def assert_large_targets(self, selector: str = "button, nav a, input, select, summary") -> None:
+        """Whatever a finger is to hit is at least TARGET_PX high and wide."""
+        small = await self.page.evaluate(
+            """([selector, least]) => [...document.querySelectorAll(selector)].filter(one => one.checkVisibility())
+                .map(one => [one, one.getBoundingClientRect()])
+                .filter(([_, box]) => box.height < least || box.width < least)
+                .map(([one, box]) => `${one.outerHTML.slice(0, 80)}: ${box.width} x ${box.height}`)""",
+            [selector, TARGET_PX],
+        )
+        assert small == []
 
     @contextlib.asynccontextmanager
     async def offline(self) -> AsyncIterator[None]:

@@ -9,7 +9,7 @@ import pytest
 
 from errors import Refused
 from installation import inventory
-from installation.keys import KEYS
+from installation.keys import KEYS, REPLACEABLE
 from local.stack import Stack
 from runtime.files import write_private
 from tests.integration.local.test_stack import config, pids, until
@@ -117,7 +117,7 @@ async def test_one_lost_key_is_refused_by_name(server_folder: Path, monkeypatch:
     """
     data = await started_once(server_folder)
     kept = json.loads((data / "secrets.json").read_text())
-    for name in sorted(set(KEYS) - {"LINK_SECRET", "METRICS_KEY"}):
+    for name in sorted(set(KEYS) - set(REPLACEABLE)):
         spoilt = {**kept, "keys": {one: key for one, key in kept["keys"].items() if one != name}}
         write_private(data / "secrets.json", spoilt)
         with pytest.raises(Refused, match=name) as caught:
@@ -125,13 +125,13 @@ async def test_one_lost_key_is_refused_by_name(server_folder: Path, monkeypatch:
                 pass
         assert caught.value.code == "secrets_missing"
         assert json.loads((data / "secrets.json").read_text()) == spoilt
-    lacks = ("LINK_SECRET", "METRICS_KEY", "TOKEN_KEY")
+    lacks = (*REPLACEABLE, "TOKEN_KEY")
     rest = {one: key for one, key in kept["keys"].items() if one not in lacks}
     write_private(data / "secrets.json", {**kept, "keys": rest})
     monkeypatch.setenv("HONGBAO_TOKEN_KEY", kept["keys"]["TOKEN_KEY"])
     await started_once(server_folder)
     found = json.loads((data / "secrets.json").read_text())["keys"]
-    assert found == {**rest, **{name: found[name] for name in ("LINK_SECRET", "METRICS_KEY")}}
+    assert found == {**rest, **{name: found[name] for name in REPLACEABLE}}
     assert found["LINK_SECRET"] != kept["keys"]["LINK_SECRET"]
 
 
