@@ -135,7 +135,7 @@ export function Room({ user }) {
   return html`<${Screen} title=${t('room.title', { n: people.length })} back class="room">
     <${Trouble} problem=${problem} />
     ${!chat.lines.length && html`<p class="empty">${t('room.empty')}</p>`}
-    <ol class="chat" role="log" aria-label=${t('room')}>
+    <ol class="chat" aria-label=${t('room')}>
       ${chat.lines.map((line) => html`<${ChatLine} key=${line.key} line=${line} chat=${chat} />`)}
     </ol>
     <${Composer} people=${people} onSent=${(/** @type {Item} */ made) => { chat.take([made], false); redraw(0); }} />
@@ -189,7 +189,7 @@ function Composer({ people, onSent }) {
     }
     setBusy(true);
     try {
-      const body = { kind: 'lucky', total_fen: fen, count: shares, to: people };
+      const body = { kind: 'lucky', total_fen: fen, count: shares, to: people, greeting: t('send.greeting.default') };
       const made = await patiently(() => call('POST', 'envelopes', { body, key: key.current }));
       key.current = newKey();
       setProblem(null);
