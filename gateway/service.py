@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from gateway.acceptor import Acceptor, Endpoint
+from gateway.access_log import LoggingDispatcher
 from gateway.admission.admission import Admission
 from gateway.admission.priority import Promises
 from gateway.connection import Connection, ConnectionFactory
@@ -110,6 +111,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     cors_origins: str = ""
     """Origins whose pages may call this gateway from a browser (CORS), with commas between: `https://chat.example`.
     Unset: none may, and no answer speaks of it."""
+    access_log: bool = False
+    """1: each request that is answered is logged, without its query and body."""
     client_waits_s: Annotated[float, msgspec.Meta(ge=TIMEOUTS_S[0], le=TIMEOUTS_S[1])] = CLIENT_WAITS_S
     """How long clients wait for an answer; a request that has waited for so long is not begun any more. A client may
     say it of itself: header `X-Request-Timeout-Ms`."""
@@ -173,7 +176,8 @@ class Gateway:
             if self.settings.shared_listen:
                 endpoints.append(Endpoint(*host_and_port(self.settings.shared_listen), shared=True))
             handlers = self._handlers(sets, admission.line.promises, switches)
-            dispatcher = Dispatcher(handlers, self.request_metrics)
+            kind = LoggingDispatcher if self.settings.access_log else Dispatcher
+            dispatcher = kind(handlers, self.request_metrics, lambda one: sets.topology.set_for(one).name)
             connections = ConnectionFactory(
                 dispatcher,
                 self.bounds,
