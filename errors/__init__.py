@@ -10,7 +10,13 @@ class HongbaoError(Exception):
     """Base of all errors raised on purpose.
 
     `code` is stable and machine-readable (snake_case); `detail` is a sentence for a person that says what to do.
+    `peer`, `call` and `envelope_id` are for logs: the part that was called, the name under which it logs that call, and
+    the envelope that was meant, where whoever logs the error could not know it.
     """
+
+    peer = ""
+    call = ""
+    envelope_id: int | None = None
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(f"{code}: {detail}")

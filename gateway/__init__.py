@@ -12,7 +12,8 @@ The path of a request, file by file; each step is called by the one before it:
                               connections that are too many or too slow, `unsent` those whose clients ask for much and
                               read nothing
          admission/             line.py: where requests wait to begin, and who is refused instead (`refusals`)
-    2  dispatch.py            gives the request its ID, calls its operation; an error becomes a problem (`problems`)
+    2  dispatch.py            gives the request its ID, calls its operation; an error becomes a problem (`problems`);
+                              what is our fault is logged (`failure_log`; `access_log` logs all, where it is asked for)
     3  resources.py           the path: its operations (`routes`) and its envelope, remembered by path; what is no route
                               may be a file of the page (`site`)
     4  handlers/envelopes.py  one method per operation, which calls in turn

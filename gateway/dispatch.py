@@ -7,13 +7,16 @@ aiohttp's own router and middlewares (`web.Application`) would cost as much as a
 import asyncio
 import itertools
 import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
 from errors import HongbaoError, Refused, Unavailable
+from gateway.failure_log import FailureLog
 from gateway.http.answer import Answer
 from gateway.http.request import Request
+from gateway.http.request_ids import X_REQUEST_ID, is_fit
 from gateway.limits import REQUESTS
 from gateway.problem_answers import problem_answer
 from gateway.request_metrics import RequestMetrics
@@ -32,10 +35,16 @@ class Dispatcher:
     """Answers every request once. `handlers` are by operation name (`gateway.routes`)."""
 
     def __init__(
-        self, handlers: Mapping[str, Handler], metrics: RequestMetrics, elsewhere: Elsewhere = lambda _: None
+        self,
+        handlers: Mapping[str, Handler],
+        metrics: RequestMetrics,
+        set_of: Callable[[int], str] = lambda _: "",
+        elsewhere: Elsewhere = lambda _: None,
     ) -> None:
+        """`set_of` names the SET of an envelope, for the log; `elsewhere` finds paths that are no routes."""
         self._resources = Resources(handlers, elsewhere)
         self._metrics = metrics
+        self._failures = FailureLog(set_of)
         self._prefix = f"{secrets.token_hex(4)}-".encode()
         self._numbers = itertools.count(1)
 
@@ -45,10 +54,11 @@ class Dispatcher:
         Raises only ConnectionError (the client has gone) and CancelledError (the process stops).
         """
         metrics, number = self._metrics, next(self._numbers)
-        started = metrics.begin(number)
+        started = metrics.begin()
         operation, status = NO_ROUTE, _CLIENT_GONE
         resource: Resource | None = None
-        request_id = b"%b%x" % (self._prefix, number)
+        given = request.headers.get(X_REQUEST_ID)
+        request_id = b"%b%x" % (self._prefix, number) if given is None or not is_fit(given) else given.encode()
         try:
             if metrics.in_flight > REQUESTS:
                 raise Unavailable("busy", f"{REQUESTS} requests are being answered; try again shortly")
@@ -62,17 +72,16 @@ class Dispatcher:
         except HongbaoError as error:
             answer = problem_answer(error, request_id, operation, resource.methods if resource else ())
             status = answer.status
-            if status == HTTPStatus.INTERNAL_SERVER_ERROR:
-                shown = request_id.decode()
-                _log.error("answered 500", request_id=shown, route=operation, code=error.code, error=error.detail)
+            if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                self._note(request_id, operation, status, error, resource, started)
         except (ConnectionError, asyncio.CancelledError):
             raise
-        except Exception:  # noqa: BLE001 - logged in full, answered with 500
-            _log.exception("unexpected error", request_id=request_id.decode(), route=operation)
+        except Exception as error:  # noqa: BLE001 - logged in full, answered with 500
+            _log.error("unexpected error", request_id=request_id.decode(), operation=operation, exc_info=error)
             answer = problem_answer(_UNEXPECTED, request_id, operation)
             status = answer.status
         finally:
-            metrics.end(operation, status, started)
+            metrics.end(operation, status, started, number)
         answer.request_id = request_id
         return answer
 
@@ -80,10 +89,23 @@ class Dispatcher:
         """Answer bytes that are no HTTP request; the connection ends after it."""
         del request
         number = next(self._numbers)
-        started = self._metrics.begin(number)
+        started = self._metrics.begin()
         request_id = b"%b%x" % (self._prefix, number)
         error = Refused("malformed_http", "this is no HTTP request that can be read; the connection ends here")
         answer = problem_answer(error, request_id, NO_ROUTE)
         answer.request_id = request_id
-        self._metrics.end(NO_ROUTE, answer.status, started)
+        self._metrics.end(NO_ROUTE, answer.status, started, number)
         return answer
+
+    def _note(
+        self,
+        request_id: bytes,
+        operation: str,
+        status: int,
+        error: HongbaoError,
+        resource: Resource | None,
+        started: float,
+    ) -> None:
+        target = None if resource is None else resource.target
+        envelope_id = error.envelope_id if target is None else target.envelope_id
+        self._failures.note(request_id, operation, status, error, envelope_id, time.perf_counter() - started)

@@ -267,7 +267,16 @@ LIVE_LOOKS_AT_ONCE: Final = 500
 # Metrics
 
 SAMPLE_EVERY: Final = 16
-"""One request of this many is timed for the histogram: timing every one would cost a noticeable part of an open."""
+"""In a crowd one request of this many is timed for the histograms: timing every one would cost a noticeable part of an
+open."""
+TIMED_PER_S: Final = 500
+"""With fewer requests in a second every one is timed: a millisecond of each second at most, to put the times into
+their histograms."""
+FAILURES_PER_S: Final = 20
+"""Answers of more than 500 that are logged in a second: a line costs about 50 µs, and in a crowd thousands are refused.
+How many were left out is in the next line, all of them are in `hongbao_http_requests_total`."""
+PATH_SHOWN: Final = 200
+"""Characters of a path in the access log; ours have 60 at most."""
 COUNTS_S: Final = 1.0
 """How often counts are handed to Prometheus; its labelled counters are too slow for one increment per request."""
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from gateway.acceptor import Acceptor, Endpoint
+from gateway.access_log import LoggingDispatcher
 from gateway.admission.admission import Admission
 from gateway.admission.priority import Promises
 from gateway.connection import Connection, ConnectionFactory
@@ -117,6 +118,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     cors_origins: str = ""
     """Origins whose pages may call this gateway from a browser (CORS), with commas between: `https://chat.example`.
     Unset: none may, and no answer speaks of it."""
+    access_log: bool = False
+    """1: each request that is answered is logged, without its query and body."""
     client_waits_s: Annotated[float, msgspec.Meta(ge=TIMEOUTS_S[0], le=TIMEOUTS_S[1])] = CLIENT_WAITS_S
     """How long clients wait for an answer; a request that has waited for so long is not begun any more. A client may
     say it of itself: header `X-Request-Timeout-Ms`."""
@@ -189,7 +192,13 @@ class Gateway:
             self.hub = hub = Hub(sets)
             running += [tasks.create_task(one.run()) for one in hub.services]
             handlers = self._handlers(sets, admission.line.promises, switches, hub)
-            dispatcher = Dispatcher(handlers, self.request_metrics, self.site.operations_of)
+            kind = LoggingDispatcher if self.settings.access_log else Dispatcher
+            dispatcher = kind(
+                handlers,
+                self.request_metrics,
+                lambda one: sets.topology.set_for(one).name,
+                self.site.operations_of,
+            )
             connections = ConnectionFactory(
                 dispatcher,
                 self.bounds,

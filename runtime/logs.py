@@ -6,6 +6,8 @@ Standard output stays free for the output of commands. A successful open is coun
 import logging
 import os
 import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -41,6 +43,29 @@ def set_up(process: str, level: str | None = None) -> None:
 def get(room: str) -> Any:
     """Return a logger that names its room; call it once per module."""
     return structlog.get_logger(room=room)
+
+
+class Budget:
+    """Lets at most `per_s` lines of a kind be logged in a second, and says how many were left out before."""
+
+    def __init__(self, per_s: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._per_s = per_s
+        self._now = now
+        self._second = 0
+        self._spent = 0
+        self._left_out = 0
+
+    def spend(self) -> int | None:
+        """Return how many lines were left out since the last one; None: this one is left out as well."""
+        second = int(self._now())
+        if second != self._second:
+            self._second, self._spent = second, 0
+        if self._spent >= self._per_s:
+            self._left_out += 1
+            return None
+        self._spent += 1
+        left_out, self._left_out = self._left_out, 0
+        return left_out
 
 
 class _Bridge(logging.Handler):

@@ -23,9 +23,9 @@ def gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
     return Gauge(name, text, labels, registry=REGISTRY)
 
 
-def seconds(name: str, text: str) -> Histogram:
+def seconds(name: str, text: str, labels: tuple[str, ...] = ()) -> Histogram:
     """Return a histogram of durations in seconds."""
-    return Histogram(name, text, buckets=SECONDS, registry=REGISTRY)
+    return Histogram(name, text, labels, buckets=SECONDS, registry=REGISTRY)
 
 
 def sizes(name: str, text: str) -> Histogram:

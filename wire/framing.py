@@ -23,3 +23,8 @@ def frames(encode: Callable[[list[list[Any]]], bytes], batch: list[list[Any]]) -
     middle = len(batch) // 2
     yield from frames(encode, batch[:middle])
     yield from frames(encode, batch[middle:])
+
+
+def end_of(address: Any) -> str:
+    """Return address and port of one end of a connection as text; empty if it has none."""
+    return f"{address[0]}:{address[1]}" if isinstance(address, tuple) else ""

@@ -36,6 +36,8 @@ QUEUED_BYTES = 16 * 1024 * 1024
 """Of calls that wait, each with CALL_BYTES more, while a frame cannot go out because the other end does not read; above
 it a call is refused at once. Creates of full length (64 KB) a thousand a second need half of it in 100 ms; a server
 that is frozen for longer is given up (SILENT_S)."""
+FAILURES_PER_S = 20
+"""Failed calls that one process logs in a second: a line costs 50 µs, and in a crowd thousands are refused."""
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 """Frames are split at half of it, so that only a single request of that size could exceed it."""
 EAGER_CALLS = 32

@@ -19,7 +19,7 @@ import msgspec
 
 from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
-from wire.framing import LINK_PATH, NOTICE, LinkEnded, frames
+from wire.framing import LINK_PATH, NOTICE, LinkEnded, end_of, frames
 from wire.handshake import LinkRefused, Prover
 from wire.heard import Heard
 from wire.keys import LinkKey
@@ -110,6 +110,8 @@ class Link:
         self._heard = Heard()
         self._loop: asyncio.AbstractEventLoop
         self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._end = ""
+        """Address and port of this end; with a number it names a call in the logs of both ends."""
         self._open = False
         """Whether calls are sent: connected, and the other end has not said that it goes away."""
         self.lost_at = float("-inf")
@@ -222,6 +224,7 @@ class Link:
     async def _serve(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Read, write and expire until one of them ends: then all end, and every call that waits is failed."""
         self._socket, self._open = socket, True
+        self._end = end_of(socket.get_extra_info("sockname"))
         self._heard.connected()
         self._came.set()
         try:
@@ -327,7 +330,7 @@ class Link:
                     if error is None:
                         future.set_result(values)
                     else:
-                        future.set_exception(error)
+                        future.set_exception(self._named(error, number))
             gauge.set(len(self._waiting))
             # So that an idle link keeps no frame in memory.
             del message, replies
@@ -377,7 +380,7 @@ class Link:
                     pause = deadline - now
                     break
                 del self._waiting[number]
-                self._fail_unknown(future)
+                self._fail_unknown(future, number)
 
     def _fail_all(self) -> None:
         waiting, outbox = self._waiting, self._outbox
@@ -386,23 +389,29 @@ class Link:
         queued = {request[0] for request in outbox}
         for number, (future, _) in waiting.items():
             if number not in queued:
-                self._fail_unknown(future)
+                self._fail_unknown(future, number)
             elif not future.done():
                 future.set_exception(self._not_sent())
                 future.exception()  # marks it as retrieved: the caller may have hung up
 
     def _not_sent(self) -> NotSent:
-        return NotSent(self.down_code, f"{self.name} is not connected; try again shortly", retry_after_s=0.5)
+        error = NotSent(self.down_code, f"{self.name} is not connected; try again shortly", retry_after_s=0.5)
+        error.peer = self.name
+        return error
 
-    def _fail_unknown(self, future: asyncio.Future[list[Any]]) -> None:
+    def _named(self, error: HongbaoError, number: int) -> HongbaoError:
+        """Say in the error which call it ended, for logs."""
+        error.peer, error.call = self.name, f"{self._end}-{number}"
+        return error
+
+    def _fail_unknown(self, future: asyncio.Future[list[Any]], number: int) -> None:
         if future.done():
             return
         _late.labels(self.name).inc()
-        future.set_exception(
-            Unavailable(
-                "outcome_unknown",
-                f"no answer from {self.name} in time; repeat the request: it is safe and tells the real outcome",
-                outcome_known=False,
-            )
+        unknown = Unavailable(
+            "outcome_unknown",
+            f"no answer from {self.name} in time; repeat the request: it is safe and tells the real outcome",
+            outcome_known=False,
         )
+        future.set_exception(self._named(unknown, number))
         future.exception()  # marks it as retrieved: the caller may have hung up

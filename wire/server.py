@@ -11,13 +11,14 @@ from aiohttp import web
 
 from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
-from wire.framing import LINK_PATH, NOTICE, LinkEnded, frames
+from wire.framing import LINK_PATH, NOTICE, LinkEnded, end_of, frames
 from wire.handshake import Admitted, Doorkeeper
-from wire.limits import CLOSE_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES, ROW_BYTES
+from wire.limits import CLOSE_S, FAILURES_PER_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES, ROW_BYTES
 from wire.load import Load
 from wire.messages import LIVE, STOPPING, Op, Status, error_reply
 
 _log = logs.get("wire")
+_failures = logs.Budget(FAILURES_PER_S)
 _frames = metrics.counter("hongbao_link_frames_total", "Frames received")
 _requests = metrics.counter("hongbao_link_requests_total", "Requests received")
 
@@ -62,10 +63,16 @@ class Caller:
         self._outbox.append([number, 0, *values])
 
     def fail(self, number: int, error: BaseException) -> None:
-        """Answer request `number` with an error; one that is no HongbaoError is logged and sent as `internal_error`."""
+        """Answer request `number` with an error; one that is no HongbaoError is logged and sent as `internal_error`.
+
+        What is not the caller's fault is logged, FAILURES_PER_S at most, under the name that the caller has for it.
+        """
         if not isinstance(error, HongbaoError):
-            _log.error("unexpected error", request_id=f"{self.name}-{number}", exc_info=error)
+            _log.error("unexpected error", call=f"{self.name}-{number}", exc_info=error)
             error = _internal_error()
+        elif number and not isinstance(error, Refused) and (left_out := _failures.spend()) is not None:
+            call = f"{self.name}-{number}"
+            _log.warning("call failed", call=call, code=error.code, error=error.detail, left_out=left_out)
         if self.gone:
             return
         self._outbox.append(error_reply(number, error))
@@ -125,7 +132,7 @@ class Caller:
             self._encode(reply)
         except Exception as error:  # noqa: BLE001 - our own fault in one reply; the others are sent
             number = reply[0]
-            _log.error("a reply cannot be encoded", request_id=f"{self.name}-{number}", exc_info=error)
+            _log.error("a reply cannot be encoded", call=f"{self.name}-{number}", exc_info=error)
             return error_reply(number, _internal_error())
         return reply
 
@@ -158,7 +165,7 @@ def add_link(app: web.Application, handler: Handler, doorkeeper: Doorkeeper, loa
         socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=MAX_FRAME_BYTES, compress=False)
         await socket.prepare(request)
         await socket.send_str(admitted.proof)
-        caller = Caller(str(request.remote), admitted.path)
+        caller = Caller(end_of(socket.get_extra_info("peername")), admitted.path)
         app[SOCKETS].add(socket)
         if load is not None:
             load.add(caller)
@@ -212,7 +219,7 @@ def _dispatch(handler: Handler, caller: Caller, frame: list[list[Any]]) -> None:
             caller.fail(number, error)
         except (TypeError, ValueError) as error:
             # With the traceback: the fault may be ours.
-            _log.warning("malformed request", request_id=f"{caller.name}-{number}", exc_info=error)
+            _log.warning("malformed request", call=f"{caller.name}-{number}", exc_info=error)
             caller.fail(number, Refused("malformed_request", "the arguments do not fit the operation"))
         except Exception as error:  # noqa: BLE001 - one request's fault must not end the link of all others
             caller.fail(number, error)

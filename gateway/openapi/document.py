@@ -21,7 +21,10 @@ _DESCRIPTION: Final = (
     "From a browser: pages of the origins that the operators have named may call (CORS); preflights need no token."
 )
 _HEADER: Final[dict[str, Schema]] = {
-    "X-Request-Id": {"description": "Names this request in our logs.", "schema": {"type": "string"}},
+    "X-Request-Id": {
+        "description": "Names this request in our logs: the client's own name for it, if it sent a fit one.",
+        "schema": {"type": "string"},
+    },
     "Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}},
     "WWW-Authenticate": {"description": "The scheme, and what was wrong.", "schema": {"type": "string"}},
     "ETag": {
@@ -96,7 +99,7 @@ def _operation(name: str, operation: Operation) -> Schema:
     }
     for status, links in _LINKS.get(name, {}).items():
         entry["responses"][status]["links"] = links
-    parameters = operation.parameters if operation.public else (*operation.parameters, "timeout")
+    parameters = operation.parameters if operation.public else (*operation.parameters, "timeout", "request_id")
     if parameters:
         entry["parameters"] = [{"$ref": f"#/components/parameters/{one}"} for one in parameters]
     if operation.body is not None:

@@ -2,6 +2,7 @@
 
 from typing import Any, Final, NamedTuple
 
+from gateway.http.request_ids import REQUEST_ID_CHARS
 from gateway.limits import (
     CLAIMS_PAGE,
     CLAIMS_PAGE_MOST,
@@ -42,6 +43,13 @@ PARAMETERS: Final[dict[str, Schema]] = {
         {"type": "string"},
         "How many milliseconds the client waits for the answer: the request is not begun after that. Read as "
         f"{TIMEOUTS_S[0] * 1000:.0f} to {TIMEOUTS_S[1] * 1000:.0f}; what is no number is ignored.",
+    ),
+    "request_id": _parameter(
+        "X-Request-Id",
+        "header",
+        {"type": "string"},
+        f"The client's own name for the request: 1 to {REQUEST_ID_CHARS} letters, digits, `.`, `_` or `-`. It is sent "
+        "back and found in our logs. Any other text is ignored.",
     ),
     "known": _parameter(
         "If-None-Match",

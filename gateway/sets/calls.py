@@ -71,6 +71,7 @@ class Sets:
             return await link.send([0, op, *args])
         except Unavailable as error:
             first = error
+            first.envelope_id = target.envelope_id
         if self.exclude_refusing(first, link):
             try:
                 return await routing.find(target).send([0, op, *args])
@@ -134,6 +135,7 @@ class Sets:
                     return await link.send([0, op, *args])
                 except Unavailable as again:
                     error = again
+                    error.envelope_id = target.envelope_id
                     may_repeat = self.exclude_refusing(again, link) or self._may_hold(again)
                     # Once unknown, the outcome stays unknown: a later refusal says nothing about the first attempt.
                     again.outcome_known = outcome_known = outcome_known and again.outcome_known
