@@ -332,7 +332,7 @@ class Connection(web.RequestHandler):
                 else:
                     answer = await (dispatcher.malformed(request) if malformed else dispatcher.serve(request))
                 if answer.stream is not None:
-                    self._hand_over(answer.stream, answer.request_id)
+                    self._hand_over(request, answer, answer.stream)
                     return
                 alive = self._write(request, answer)
                 # A client that sends and does not read must not fill our memory: its next request waits until most of
@@ -400,15 +400,17 @@ class Connection(web.RequestHandler):
             transport.write(answer.encode(request, keep_alive=alive))
         return alive
 
-    def _hand_over(self, stream: Stream, request_id: bytes) -> None:
+    def _hand_over(self, request: Request, answer: Answer, stream: Stream) -> None:
         """Let a stream have the connection: this protocol ends as if the client had gone."""
+        del request
         transport, factory = self.transport, cast("ConnectionFactory | None", self._manager)
         if transport is None or factory is None:
             # The client has gone while its stream was made.
             stream.connection_lost(None)
             return
         last = self.last
-        stream.begin(transport, self.address, request_id, factory.bounds.remove)
+        headers = b"%bX-Request-Id: %b\r\n" % (answer.headers, answer.request_id)
+        stream.begin(transport, self.address, headers, factory.bounds.remove)
         factory.bounds.replace(self, cast("Held", stream))
         # aiohttp must not close what the stream has now.
         self.transport = self._current_request = None

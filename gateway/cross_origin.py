@@ -11,7 +11,7 @@ from errors import Refused
 from gateway.admission.line import Refusal
 from gateway.connection import Connection
 from gateway.http.aiohttp_private import MalformedHead
-from gateway.http.answer import Answer, Bodiless
+from gateway.http.answer import Answer, Bodiless, Stream
 from gateway.http.origins import ASKED_METHOD, Origins, preflight_lines
 from gateway.http.request import Request
 from gateway.newcomers import Newcomer
@@ -41,6 +41,10 @@ class CrossOriginConnection(Connection):
     def _write(self, request: Request, answer: Answer) -> bool:
         answer.headers = self.refusals.origins.lines(request.headers) + answer.headers
         return super()._write(request, answer)
+
+    def _hand_over(self, request: Request, answer: Answer, stream: Stream) -> None:
+        answer.headers = self.refusals.origins.lines(request.headers) + answer.headers
+        super()._hand_over(request, answer, stream)
 
 
 class CrossOriginNewcomer(Newcomer):

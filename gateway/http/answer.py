@@ -24,8 +24,8 @@ encode_json: Final = msgspec.json.Encoder().encode
 class Stream(Protocol):
     """Takes the connection over, in place of an answer that is written once."""
 
-    def begin(self, transport: asyncio.Transport, address: str, request_id: bytes, lost: Callable[[Any], None]) -> None:
-        """Write the head and go on; `lost` is called with the stream when the connection has ended."""
+    def begin(self, transport: asyncio.Transport, address: str, headers: bytes, lost: Callable[[Any], None]) -> None:
+        """Write the head, with these lines in it, and go on; `lost` is called with the stream when it has ended."""
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the stream."""

@@ -9,12 +9,12 @@ EVENT_STREAM: Final = "text/event-stream"
 BEAT: Final = b":\n\n"
 """A comment: keeps proxies from ending a stream on which nothing happens."""
 # The body ends with the connection, so that every watcher of an envelope gets the same bytes, without a length.
-_HEAD: Final = b"%bX-Accel-Buffering: no\r\nConnection: close\r\nX-Request-Id: %b\r\n\r\nretry: %d\n\n"
+_HEAD: Final = b"%bX-Accel-Buffering: no\r\nConnection: close\r\n%b\r\nretry: %d\n\n"
 
 
-def head(request_id: bytes, retry_ms: int) -> bytes:
-    """Return the head of a stream, and how long a client waits before it connects again."""
-    return _HEAD % (head_of(HTTPStatus.OK, EVENT_STREAM), request_id, retry_ms)
+def head(headers: bytes, retry_ms: int) -> bytes:
+    """Return the head of a stream, with these lines in it, and how long a client waits before it connects again."""
+    return _HEAD % (head_of(HTTPStatus.OK, EVENT_STREAM), headers, retry_ms)
 
 
 def envelope_event(envelope_id: int, frame: bytes, version: str) -> bytes:

@@ -90,12 +90,12 @@ class Watcher(asyncio.Protocol):
         self.asked, self.began = True, False
         self.began_at: float | None = None
 
-    def begin(self, transport: asyncio.Transport, address: str, request_id: bytes, lost: Callable[[Any], None]) -> None:
-        """Take a connection over; `lost` is called when it has ended."""
+    def begin(self, transport: asyncio.Transport, address: str, headers: bytes, lost: Callable[[Any], None]) -> None:
+        """Take a connection over, with these lines in its head; `lost` is called when it has ended."""
         self._transport, self.address, self._lost = transport, address, lost
         transport.set_write_buffer_limits(high=LIVE_UNSENT_BYTES)
         transport.set_protocol(self)
-        transport.write(head(request_id, LIVE_RETRY_MS) + self._refusals)
+        transport.write(head(headers, LIVE_RETRY_MS) + self._refusals)
         self._refusals = b""
         self._send_pending()
 

@@ -176,3 +176,22 @@ async def test_without_the_setting_there_is_not_one_byte(door: Door) -> None:
         assert not [name for name in headers if name.startswith("Access-Control") or name == "Vary"]
         assert "OPTIONS" not in headers.get("Allow", "")
     assert {type(one) for one in door.gateway.bounds.all()} <= {Connection, Newcomer}
+
+
+async def test_a_stream_can_be_read_by_who_is_named(door: Door) -> None:
+    """Its head carries the same lines as an answer."""
+    for peer in door.servers.values():
+        peer.answer = lambda caller, number, _op, _args: caller.reply(number, b"{}", "0.open", 0)
+    async with opened_to(door, CHAT) as gateway:
+        token = door.token("alice")
+        for origin, told in ((CHAT, CHAT), ("https://elsewhere.example", None)):
+            reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+            writer.write(
+                f"GET /v1/live?envelopes={some_id()} HTTP/1.1\r\nHost: x\r\nOrigin: {origin}\r\n"
+                f"Authorization: Bearer {token}\r\n\r\n".encode()
+            )
+            text = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)).decode()
+            assert text.startswith("HTTP/1.1 200")
+            found = [line.partition(": ")[2] for line in text.splitlines() if line.startswith("Access-Control-Allow-O")]
+            assert (found or [None])[0] == told
+            writer.close()
