@@ -22,9 +22,7 @@ COMMANDS = {
         "deposit": Entry("cli.commands.deposit", "put development money into a user's wallet"),
     },
     "Operate": {
-        "ops": Entry(
-            "cli.commands.ops", "the operator's view: a page on a port of its own"
-        ),
+        "ops": Entry("cli.commands.ops", "the operator's view: a page on a port of its own"),
         "payout": Entry("cli.commands.payout", "show payouts that are stuck, and drive them again"),
         "switch": Entry("cli.commands.switch", "close a kind of request for a while, so that the rest goes on"),
         "dba": Entry("cli.commands.dba", "what a SET costs, holds and is slow at; drain, pause"),
