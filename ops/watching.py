@@ -65,7 +65,7 @@ class Watching:
                 if time.monotonic() - self._asked > WATCHED_S:
                     await self._rest()
                 begun = time.monotonic()
-                await self._look()
+                await self._look_or_say_why()
                 self._first.set()
                 await asyncio.sleep(max(0.05, EVERY_S - (time.monotonic() - begun)))
         finally:
@@ -100,6 +100,13 @@ class Watching:
         self._wake.clear()
         await self._scraper.rest()
         await self._wake.wait()
+
+    async def _look_or_say_why(self) -> None:
+        try:
+            await self._look()
+        except Exception as error:  # noqa: BLE001 - the next look may succeed, and a page that hears nothing is worse
+            self.error = f"the parts could not be looked at: {type(error).__name__}; the log of ops says more"
+            _log.exception("a look failed")
 
     async def _look(self) -> None:
         try:

@@ -122,4 +122,4 @@ async def visitors(
         yield all_of_them
     finally:
         problems = await all_of_them.leave()
-    assert problems == []
+    assert not problems, "\n".join(problems)

@@ -104,7 +104,7 @@ class Visitor:
                 .map(([one, box]) => `${one.outerHTML.slice(0, 80)}: ${box.width} x ${box.height}`)""",
             [selector, TARGET_PX],
         )
-        assert small == []
+        assert not small, "\n".join(small)
 
     @contextlib.asynccontextmanager
     async def offline(self) -> AsyncIterator[None]:

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import re
+import signal
+import sys
 import uuid
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
@@ -361,3 +363,30 @@ async def test_the_keys_are_those_of_the_installation(stack: Running) -> None:
     given = secrets.environment("ops", "ops")
     assert given.keys() == {"HONGBAO_OPS_KEY", "HONGBAO_OPS_VIEW_KEY", "HONGBAO_METRICS_KEY"}
     assert len(set(given.values())) == 3
+
+
+async def test_the_command_serves_an_installation(stack: Running) -> None:
+    """`hongbao ops` prints its address, takes the keys of the installation, and ends with 0 at Ctrl-C."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "cli", "ops", "--data", str(stack.data),
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(20):
+            url = (await process.stdout.readline()).decode().strip()
+        key = Secrets.load(stack.stack.folder.secrets).key("OPS_VIEW_KEY")
+        async with (
+            aiohttp.ClientSession(headers={"Authorization": f"Bearer {key}"}) as session,
+            session.get(f"{url}api/live") as answer,
+        ):
+            told = await answer.json()
+        assert {one["name"] for one in told["sets"]} == {"set-1", "set-2"}
+        process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(10):
+            _, said = await process.communicate()
+        assert (process.returncode, said) == (0, b"")
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
