@@ -63,9 +63,15 @@ function make(place, one, format) {
     },
     axes: [{ ...axis, size: 22, space: 70, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] }, { ...axis, size: 54, values: (_, ticks) => ticks.map(one.axis ?? format) }],
     series: [{}, ...one.series.map((series, at) => ({
-      label: series.label, stroke: colour(`--series-${at % 6}`), width: 1.6, points: { show: false }, spanGaps: false,
+      label: series.label, stroke: colour(`--series-${at % 6}`), width: 1.6, points: { show: false, size: 4, filter: alone }, spanGaps: false,
     }))],
   }, [[], ...one.series.map(() => [])], place);
+}
+
+/** The places of values without a neighbour: a line of one point would not be seen. */
+function alone(plot, series) {
+  const values = plot.data[series], known = at => values[at] !== null && values[at] !== undefined;
+  return values.map((_, at) => at).filter(at => known(at) && !known(at - 1) && !known(at + 1));
 }
 
 /** Draw all anew in the colours of now. */
