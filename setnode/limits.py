@@ -143,6 +143,8 @@ waits for it (`gateway.limits.CARDS_S`)."""
 CARDS_QUEUE = 100
 """Lists waiting to be read, at 10 to 50 ms each in a SET of 50 databases, most of which is planning: what is not read
 within CARDS_S is left out. More are refused with `busy`."""
+LISTS_LOGGED_PER_S = 5
+"""Lists, and cards, that could not be read and are logged, in a second."""
 MAX_CARDS = 100
 """Envelopes of one list (`wallet.limits.MAX_PAGE`)."""
 WAITING_BLOCKS = 10

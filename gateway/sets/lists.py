@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from zlib import crc32
 
 from errors import HongbaoError, Unavailable
-from gateway.limits import CARDS_S
+from gateway.limits import CARDS_S, FAILURES_PER_S
 from gateway.sets.calls import Sets
 from gateway.sets.target import Target
 from runtime import logs, metrics
@@ -45,6 +45,7 @@ class Lists:
 
     def __init__(self, sets: Sets) -> None:
         self._sets = sets
+        self._failures = logs.Budget(FAILURES_PER_S)
 
     async def cards(self, user: str, envelope_ids: Sequence[int]) -> dict[int, bytes]:
         """Return the cards, as JSON, of those envelopes that can be shown to the user within CARDS_S."""
@@ -96,8 +97,15 @@ class Lists:
                     take(groups[link], reply)
                 elif isinstance(reply, Unavailable) and self._sets.exclude_refusing(reply, link):
                     wanted.extend(groups[link])
-                else:
-                    _log.warning("a server shows no list", peer=link.name, code=reply.code, error=reply.detail)
+                elif (left_out := self._failures.spend()) is not None:
+                    _log.warning(
+                        "a server shows no list",
+                        server=link.name,
+                        call=reply.call,
+                        code=reply.code,
+                        error=reply.detail,
+                        left_out=left_out,
+                    )
             if not wanted:
                 return
 

@@ -15,15 +15,15 @@ from functools import lru_cache
 from typing import Any, Final
 
 from envelope.decide import may_see
-from errors import HongbaoError
-from runtime import metrics, postgres, sql
+from errors import HongbaoError, Unavailable
+from runtime import logs, metrics, postgres, sql
 from setnode.activation.cold import ColdEnvelopes
 from setnode.activation.list_reader import ListReader
 from setnode.activation.loader import SEAL
 from setnode.actors.phase import Phase
 from setnode.actors.registry import Registry
 from setnode.actors.request import Action, LocalCaller, ReplyTo, Request
-from setnode.limits import CARD_QUERIES, CARDS_S
+from setnode.limits import CARD_QUERIES, CARDS_S, LISTS_LOGGED_PER_S
 from setnode.partition_ranges import PartitionRange, partition_ranges
 from setnode.views.card_json import card_of_log, card_of_row
 from sharding.ids import day_of
@@ -32,6 +32,8 @@ from switches.switchboard import Switchboard
 
 _READ: Final = sql.read("setnode", "read_cards")
 _PARAMETERS: Final = 5
+_log = logs.get("setnode")
+_unreadable = logs.Budget(LISTS_LOGGED_PER_S)
 
 _cards = metrics.counter("hongbao_cards_total", "Envelopes shown as rows of lists, by where from", ("source",))
 _FROM_MEMORY, _FROM_TABLES, _FROM_COLD, _NOT_SHOWN = map(_cards.labels, ("memory", "tables", "cold", "none"))
@@ -59,6 +61,16 @@ async def read_cards(connection: Any, envelope_ids: Sequence[int], user: str) ->
     return rows
 
 
+def card_or_none(row: Any, now_ms: int, wanted: Callable[[Any, int], bool] = lambda *_: True) -> bytes | None:
+    """Return the card of a row of `read_cards` that is `wanted`; None for others, and for one that cannot be shown."""
+    try:
+        return card_of_row(row, now_ms) if wanted(row, now_ms) else None
+    except Exception as error:  # noqa: BLE001 - rows edited by hand may hold anything; the others are shown
+        if (left_out := _unreadable.spend()) is not None:
+            _log.error("no card", envelope_id=str(row["envelope_id"]), left_out=left_out, exc_info=error)
+        return None
+
+
 def _arguments(part: PartitionRange, envelope_ids: Sequence[int], user: str) -> list[Any]:
     return [[envelope_ids[position] for position in part.positions], part.slots, part.low, part.end, user]
 
@@ -75,11 +87,14 @@ class Cards:
     def begin(
         self, caller: ReplyTo, number: int, user: str, envelope_ids: Sequence[int], serves: Callable[[int], bool]
     ) -> None:
-        """Take a request; raises Unavailable `busy`. What this SET does not serve is not shown."""
+        """Take a request. What this SET does not serve is not shown, nor what must be read if too many lists are."""
         page = _Page(caller, number, user, envelope_ids, self._registry, self._cold)
         page.missing.update(one for one in envelope_ids if serves(one) and not self._shown_from_memory(page, one))
         if page.missing:
-            self._reader.enqueue(page)
+            try:
+                self._reader.enqueue(page)
+            except Unavailable as error:
+                page.give_up(error)
         else:
             page.reply()
 
@@ -143,10 +158,12 @@ class _Page:
             rows = await session.run(lambda connection: self._read_hot(connection, hot), CARDS_S)
             if self.replied:
                 return
-            self.cards.update((row["envelope_id"], card_of_row(row, self._registry.now_ms())) for row in rows)
+            now_ms = self._registry.now_ms()
+            self.cards.update((row["envelope_id"], card) for row in rows if (card := card_or_none(row, now_ms)))
             _FROM_TABLES.inc(len(rows))
             # A day that the register does not call cold by now was hot during the read.
-            gone = self._hand_over(one for one in hot if one not in self.cards)
+            found = {row["envelope_id"] for row in rows}
+            gone = self._hand_over(one for one in hot if one not in found)
             self.missing.difference_update(one for one in hot if one not in gone)
         if not self.missing and not self.replied:
             self.reply()

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from errors import HongbaoError, Unavailable
 from runtime import logs, postgres
-from setnode.limits import CARDS_QUEUE, CARDS_S
+from setnode.limits import CARDS_QUEUE, CARDS_S, LISTS_LOGGED_PER_S
 
 _log = logs.get("setnode")
 
@@ -32,6 +32,7 @@ class ListReader:
         self._session = session
         self._queue: asyncio.Queue[Job] = asyncio.Queue(CARDS_QUEUE)
         self._begun: set[Job] = set()
+        self._failures = logs.Budget(LISTS_LOGGED_PER_S)
 
     @property
     def idle(self) -> bool:
@@ -55,10 +56,12 @@ class ListReader:
             try:
                 await job.read(self._session)
             except HongbaoError as error:
-                _log.warning("a list could not be read", error=error.detail)
+                if (left_out := self._failures.spend()) is not None:
+                    _log.warning("a list could not be read", error=error.detail, left_out=left_out)
                 job.give_up(error)
             except Exception as error:  # noqa: BLE001 - this list alone; the next one is read
-                _log.error("a list could not be read", exc_info=error)
+                if (left_out := self._failures.spend()) is not None:
+                    _log.error("a list could not be read", left_out=left_out, exc_info=error)
                 job.give_up(Unavailable("database_unavailable", "the database does not answer; try again shortly"))
 
     def _end(self, job: Job) -> None:

@@ -13,11 +13,11 @@ from envelope.limits import LIMITS
 from errors import HongbaoError
 from runtime import metrics, postgres, sql
 from runtime.clock import Clock
-from setnode.activation.cards import read_cards
+from setnode.activation.cards import card_or_none, read_cards
 from setnode.activation.list_reader import ListReader
 from setnode.actors.request import ReplyTo
 from setnode.limits import CARDS_S, MAX_CARDS, WAITING_BLOCKS
-from setnode.views.card_json import can_be_opened, card_of_row
+from setnode.views.card_json import can_be_opened
 from sharding.ids import business_date, first_id
 from switches.switch import Closes
 from switches.switchboard import Switchboard
@@ -112,10 +112,11 @@ class _Search:
         shown = [one for one in ids if self._may_show(one)]
         rows = {row["envelope_id"]: row for row in await read_cards(connection, shown, self._user)} if shown else {}
         now_ms = self._clock.now_ms()
+        if self.replied:
+            return
         for one in ids:
-            row = rows.get(one)
-            if row is not None and can_be_opened(row, now_ms):
-                self._found.append([one, row["created_at_ms"], card_of_row(row, now_ms)])
+            if (row := rows.get(one)) is not None and (card := card_or_none(row, now_ms, can_be_opened)) is not None:
+                self._found.append([one, row["created_at_ms"], card])
                 _WAIT.inc()
             self._floor = one
             if len(self._found) == self._limit:
@@ -133,4 +134,5 @@ class _Search:
 
     def _reply(self) -> None:
         self.replied = True
-        self._caller.reply(self._number, self._found, self._floor, self._complete)
+        # A copy: a block that is still being read must not add to what is on its way.
+        self._caller.reply(self._number, list(self._found), self._floor, self._complete)

@@ -322,3 +322,27 @@ async def test_a_day_that_traffic_holds_is_left_for_the_next_round(empty_set, mo
             with pytest.raises(Unavailable, match="day_tables_locked"):
                 await DayTables(empty_set, [0]).ensure(TODAY, ahead_days=0)
     assert await DayTables(empty_set, [0]).ensure(TODAY, ahead_days=0) == [TODAY]
+
+
+async def test_guests_are_found_by_user_on_old_and_new_days(databases) -> None:
+    """The migration indexes the leaves that are there, a day made later brings its own, and the parent has all."""
+    dsn = await databases.clone("schema", partial(build_set, TODAY))
+    connection = await asyncpg.connect(dsn)
+
+    async def leaves() -> dict[str, int]:
+        """Return by day table how many leaves have the index, as a part of the parent's."""
+        rows = await connection.fetch("""
+            SELECT t.relname, count(leaf.inhrelid) AS leaves FROM pg_inherits i
+            JOIN pg_index x ON x.indexrelid = i.inhrelid AND x.indisvalid JOIN pg_class t ON t.oid = x.indrelid
+            LEFT JOIN pg_inherits leaf ON leaf.inhparent = i.inhrelid
+            WHERE i.inhparent = 'guest_user'::regclass GROUP BY t.relname""")
+        return {row["relname"]: row["leaves"] for row in rows}
+
+    made = {f"guest_{TODAY + timedelta(days=number):%Y%m%d}": 3 for number in range(3)}
+    assert await leaves() == made
+    await connection.execute("DROP INDEX guest_user")
+    await connection.execute((Path(migrate.__file__).parent / "set" / "0010_guests_by_user.sql").read_text())
+    assert await leaves() == made
+    await DayTables(dsn, range(3)).ensure(TODAY, ahead_days=3)
+    assert await leaves() == {**made, f"guest_{TODAY + timedelta(days=3):%Y%m%d}": 3}
+    await connection.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from errors import Refused
+from errors import Refused, Unavailable
 from runtime import postgres
 from setnode.activation import cards as cards_module
 from setnode.service import Setnode
@@ -169,6 +169,33 @@ async def test_a_database_that_is_slow_or_away_costs_only_what_it_has(
         assert [one is None for one in shown] == [False, True]
     monkeypatch.undo()
     assert None not in await cards(town, [known, forgotten], "sender", node)
+
+
+async def test_a_row_that_cannot_be_shown_hides_no_other(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows edited by hand may hold anything: that card alone is missing."""
+    spoilt, well = await town.create(100, 2), await town.create(100, 2)
+    sleep(town, [spoilt, well])
+    real = cards_module.card_of_row
+
+    def card_of_row(row: Any, now_ms: int) -> bytes:
+        if row["envelope_id"] == spoilt:
+            raise ValueError("no such kind")
+        return real(row, now_ms)
+
+    monkeypatch.setattr(cards_module, "card_of_row", card_of_row)
+    assert [one is None for one in await cards(town, [spoilt, well], "sender", town.nodes[0])] == [True, False]
+
+
+async def test_too_many_lists_still_show_what_is_in_memory(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a full queue nothing is read, and nobody waits for it."""
+    known, forgotten = await town.create(100, 2), await town.create(100, 2)
+    sleep(town, [forgotten])
+    node = town.owner(known)
+    monkeypatch.setattr(node.lists._queue, "full", lambda: True)
+    assert [one is None for one in await cards(town, [known, forgotten], "sender", node)] == [False, True]
+    with pytest.raises(Unavailable) as refused:
+        await town.caller.ask(node, Op.WAITING, ["sender", 0, 10])
+    assert refused.value.code == "busy"
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ import pytest
 from envelope.claim_log import ClaimLog
 from envelope.outcomes import Entry
 from errors import InvariantBroken
+from gateway.openapi.schemas import SCHEMAS
 from setnode.actors.request import Action
 from setnode.limits import CLAIMS_JSON_FROM
 from setnode.views import claims_json as claims_json_module
+from setnode.views import envelope_json
 from setnode.views.claims_json import FIRST_PAGE, ClaimRow, ClaimsJson, ClaimsPage
 from setnode.views.envelope_json import detail_view
 from setnode.views.timestamps import rfc3339
@@ -153,3 +155,16 @@ def test_an_instant_is_what_the_library_would_write(at_ms):
     """RFC 3339, UTC, three digits of milliseconds."""
     written = datetime.fromtimestamp(at_ms // 1000, UTC).replace(microsecond=at_ms % 1000 * 1000)
     assert rfc3339(at_ms) == written.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+SHOWN_BY_FORMAT = {
+    1: """archived best_luck claimed_count claimed_fen claims closed_at count created_at envelope_id expires_at greeting
+        kind max_fen min_fen next_cursor opens_at password_required refund_fen sender share_token split
+        split_commitment split_seed split_version status to total_fen"""
+}
+
+
+def test_a_view_that_changes_gets_another_format() -> None:
+    """Clients keep details by their version: with other members under an old version they would keep the old ones."""
+    shown = SHOWN_BY_FORMAT[envelope_json._FORMAT].split()
+    assert sorted(SCHEMAS["Detail"]["properties"]) == shown, "raise _FORMAT, and add what it shows"
