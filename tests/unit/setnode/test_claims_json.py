@@ -159,7 +159,7 @@ def test_an_instant_is_what_the_library_would_write(at_ms):
 
 SHOWN_BY_FORMAT = {
     1: """archived best_luck claimed_count claimed_fen claims closed_at count created_at envelope_id expires_at greeting
-        kind max_fen min_fen next_cursor opens_at password_required refund_fen sender share_token split
+        kind max_fen min_fen next_cursor opens_at password_required refund_fen sender share_id share_token split
         split_commitment split_seed split_version status to total_fen"""
 }
 
