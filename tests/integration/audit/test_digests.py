@@ -198,13 +198,13 @@ async def test_what_a_wallet_has_lost_is_decided_in_portions(ground: Ground, mon
             await connection.execute(f"DELETE FROM {table}")
         found: list[list[tuple[str, str]]] = []
         calls: list[int] = []
-        flush = proof._check_in_flight
+        flush = proof.check_in_flight
 
         async def counted(*args: Any) -> None:
             calls[-1] += 1
             await flush(*args)
 
-        monkeypatch.setattr(proof, "_check_in_flight", counted)
+        monkeypatch.setattr(proof, "check_in_flight", counted)
         for most in (50_000, 1, 3):
             monkeypatch.setattr(day, "IN_FLIGHT_MOST", most)
             calls.append(0)
