@@ -23,6 +23,9 @@ pytestmark = [*BROWSER, pytest.mark.timeout(120)]
 
 VIEWS = ("overview", "servers", "databases", "days", "hot", "envelope", "statements", "payouts", "switches")
 
+RED_MS = 10_000
+"""It took less than three seconds in all runs on a quiet machine; one that runs other tests beside it is slower."""
+
 
 def key(site: Running, name: str = "OPS_KEY") -> str:
     return Secrets.load(site.stack.folder.secrets).key(name)
@@ -65,24 +68,24 @@ async def envelope(site: Running) -> AsyncIterator[str]:
 
 
 async def test_a_set_under_load_and_a_server_that_is_killed(site: Running, visitors: Visitors) -> None:
-    """Opens are seen by SET; a killed server is red within three seconds, in words too, and green once it is back."""
+    """Opens are seen by SET; a killed server is red, in words too, and green once it is back."""
     one = await visitors.desk()
     page = one.page
     async with load(site, 11):
         await logged_in(site, one)
         row = page.get_by_role("region", name="SETs").locator("tr[data-key=set-1]")
-        await expect(row.locator("td").nth(3)).not_to_have_text("0.0", timeout=5_000)
+        await expect(row.locator("td").nth(3)).not_to_have_text("0.0", timeout=2 * RED_MS)
         await one.shot("ops-load", after_s=12)
         begun = time.monotonic()
         site.stack.kill("set-1-a", stay_dead=True)
-        await expect(page.locator(".alarms")).to_contain_text("set-1-a away", timeout=3_000)
+        await expect(page.locator(".alarms")).to_contain_text("set-1-a away", timeout=RED_MS)
         assert time.monotonic() - begun <= 3.0
         await expect(page.locator(".chip.bad")).to_contain_text("set-1-a away")
         await expect(row).to_contain_text("1 / 2")
         await one.shot("ops-killed", after_s=2)
         await one.assert_accessible()
         await site.stack.restart("set-1-a")
-        await expect(page.locator(".alarms")).not_to_contain_text("set-1-a", timeout=5_000)
+        await expect(page.locator(".alarms")).not_to_contain_text("set-1-a", timeout=2 * RED_MS)
         await expect(page.locator(".events")).to_contain_text("set-1-a is back")
         await expect(row).to_contain_text("2 / 2")
 
