@@ -8,9 +8,9 @@ import: `wire`, `switches`, `sharding`, `envelope`, `runtime`, `errors`; never `
 The path of a request, file by file; each step is called by the one before it:
 
     0  acceptor.py            new connections: bare sockets until a request on them may begin (newcomers.py)
-    1  connection.py          one client's connection: parsed requests in, bytes out, in order; `connection_bounds` ends
-                              connections that are too many or too slow, `unsent` those whose clients ask for much and
-                              read nothing
+    1  connection.py          one client's connection (`connection_factory` makes them): parsed requests in, bytes out,
+                              in order; `connection_bounds` ends connections that are too many or too slow, `unsent`
+                              those whose clients ask for much and read nothing
          admission/             line.py: where requests wait to begin, and who is refused instead (`refusals`)
     2  dispatch.py            gives the request its ID, calls its operation; an error becomes a problem (`problems`);
                               what is our fault is logged (`failure_log`; `access_log` logs all, where it is asked for)

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, Self
 from gateway.admission.line import Refusal
 from gateway.admission.priority import Class
 from gateway.admission.reason import Reason
-from gateway.connection import ConnectionFactory
+from gateway.connection_factory import ConnectionFactory
 from gateway.limits import (
     ACCEPTS_PER_S,
     ACCEPTS_PER_TURN,

@@ -9,7 +9,7 @@ which is listed in `gateway.http.aiohttp_private`.
 import asyncio
 import contextlib
 import random
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion10, HttpVersion11
@@ -23,99 +23,33 @@ from gateway.dispatch import Dispatcher
 from gateway.http.aiohttp_private import MALFORMED, MalformedHead
 from gateway.http.answer import Answer, Stream
 from gateway.http.request import Request
-from gateway.http.sockets import bound_unsent, forget_unsent
+from gateway.http.sockets import forget_unsent
 from gateway.identity.auth_failures import CLIENT_ADDRESS, network_of
 from gateway.limits import (
     CONNECTION_AGE_S,
-    HEADER_BYTES,
-    HEADERS,
     KEEP_ALIVE_S,
     LINGER_S,
-    SMALL_ANSWER,
     SMALL_BODY,
     TAKE_S,
 )
 from gateway.refusals import Refusals
 from gateway.unsent import UnsentAnswers
 
-_SETTINGS: Final[dict[str, Any]] = {
-    "access_log": None,
-    "keepalive_timeout": KEEP_ALIVE_S,
-    "max_headers": HEADERS,
-    "max_field_size": HEADER_BYTES,
-    # A compressed body is refused, so it must not be inflated first.
-    "auto_decompress": False,
-}
 X_TIMEOUT: Final = "X-Request-Timeout-Ms"
 """Header: how long the client waits for the answer."""
 _VERSIONS: Final = (HttpVersion11, HttpVersion10)
 
 
-class ConnectionFactory(web.Server):
-    """Makes a `Connection` for each client that connects; all of them share one dispatcher and one line.
+class Shared(Protocol):
+    """What all connections of a gateway share (`gateway.connection_factory.ConnectionFactory`)."""
 
-    Must be made inside a running event loop. `gateway.acceptor` listens and stops it.
-    """
-
-    def __init__(
-        self,
-        dispatcher: Dispatcher,
-        bounds: ConnectionBounds,
-        unsent: UnsentAnswers,
-        line: Line,
-        refusals: Refusals,
-        kind: "type[Connection] | None" = None,
-    ) -> None:
-        """`kind`: the class of the connections, unless it is `Connection` itself."""
-        super().__init__(cast("Any", dispatcher.serve), **_SETTINGS)
-        self.kind = kind or Connection
-        self.dispatcher = dispatcher
-        self.bounds = bounds
-        self.unsent = unsent
-        self.line = line
-        self.refusals = refusals
-        self.draining = False
-        """Whether the first answer on a new connection is its last (`drain`)."""
-
-    def drain(self) -> list[Held]:
-        """End each connection that is still to come with its first answer; return those that are there."""
-        self.draining = True
-        return self.bounds.all()
-
-    def __call__(self) -> web.RequestHandler:
-        """Return the protocol of a new connection."""
-        return self.in_place_of(None, b"")
-
-    def in_place_of(self, before: Held | None, data: bytes, *, admitted: bool = False) -> web.RequestHandler:
-        """Return the protocol of a connection that was counted as `before`, and on which `data` has been read.
-
-        `admitted`: the first request in it may begin.
-        """
-        one = self.kind(self, loop=asyncio.get_running_loop(), **_SETTINGS)
-        one.before, one.first, one.admitted = before, data, admitted
-        return one
-
-    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Set the client's address for the task that serves the connection: aiohttp makes it next, in this context."""
-        name = transport.get_extra_info("peername")
-        address = str(name[0]) if isinstance(name, tuple) else ""
-        CLIENT_ADDRESS.set(address)
-        connection = cast("Connection", handler)
-        connection.made(address, proxied=self.bounds.proxies.trusts(address))
-        before, connection.before = connection.before, None
-        if before is not None:
-            self.bounds.replace(before, connection)
-        else:
-            self.bounds.add(connection)
-        # What is beyond it pauses the connection at once, and is counted (`Connection._drained`).
-        transport.set_write_buffer_limits(high=SMALL_ANSWER)
-        bound_unsent(transport)
-        super().connection_made(handler, transport)
-
-    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        """Forget the connection."""
-        self.bounds.remove(cast("Connection", handler))
-        super().connection_lost(handler, exc)
+    dispatcher: Dispatcher
+    bounds: ConnectionBounds
+    unsent: UnsentAnswers
+    line: Line
+    refusals: Refusals
+    draining: bool
+    """Whether the first answer on a new connection is its last."""
 
 
 class Connection(web.RequestHandler):
@@ -169,7 +103,7 @@ class Connection(web.RequestHandler):
         self.asked = self.began = False
         self.began_at: float | None = None
         self.idle_since: float = self._loop.time()
-        factory = cast("ConnectionFactory", self._manager)
+        factory = cast("Shared", self._manager)
         self.line, self.refusals = factory.line, factory.refusals
         self.last = factory.draining
         """Whether the next answer is the last one."""
@@ -309,7 +243,7 @@ class Connection(web.RequestHandler):
     async def start(self) -> None:
         """Serve this connection (aiohttp calls it once the connection is made)."""
         # One function: split into coroutines, the steps would cost more than their work.
-        factory, messages, loop = cast("ConnectionFactory", self._manager), self._messages, self._loop
+        factory, messages, loop = cast("Shared", self._manager), self._messages, self._loop
         dispatcher = factory.dispatcher
         try:
             alive = True
@@ -379,7 +313,7 @@ class Connection(web.RequestHandler):
             # The parser takes any version; of others than these two we do not know what they mean.
             head = MALFORMED
         if self.proxied:
-            proxies = cast("ConnectionFactory", self._manager).bounds.proxies
+            proxies = cast("Shared", self._manager).bounds.proxies
             CLIENT_ADDRESS.set(proxies.client_of(self.address, head.headers.getall("X-Forwarded-For", ())))
         return Request(head.method, head.path, head.headers, payload, not head.should_close, self.transport, head)
 
@@ -403,7 +337,7 @@ class Connection(web.RequestHandler):
     def _hand_over(self, request: Request, answer: Answer, stream: Stream) -> None:
         """Let a stream have the connection: this protocol ends as if the client had gone."""
         del request
-        transport, factory = self.transport, cast("ConnectionFactory | None", self._manager)
+        transport, factory = self.transport, cast("Shared | None", self._manager)
         if transport is None or factory is None:
             # The client has gone while its stream was made.
             stream.connection_lost(None)

@@ -172,8 +172,8 @@ SHARE_CACHE: Final = 16_384
 
 PATH_CACHE: Final = 65_536
 """Paths whose resource is remembered, about 500 bytes each with envelope ID and link."""
-PATH_CHARS: Final = 40
-"""A longer path is not remembered: no envelope has one."""
+PATH_CHARS: Final = 56
+"""A longer path is not remembered: no envelope has one, by its ID or share ID."""
 PAST_OPENS_S: Final = 600
 """`opens_at` may be this long ago and then means now: a create that is repeated after `opens_at` must give its first
 answer."""

@@ -1,8 +1,8 @@
 """Connections on which no request has begun yet: bare sockets, read all together.
 
 One `epoll` of our own holds them, and the loop watches that: a newcomer needs no handle of the loop, and while many
-speak at once one function reads them in a row. A reader of the loop for each cost two microseconds more for every
-request that is refused.
+speak at once one function reads them in a row. With a reader of the loop for each a gateway served less
+(docs/decisions/0036-a-short-line-at-the-door.md).
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Final
 from gateway.admission.bare import Bare, look
 from gateway.admission.line import Asked, Refusal, read_timeout
 from gateway.admission.priority import Class
-from gateway.connection import ConnectionFactory
+from gateway.connection_factory import ConnectionFactory
 from gateway.limits import KEEP_ALIVE_S, NEWCOMERS_AT_ONCE, READ_BYTES
 from runtime import logs
 

@@ -12,8 +12,9 @@ from gateway.acceptor import Acceptor, Endpoint
 from gateway.access_log import LoggingDispatcher
 from gateway.admission.admission import Admission
 from gateway.admission.priority import Promises
-from gateway.connection import Connection, ConnectionFactory
+from gateway.connection import Connection
 from gateway.connection_bounds import ConnectionBounds
+from gateway.connection_factory import ConnectionFactory
 from gateway.cross_origin import CrossOriginConnection, CrossOriginNewcomer, preflight
 from gateway.dispatch import Dispatcher
 from gateway.handlers.envelopes import EnvelopeHandlers

@@ -18,8 +18,8 @@ from aiohttp import hdrs, web
 from envelope.outcomes import Outcome
 from gateway.admission.line import Line
 from gateway.admission.priority import Places
-from gateway.connection import ConnectionFactory
 from gateway.connection_bounds import ConnectionBounds
+from gateway.connection_factory import ConnectionFactory
 from gateway.dispatch import Dispatcher
 from gateway.handlers.outcomes import outcome_answer
 from gateway.http.answer import Answer, json_answer

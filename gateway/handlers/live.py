@@ -44,17 +44,27 @@ class LiveHandlers:
             # Each envelope is a call: a stream of many counts as many views.
             self._viewer_of(request.authorization)
         self._hub.check_room(user)
+        token_s = self._left_s(request.authorization)
         asked = await asyncio.gather(*(self._join(user, text) for text in texts), return_exceptions=True)
         joined = [one for one in asked if isinstance(one, Joined)]
         try:
             _raise_refusals(asked, any_joined=bool(joined))
             self._hub.check_room(user)
+            watcher = self._watcher(request, user, texts, asked, token_s)
         except BaseException:
             self._hub.abandon(joined)
             raise
         if request.method == "HEAD":
             self._hub.abandon(joined)
             return Answer(HTTPStatus.OK, b"", EVENT_STREAM)
+        self._hub.add(watcher, joined)
+        return Answer(HTTPStatus.OK, b"", EVENT_STREAM, stream=watcher)
+
+    def _watcher(
+        self, request: Request, user: str, texts: list[str], asked: list[Joined | BaseException], token_s: float
+    ) -> Watcher:
+        """Return the stream, with its first events: not of what the client has seen already (`Last-Event-ID`)."""
+        joined = [one for one in asked if isinstance(one, Joined)]
         # An envelope that is named twice, by ID and share ID, is watched once.
         envelopes = {one.envelope_id: one.token_ok for one in joined}
         seen = request.headers.get(LAST_EVENT_ID)
@@ -64,9 +74,7 @@ class LiveHandlers:
             for text, told in zip(texts, asked, strict=True)
             if isinstance(told, HongbaoError)
         )
-        watcher = Watcher(self._hub, user, envelopes, first, refusals, self._left_s(request.authorization))
-        self._hub.add(watcher, joined)
-        return Answer(HTTPStatus.OK, b"", EVENT_STREAM, stream=watcher)
+        return Watcher(self._hub, user, envelopes, first, refusals, token_s)
 
     async def _join(self, user: str, text: str) -> Joined:
         target, shared = self._targets.read(text)

@@ -1,8 +1,9 @@
-"""Live streams (server-sent events): who watches an envelope hears of each change within a quarter of a second.
+"""Live streams (server-sent events): a client that watches an envelope hears of each change soon after its commit.
 
 What lives here: `hub` knows which client watches which envelope, asks the envelope's server to tell of it, once for all
-who watch it here, and hands each frame out; `watcher` is one client's stream; `events` writes them as bytes. May
-import: `gateway.sets`, `gateway.http`, `gateway.limits`, `wire`, `runtime`, `errors`.
+who watch it here, and hands each frame out; `pace` says how much of the time that may take; `watcher` is one client's
+stream; `events` writes them as bytes. May import: `gateway.sets`, `gateway.http`, `gateway.limits`, `wire`, `runtime`,
+`errors`.
 
 A frame is made in the setnode after the commit, encoded once there, and written here as the same bytes to everybody. A
 client that does not read gets no backlog: it misses frames, and receives the last one once it reads again. Frames have

@@ -401,6 +401,16 @@ async def test_a_refused_join_leaves_nothing(door: Door) -> None:
     assert len(door.gateway.hub) == 0
 
 
+async def test_a_stream_that_cannot_be_made_leaves_nothing(
+    door: Door, scripts: list[Scripted], monkeypatch: Patch
+) -> None:
+    """Whatever fails once the envelopes are joined."""
+    monkeypatch.setattr("gateway.handlers.live.Watcher", None)
+    assert (await door.call("GET", f"/v1/live?envelopes={some_id()},{some_id()}", "alice"))[0] == 500
+    assert len(door.gateway.hub) == 0
+    await door.until(lambda: not any(script.watched for script in scripts))
+
+
 async def test_a_frame_before_the_answer_of_another_server_is_not_refused(door: Door, scripts: list[Scripted]) -> None:
     """A server that takes over may tell before it has answered: it goes on telling."""
     envelope = some_id()

@@ -7,6 +7,7 @@ import pytest
 
 from errors import Refused
 from gateway.identity.share_tokens import SHARE_ID_CHARS, SHARE_TOKEN_CHARS, ShareTokens, is_share_id
+from gateway.limits import PATH_CHARS
 
 ONE, OTHER = 2611211234567890007, 2611211234567890008
 shares = ShareTokens("s" * 32)
@@ -71,3 +72,8 @@ def test_no_other_text_is_a_share_id():
         told.add((caught.value.code, caught.value.detail))
     assert {code for code, _ in told} == {"share_id_invalid"}
     assert len(told) == 1
+
+
+def test_the_path_of_a_share_id_is_remembered():
+    """As that of an ID is: an open by a link costs no second look."""
+    assert len(f"/v1/envelopes/{shares.share_id_of(ONE)}/cancel") <= PATH_CHARS
