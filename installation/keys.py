@@ -17,7 +17,8 @@ KEYS = (
 )  # fmt: skip
 """A variable HONGBAO_<name> in our environment has precedence over the file.
 
-LINK_SECRET is given to no process: the key of each is derived from it (`wire.keys`).
+LINK_SECRET is given to no process but `ops`, and to that only if no file has it: the key of each is derived from it
+(`wire.keys`).
 """
 OPS = "ops"
 """The kind of the process that serves the operator's view. It calls parts as an operator, with what the file has."""
@@ -112,7 +113,9 @@ class Secrets:
         """
         env = {f"HONGBAO_{one}": self.key(one) for one in USES[kind]}
         if kind == OPS:
-            return env
+            # It reads the others in the file, as commands do: one that was given instead stands in no file.
+            given = {f"HONGBAO_{one}": _given(one) for one in ("ARCHIVE_KEY", "LINK_SECRET")}
+            return {**env, **{name: value for name, value in given.items() if value}}
         callers = [self.link_key(role, name) for role in (GATEWAY, OPERATOR)]
         if kind == GATEWAY:
             return {**env, "HONGBAO_LINK_KEY": self.link_key(GATEWAY).text}

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from errors import Refused
+from errors import HongbaoError, Refused
 from installation import data_folder
 from installation.keys import Secrets
 from local.backing_services import BackingServices, backing_services
@@ -32,6 +32,9 @@ from machine.logfile import LogFile
 from machine.postgres.server import Postgres
 from schema import roles
 from schema.migrate import migrate_set, migrate_wallet
+
+VIEW_S = 10.0
+"""For the operator's view to be ready; after that the start goes on without it."""
 
 
 class Stack:
@@ -194,7 +197,19 @@ class Stack:
 
     async def _start_processes(self) -> None:
         """Start all at once: each one's /readyz waits for those it needs, and imports are most of a start."""
-        await _gather_or_cancel(*(one.start() for one in self._services()))
+        money = [one for one in self._services() if one not in self._ops]
+        await _gather_or_cancel(*(one.start() for one in money), self._start_view())
+
+    async def _start_view(self) -> None:
+        """Start the operator's view. Where it does not start, money is served without it; the supervisor tries on."""
+        for one in self._ops:
+            try:
+                async with asyncio.timeout(VIEW_S):
+                    await one.start()
+            except TimeoutError:
+                self.notify(f"the operator's view is not ready after {VIEW_S:.0f} s; everything else starts")
+            except (HongbaoError, OSError) as error:
+                self.notify(f"everything else starts, the operator's view does not: {error}")
 
     def _services(self) -> list[Service]:
         """Return our own processes: those that are called before their callers."""

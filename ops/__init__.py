@@ -7,7 +7,8 @@ What lives here, in the way of a request: `routes` (paths, and what each asks fo
 wires them together; `parts` says what there is to watch.
 
 May import: what a command may (`local`, `inspection`, `moving`, `installation`, `audit`, `switches` and below); never
-`gateway`, `setnode` or `wallet` by hand: what it knows of them, it asks as everybody does.
+`gateway` or `wallet`, and of `setnode` only the query for stuck payouts, as the command of that name: what else it
+knows of them, it asks as everybody does.
 
 Authority: that of the account that runs it, as a command has it. It reads as the audit's role and changes two files,
 the topology and the switches, by the functions that commands call (docs/security.md says what a loss of it costs).

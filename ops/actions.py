@@ -14,7 +14,7 @@ from typing import Annotated
 import aiohttp
 import msgspec
 
-from errors import HongbaoError, Refused
+from errors import HongbaoError, Refused, Unavailable
 from inspection.switch_effect import Effect, effect
 from installation.access import Access
 from moving.servers import all_follow
@@ -65,7 +65,8 @@ class Actions:
         """Do it, or return what became of it before.
 
         Raises Refused (`confirmation_missing`, `reason_missing`, `action_id_reused`, `unknown_server`, `unknown_set`,
-        `unknown_switch`, `switch_invalid`, `topology_invalid`) and Unavailable; nothing is changed then.
+        `unknown_switch`, `switch_invalid`, `topology_invalid`) and Unavailable (`topology_not_written`,
+        `switches_not_written`); nothing is changed then.
         """
         if action.confirm != action.target:
             raise Refused("confirmation_missing", f"type {action.target} to confirm; nothing was changed")
@@ -94,8 +95,7 @@ class Actions:
                 target=action.target, reason=action.reason.strip(), changed=changed, followed=followed, detail=detail,
             )  # fmt: skip
             _log.warning("an operator's action", **msgspec.to_builtins(done))
-            self._journal.add(done)
-            return done
+            return await asyncio.to_thread(self._journal.add, done)
 
     async def _act(self, action: Action, who: Who) -> tuple[bool, bool, str]:
         target = action.target
@@ -107,9 +107,9 @@ class Actions:
                 on = action.do is Do.PAUSE
                 return await self._change_topology(lambda old: paused(old, target, on=on), lambda _: target)
             case Do.SWITCH_ON:
-                return self._switch_on(action, who)
+                return await asyncio.to_thread(self._switch_on, action, who)
             case Do.SWITCH_OFF:
-                return self._switch_off(target)
+                return await asyncio.to_thread(self._switch_off, target)
 
     async def _change_topology(
         self, how: Callable[[Topology], Topology], set_of: Callable[[Topology], str]
@@ -123,7 +123,12 @@ class Actions:
             changed = new is not old
             return new
 
-        new = change(self._access.topology_path, changing)
+        # A command may hold the file's lock: the page is served meanwhile.
+        path = self._access.topology_path
+        try:
+            new = await asyncio.to_thread(change, path, changing)
+        except OSError as error:
+            raise Unavailable("topology_not_written", f"{path} cannot be written: {error.strerror}") from error
         name = set_of(new)
         silent = await _silent(new, name)
         servers = [server.name for one in new.sets if one.name == name for server in one.servers]

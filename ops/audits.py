@@ -41,7 +41,7 @@ class Audits:
         return {key: value for key, value in self.last().items() if key != "violations"}
 
     async def close(self) -> None:
-        """Forget one that is under way; its thread ends with the process."""
+        """Forget one that is under way. A process waits at its end for the thread: the audit finishes, or is killed."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})

@@ -1,5 +1,6 @@
 """All processes' metrics as one exposition, for a Prometheus that knows one address: each sample has its `part`."""
 
+import asyncio
 import hmac
 
 from errors import Refused
@@ -22,6 +23,8 @@ class Federation:
         self._access = access
         self._folder = folder
         self._key = key
+        # However many ask, the parts are asked by one at a time.
+        self._one = asyncio.Lock()
 
     def check(self, authorization: str | None) -> None:
         """Raise Refused `key_missing` or `key_wrong` unless this is the METRICS_KEY."""
@@ -35,11 +38,12 @@ class Federation:
 
     async def text(self) -> str:
         """Return the exposition of all parts that answer, and `hongbao_part_up` of all."""
-        parts, scraper = parts_of(self._access, self._folder), Scraper(self._access)
-        try:
-            looks = await scraper.look(parts)
-        finally:
-            await scraper.rest()
+        async with self._one:
+            parts, scraper = parts_of(self._access, self._folder), Scraper(self._access)
+            try:
+                looks = await scraper.look(parts)
+            finally:
+                await scraper.rest()
         up = [f'hongbao_part_up{{part="{name}"}} {int(look.up)}' for name, look in looks.items()]
         lines = join((name, look.text) for name, look in looks.items() if look.text)
         return "\n".join([*_UP, *up, *lines, ""])

@@ -19,6 +19,8 @@ READ_S = 10.0
 """For a list that is read from databases or servers."""
 STORY_S = 20.0
 """For the story of one envelope; one from the archive may be verified first."""
+STORIES = 4
+"""Told at once, each over connections of its own; more wait, so that no page uses up what a database has."""
 CLAIMS_SHOWN = 2_000
 """Claims and payouts in a story, the first ones; sums are of all."""
 FOLLOW_S = 5.0

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import asyncpg
 import msgspec
 
 from errors import HongbaoError, Unavailable
@@ -123,6 +124,8 @@ class Lists:
                 return await read(name)
             except HongbaoError as error:
                 return error
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+                return Unavailable("slow_read", f"{name}: {error or type(error).__name__}")
 
         answers = dict(zip(names, await asyncio.gather(*map(one, names)), strict=True))
         away = {name: answer.detail for name, answer in answers.items() if isinstance(answer, HongbaoError)}

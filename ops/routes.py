@@ -13,7 +13,7 @@ from ops.actions import Action, Actions
 from ops.audits import Audits
 from ops.federation import Federation
 from ops.journal import Journal
-from ops.limits import ACTIONS_SHOWN, BODY_BYTES, STORY_S
+from ops.limits import ACTIONS_SHOWN, BODY_BYTES, STORIES, STORY_S
 from ops.pages import HEADERS, Pages
 from ops.problems import STATUS, problem, status_of
 from ops.reads import Lists
@@ -57,6 +57,7 @@ class Routes:
         self._audits = audits
         self._federation = federation
         self._pages = Pages()
+        self._stories = asyncio.Semaphore(STORIES)
 
     def app(self) -> web.Application:
         """Return the application."""
@@ -137,7 +138,7 @@ class Routes:
         return await self._lists.read(name)
 
     async def _story(self, request: web.Request, _: Who) -> Any:
-        async with asyncio.timeout(STORY_S):
+        async with asyncio.timeout(STORY_S), self._stories:
             return await story(self._access, request.match_info["id"])
 
     async def _effect(self, request: web.Request, _: Who) -> Any:

@@ -41,10 +41,6 @@ class Scraper:
         looks = await asyncio.gather(*(self._look_at(part) for part in asked))
         return {part.name: look for part, look in zip(asked, looks, strict=True)}
 
-    async def metrics(self, parts: Iterable[Part]) -> Mapping[str, Look]:
-        """Ask those that have metrics, and no others."""
-        return await self.look(part for part in parts if part.url)
-
     async def rest(self) -> None:
         """Close all connections: nobody watches."""
         databases, self._databases = list(self._databases.values()), {}
@@ -100,9 +96,7 @@ class Scraper:
             await self._databases[server].fetchval("SELECT 1")
         except HongbaoError as error:
             return Look(up=False, detail=error.detail)
-        except Exception as error:
-            if not postgres.is_lost(error):
-                raise
+        except Exception as error:  # noqa: BLE001 - whatever one database says, the other parts are shown
             self._drop(server)
             return Look(up=False, detail=f"{_NO_ANSWER}: {error or type(error).__name__}")
         return Look(up=True)

@@ -13,7 +13,7 @@ const EVERY_MS = 1000, KEPT = 600, LIST_EVERY_MS = 3000, LIVE_WAIT_MS = 3000;
 const VIEWS = [["overview", "Overview", ""], ["servers", "Servers", ""], ["databases", "Databases", "databases"], ["days", "Days", "calendar"], ["hot", "Hot", "hot"],
   ["envelope", "Envelope", ""], ["statements", "Statements", "statements"], ["payouts", "Payouts", "stuck"], ["switches", "Switches", ""]];
 
-const page = { session: null, asked: false, live: null, samples: [], next: 0, silentSince: null, list: null, listOf: "", listProblem: "", loginProblem: "", story: null, storyProblem: "" };
+const page = { session: null, asked: false, live: null, samples: [], next: 0, silentSince: null, error: "", list: null, listOf: "", listProblem: "", loginProblem: "", story: null, storyProblem: "" };
 const app = document.getElementById("app"), told = document.getElementById("told");
 
 function route() {
@@ -35,7 +35,7 @@ async function look() {
   try {
     const live = await call(`live?since=${page.next}`, { wait: LIVE_WAIT_MS });
     if (live.next < page.next) page.samples = [];
-    page.next = live.next;
+    [page.next, page.error] = [live.next, live.error];
     if (live.parts) {
       page.live = live;
       page.samples = [...page.samples, ...live.samples].slice(-KEPT);
@@ -96,7 +96,7 @@ function body(view, id, query) {
   if (view === "envelope") {
     return h("div", {}, search(id, page.storyProblem), page.story && page.story.envelope_id === id ? envelope(page.story) : id && !page.storyProblem ? loading() : null);
   }
-  if (!page.live) return loading();
+  if (!page.live) return page.error || page.silentSince ? null : loading();
   if (view === "overview") return overview(page.live, page.samples, page.session);
   if (view === "servers") return servers(page.live, page.session, query);
   if (view === "switches") return switches(page.live, page.listOf === view ? page.list : null, page.session);
@@ -117,7 +117,7 @@ function shell(view, content) {
       h("span.who", {}, h("span.quiet", {}, `${live ? clock(live.now) : ""} · ${page.session.name === page.session.role ? say(page.session.role) : `${page.session.name} (${say(page.session.role)})`}`),
         languageButton(), h("button.small", { type: "button", "data-logout": "" }, say("Log out")))),
     page.silentSince ? h("p.banner", { role: "alert", "data-key": "silent" }, `${say("No answer from this page's server")}, ${say("since")} ${clock(page.silentSince)}`) : null,
-    live?.error ? h("p.banner", { role: "alert", "data-key": "error" }, live.error) : null,
+    page.error ? h("p.banner", { role: "alert", "data-key": "error" }, page.error) : null,
     h("main", { id: "main", tabindex: "-1" }, h("h1.hidden", {}, say(VIEWS.find(([name]) => name === view)[1])), h("div", { "data-key": `view-${view}` }, content)),
   ];
 }

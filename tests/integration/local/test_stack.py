@@ -114,6 +114,16 @@ async def test_a_part_that_does_not_start_is_shown_with_its_log(server_folder: P
     assert not any(part.running for part in stack._parts())
 
 
+async def test_money_starts_though_the_operators_view_does_not(server_folder: Path) -> None:
+    """What only shows stops nothing that moves money; it is said, and the supervisor tries on."""
+    said: list[str] = []
+    modules = {**dict.fromkeys(("wallet", "setnode", "gateway"), STUB), "ops": "tests.no_such_module"}
+    async with Stack(replace(config(server_folder, said), ops=True, modules=modules)) as stack:
+        assert await asyncio.to_thread(told, stack.gateway_url)
+        assert any("everything else starts, the operator's view does not" in line for line in said), said
+        await until(lambda: any("ops ended" in line for line in said))
+
+
 async def test_a_set_comes_empty_and_goes_empty(server_folder: Path) -> None:
     """A new SET holds nothing until databases are moved; one that holds some is not left out; an empty one may go."""
     async with Stack(config(server_folder, sets=1, servers=1)) as stack:

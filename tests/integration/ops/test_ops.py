@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import re
 import signal
 import sys
@@ -18,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from installation.keys import Secrets
 from machine.account import Account
+from ops import actions
 from ops.limits import EVERY_S, WATCHED_S
 from ops.routes import Routes
 from ops.service import OpsSettings, serving
@@ -219,6 +221,23 @@ async def test_a_set_that_is_away_takes_it_up_later(call: Call, stack: Running) 
     assert (told["changed"], told["followed"], told["detail"]) == (True, True, "")
 
 
+async def test_a_full_disk_changes_nothing(call: Call, stack: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer has a code, the topology is as it was, and the same action works once there is room."""
+    wanted = action("pause", "set-2")
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(actions, "change", full)
+        status, told = await call("POST", "api/actions", wanted, key=KEY)
+    assert (status, told["code"]) == (503, "topology_not_written")
+    assert not next(one for one in load(stack.data / "topology.json").sets if one.name == "set-2").paused
+    status, told = await call("POST", "api/actions", wanted, key=KEY)
+    assert (status, told["changed"]) == (200, True)
+    await call("POST", "api/actions", action("resume", "set-2"), key=KEY)
+
+
 async def test_a_switch_is_put_on_and_off(call: Call, stack: Running) -> None:
     """It has the operator's reason and an end; its effect is told before; off again twice is off once."""
     status, hits = await call("GET", "api/switches/creates:set-1/effect", key=VIEW_KEY)
@@ -363,6 +382,14 @@ async def test_the_keys_are_those_of_the_installation(stack: Running) -> None:
     given = secrets.environment("ops", "ops")
     assert given.keys() == {"HONGBAO_OPS_KEY", "HONGBAO_OPS_VIEW_KEY", "HONGBAO_METRICS_KEY"}
     assert len(set(given.values())) == 3
+
+
+async def test_a_key_that_no_file_has_reaches_the_view(stack: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `HONGBAO_…` gives instead of the file is what its audits and questions need, too."""
+    monkeypatch.setenv("HONGBAO_ARCHIVE_KEY", "archive!" * 8)
+    given = Secrets.load(stack.stack.folder.secrets).environment("ops", "ops")
+    assert given["HONGBAO_ARCHIVE_KEY"] == "archive!" * 8
+    assert "HONGBAO_LINK_SECRET" not in given
 
 
 async def test_the_command_serves_an_installation(stack: Running) -> None:

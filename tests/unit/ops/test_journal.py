@@ -1,5 +1,6 @@
 """The journal of actions: what was answered is in it, also after a crash in the middle of a line."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def test_what_was_done_is_known_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full file keeps the newest actions."""
+    """A full file is kept under another name, and the newest actions stay."""
     monkeypatch.setattr(journal, "JOURNAL_BYTES", 2_000)
     monkeypatch.setattr(journal, "JOURNAL_KEPT", 5)
     one = Journal(tmp_path / journal.NAME)
@@ -39,3 +40,19 @@ def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         one.add(done(number))
     assert (tmp_path / journal.NAME).stat().st_size < 4_000
     assert Journal(tmp_path / journal.NAME).latest(1)[0].id == "action-199"
+    lines = b"".join(file.read_bytes() for file in tmp_path.glob("ops-actions*.jsonl"))
+    assert all(f'"action-{number}"'.encode() in lines for number in range(200)), "older files have the older ones"
+
+
+def test_what_cannot_be_written_is_known_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk undoes nothing, so the action is not done again when it arrives again."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(journal, "_write", full)
+    one = Journal(tmp_path / journal.NAME)
+    kept = one.add(done(1))
+    assert "not in the journal" in kept.detail
+    assert "No space left" in kept.detail
+    assert one.find("action-1") == kept
