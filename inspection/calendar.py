@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import date, timedelta
+from typing import Any
 
 import msgspec
 
@@ -39,7 +40,7 @@ async def calendar(name: str, dsn: str, today: date) -> list[Day]:
                 raise
             connection.terminate()
             raise Unavailable("database_unavailable", f"{name} does not answer: {error}") from error
-    days: dict[date, list[postgres.Connection]] = {day: [] for day in hot}
+    days: dict[date, list[Any]] = {day: [] for day in hot}
     for row in rows:
         days.setdefault(row["day"], []).append(row)
     return [

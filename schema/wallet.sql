@@ -51,7 +51,7 @@ CREATE TABLE transfer (
         OR (kind IN (2, 3) AND envelope_id IS NOT NULL AND user_account <> debit_account)
     )
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02);
--- autovacuum: totals are read from the index alone where pages were vacuumed (docs/decisions/0041).
+-- autovacuum: totals are read from the index alone where pages were vacuumed (docs/decisions/0044).
 
 -- Histories, lists and totals by user. There is no primary key on transfer_id: it would be a third index to write per credit,
 -- and no statement looks up by it alone.

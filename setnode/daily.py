@@ -10,6 +10,7 @@ envelope are decided in the order in which they have got their places. Without l
 """
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
@@ -28,8 +29,8 @@ from wire.messages import PlaceStatus
 from wire.wallet import WALLET_UNAVAILABLE, WalletClient
 
 _EPOCH: Final = date(1970, 1, 1)
-_AGAIN: Final = (WALLET_UNAVAILABLE, "busy")
-"""Refusals of the wallet that end by themselves."""
+_AGAIN: Final = (WALLET_UNAVAILABLE, "busy", "database_unavailable")
+"""Refusals of the wallet that end by themselves; the last one: its Postgres is away, and nothing was sent to it."""
 _HOLDS_SHARE: Final = frozenset({Outcome.OPENED.code, Outcome.ALREADY_OPENED.code})
 _REFUSALS: Final = {
     PlaceStatus.MOST_REACHED: ("daily_wins_reached", "you have won as many shares today as one may"),
@@ -181,7 +182,9 @@ class DailyLimits:
             # A repeat could give back what another open of the user holds, or be refused for ever: rather do these
             # users lose a place of this day.
         for one in some:
-            self._returned.remove(one)
+            # A full queue has dropped its oldest meanwhile.
+            with contextlib.suppress(ValueError):
+                self._returned.remove(one)
 
 
 class _Keeper:

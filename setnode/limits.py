@@ -126,6 +126,8 @@ LOAD_DEADLINE_S = 5.0
 """A read that takes longer, or waits this long for its turn, has lost its server; the connection is remade."""
 COLD_THREADS = 2
 """Envelopes of cold days read at once: the archive's threads share the cores with the event loop."""
+COLD_CARDS = 125
+"""Cold envelopes waiting for which only cards may queue up: lists must not crowd out details and cancels."""
 COLD_QUEUE = 500
 """Envelopes of cold days waiting to be read; more are refused with `busy`. At 20 ms each they are done before
 STALE_S."""

@@ -3,7 +3,7 @@
 import asyncio
 
 from runtime.postgres import Session
-from setnode.limits import RECYCLE_AFTER
+from setnode.limits import CARDS_S, RECYCLE_AFTER
 
 OPTIONS: dict[str, dict[str, str]] = {
     "create": {},
@@ -14,7 +14,8 @@ OPTIONS: dict[str, dict[str, str]] = {
     "expiry": {"plan_cache_mode": "force_custom_plan"},
     "sweep": {},
     "listen": {},
-    "lists": {"plan_cache_mode": "force_custom_plan"},
+    # What no list waits for any more must not go on beside the commits.
+    "lists": {"plan_cache_mode": "force_custom_plan", "statement_timeout": str(round(CARDS_S * 1000))},
     "cold": {"plan_cache_mode": "force_custom_plan"},
 }
 """Server settings by kind of work; those that commit claims are apart, because there are several of them."""

@@ -46,7 +46,7 @@ export function watch(id, onFrame) {
   };
 }
 
-/** The set of envelopes has changed, or the token: one stream for all of them begins anew. */
+/** The set of envelopes has changed: one stream for all of them begins anew. */
 function restart() {
   running?.abort();
   running = null;

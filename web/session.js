@@ -144,7 +144,7 @@ async function findPlayers() {
   } catch (problem) {
     become({ players: [] });
     const { code } = /** @type {import('./api.js').Problem} */ (problem);
-    if (code === 'offline') become({ state: 'offline' });
+    if (code === 'offline' && session.state !== 'in') become({ state: 'offline' });
   }
 }
 

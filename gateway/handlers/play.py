@@ -4,6 +4,7 @@ Off unless `HONGBAO_PLAY_USERS` names users (docs/decisions/0040-users-to-play-w
 listens on loopback only.
 """
 
+import re
 from typing import Final
 
 import msgspec
@@ -70,6 +71,6 @@ class PlayHandlers:
 
     def _check_on(self, request: Request) -> None:
         # A foreign page whose name is made to lead to 127.0.0.1 would be of this origin (DNS rebinding).
-        host = request.headers.get(hdrs.HOST, "").rpartition(":")[0] or request.headers.get(hdrs.HOST, "")
+        host = re.sub(r":\d+$", "", request.headers.get(hdrs.HOST, ""))
         if not self._users or (self._loopback and host not in _LOOPBACK):
             raise Refused("play_users_off", "users to play with are for development, and not enabled here")

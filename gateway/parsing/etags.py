@@ -22,7 +22,8 @@ def known_versions(request: Request) -> list[str]:
     if "*" in given:
         return ["*"]
     found: list[str] = _tags(",".join(given))
-    return found[:ETAGS]
+    # In quotes the star is a tag like any other, which we never gave.
+    return [one for one in found[:ETAGS] if one != "*"]
 
 
 def etag(version: str) -> bytes:

@@ -26,7 +26,16 @@ from setnode.actors.actor import Actor
 from setnode.actors.context import ActorContext
 from setnode.actors.request import Action, Request
 from setnode.actors.unknown_outcome import outcome_unknown
-from setnode.limits import COLD_LOOKS, COLD_QUEUE, COLD_SHARES, COLD_THREADS, COLD_UNVERIFIED, LOAD_DEADLINE_S, STALE_S
+from setnode.limits import (
+    COLD_CARDS,
+    COLD_LOOKS,
+    COLD_QUEUE,
+    COLD_SHARES,
+    COLD_THREADS,
+    COLD_UNVERIFIED,
+    LOAD_DEADLINE_S,
+    STALE_S,
+)
 from setnode.views.card_json import card_of_log
 from setnode.views.claims_json import ClaimsJson
 from setnode.views.envelope_json import as_json, detail_view, is_known, version_of
@@ -149,7 +158,7 @@ class ColdEnvelopes:
         waiting = self._waiting.get(envelope_id)
         if waiting is not None:
             waiting.append(request)
-        elif len(self._waiting) >= COLD_QUEUE:
+        elif len(self._waiting) >= (COLD_CARDS if request.action is Action.CARD else COLD_QUEUE):
             request.fail(_busy())
         else:
             self._waiting[envelope_id] = [request]

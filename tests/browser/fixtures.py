@@ -47,7 +47,7 @@ async def chromium(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Br
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def axe_script() -> str | None:
-    """The checker of accessibility; where npm is missing pages are not held against it, as `test_axe_is_there` says."""
+    """The checker of accessibility. Where npm is missing pages are not held against it (`test_tools`)."""
     try:
         return await axe.source()
     except Unavailable:

@@ -3,6 +3,7 @@
 
 import { useEffect, useReducer, useRef, useState } from 'preact/hooks';
 import { call, newKey, pause, patiently, Problem } from '../api.js';
+import { Chat, KEPT } from '../chat.js';
 import { t } from '../i18n.js';
 import { watch } from '../live.js';
 import { parseCount, parseFen, yuan } from '../money.js';
@@ -10,74 +11,10 @@ import { envelopePath, follow, url } from '../router.js';
 import { announce, classes, described, Face, Field, html, Name, Screen, Trouble } from '../ui.js';
 
 const LOOK_MS = 1_500;
-const KEPT = 20;
-const LINES = 80;
 const FINAL = new Set(['sold_out', 'expired', 'canceled']);
 
-/**
- * @typedef {object} Item an envelope in the room
- * @property {string} envelope_id
- * @property {string} at
- * @property {string=} sender
- * @property {string=} greeting
- * @property {string=} status
- * @property {number=} count
- * @property {number=} claimed_count
- * @property {boolean=} password_required
- */
-/** @typedef {{key: string, item?: Item, who?: string, from?: string}} Line an envelope, or that somebody opened one */
-
-/** What the room knows. No markup here. */
-export class Chat {
-  /** @param {string} user */
-  constructor(user) {
-    this.user = user;
-    /** @type {Map<string, Item>} */
-    this.items = new Map();
-    /** @type {Set<string>} Envelopes that wait for this user. */
-    this.waiting = new Set();
-    /** @type {Line[]} Oldest first. */
-    this.lines = [];
-    /** @type {Map<string, number>} By envelope: the claims that have been told. */
-    this.told = new Map();
-  }
-
-  /** @param {Item[]} items newest first @param {boolean} waiting whether they wait for this user */
-  take(items, waiting) {
-    if (waiting) this.waiting = new Set(items.map((one) => one.envelope_id));
-    let news = false;
-    for (const item of [...items].reverse()) {
-      const known = this.items.get(item.envelope_id);
-      if (known) Object.assign(known, { ...item, claimed_count: Math.max(known.claimed_count ?? 0, item.claimed_count ?? 0) });
-      else {
-        this.items.set(item.envelope_id, { ...item });
-        this.add({ key: item.envelope_id, item: this.items.get(item.envelope_id) });
-        news = true;
-      }
-    }
-    while (this.items.size > KEPT) this.items.delete(/** @type {string} */ (this.items.keys().next().value));
-    return news;
-  }
-
-  /** @param {import('../live.js').Frame} frame */
-  hear(frame) {
-    const item = this.items.get(frame.envelope_id);
-    if (!item) return;
-    const before = this.told.get(frame.envelope_id);
-    Object.assign(item, { status: frame.status, claimed_count: frame.claimed_count });
-    this.told.set(frame.envelope_id, frame.claimed_count);
-    // What has happened before one came is in the envelope's own list.
-    if (before === undefined) return;
-    for (const claim of frame.claims) {
-      if (claim.seq >= before) this.add({ key: `${frame.envelope_id}.${claim.seq}`, who: claim.user, from: item.sender });
-    }
-  }
-
-  /** @param {Line} line */
-  add(line) {
-    this.lines = [...this.lines, line].slice(-LINES);
-  }
-}
+/** @typedef {import('../chat.js').Item} Item */
+/** @typedef {import('../chat.js').Line} Line */
 
 /** @param {{user: string}} props */
 export function Room({ user }) {
@@ -91,14 +28,16 @@ export function Room({ user }) {
     const controller = new AbortController();
     const { signal } = controller;
     const look = async () => {
-      const { users } = await call('GET', 'play', { signal });
-      setPeople(users);
-      for (const role of ['received', 'sent']) {
-        chat.take((await call('GET', `me/envelopes?role=${role}&limit=5`, { signal })).items, false);
-      }
+      const ask = (/** @type {string} */ path) => patiently(() => call('GET', path, { signal }), { signal });
+      let begun = false;
       for (;;) {
         try {
-          const { items } = await patiently(() => call('GET', `me/envelopes?role=waiting&limit=${KEPT}`, { signal }), { signal });
+          if (!begun) {
+            setPeople((await ask('play')).users);
+            for (const role of ['received', 'sent']) chat.take((await ask(`me/envelopes?role=${role}&limit=5`)).items, false);
+            begun = true;
+          }
+          const { items } = await ask(`me/envelopes?role=waiting&limit=${KEPT}`);
           if (chat.take(items, true)) announce(t('room.news'));
           setProblem(null);
         } catch (error) {
@@ -152,7 +91,7 @@ function ChatLine({ line: { item, who = '', from = '' }, chat }) {
   const mine = item.sender === chat.user;
   const waits = chat.waiting.has(item.envelope_id);
   const over = FINAL.has(item.status ?? '');
-  const state = over ? t(item.status === 'sold_out' ? 'room.gone' : 'status.expired')
+  const state = over ? t(item.status === 'sold_out' ? 'room.gone' : item.status === 'canceled' ? 'status.canceled' : 'status.expired')
     : t('room.left', { claimed: item.claimed_count ?? 0, count: item.count ?? '?' });
   return html`<li class=${classes('chat-item', mine && 'chat-mine')}>
     <${Face} user=${item.sender ?? '?'} />
@@ -176,7 +115,8 @@ function Composer({ people, onSent }) {
   const { fen, wrong } = parseFen(amount);
   const shares = parseCount(count);
   const wrongAmount = wrong ? t(`wrong.amount.${wrong}`) : null;
-  const wrongCount = shares === null || shares < 1 || shares > people.length ? t('room.wrong.count', { n: people.length })
+  // Who is here is not known at once; nothing can be sent until then.
+  const wrongCount = !people.length ? null : shares === null || shares < 1 || shares > people.length ? t('room.wrong.count', { n: people.length })
     : fen && shares > fen ? t('wrong.count.total', { most: fen, n: fen }) : null;
   const key = useRef(newKey());
   /** @param {Event} event */

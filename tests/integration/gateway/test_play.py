@@ -30,6 +30,10 @@ async def test_those_who_are_named_may_sign_in(door: Door) -> None:
         # Known, so it is refused for the list that it does not name, not for the token.
         status, _, problem = await door.call("GET", "/v1/me/envelopes", None, Authorization=f"Bearer {made['token']}")
         assert problem["code"] == "unknown_role"
+        # A page of another name that was made to lead to 127.0.0.1 gets nothing.
+        for method, path, body in (("GET", "/v1/play", None), ("POST", "/v1/play/token", {"user": "bob"})):
+            status, _, problem = await door.call(method, path, None, body, Host=f"evil.example:{gateway.port}")
+            assert (status, problem["code"]) == (404, "play_users_off")
         wrong = {"unknown_play_user": {"user": "carol"}, "wrong_type": {"user": 1}, "missing_field": {}}
         for code, body in wrong.items():
             status, _, problem = await door.call("POST", "/v1/play/token", None, body)

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -137,6 +138,31 @@ async def test_a_wallet_that_takes_no_place_back_harms_nobody_else(
     assert await places(town, user) == 1
     assert await outcome(town, secret, user, password="right") == "opened"
     assert await outcome(town, sold, f"other-{error.code}") == "opened"
+
+
+@pytest.mark.parametrize("code", ["database_unavailable", "busy", "wallet_unavailable"])
+async def test_places_are_given_back_once_the_wallet_can_take_them(
+    town: Town, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    """A refusal that ends by itself costs nobody a place of the day."""
+    user = f"patient-{code}"
+    secret = await town.create(100, 2, sender=f"far-{code}", password="right")
+    node, asked = town.owner(secret), []
+    real = node.daily._wallet.give_back
+
+    async def give_back(*args: Any) -> None:
+        asked.append(args)
+        if len(asked) == 1:
+            raise Unavailable(code, "it is away")
+        await real(*args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(node.daily._wallet, "give_back", give_back)
+        assert await outcome(town, secret, user, password="wrong") == "wrong_password"
+        async with asyncio.timeout(20):
+            while len(asked) < 2 or node.daily._returned:
+                await asyncio.sleep(0.02)
+    assert await places(town, user) == 0
 
 
 async def test_while_the_wallet_is_away_nobody_wins(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:

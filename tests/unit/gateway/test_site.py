@@ -140,3 +140,10 @@ def test_origins_are_exact(text: str) -> None:
 def test_what_a_client_accepts(header: str, yes: bool) -> None:
     """Only what is named, and not with the weight 0."""
     assert accepts([header], "gzip") is yes
+
+
+def test_both_ways_into_the_dark_are_the_same() -> None:
+    """The system's dark and the chosen one have the same tokens: CSS cannot share them."""
+    blocks = re.findall(r"color-scheme: dark;([^}]*)}", FILES["style.css"].body.decode())
+    first, second = (re.findall(r"(--[\w-]+): ([^;]+);", one) for one in blocks)
+    assert first == second != []
