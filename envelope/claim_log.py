@@ -135,6 +135,13 @@ class ClaimLog:
         return self.closing if self.committed > len(self.winners) else None
 
     @property
+    def changed_at_ms(self) -> int:
+        """When the last durable entry was decided; 0 if there is none."""
+        if (closing := self.committed_closing) is not None:
+            return closing.at_ms
+        return self.times[self.committed - 1] if self.committed else 0
+
+    @property
     def committed_fen(self) -> int:
         """The sum of the opens that are durable; costs what is in flight, not what was opened."""
         left_fen = self.left_fen if self.closing is None else self.closing.amount_fen

@@ -227,6 +227,9 @@ HELD: Final = 10_000
 """Requests held at a time; one more is refused as `busy` at once."""
 HOLD_LOOK_S: Final = 0.02
 """How often the topology file is read while any request is held."""
+HOLD_PAUSE_S: Final = 0.5
+"""The longest pause between two attempts of a request that is held. The first is HOLD_LOOK_S, each next one twice as
+long."""
 
 # Live streams
 

@@ -60,7 +60,7 @@ from runtime.clock import Clock, SystemClock
 from runtime.http import Readiness
 from runtime.periodic import Periodic
 from runtime.process import Stop, tell_ready
-from runtime.settings import host_and_port
+from runtime.settings import host_and_port, is_loopback
 from sharding.slots import KEY_BYTES as SLOT_KEY_BYTES
 from switches.file import beside
 from switches.switchboard import Switchboard
@@ -245,7 +245,7 @@ class Gateway:
             read_play_users(settings.play_users),
             settings.token_key,
             self.clock,
-            loopback=host_and_port(settings.shared_listen or settings.listen)[0] in ("127.0.0.1", "localhost", "::1"),
+            loopback=is_loopback(host_and_port(settings.shared_listen or settings.listen)[0]),
         )
         envelopes = EnvelopeHandlers(
             tokens,

@@ -4,11 +4,11 @@ Only where nobody but this machine reaches the gateways (`users_at`): whoever re
 """
 
 import asyncio
-import ipaddress
 import os
 from typing import Final
 
 from installation.access import Access
+from runtime.settings import is_loopback
 
 SETTING: Final = "HONGBAO_PLAY_USERS"
 NAMES: Final = (
@@ -25,14 +25,6 @@ def users_at(host: str) -> tuple[str, ...]:
     An operator who sets HONGBAO_PLAY_USERS, empty or not, has decided; the gateways inherit it.
     """
     return NAMES if is_loopback(host) and SETTING not in os.environ else ()
-
-
-def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach `host`. Of names only `localhost` is known to be so."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 async def give_money(access: Access, users: tuple[str, ...]) -> None:

@@ -106,7 +106,11 @@ class Routes:
     async def _log_in(self, request: web.Request) -> web.Response:
         _refuse_foreign_pages(request)
         body = await _body(request, _LoginBody)
-        login = self._sessions.log_in(body.key.strip(), body.name)
+        try:
+            login = self._sessions.log_in(body.key.strip(), body.name)
+        except Refused as refusal:
+            _log.warning("a login was refused", code=refusal.code, address=request.remote)
+            raise
         _log.warning("an operator has logged in", role=login.who.role, name=login.who.name, address=request.remote)
         answer = _json(
             {"role": login.who.role, "name": login.who.name, "until_ms": login.who.until_ms, "proof": login.proof}

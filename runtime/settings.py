@@ -6,6 +6,7 @@ validates); the error for a missing or malformed one names the variable.
 
 import ast
 import inspect
+import ipaddress
 import itertools
 import os
 import textwrap
@@ -68,3 +69,11 @@ def host_and_port(listen: str) -> tuple[str, int]:
     if not host or not port.isdecimal():
         raise Refused("settings_invalid", f"{listen!r} is not host:port")
     return host.strip("[]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can reach `host`. Of names only `localhost` is known to be so."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"

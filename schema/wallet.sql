@@ -53,8 +53,8 @@ CREATE TABLE transfer (
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02);
 -- autovacuum: totals are read from the index alone where pages were vacuumed (docs/decisions/0044).
 
--- Histories, lists and totals by user. There is no primary key on transfer_id: it would be a third index to write per credit,
--- and no statement looks up by it alone.
+-- Histories, lists and totals by user. There is no primary key on transfer_id: it would be a third index to write per
+-- credit, and no statement looks up by it alone.
 CREATE INDEX transfer_statement ON transfer (user_account, transfer_id) INCLUDE (created_at, amount_fen, kind);
 -- Envelopes that a user sent, among however many receipts. Written by creates only.
 CREATE INDEX transfer_sent ON transfer (user_account, transfer_id) WHERE kind = 1;

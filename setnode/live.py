@@ -11,7 +11,7 @@ from errors import Unavailable
 from runtime import logs, metrics
 from runtime.periodic import Periodic
 from setnode.actors.registry import Registry
-from setnode.actors.request import ReplyTo
+from setnode.actors.request import Action, LocalCaller, ReplyTo, Request
 from setnode.limits import LIVE_S, WATCHED
 from wire.server import Caller
 
@@ -23,7 +23,7 @@ _frames = metrics.counter("hongbao_live_frames_total", "Changes of watched envel
 class _Told:
     """An envelope that is watched: by whom, and what they were told last."""
 
-    __slots__ = ("behind", "callers", "claimed_count", "version")
+    __slots__ = ("behind", "callers", "claimed_count", "opens_at_ms", "sender", "version")
 
     def __init__(self) -> None:
         self.callers: set[Caller] = set()
@@ -31,6 +31,9 @@ class _Told:
         """Those among them that did not read, and missed a frame: they are told all of it once they do."""
         self.version = ""
         self.claimed_count = 0
+        self.opens_at_ms: int | None = None
+        """When an envelope that is scheduled opens: that is told though its log is no longer in memory then."""
+        self.sender = ""
 
 
 class _Asks:
@@ -85,6 +88,9 @@ class Watches:
             if actor is not None and (now := actor.live("", 0)) is not None:
                 # What the answer to WATCH shows.
                 told.version, told.claimed_count = now.version, now.claimed_count
+            if actor is not None and actor.log is not None:
+                terms = actor.log.terms
+                told.opens_at_ms, told.sender = terms.opens_at_ms, terms.sender
         told.callers.add(caller)
         return True
 
@@ -113,7 +119,12 @@ class Watches:
 
     def _tell(self, envelope_id: int, told: _Told) -> None:
         actor = self._registry.peek(envelope_id)
+        opens = told.opens_at_ms is not None and told.opens_at_ms <= self._registry.now_ms()
+        if opens:
+            told.opens_at_ms = None
         if actor is None:
+            if opens:
+                self._read_again(envelope_id, told.sender)
             return
         if told.behind:
             told.behind &= told.callers
@@ -127,6 +138,11 @@ class Watches:
                 if not one.tell_live(envelope_id, frame.json, frame.version):
                     told.behind.add(one)
             _frames.inc()
+
+    def _read_again(self, envelope_id: int, sender: str) -> None:
+        """Have the log read, as a look of its sender does: what it shows is told in the next round."""
+        request = Request(Action.DETAIL, sender, True, None, LocalCaller(), 0, self._registry.loop_time())
+        self._registry.offer(envelope_id, request)
 
 
 def _too_many() -> Unavailable:

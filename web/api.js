@@ -62,14 +62,22 @@ export async function call(method, path, { body, key, signal } = {}) {
     throw new Problem('offline', '', 'repeat');
   }
   if (answer.ok) return value;
-  const problem = new Problem(
+  const problem = problemOf(answer, value);
+  if (answer.status === 401 && token === credentials.token) credentials.onRejected(problem.code);
+  throw problem;
+}
+
+/**
+ * The problem of an answer that refuses.
+ * @param {Response} answer @param {any} value what it says; {} if that was no JSON
+ */
+export function problemOf(answer, value) {
+  return new Problem(
     String(value.code ?? answer.status),
     String(value.detail ?? ''),
     value.retry ?? (answer.status >= 500 ? 'later' : 'never'),
     Number(answer.headers.get('Retry-After')) || 1,
   );
-  if (answer.status === 401 && token === credentials.token) credentials.onRejected(problem.code);
-  throw problem;
 }
 
 /** @param {AbortSignal=} signal */

@@ -1,7 +1,7 @@
 // What happens to envelopes while one looks: one stream a page for all of them, or, where there is none, a look every
 // two seconds. Screens know neither: they call `watch`.
 
-import { call, credentials, pause, Problem } from './api.js';
+import { call, credentials, pause, Problem, problemOf } from './api.js';
 import { url } from './router.js';
 
 const LOOK_MS = 2_000;
@@ -28,6 +28,8 @@ const watched = new Map();
 let running = null;
 let polling = false;
 let lastEventId = '';
+/** How long the server asks to wait before the stream is begun again. */
+let retryMs = FIRST_RETRY_MS;
 
 /**
  * Hear of every change of an envelope, first of how it is now.
@@ -59,17 +61,19 @@ function restart() {
 
 /** @param {AbortSignal} signal */
 async function follow(signal) {
-  let waitMs = FIRST_RETRY_MS;
+  let waitMs = retryMs;
   while (!signal.aborted) {
     try {
       if (polling) await look(signal);
       else await stream(signal);
-      waitMs = FIRST_RETRY_MS;
+      waitMs = retryMs;
     } catch (error) {
       if (signal.aborted || (error instanceof Problem && error.retry === 'never')) return;
-      waitMs = Math.min(2 * waitMs, LONGEST_RETRY_MS);
+      const askedMs = error instanceof Problem ? 1000 * error.waitS : 0;
+      waitMs = Math.max(askedMs, Math.min(2 * waitMs, LONGEST_RETRY_MS));
     }
-    await pause((polling ? LOOK_MS : waitMs) * (0.5 + Math.random()), signal).catch(() => {});
+    // Never sooner than the server asks, and not all pages in the same instant.
+    await pause((polling ? LOOK_MS : waitMs) * (1 + Math.random() / 2), signal).catch(() => {});
   }
 }
 
@@ -80,20 +84,19 @@ async function stream(signal) {
   if (lastEventId) headers['Last-Event-ID'] = lastEventId;
   const ids = [...watched.keys()].map(encodeURIComponent).join(',');
   const answer = await fetch(url(`v1/live?envelopes=${ids}`), { headers, signal, cache: 'no-store', credentials: 'omit' });
-  if (answer.status === 404) {
-    polling = true;
-    return;
+  if (!answer.ok || !answer.body) {
+    const problem = problemOf(answer, await answer.json().catch(() => ({})));
+    // There are no streams here: a gateway of an earlier version, or a proxy that does not pass the path on.
+    polling = problem.code === 'route_not_found' || problem.code === '404';
+    if (polling) return;
+    if (answer.status === 401) credentials.onRejected(problem.code);
+    throw problem;
   }
-  if (answer.status === 401) {
-    credentials.onRejected('token_expired');
-    throw new Problem('token_expired', '', 'never');
-  }
-  if (!answer.ok || !answer.body) throw new Problem(String(answer.status), '', 'later');
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   const parser = new Events((event) => {
     lastEventId = event.id || lastEventId;
     if (event.type === 'envelope') give(JSON.parse(event.data));
-  });
+  }, (ms) => (retryMs = ms));
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
@@ -132,9 +135,13 @@ export function envelopeOf(name) {
 
 /** Reads `text/event-stream` (HTML, 9.2.6), whatever pieces it comes in. */
 export class Events {
-  /** @param {(event: {type: string, data: string, id: string}) => void} onEvent */
-  constructor(onEvent) {
+  /**
+   * @param {(event: {type: string, data: string, id: string}) => void} onEvent
+   * @param {(ms: number) => void} onRetry hears how long to wait before the stream is begun again
+   */
+  constructor(onEvent, onRetry = () => {}) {
     this.onEvent = onEvent;
+    this.onRetry = onRetry;
     this.rest = '';
     this.type = 'message';
     this.id = '';
@@ -169,6 +176,7 @@ export class Events {
     if (name === 'data') this.data.push(value);
     else if (name === 'event') this.type = value;
     else if (name === 'id') this.id = value;
+    else if (name === 'retry' && /^\d+$/.test(value)) this.onRetry(Number(value));
   }
 }
 

@@ -69,7 +69,8 @@ OUTBOX_BYTES = 64 * 1024 * 1024
 not read gets `outcome_unknown` in their place. Other replies are small, and as many as its calls: MAX_IN_FLIGHT bounds
 them."""
 ROW_BYTES = 200
-"""What a row of a list (an entry of a wallet, a result of a payout) counts as: its values as they lie in memory."""
+"""What a row of a list (an entry of a wallet, a card, a result of a payout) counts as: about what it takes in a frame.
+A card with a long greeting takes up to twice as much."""
 
 check_limit(CONNECT_S < CHALLENGE_S, "a challenge must outlive the attempt that asked for it")
 check_limit(CONNECT_S < DEADLINE_S, "a connection attempt must end before a call would")

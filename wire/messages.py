@@ -1,10 +1,10 @@
 """The messages on a link: operations, their arguments and replies, as positional lists (small on the wire).
 
 A request is `[number, op, *args]`, a reply `[number, status, *values]`; a frame is a list of either. A link gives each
-request a number of its own; number 0 is a notice, which has no reply. Both ends name a call
-in their logs `<address and port of the caller's end>-<number>`: no call carries a name of its own, and an error of the
-calling end (`HongbaoError.call`) leads to the line of the other end. Behind a translation of addresses the ends see
-different ones, and only the number is the same.
+request a number of its own; number 0 is a notice, which has no reply. Both ends name a call in their logs `<address and
+port of the caller's end>-<number>`: no call carries a name of its own, and an error of the calling end
+(`HongbaoError.call`) leads to the line of the other end. Behind a translation of addresses the ends see different ones,
+and only the number is the same.
 
 Views of an envelope travel as the JSON that the client receives: the gateway passes them on unread.
 """

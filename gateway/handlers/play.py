@@ -20,6 +20,7 @@ from gateway.limits import PLAY_TOKEN_S, PLAY_USERS
 from gateway.parsing.instants import write_instant
 from gateway.resources import Resource
 from runtime.clock import Clock
+from runtime.settings import is_loopback
 
 
 class PlayBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -28,7 +29,6 @@ class PlayBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     user: str
 
 
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _decoder: Final = msgspec.json.Decoder(PlayBody)
 
 
@@ -72,5 +72,5 @@ class PlayHandlers:
     def _check_on(self, request: Request) -> None:
         # A foreign page whose name is made to lead to 127.0.0.1 would be of this origin (DNS rebinding).
         host = re.sub(r":\d+$", "", request.headers.get(hdrs.HOST, ""))
-        if not self._users or (self._loopback and host not in _LOOPBACK):
+        if not self._users or (self._loopback and not is_loopback(host)):
             raise Refused("play_users_off", "users to play with are for development, and not enabled here")

@@ -1,10 +1,9 @@
 """Calls to the SETs: which server has an envelope, the call on its link, and what happens to a call that is refused.
 
 What lives here: `calls` (the call, its one retry, and waiting while a database moves), `lists` (many envelopes as rows
-of a list, from all SETs at once), `routing` (topology file and
-ring), `servers` (a link to every setnode server, and which are fit to be called), `gauges` (what operators see of it),
-`target` (an envelope, with the link to its server). May import: `wire`, `sharding.topology`, `runtime`, `errors`,
-`gateway.limits`.
+of a list, from all SETs at once), `routing` (topology file and ring), `servers` (a link to every setnode server, and
+which are fit to be called), `gauges` (what operators see of it), `target` (an envelope, with the link to its server).
+May import: `wire`, `sharding.topology`, `runtime`, `errors`, `gateway.limits`.
 
 Authority: none. The topology file says which SET holds an envelope, and each server checks it again: a link sends the
 epochs of its topology before any call, and a server that uses another topology refuses. Where both use an outdated one,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from errors import Unavailable
 from gateway.admission.levels import Levels
-from gateway.limits import HELD, HOLD_LOOK_S, HOLD_S
+from gateway.limits import HELD, HOLD_LOOK_S, HOLD_PAUSE_S, HOLD_S
 from gateway.sets.routing import Routing
 from gateway.sets.target import Target
 from runtime import metrics
@@ -120,7 +120,7 @@ class Sets:
         return error.code == WALLET_UNAVAILABLE and now - self._wallet_link.lost_at < 2 * self._away_s
 
     async def _hold(self, error: Unavailable, target: Target, op: int, args: tuple[Any, ...]) -> list[Any]:
-        """Send a call again when the gateway has a newer topology, and after pauses: a server may come back."""
+        """Send a call again when the gateway has a newer topology or a server is back, and after pauses."""
         if self._held >= HELD:
             raise _busy(outcome_known=error.outcome_known) if error.code in _ELSEWHERE else error
         loop = asyncio.get_running_loop()
@@ -145,11 +145,16 @@ class Sets:
                 left_s = began + most_s - loop.time()
                 if left_s <= 0:
                     raise _busy(outcome_known=outcome_known) if error.code in _ELSEWHERE else error
-                # Our topology says that the database is between two SETs: only a newer one can help. Otherwise a server
-                # refused, which may read the newer file before we do, or a part is away: try again after a pause.
-                moving = link is None and error.code in _ELSEWHERE
-                await self.routing.wait_for_newer(left_s if moving else min(pause_s, left_s))
-                pause_s *= 2
+                # Our topology says that the database is between two SETs: only a newer one can help. A server that
+                # stops still answers: it is asked again after a pause, else it would be as soon as its link is looked
+                # at. Otherwise a server refused, which may read the newer file before we do, or a part is away: the
+                # call is sent again when that is back, or after a pause.
+                if error.code == STOPPING:
+                    await asyncio.sleep(min(pause_s, left_s))
+                else:
+                    moving = link is None and error.code in _ELSEWHERE
+                    await self.routing.wait_for_change(left_s if moving else min(pause_s, left_s))
+                pause_s = min(2 * pause_s, HOLD_PAUSE_S)
         finally:
             self._count_held(-1)
             _held_for.observe(loop.time() - began)

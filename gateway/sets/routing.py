@@ -34,7 +34,7 @@ class Routing:
         self._away_of: tuple[Topology | None, frozenset[str]] = (None, frozenset())
         """The topology and the living servers for which `_away` was found."""
         self._read_at = 0.0
-        self._newer = asyncio.Event()
+        self._changed = asyncio.Event()
         self.services = (
             Periodic("servers", self._watch, interval_s=WATCH_S),
             Periodic("topology", self._reload, interval_s=TOPOLOGY_S),
@@ -98,24 +98,27 @@ class Routing:
         except Refused as refusal:
             _log.warning("the topology file cannot be used", error=refusal.detail)
 
-    async def wait_for_newer(self, seconds: float) -> None:
-        """Wait until a newer topology is taken, `seconds` at most."""
+    async def wait_for_change(self, seconds: float) -> None:
+        """Wait until a newer topology is taken or a server can be called again, `seconds` at most."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._newer.wait()
+                await self._changed.wait()
 
     def _take_newer(self) -> None:
         if not self._file.reload():
             return
         _log.info("topology reloaded", version=self.topology.version)
         self.servers.follow(self.topology)
+        self._tell_change()
+
+    def _tell_change(self) -> None:
         self.generation += 1
-        self._newer.set()
-        self._newer = asyncio.Event()
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     async def _watch(self) -> None:
         if self.servers.watch(self.topology):
-            self.generation += 1
+            self._tell_change()
 
     async def _reload(self) -> None:
         self._take_newer()

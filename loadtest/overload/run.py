@@ -85,7 +85,7 @@ async def run(say: Say, *, quick: bool, seconds: float | None = None) -> Overloa
             storm = [
                 Phase("half", step_s, half),
                 Phase("storm", step_s, STORM * best, REPEATS),
-                Phase("calm", 6.0, half),
+                Phase("calm", CALM_S, half),
             ]
             stormed, _ = await arena.play(storm)
             say(f"{HOT_USERS:,} people at one envelope of {HOT_SHARES} shares")

@@ -159,8 +159,9 @@ class _Page:
             if self.replied:
                 return
             now_ms = self._registry.now_ms()
-            self.cards.update((row["envelope_id"], card) for row in rows if (card := card_or_none(row, now_ms)))
-            _FROM_TABLES.inc(len(rows))
+            shown = {row["envelope_id"]: card for row in rows if (card := card_or_none(row, now_ms))}
+            self.cards.update(shown)
+            _FROM_TABLES.inc(len(shown))
             # A day that the register does not call cold by now was hot during the read.
             found = {row["envelope_id"] for row in rows}
             gone = self._hand_over(one for one in hot if one not in found)

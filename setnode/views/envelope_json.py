@@ -52,10 +52,12 @@ def version_of(log: ClaimLog, viewer: str, now_ms: int, page: ClaimsPage, *, arc
     """Return what names this state of a detail to this viewer: all that can change, without making the view.
 
     Everything else follows from the header, which never changes, and from the committed entries, which are only added
-    to. The sender is shown more than others.
+    to: their number and the time of the last name them, also in a SET that was restored to an earlier instant and has
+    gone on from there. The sender is shown more than others.
     """
     state, own = _STATES.index(log.state(now_ms)), viewer == log.terms.sender
-    return f"{_FORMAT}-{log.committed}-{state}{'o' if own else ''}{'a' if archived else ''}-{page.first}-{page.limit}"
+    entries = f"{log.committed}.{log.changed_at_ms:x}"
+    return f"{_FORMAT}-{entries}-{state}{'o' if own else ''}{'a' if archived else ''}-{page.first}-{page.limit}"
 
 
 def is_known(version: str, page: ClaimsPage) -> bool:

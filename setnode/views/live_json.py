@@ -34,14 +34,14 @@ def live_frame(log: ClaimLog, now_ms: int, best: Callable[[], ClaimRow | None], 
     `best` returns the claim of best luck, which is asked for once all are taken. The other claims are not made for a
     frame: of a hot envelope there are thousands more in each.
     """
-    state, count = log.state(now_ms), min(log.committed, len(log.winners))
+    state, count = log.state(now_ms), log.committed_opens
     first = max(since, count - LIVE_CLAIMS)
     view: dict[str, Any] = {
         "envelope_id": format_id(log.terms.envelope_id),
         "status": state.value,
         "count": log.terms.count,
         "claimed_count": count,
-        "claimed_fen": sum(log.amounts[:count]),
+        "claimed_fen": log.committed_fen,
         "claims": claim_rows(log, first),
     }
     if state is State.SOLD_OUT:

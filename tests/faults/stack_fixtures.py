@@ -70,6 +70,7 @@ class Crowd:
     answers: int = 0
     contradictions: list[str] = field(default_factory=list)
     patience_s: float = 60.0
+    call_s: float = CALL_S
     _stop: bool = False
 
     def __post_init__(self) -> None:
@@ -84,7 +85,7 @@ class Crowd:
     @contextlib.asynccontextmanager
     async def busy(self, people: int = 24, senders: int = 4) -> AsyncIterator["Crowd"]:
         """Keep everybody busy for the block."""
-        timeout = aiohttp.ClientTimeout(total=CALL_S)
+        timeout = aiohttp.ClientTimeout(total=self.call_s)
         async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=200)) as session:
             self._session = session
             tasks = [asyncio.ensure_future(self._send_on(f"sender-{one}")) for one in range(senders)]

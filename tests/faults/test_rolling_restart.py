@@ -19,8 +19,9 @@ from tests.faults.stack_fixtures import Crowd, running_stack
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
-PATIENT = {"HONGBAO_AWAY_S": "7"}
+PATIENT = {"HONGBAO_AWAY_S": "25"}
 """On a machine that does much else a process takes seconds to start."""
+PATIENT_S = 30.0
 
 
 class Witness(Crowd):
@@ -67,7 +68,7 @@ async def test_a_restart_of_everything_fails_no_request(server_folder: Path) -> 
         for sender in range(4):
             await one.deposit(f"sender-{sender}", 100_000_000)
         before = {part.name: part.pid for part in running.load(one.stack.folder.running).parts}
-        crowd = Witness(one, seed=4)
+        crowd = Witness(one, seed=4, call_s=PATIENT_S)
         crowd.failed = Counter()
         async with crowd.busy(people=24, senders=4):
             looking = asyncio.ensure_future(crowd.look())
@@ -91,7 +92,7 @@ async def test_what_is_alone_is_waited_for(server_folder: Path) -> None:
     async with running_stack(server_folder / "data", sets=1, servers=1, env=PATIENT) as one:
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, one.stack.restart_as_asked)
         await one.deposit("sender-0", 100_000_000)
-        crowd = Witness(one, seed=5)
+        crowd = Witness(one, seed=5, call_s=PATIENT_S)
         crowd.failed = Counter()
         async with crowd.busy(people=8, senders=1):
             looking = asyncio.ensure_future(crowd.look())

@@ -44,5 +44,6 @@ async def test_members_play_beside_a_visitor(server_folder: Path, monkeypatch: p
         assert room.seen.visitor_sent == 1
         assert "alice: from the visitor (9)" in said
         assert VISITOR not in {claim["user"] for claim in detail["claims"]}
+        assert waiting
         assert {one["sender"] for one in waiting if one["status"] == "open"} <= {*play.NAMES} - {VISITOR}
         assert (await one.settled_audit()).holds

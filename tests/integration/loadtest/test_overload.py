@@ -9,7 +9,7 @@ from rich.console import Console
 
 from loadtest.overload import crowd, faults, figures, plots, run
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 
 
 async def test_a_small_overload(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ import pytest
 
 from errors import Unavailable
 from setnode import live as live_module
+from setnode.actors.request import Action, Request
 from setnode.limits import LIVE_CLAIMS
 from setnode.live import Watches
-from tests.unit.envelope.test_ladder import EXPIRES
+from tests.unit.envelope.test_ladder import EXPIRES, OPENS
 from tests.unit.setnode.test_actor import Harness
 from wire import server as server_module
 from wire.messages import LIVE
@@ -20,9 +21,16 @@ class Only:
 
     def __init__(self, harness: Harness) -> None:
         self.actor = harness.actor
+        self.now_ms, self.loop_time = harness.now_ms, harness.loop_time
+        self.asleep = False
+        self.offered: list[Request] = []
 
     def peek(self, envelope_id: int):
-        return self.actor if envelope_id == self.actor.envelope_id else None
+        return self.actor if envelope_id == self.actor.envelope_id and not self.asleep else None
+
+    def offer(self, envelope_id: int, request: Request) -> None:
+        assert envelope_id == self.actor.envelope_id
+        self.offered.append(request)
 
 
 def watched(harness: Harness, *callers: Caller) -> Watches:
@@ -76,6 +84,25 @@ def test_time_alone_is_a_change():
     assert [frame["status"] for frame in told(one)] == ["expired"]
     watches.tell()
     assert told(one) == []
+
+
+def test_an_envelope_that_opens_is_told_though_it_is_asleep():
+    """Its log is read once, by a look of its sender; then the frame says that it is open."""
+    harness, one = Harness(), Caller("one")
+    harness.now = OPENS - 1000
+    watches = watched(harness, one)
+    registry = watches._registry
+    registry.asleep = True
+    watches.tell()
+    assert registry.offered == []
+    harness.now = OPENS
+    for _ in range(3):
+        watches.tell()
+    assert [(one.action, one.user) for one in registry.offered] == [(Action.DETAIL, harness.terms.sender)]
+    assert told(one) == []
+    registry.asleep = False
+    watches.tell()
+    assert [frame["status"] for frame in told(one)] == ["open"]
 
 
 def test_a_frame_is_bounded():

@@ -185,16 +185,17 @@ def test_limits_are_those_of_the_rules() -> None:
 
 
 def test_a_stream_is_read_in_whatever_pieces() -> None:
-    """Events, comments and every line end that the format has, cut at every place."""
+    """Events, comments, waits and every line end that the format has, cut at every place."""
     text = (
-        ': hello\r\nevent: envelope\rid: 7\ndata: {"a":\r\ndata: 1}\r\n\r\n: ping\n\ndata\n\ndata:x\n\nevent: gone\n\n'
+        ': hello\r\nevent: envelope\rid: 7\ndata: {"a":\r\ndata: 1}\r\n\r\n: ping\n\ndata\n\n'
+        "retry: 250\n\nretry: soon\n\ndata:x\n\nevent: gone\n\n"
     )
     found = run(
         """
         const { Events } = await web('live.js');
         const read = (pieces) => {
           const seen = [];
-          const events = new Events((one) => seen.push(one));
+          const events = new Events((one) => seen.push(one), (ms) => seen.push(ms));
           pieces.forEach((one) => events.push(one));
           return seen;
         };
@@ -206,6 +207,7 @@ def test_a_stream_is_read_in_whatever_pieces() -> None:
     whole = [
         {"type": "envelope", "data": '{"a":\n1}', "id": "7"},
         {"type": "message", "data": "", "id": ""},
+        250,
         {"type": "message", "data": "x", "id": ""},
     ]
     assert isinstance(found, list)
