@@ -6,12 +6,14 @@ so, as in life.
 """
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from demo.client import DemoClient
+from client import InsufficientFunds, Mine, OutcomeUnknown, TryLater
+from demo.people import People
 
 SEND_S: Final = (4.0, 9.0)
 """Between two envelopes of the members."""
@@ -46,9 +48,9 @@ class Room:
     """`members` play, `visitor` is left alone; `say` is told each line of the chat."""
 
     def __init__(
-        self, client: DemoClient, members: Sequence[str], visitor: str, rng: random.Random, say: Callable[[str], None]
+        self, people: People, members: Sequence[str], visitor: str, rng: random.Random, say: Callable[[str], None]
     ) -> None:
-        self._client = client
+        self._people = people
         self._members = [one for one in members if one != visitor]
         self._visitor = visitor
         self._rng = rng
@@ -69,7 +71,9 @@ class Room:
         while True:
             sender = self._rng.choice(self._members)
             # Who has given more than they have won waits until they have won again.
-            self.seen.sent += await self._client.create_if_funded(sender, **self._terms()) is not None
+            with contextlib.suppress(InsufficientFunds):
+                await self._people[sender].create(**self._terms())
+                self.seen.sent += 1
             await asyncio.sleep(self._rng.uniform(*SEND_S))
 
     def _terms(self) -> dict[str, Any]:
@@ -88,31 +92,36 @@ class Room:
         begun: set[str] = set()
         async with asyncio.TaskGroup() as taps:
             while True:
-                for one in await self._client.waiting(member):
-                    if one["envelope_id"] not in begun:
-                        begun.add(one["envelope_id"])
+                async for one in self._people[member].waiting():
+                    if one.sender is not None and one.envelope_id not in begun:
+                        begun.add(one.envelope_id)
                         self._note(one)
                         taps.create_task(self._tap(member, one))
                 await asyncio.sleep(self._rng.uniform(0.5, 1.5) * LOOK_S)
 
-    def _note(self, envelope: dict[str, Any]) -> None:
-        if envelope["envelope_id"] in self._known:
+    def _note(self, envelope: Mine) -> None:
+        if envelope.envelope_id in self._known:
             return
-        self._known.add(envelope["envelope_id"])
-        self.seen.visitor_sent += envelope["sender"] == self._visitor
-        self._say(f"{envelope['sender']}: {envelope['greeting']} ({envelope['count']})")
+        self._known.add(envelope.envelope_id)
+        self.seen.visitor_sent += envelope.sender == self._visitor
+        self._say(f"{envelope.sender}: {envelope.greeting} ({envelope.count})")
 
-    async def _tap(self, member: str, envelope: dict[str, Any]) -> None:
+    async def _tap(self, member: str, envelope: Mine) -> None:
         await asyncio.sleep(self._rng.expovariate(1 / TAP_S))
-        word = {"password": PASSWORD} if envelope.get("password_required") else {}
-        told = await self._client.open(member, envelope, **word)
-        if told.get("result") != "opened":
+        # What members send with a password is opened with it; what the visitor sends with another one stays theirs.
+        word = PASSWORD if PASSWORD in (envelope.greeting or "") else None
+        try:
+            told = await self._people.open(member, envelope.envelope_id, word)
+        except (TryLater, OutcomeUnknown):
+            self.seen.late += 1
+            return
+        if not told.opened:
             self.seen.late += 1
             return
         self.seen.opened += 1
-        if told["last"]:
-            self._say(f"  {envelope['greeting']}: all {envelope['count']} are gone")
+        if told.last:
+            self._say(f"  {envelope.greeting}: all {envelope.count} are gone")
         if self._rng.random() < AGAIN:
-            again = await self._client.open(member, envelope, **word)
-            if again.get("amount_fen") != told["amount_fen"]:
+            again = await self._people.open(member, envelope.envelope_id, word)
+            if again.amount_fen != told.amount_fen:
                 self.seen.contradictions.append(f"{member} was told {told} and then {again}")

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from demo.client import DemoClient
+from client import Detail, Envelope, Result
+from demo.people import People
 from errors import InvariantBroken
 
 GROUP = 20
@@ -39,8 +40,8 @@ Deposit = Callable[[str, int], Awaitable[object]]
 class Scenes:
     """`deposit` credits a user's wallet in fen; `rng` chooses the users who open twice."""
 
-    def __init__(self, client: DemoClient, deposit: Deposit, rng: random.Random) -> None:
-        self._client = client
+    def __init__(self, people: People, deposit: Deposit, rng: random.Random) -> None:
+        self._people = people
         self._deposit = deposit
         self._rng = rng
 
@@ -58,79 +59,77 @@ class Scenes:
     async def expiring(self) -> Outcome:
         """Let an envelope expire with shares left."""
         envelope = await self._send("forgetful", 1_000, 10, expires_in_s=EXPIRES_IN_S)
-        won = [await self._client.open(f"early-{one}", envelope) for one in range(4)]
+        won = [await self._people.open(f"early-{one}", envelope) for one in range(4)]
         detail = await self._closed("forgetful", envelope)
-        late = await self._client.open("late", envelope)
-        _check(late["result"] == "expired", f"an open after the close got {late['result']}")
+        late = await self._people.open("late", envelope)
+        _check(late.result == "expired", f"an open after the close got {late.result}")
         return self._remainder("expires", detail, won, 5, "expired, the rest was refunded")
 
     async def canceled(self) -> Outcome:
         """Let the sender cancel with shares left."""
         envelope = await self._send("fickle", 1_000, 10)
-        won = [await self._client.open(f"quick-{one}", envelope) for one in range(3)]
-        detail = await self._client.cancel("fickle", envelope)
-        late = await self._client.open("slow", envelope)
-        _check(late["result"] == "canceled", f"an open after the close got {late['result']}")
+        won = [await self._people.open(f"quick-{one}", envelope) for one in range(3)]
+        detail = await self._people["fickle"].cancel(envelope)
+        late = await self._people.open("slow", envelope)
+        _check(late.result == "canceled", f"an open after the close got {late.result}")
         return self._remainder("canceled", detail, won, 4, "canceled, the rest was refunded")
 
     async def password(self) -> Outcome:
         """Let three users open with the password and one try a wrong one."""
         envelope = await self._send("riddler", 600, 3, password=PASSWORD)
-        wrong = await self._client.open("stranger", envelope, password="芝麻开门")  # noqa: S106 - the wrong one
-        _check(wrong["result"] == "wrong_password", f"a wrong password got {wrong['result']}")
+        wrong = await self._people.open("stranger", envelope, password="芝麻开门")  # noqa: S106 - the wrong one
+        _check(wrong.result == "wrong_password", f"a wrong password got {wrong.result}")
         people = [f"friend-{one}" for one in range(3)]
-        won = await asyncio.gather(*(self._client.open(one, envelope, password=PASSWORD) for one in people))
-        detail = await self._client.detail("riddler", envelope)
-        _check(all(one["result"] == "opened" for one in won), "an open with the right password did not win")
-        return _outcome("password", detail, 4, f"one wrong try, {wrong['tries_left']} left")
+        won = await asyncio.gather(*(self._people.open(one, envelope, password=PASSWORD) for one in people))
+        detail = await self._people["riddler"].detail(envelope)
+        _check(all(one.opened for one in won), "an open with the right password did not win")
+        return _outcome("password", detail, 4, f"one wrong try, {wrong.tries_left} left")
 
     async def _sold_out(self, title: str, sender: str, people: list[str], fen: int, shares: int) -> Outcome:
         envelope = await self._send(sender, fen, shares)
         opens = people + self._rng.sample(people, len(people) // 3)
         self._rng.shuffle(opens)
-        answers = await asyncio.gather(*(self._client.open(user, envelope) for user in opens))
+        answers = await asyncio.gather(*(self._people.open(user, envelope) for user in opens))
         won: dict[str, int] = {}
         opened = 0
         for user, answer in zip(opens, answers, strict=True):
-            opened += answer["result"] == "opened"
-            if answer["result"] in ("opened", "already_opened"):
-                before = won.setdefault(user, answer["amount_fen"])
-                _check(before == answer["amount_fen"], f"{user} received two different amounts")
+            opened += answer.opened
+            if answer.amount_fen is not None:
+                before = won.setdefault(user, answer.amount_fen)
+                _check(before == answer.amount_fen, f"{user} received two different amounts")
         _check(opened == shares and sum(won.values()) == fen, f"{opened} of {shares} opened, {sum(won.values())} fen")
-        detail = await self._client.detail(sender, envelope)
-        _check(detail["status"] == "sold_out", f"all shares are claimed, but the status is {detail['status']}")
+        detail = await self._people[sender].detail(envelope)
+        _check(detail.status == "sold_out", f"all shares are claimed, but the status is {detail.status}")
         return _outcome(title, detail, len(people))
 
-    async def _send(self, sender: str, fen: int, shares: int, **more: Any) -> dict[str, Any]:
+    async def _send(self, sender: str, fen: int, shares: int, **more: Any) -> Envelope:
         await self._deposit(sender, fen)
-        return await self._client.create(sender, kind="lucky", total_fen=fen, count=shares, **more)
+        return await self._people[sender].create(total_fen=fen, count=shares, **more)
 
-    async def _closed(self, sender: str, envelope: dict[str, Any]) -> dict[str, Any]:
+    async def _closed(self, sender: str, envelope: Envelope) -> Detail:
         async with asyncio.timeout(EXPIRES_IN_S + 10):
             while True:
-                detail = await self._client.detail(sender, envelope)
-                if "refund_fen" in detail:
+                detail = await self._people[sender].detail(envelope)
+                if detail.refund_fen is not None:
                     return detail
                 await asyncio.sleep(0.1)
 
-    def _remainder(
-        self, title: str, detail: dict[str, Any], won: list[dict[str, Any]], people: int, note: str
-    ) -> Outcome:
-        left = detail["total_fen"] - sum(one["amount_fen"] for one in won)
-        _check(detail["refund_fen"] == left, f"{detail['refund_fen']} fen were refunded where {left} were left")
+    def _remainder(self, title: str, detail: Detail, won: list[Result], people: int, note: str) -> Outcome:
+        left = detail.total_fen - sum(one.amount_fen or 0 for one in won)
+        _check(detail.refund_fen == left, f"{detail.refund_fen} fen were refunded where {left} were left")
         return _outcome(title, detail, people, note)
 
 
-def _outcome(title: str, detail: dict[str, Any], people: int, note: str = "") -> Outcome:
-    best = detail.get("best_luck")
+def _outcome(title: str, detail: Detail, people: int, note: str = "") -> Outcome:
+    best = detail.best_luck
     return Outcome(
         title=title,
         people=people,
-        total_fen=detail["total_fen"],
-        claimed_fen=detail["claimed_fen"],
-        refund_fen=detail.get("refund_fen", 0),
-        shares=[(claim["user"], claim["amount_fen"]) for claim in detail["claims"]],
-        best=(best["user"], best["amount_fen"]) if best else None,
+        total_fen=detail.total_fen,
+        claimed_fen=detail.claimed_fen,
+        refund_fen=detail.refund_fen or 0,
+        shares=[(claim.user, claim.amount_fen) for claim in detail.claims],
+        best=(best.user, best.amount_fen) if best else None,
         note=note,
     )
 

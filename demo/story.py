@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from audit.report import Report
-from demo.client import DemoClient
+from demo.people import People
 from demo.scenes import Deposit, Outcome, Scenes
 
 ROUNDS = (15, 19)
@@ -48,9 +48,9 @@ class Story:
         }
 
 
-async def play(client: DemoClient, deposit: Deposit, audit: Callable[[], Awaitable[Report]], step: Step) -> Story:
+async def play(people: People, deposit: Deposit, audit: Callable[[], Awaitable[Report]], step: Step) -> Story:
     """Play everything against a running stack; raises InvariantBroken as soon as a scene does not add up."""
-    scenes = Scenes(client, deposit, random.Random(20))  # noqa: S311 - no secret
+    scenes = Scenes(people, deposit, random.Random(20))  # noqa: S311 - no secret
     total = sum(ROUNDS) + 5
     outcomes: list[Outcome] = []
     started = time.perf_counter()
@@ -59,7 +59,7 @@ async def play(client: DemoClient, deposit: Deposit, audit: Callable[[], Awaitab
         outcomes.append(await scenes.round(number))
     step("a crowd of 500 on 100 shares", len(outcomes), total)
     outcomes.append(await scenes.crowd())
-    opens, seconds = len(client.latencies_ms), time.perf_counter() - started
+    opens, seconds = len(people.latencies_ms), time.perf_counter() - started
     for title, scene in (
         ("one that expires", scenes.expiring),
         ("one that is canceled", scenes.canceled),
@@ -70,8 +70,8 @@ async def play(client: DemoClient, deposit: Deposit, audit: Callable[[], Awaitab
     step("payouts and audit", len(outcomes), total)
     report = await audit_when_drained(audit)
     step("done", total, total)
-    cuts = statistics.quantiles(client.latencies_ms, n=100)
-    return Story(outcomes, dict(client.results), opens / seconds, cuts[49], cuts[98], report)
+    cuts = statistics.quantiles(people.latencies_ms, n=100)
+    return Story(outcomes, dict(people.results), opens / seconds, cuts[49], cuts[98], report)
 
 
 async def audit_when_drained(audit: Callable[[], Awaitable[Report]]) -> Report:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from audit.report import Report
-from demo.client import DemoClient
+from demo.people import People
 from demo.room import Room, Seen
 from demo.show import show, show_room
 from demo.story import Story, audit_when_drained, play
@@ -58,9 +58,9 @@ async def _watch(data: Path | None, minutes: float | None) -> tuple[Seen, Report
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
         console.print(f"open {access.gateway_url}/#room and sign in as {VISITOR}; Ctrl-C ends it", highlight=False)
-        async with DemoClient(access.gateway_url, access.token) as client:
+        async with People(access.gateway_url, access.token) as people:
             say = console.print
-            room = Room(client, players.NAMES, VISITOR, random.Random(), lambda line: say(line, highlight=False))  # noqa: S311 - no secret
+            room = Room(people, players.NAMES, VISITOR, random.Random(), lambda line: say(line, highlight=False))  # noqa: S311 - no secret
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if minutes is None else 60 * minutes):
                     await room.run(stop)
@@ -77,9 +77,9 @@ async def _play(access: Access) -> Story:
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("starting")
-        async with DemoClient(access.gateway_url, access.token) as client, access.wallet() as wallet:
+        async with People(access.gateway_url, access.token) as people, access.wallet() as wallet:
             return await play(
-                client,
+                people,
                 lambda user, fen: wallet.deposit(access.order_no(), user, fen),
                 access.audit,
                 lambda title, done, total: progress.update(task, description=title, completed=done, total=total),

@@ -90,7 +90,7 @@ async def _people(wanted: Wanted, access: Access, folder: Path, say: Say) -> tup
     hot: Message | None = None
     if profile.name == "hot":
         (made,) = await create(access, 1, size.shares)
-        hot = Message(made.envelope_id, made.share_token)
+        hot = Message(made.envelope_id, made.share_id)
     plan = LoadPlan(
         profile=profile.name,
         url=access.gateway_url,

@@ -1,12 +1,14 @@
 """Envelopes to open and the requests that open them: every one wins a share as long as there are shares left."""
 
-import uuid
 from collections.abc import Iterator
-from itertools import count, islice
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
 import msgspec
 
+from client import calls
+from client.calls import Call
+from client.errors import error_of
 from errors import Unavailable
 from installation.access import Access
 from loadtest.openloop.generator import Generator
@@ -47,13 +49,19 @@ class Guests(msgspec.Struct, frozen=True):
 
     def requests(self, first: int = 0) -> Iterator[bytes]:
         """Return the requests from open `first` on."""
-        paths = [f"POST /v1/envelopes/{one.envelope_id}/open HTTP/1.1\r\nHost: load\r\n" for one in self.envelopes]
         heads = [
-            f"{path}Content-Length: 0\r\nX-Share-Token: {one.share_token}\r\n".encode()
-            for path, one in zip(paths, self.envelopes, strict=True)
+            head_of(calls.open_(one.envelope_id)) + f"X-Share-Token: {one.share_token}\r\n".encode()
+            for one in self.envelopes
         ]
         tails = [f"Authorization: Bearer {token}\r\n\r\n".encode() for token in self.tokens]
         return islice((head + tail for tail in tails for head in heads), first, None)
+
+
+def head_of(call: Call[Any]) -> bytes:
+    """Return the head of a call as it goes over a socket, without bearer token and the empty line at its end."""
+    lines = [f"{call.method} {call.path} HTTP/1.1", "Host: load", f"Content-Length: {len(call.body)}"]
+    lines += [f"{name}: {value}" for name, value in call.headers.items()]
+    return "".join(f"{line}\r\n" for line in lines).encode()
 
 
 async def guests(access: Access, opens: int) -> Guests:
@@ -70,13 +78,7 @@ async def create(access: Access, envelopes: int, shares: int) -> list[Envelope]:
     async with access.wallet() as wallet:
         for host in hosts:
             await wallet.deposit(access.order_no(), host, (envelopes // HOSTS + 1) * shares * FEN_A_SHARE)
-    heads = [
-        "POST /v1/envelopes HTTP/1.1\r\nHost: load\r\nContent-Type: application/json\r\n"
-        f"Authorization: Bearer {access.token(host)}\r\n"
-        for host in hosts
-    ]
-    body = f'{{"kind":"lucky","total_fen":{shares * FEN_A_SHARE},"count":{shares}}}'
-    tail = f"Content-Length: {len(body)}\r\n\r\n{body}"
+    bearers = [f"Authorization: Bearer {access.token(host)}\r\n\r\n".encode() for host in hosts]
     made: list[Envelope] = []
     refused: list[str] = []
 
@@ -84,12 +86,13 @@ async def create(access: Access, envelopes: int, shares: int) -> list[Envelope]:
         if status == _CREATED:
             made.append(msgspec.json.decode(told, type=Envelope))
         else:
-            refused.append(f"{status} {told.decode(errors='replace')}")
+            refused.append(str(error_of(status, told, None)))
 
-    requests = (
-        f"{heads[number % HOSTS]}Idempotency-Key: {uuid.uuid4().hex}\r\n{tail}".encode()
-        for number in islice(count(), envelopes)
-    )
+    def request(number: int) -> bytes:
+        call = calls.create(total_fen=shares * FEN_A_SHARE, count=shares)
+        return head_of(call) + bearers[number % HOSTS] + call.body
+
+    requests = map(request, range(envelopes))
     async with Generator(
         access.gateway_url, CREATE_CONNECTIONS, on_answer, lambda _, reason: refused.append(reason)
     ) as creates:

@@ -31,10 +31,11 @@ HOT_USERS: Final = 20_000
 HOT_SHARES: Final = 100
 STEPS: Final = (0.5, 1.0, 1.5, 2.0, 3.0)
 STORM: Final = 1.5
-STORM_S: Final = 3.0
 CALM_S: Final = 6.0
 REPEATS: Final = 3
 RAMP: Final = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
+LEAST_OPENS: Final = 60_000.0
+"""Envelopes for so many are made at a time, so that a crowd seldom waits for them."""
 FIRST_GUESS: Final = 16_000.0
 """Opens a second with which the search for the best begins."""
 _CLAIMS: Final = "SELECT count(*) FROM claim WHERE envelope_id = $1 AND amount_fen > 0 AND user_id <> ''"
@@ -106,7 +107,7 @@ async def _arena(stack: Stack, scratch: Path) -> Arena:
 
 async def _more(access: Access, folder: Path, phases: Sequence[Phase]) -> Opens:
     """Make envelopes for what these phases open, and some more for the next."""
-    wanted = int(max(60_000.0, sum(one.seconds * one.rate for one in phases) * 1.2))
+    wanted = int(max(LEAST_OPENS, sum(one.seconds * one.rate for one in phases) * 1.2))
     made = await envelopes.create(access, wanted // envelopes.SHARES + 1, envelopes.SHARES)
     await all_paid(access)
     return write_opens(access, made, USERS, envelopes.SHARES, folder)

@@ -4,7 +4,7 @@ A user who hangs up, or receives `outcome_unknown`, may hold a share without kno
 allows one `already_opened` without an `opened` before it.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from loadtest.tally import Tally
 
@@ -31,22 +31,21 @@ class KnownAnswers:
         """Note that an open is sent; `received` follows, or nothing if the user is cut off."""
         self._unsure[envelope, user] = self._unsure.get((envelope, user), 0) + 1
 
-    def received(self, call: str, envelope: str, user: str, answer: dict[str, Any]) -> None:
+    def received(self, call: str, envelope: str, user: str, result: str, fen: int | None) -> None:
         """Compare the answer to a grab or an open with earlier answers to this user."""
         key = envelope, user
-        result, fen = answer.get("result"), answer.get("amount_fen")
         others = self._unsure.get(key, 0)
         if call == "open":
             # Another open of the same user may be in flight: only then may `already_opened` come before `opened`.
             others -= 1
             self._unsure[key] = others
         if result in WON:
-            self._won(call, key, str(result), fen, others)
+            self._won(call, key, result, fen, others)
         elif key in self._amounts:
             self._tally.fail(f"{call} said {result} to one who had won a share")
 
-    def _won(self, call: str, key: Key, result: str, fen: Any, others: int) -> None:
-        if type(fen) is not int or fen < 1:
+    def _won(self, call: str, key: Key, result: str, fen: int | None, others: int) -> None:
+        if fen is None or fen < 1:
             self._tally.fail(f"{call} said {result} with an amount of {fen}")
             return
         if result == "opened":

@@ -2,26 +2,26 @@
 
 import random
 import time
-import uuid
 from collections.abc import Callable
-from typing import Any, Final
+from itertools import count
+from typing import Final, TypeVar
 
 import gevent  # type: ignore[import-untyped]
 import msgspec
 from locust import FastHttpUser
 
+from client import ApiError, Detail, Envelope, Patience, Result, calls
+from client.calls import Call
+from client.errors import no_answer
 from loadtest.users.world import Message, World
 
-ATTEMPTS: Final = 4
+T = TypeVar("T")
+PATIENCE: Final = Patience(attempts=4, total_s=60.0)
 DOUBLE_CLICK: Final = 0.10
 """Part of all opens that are sent twice at the same time."""
 ASKS_AGAIN: Final = 0.10
 """Part of all opens and creates that are repeated a moment later, as if the answer had been missed."""
-RETRY_AFTER_S: Final = 1.0
 FEN_A_SHARE: Final = 100
-_CREATED, _OK, _BUSY = 201, 200, 503
-
-Answer = dict[str, Any]
 
 
 class Person(FastHttpUser):
@@ -46,11 +46,11 @@ class Person(FastHttpUser):
 
     def send(self, shares: int) -> Message | None:
         """Send an envelope; some requests are repeated and must give the same envelope."""
-        sender, key = self.world.sender(), uuid.uuid4().hex
-        body = {"kind": "lucky", "total_fen": shares * FEN_A_SHARE, "count": shares}
-        made = self._created(sender, key, body)
+        sender = self.world.sender()
+        call = calls.create(total_fen=shares * FEN_A_SHARE, count=shares)
+        made = self._created(sender, call)
         if made is not None and self.luck.random() < ASKS_AGAIN:
-            again = self._created(sender, key, body)
+            again = self._created(sender, call)
             if again is not None and again != made:
                 self.world.tally.fail("a repeated create gave another envelope")
         return made
@@ -72,95 +72,81 @@ class Person(FastHttpUser):
             self._ask("open", message, who)
         return result
 
-    def view(self, message: Message, user: str | None = None) -> Answer | None:
+    def view(self, message: Message, user: str | None = None) -> Detail | None:
         """Request the envelope's detail; None where it was refused."""
-        status, answer = self._again(
-            "view", "GET", f"/v1/envelopes/{message.envelope_id}", user or self.name, share=message.share_token
-        )
-        return answer if status == _OK else None
-
-    def _created(self, sender: str, key: str, body: Answer) -> Message | None:
-        status, answer = self._again("create", "POST", "/v1/envelopes", sender, body, key=key)
-        if status != _CREATED:
+        try:
+            return self._again("view", calls.detail(message.share_id), user or self.name)
+        except ApiError:
             return None
-        return Message(str(answer["envelope_id"]), str(answer["share_token"]))
 
-    def _ask(self, call: str, message: Message, user: str) -> str:
+    def _created(self, sender: str, call: Call[Envelope]) -> Message | None:
+        try:
+            made = self._again("create", call, sender)
+        except ApiError:
+            return None
+        return Message(made.envelope_id, made.share_id or "")
+
+    def _ask(self, name: str, message: Message, user: str) -> str:
         """Grab or open, with retries; the answer is compared with earlier ones to this user."""
         known, envelope = self.world.known, message.envelope_id
-        path = f"/v1/envelopes/{envelope}/{call}"
+        call = calls.open_(message.share_id) if name == "open" else calls.grab(message.share_id)
 
         def before_each() -> None:
-            if call == "open":
+            if name == "open":
                 known.sent(envelope, user)
 
-        status, answer = self._again(
-            call, "POST", path, user, {"share_token": message.share_token}, before_each=before_each
-        )
-        if status == _OK:
-            known.received(call, envelope, user, answer)
-        return str(answer.get("result") or answer.get("code") or status)
+        try:
+            told = self._again(name, call, user, before_each)
+        except ApiError as error:
+            return error.code
+        known.received(name, envelope, user, told.result, told.amount_fen)
+        return told.result
 
-    def _again(
-        self,
-        call: str,
-        method: str,
-        path: str,
-        user: str,
-        body: Answer | None = None,
-        *,
-        key: str | None = None,
-        share: str | None = None,
-        before_each: Callable[[], None] = lambda: None,
-    ) -> tuple[int, Answer]:
-        """Send until the answer is below 500, at most ATTEMPTS times, and while the budget of retries lasts."""
-        headers = {"Authorization": self.world.bearer(user)}
-        if key is not None:
-            headers["Idempotency-Key"] = key
-        if share is not None:
-            headers["X-Share-Token"] = share
-        budget = self.world.retries
+    def _again(self, name: str, call: Call[T], user: str, before_each: Callable[[], None] = lambda: None) -> T:
+        """Send until there is an answer, as PATIENCE and the budget of retries allow; raises the last ApiError."""
+        headers = {**call.headers, "Authorization": self.world.bearer(user)}
+        budget, began = self.world.retries, time.monotonic()
         budget.sent()
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in count(1):
             before_each()
-            status, answer, wait_s = self._once(call, method, path, body, headers)
-            done = 0 < status < 500  # noqa: PLR2004 - 0: no answer at all
-            if done or attempt == ATTEMPTS or not budget.may_retry():
-                break
-            gevent.sleep(wait_s * self.luck.uniform(0.5, 1.5))
-        return status, answer
+            try:
+                return self._once(name, call, headers)
+            except ApiError as error:
+                wait_s = PATIENCE.wait_s(error, attempt, time.monotonic() - began)
+                if wait_s is None or not budget.may_retry():
+                    raise
+            gevent.sleep(wait_s)
+        raise AssertionError("there is always a next attempt")
 
-    def _once(
-        self, call: str, method: str, path: str, body: Answer | None, headers: dict[str, str]
-    ) -> tuple[int, Answer, float]:
-        """Return status, JSON and how long to wait before a retry."""
-        with self.client.request(method, path, name=call, json=body, headers=headers, catch_response=True) as response:
-            status, answer = int(response.status_code), _read(response.content)
-            result = _result(call, status, answer)
+    def _once(self, name: str, call: Call[T], headers: dict[str, str]) -> T:
+        """Return the value of the answer, and tell locust and the tally of it; raises ApiError."""
+        with self.client.request(
+            call.method, call.path, name=name, data=call.body.decode() or None, headers=headers, catch_response=True
+        ) as response:
+            told: T | None = None
+            error: ApiError | None = None
+            try:
+                if not response.status_code:
+                    raise no_answer(response.error or ConnectionError("no answer"))
+                told = call.read(int(response.status_code), response.headers or {}, response.content or b"")
+                result = _result(told)
+            except ApiError as refused:
+                error, result = refused, refused.code
+            except msgspec.DecodeError:
+                error, result = no_answer(ConnectionError("an answer that cannot be read")), "no_json"
             ms = float(response.request_meta["response_time"])
-            self.world.tally.record(call, result, ms, time.time() - ms / 1000)
-            if status in (_OK, _CREATED) or (status == _BUSY and result == "busy"):
+            self.world.tally.record(name, result, ms, time.time() - ms / 1000)
+            if error is None or result == "busy":
                 response.success()
             else:
-                self.world.tally.fail(f"{call} answered {status} {result}")
+                self.world.tally.fail(f"{name} answered {response.status_code} {result}")
                 response.failure(result)
-            wait_s = float((response.headers or {}).get("Retry-After", RETRY_AFTER_S))
-        return status, answer, wait_s
+        if error is not None:
+            raise error
+        return told  # type: ignore[return-value]
 
 
-def _read(content: bytes | None) -> Answer:
-    try:
-        told = msgspec.json.decode(content or b"{}")
-    except msgspec.DecodeError:
-        return {"code": "no_json"}
-    return told if isinstance(told, dict) else {"code": "no_object"}
-
-
-def _result(call: str, status: int, answer: Answer) -> str:
-    if status == 0:
-        return "no_answer"
-    if status == _CREATED:
-        return "created"
-    if call == "view" and status == _OK:
-        return "shown"
-    return str(answer.get("result") or answer.get("code") or status)
+def _result(told: object) -> str:
+    if isinstance(told, Result):
+        return told.result
+    return "shown" if isinstance(told, Detail) else "created"

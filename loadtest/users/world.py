@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
+from client import RetryBudget
 from gateway.identity.tokens import make_token
 from loadtest.profiles import PROFILES, Phase, Profile
 from loadtest.tally import Second, Tally
 from loadtest.users.known_answers import KnownAnswers
 from runtime.clock import SystemClock
-from runtime.retry_budget import RetryBudget
 
 PLAN_VARIABLE: Final = "HONGBAO_LOADTEST_PLAN"
 CHAT_LENGTH: Final = 8
@@ -27,7 +27,7 @@ class Message(msgspec.Struct, frozen=True):
     """An envelope as it stands in a chat."""
 
     envelope_id: str
-    share_token: str
+    share_id: str
 
 
 class LoadPlan(msgspec.Struct, frozen=True):

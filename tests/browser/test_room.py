@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import expect
 
 from demo import room as room_module
-from demo.client import DemoClient
+from demo.people import People
 from demo.room import Room
 from local import play
 from tests.browser.fixtures import BROWSER, Visitors, axe_script, chromium, site, visitors
@@ -35,8 +35,8 @@ async def test_a_crowd_opens_beside_the_visitor(
     await page.goto(site.access.gateway_url)
     await page.get_by_role("button", name=VISITOR, exact=True).click()
     await page.locator("#go-room").click()
-    async with DemoClient(site.access.gateway_url, site.access.token) as client:
-        room, stop = Room(client, play.NAMES, VISITOR, random.Random(5), lambda _: None), asyncio.Event()
+    async with People(site.access.gateway_url, site.access.token) as people:
+        room, stop = Room(people, play.NAMES, VISITOR, random.Random(5), lambda _: None), asyncio.Event()
         playing = asyncio.ensure_future(room.run(stop))
         try:
             bubbles = page.locator(".bubble:not(.bubble-pale)")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from demo import room as room_module
-from demo.client import DemoClient
+from demo.people import People
 from demo.room import Room
 from local import play
 from tests.faults.stack_fixtures import running_stack
@@ -25,25 +25,24 @@ async def test_members_play_beside_a_visitor(server_folder: Path, monkeypatch: p
     said: list[str] = []
     async with running_stack(server_folder / "data", play_users=play.NAMES) as one:
         await play.give_money(one.access, play.NAMES)
-        async with DemoClient(one.access.gateway_url, one.access.token) as client:
-            room, stop = Room(client, play.NAMES, VISITOR, random.Random(3), said.append), asyncio.Event()
+        async with People(one.access.gateway_url, one.access.token) as people:
+            room, stop = Room(people, play.NAMES, VISITOR, random.Random(3), said.append), asyncio.Event()
             playing = asyncio.ensure_future(room.run(stop))
-            terms = {"kind": "lucky", "total_fen": 900, "count": 9, "to": [*play.NAMES], "greeting": "from the visitor"}
-            mine = await client.create(VISITOR, **terms)
+            mine = await people[VISITOR].create(total_fen=900, count=9, to=[*play.NAMES], greeting="from the visitor")
             async with asyncio.timeout(60):
                 while True:
-                    detail = await client.detail(VISITOR, mine)
-                    if detail["claimed_count"] == 9 and room.seen.sent >= 5 and room.seen.opened >= 30:
+                    detail = await people[VISITOR].detail(mine)
+                    if detail.claimed_count == 9 and room.seen.sent >= 5 and room.seen.opened >= 30:
                         break
                     assert not playing.done(), playing.exception()
                     await asyncio.sleep(0.1)
-            waiting = await client.waiting(VISITOR)
+            waiting = [one async for one in people[VISITOR].waiting()]
             stop.set()
             await playing
         assert room.seen.contradictions == []
         assert room.seen.visitor_sent == 1
         assert "alice: from the visitor (9)" in said
-        assert VISITOR not in {claim["user"] for claim in detail["claims"]}
+        assert VISITOR not in {claim.user for claim in detail.claims}
         assert waiting
-        assert {one["sender"] for one in waiting if one["status"] == "open"} <= {*play.NAMES} - {VISITOR}
+        assert {one.sender for one in waiting if one.status == "open"} <= {*play.NAMES} - {VISITOR}
         assert (await one.settled_audit()).holds

@@ -27,6 +27,7 @@ from gateway.openapi.refusals import NO_ROUTE_CODES, by_status
 from gateway.service import Gateway, GatewaySettings
 from gateway.service import running as running_gateway
 from installation.access import Access, find
+from local import play
 from local.config import StackConfig
 from local.stack import Stack
 from machine.account import Account
@@ -118,9 +119,19 @@ class RealStack:
 async def stack(account: Account) -> AsyncIterator[RealStack]:
     """Two SETs of one server each, wallet and gateway: real processes, one stack for all tests."""
     with _passable_folder(account) as folder:
-        config = StackConfig(data=folder / "data", port=0, servers=1, slots=40, ahead_days=1, notify=lambda _: None)
+        config = StackConfig(
+            data=folder / "data",
+            port=0,
+            servers=1,
+            slots=40,
+            ahead_days=1,
+            play_users=play.NAMES,
+            notify=lambda _: None,
+        )
         async with Stack(config) as up:
-            yield RealStack(up.gateway_url, find(folder / "data"))
+            access = find(folder / "data")
+            await play.give_money(access, play.NAMES)
+            yield RealStack(up.gateway_url, access)
 
 
 @pytest.fixture

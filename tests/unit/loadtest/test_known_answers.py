@@ -17,7 +17,7 @@ def known(tally):
 def opened(known, result="opened", fen: object = 7, *, ask=True, call="open"):
     if ask and call == "open":
         known.sent("1", "a")
-    known.received(call, "1", "a", {"result": result, "amount_fen": fen})
+    known.received(call, "1", "a", result, fen)
 
 
 def test_a_repeat_with_the_same_amount_is_right(known, tally):

@@ -1,6 +1,6 @@
 """A client's retries stay a small part of its requests."""
 
-from runtime.retry_budget import RetryBudget
+from client import RetryBudget
 
 
 def test_retries_are_a_tenth_of_the_requests() -> None:

@@ -1,0 +1,93 @@
+"""Sends calls with aiohttp, repeats them as the gateway asks, and reads the answers."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import aiohttp
+
+from client.calls import Call
+from client.errors import ApiError, NotSignedIn, no_answer
+from client.retries import Patience, RetryBudget
+from client.tokens import Bearer
+
+T = TypeVar("T")
+_EXPIRED: Final = frozenset({"token_expired", "token_invalid"})
+"""Why a token is asked for anew: it has ended, or its key is no longer in use."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One request and how it went, for whoever measures. `code`: of the error, empty if there was none."""
+
+    method: str
+    path: str
+    number: int
+    """1 is the first."""
+    seconds: float
+    code: str
+
+
+class Connection:
+    """One session to a gateway, and what all calls over it share."""
+
+    def __init__(
+        self,
+        url: str,
+        session: aiohttp.ClientSession,
+        patience: Patience,
+        budget: RetryBudget,
+        on_attempt: Callable[[Attempt], None] | None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self.session = session
+        self.patience = patience
+        self._budget = budget
+        self._on_attempt = on_attempt
+        self._timeout = aiohttp.ClientTimeout(total=patience.attempt_s)
+        # The gateway does not begin a request that nobody waits for any more.
+        self._wait_ms = str(int(1000 * patience.attempt_s))
+
+    async def send(self, call: Call[T], bearer: Bearer | None = None) -> T:
+        """Return the call's value; raises ApiError once the gateway refuses for good, or patience ends."""
+        began, number, renewed = time.monotonic(), 0, False
+        headers = {**call.headers, "X-Request-Timeout-Ms": self._wait_ms}
+        if bearer is not None:
+            headers["Authorization"] = await bearer.header()
+        self._budget.sent()
+        while True:
+            number += 1
+            try:
+                return await self._once(call, headers, number)
+            except ApiError as refused:
+                error = refused
+            if isinstance(error, NotSignedIn) and bearer is not None and not renewed:
+                renewed = bearer.renewable and error.code in _EXPIRED
+                if renewed:
+                    headers["Authorization"] = await bearer.renew(headers["Authorization"])
+                    continue
+            wait_s = self.patience.wait_s(error, number, time.monotonic() - began)
+            if wait_s is None or not self._budget.may_retry():
+                raise error
+            await asyncio.sleep(wait_s)
+
+    async def _once(self, call: Call[T], headers: dict[str, str], number: int) -> T:
+        began, code = time.perf_counter(), ""
+        try:
+            async with self.session.request(
+                call.method, self.url + call.path, data=call.body or None, headers=headers, timeout=self._timeout
+            ) as response:
+                # Inside: an answer that breaks off is none.
+                return call.read(response.status, response.headers, await response.read())
+        except ApiError as error:
+            code = error.code
+            raise
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            refused = no_answer(error)
+            code = refused.code
+            raise refused from error
+        finally:
+            if self._on_attempt is not None:
+                self._on_attempt(Attempt(call.method, call.path, number, time.perf_counter() - began, code))

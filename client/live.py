@@ -1,0 +1,175 @@
+"""The stream of what happens to envelopes: server-sent events, begun again whenever a stream ends."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncGenerator
+from typing import Final
+
+import aiohttp
+import msgspec
+
+from client.calls import Named, live_path
+from client.connection import Connection
+from client.errors import ApiError, InvalidRequest, NotAllowed, NotFound, NotSignedIn, error_of, no_answer
+from client.models import Change
+from client.tokens import Bearer
+
+SILENT_S: Final = 45.0
+"""A stream on which nothing comes for so long is dead: the gateway writes a comment every 15 s."""
+CONNECT_S: Final = 10.0
+RETRY_S: Final = 1.0
+LONGEST_RETRY_S: Final = 15.0
+MOST_LINE_BYTES: Final = 1_000_000
+_FOR_GOOD: Final[dict[str, type[ApiError]]] = {
+    "not_found": NotFound,
+    "not_invited": NotAllowed,
+    "share_id_invalid": NotFound,
+    "unknown_slot": NotFound,
+    "impossible_day": NotFound,
+    "future_envelope_id": NotFound,
+    "malformed_envelope_id": InvalidRequest,
+}
+"""Refusals of one of several envelopes that waiting does not change; any other is asked again."""
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    envelope: str
+    code: str
+    detail: str = ""
+
+
+class _End(msgspec.Struct, frozen=True):
+    reason: str = ""
+
+
+class Event(msgspec.Struct, frozen=True):
+    """A server-sent event. `retry_ms` is how long to wait once the stream has ended, if it says so."""
+
+    name: str
+    data: bytes
+    id: str
+    retry_ms: int | None
+
+
+class EventReader:
+    """Reads `text/event-stream` (WHATWG HTML, 9.2.6), whatever pieces it comes in."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._begin()
+
+    def feed(self, piece: bytes) -> list[Event]:
+        """Return the events that are whole now; raises ValueError if a line has no end."""
+        text = self._rest + piece
+        # A CR at the end may be half of a line's end.
+        held = b"\r" if text.endswith(b"\r") else b""
+        *lines, rest = text.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._rest = rest + held
+        if len(self._rest) > MOST_LINE_BYTES:
+            raise ValueError(f"a line of the stream has more than {MOST_LINE_BYTES} bytes")
+        events = []
+        for line in lines:
+            if line:
+                self._take(line)
+            elif self._data or self._retry_ms is not None:
+                events.append(Event(self._name, b"\n".join(self._data), self._id, self._retry_ms))
+                self._begin()
+            else:
+                self._begin()
+        return events
+
+    def _begin(self) -> None:
+        self._name, self._id = "message", ""
+        self._retry_ms: int | None = None
+        self._data: list[bytes] = []
+
+    def _take(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        match name:
+            case b"data":
+                self._data.append(value)
+            case b"event":
+                self._name = value.decode(errors="replace")
+            case b"id":
+                self._id = value.decode(errors="replace")
+            case b"retry" if value.isdigit():
+                self._retry_ms = int(value)
+
+
+class Watch:
+    """One consumer's stream; `changes` goes on until every envelope is final."""
+
+    def __init__(self, connection: Connection, bearer: Bearer, envelopes: tuple[Named, ...]) -> None:
+        self._connection = connection
+        self._bearer = bearer
+        self._path = live_path(envelopes)
+        self._count = len(envelopes)
+        self._final: set[str] = set()
+        self._last_id = ""
+        self._retry_s = RETRY_S
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENT_S)
+
+    async def changes(self) -> AsyncGenerator[Change, None]:
+        """Yield how each envelope is, then each change; end once all are final.
+
+        Raises what refuses for good. All else, an end of the stream above all, is waited out and begun again.
+        """
+        wait_s, rejected = self._retry_s, ""
+        while len(self._final) < self._count:
+            try:
+                async with contextlib.aclosing(self._stream(rejected)) as stream:
+                    async for change in stream:
+                        wait_s, rejected = self._retry_s, ""
+                        if change.final:
+                            self._final.add(change.envelope_id)
+                        yield change
+                        if len(self._final) == self._count:
+                            return
+                wait_s = self._retry_s
+            except NotSignedIn as error:
+                rejected = await self._bearer.header()
+                if not self._bearer.renewable or wait_s > LONGEST_RETRY_S / 2:
+                    raise
+                wait_s = max(2 * wait_s, error.retry_after_s)
+            except (InvalidRequest, NotAllowed, NotFound):
+                raise
+            except ApiError as error:
+                wait_s = max(error.retry_after_s, min(LONGEST_RETRY_S, 2 * wait_s))
+            if len(self._final) < self._count:
+                await asyncio.sleep(wait_s * random.uniform(1.0, 1.5))  # noqa: S311 - jitter, no secret
+
+    async def _stream(self, rejected: str) -> AsyncGenerator[Change, None]:
+        bearer = await (self._bearer.renew(rejected) if rejected else self._bearer.header())
+        headers = {"Authorization": bearer, "Accept": "text/event-stream"}
+        if self._last_id:
+            headers["Last-Event-ID"] = self._last_id
+        reader = EventReader()
+        try:
+            async with self._connection.session.get(
+                self._connection.url + self._path, headers=headers, timeout=self._timeout
+            ) as answer:
+                if answer.status != 200:  # noqa: PLR2004 - HTTP
+                    asked = answer.headers.get("Retry-After")
+                    raise error_of(answer.status, await answer.read(), asked, answer.headers.get("X-Request-Id", ""))
+                async for piece in answer.content.iter_any():
+                    for event in reader.feed(piece):
+                        if (change := self._read(event)) is not None:
+                            yield change
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, msgspec.DecodeError) as error:
+            raise no_answer(error) from error
+
+    def _read(self, event: Event) -> Change | None:
+        if event.retry_ms is not None:
+            self._retry_s = event.retry_ms / 1000
+        if event.name == "envelope":
+            self._last_id = event.id or self._last_id
+            return msgspec.json.decode(event.data, type=Change)
+        if event.name == "refused":
+            told = msgspec.json.decode(event.data, type=_Refusal)
+            if (kind := _FOR_GOOD.get(told.code)) is not None:
+                raise kind(told.code, told.detail, envelope=told.envelope)
+        elif event.name == "end" and msgspec.json.decode(event.data, type=_End).reason == "token_expired":
+            raise NotSignedIn("token_expired", "the token of this stream has ended", retry_after_s=0.0)
+        return None

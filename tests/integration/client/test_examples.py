@@ -1,0 +1,77 @@
+"""The examples of README and docs/client.md are run as they stand."""
+
+import asyncio
+import inspect
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from client import Envelope, Hongbao
+from double import Double
+from machine.checkout import CHECKOUT
+from tests.integration.gateway.fixtures import RealStack, stack
+
+__all__ = ["stack"]
+
+_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_ADDRESS = "http://127.0.0.1:8080"
+LIMIT_S = 60.0
+
+
+def examples(name: str) -> list[str]:
+    return _BLOCK.findall((CHECKOUT / name).read_text(encoding="utf-8"))
+
+
+async def test_the_first_program_of_the_readme(stack: RealStack, tmp_path: Path) -> None:
+    """As a file of its own: it sends, opens and watches, and ends when others have taken the rest."""
+    (text,) = examples("README.md")
+    assert _ADDRESS in text
+    program = tmp_path / "first.py"
+    program.write_text(text.replace(_ADDRESS, stack.gateway_url), encoding="utf-8")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-u",
+        str(program),
+        env={"PYTHONPATH": str(CHECKOUT)},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    said: list[str] = []
+    async with asyncio.timeout(LIMIT_S), Hongbao(stack.gateway_url) as hongbao:
+        while not said or "of 3" not in said[-1]:
+            said.append((await process.stdout.readline()).decode())
+        share_id = said[-1].split()[-1]
+        for name in ("carol", "dave"):
+            assert (await hongbao.play(name).open(share_id)).opened
+        rest = (await process.stdout.read()).decode()
+        assert await process.wait() == 0
+    assert "result='opened'" in said[0]
+    assert f"3 of 3 are opened: {share_id}" in rest
+
+
+async def test_the_examples_of_the_page_on_the_client() -> None:
+    """Each function is called with what it asks for."""
+    named: dict[str, Any] = {}
+    for text in examples("docs/client.md"):
+        exec(text, named)  # noqa: S102 - our own page
+    await named["test_what_is_left_comes_back"]()
+    async with Double() as double:
+        double.deposit("alice", 500)
+        await named["greet"](double.hongbao, double.token)
+        alice = double.user("alice")
+        envelope: Envelope = await alice.create(total_fen=100, count=1)
+        telling = asyncio.ensure_future(named["tell"](alice, envelope))
+        assert (await double.user("bob").open(envelope)).opened
+        await asyncio.wait_for(telling, LIMIT_S)
+    functions = {name for name, one in named.items() if inspect.iscoroutinefunction(one)}
+    assert functions == {"greet", "tell", "test_what_is_left_comes_back"}
+
+
+async def test_a_double_is_there_at_once() -> None:
+    """A test of a program may have one of its own: it costs no process and no database."""
+    began = time.process_time()
+    async with Double() as double:
+        assert await double.user("alice").balance_fen() == 0
+    assert time.process_time() - began < 2.0

@@ -1,0 +1,251 @@
+"""A call over a bad line: what is repeated, with what, how often, and what is not."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from client import (
+    NO_PATIENCE,
+    Attempt,
+    Hongbao,
+    InvalidRequest,
+    NotSignedIn,
+    OutcomeUnknown,
+    Patience,
+    TryLater,
+)
+
+QUICK = Patience(first_s=0.001, longest_s=0.002, attempt_s=0.5)
+WALLET = {"user": "alice", "balance_fen": 7}
+ENVELOPE = {
+    "envelope_id": "1", "status": "open", "sender": "alice", "kind": "lucky", "split": "double_mean",
+    "split_version": 1, "split_commitment": "0", "total_fen": 1, "count": 1, "greeting": "", "password_required": False,
+    "created_at": "2026-11-26T00:00:00Z", "opens_at": "2026-11-26T00:00:00Z", "expires_at": "2026-11-27T00:00:00Z",
+    "a_member_of_next_year": [1],
+}  # fmt: skip
+
+Answer = Callable[[web.Request], Any]
+
+
+class Line:
+    """A gateway that answers its requests with one answer after the other; the last one goes on."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self._answers = list(answers)
+        self.asked: list[web.Request] = []
+        self.bodies: list[bytes] = []
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(request)
+        self.bodies.append(await request.read())
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        found = answer(request)
+        return await found if asyncio.iscoroutine(found) else found
+
+
+def refuse(status: int, code: str, retry: str, **headers: str) -> Answer:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda _: web.json_response({"code": code, "retry": retry}, status=status, headers=named)
+
+
+def fine(_: web.Request) -> web.Response:
+    return web.json_response(WALLET)
+
+
+def made(_: web.Request) -> web.Response:
+    return web.json_response(ENVELOPE, status=201)
+
+
+def hang_up(request: web.Request) -> web.Response:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+async def break_off(request: web.Request) -> web.StreamResponse:
+    """Begin an answer, and hang up in the middle of it."""
+    response = web.StreamResponse(headers={"Content-Length": "1000"})
+    await response.prepare(request)
+    await response.write(b'{"user":')
+    assert request.transport is not None
+    request.transport.close()
+    return response
+
+
+async def silent(_: web.Request) -> web.Response:
+    await asyncio.sleep(5)
+    return web.Response()
+
+
+@contextlib.asynccontextmanager
+async def over(line: Line, patience: Patience = QUICK, **more: Any) -> AsyncIterator[Hongbao]:
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", line.answer)
+    async with TestServer(app) as server, Hongbao(str(server.make_url("/")), patience=patience, **more) as hongbao:
+        yield hongbao
+
+
+@pytest.mark.parametrize("fault", [hang_up, break_off, silent, refuse(502, "", ""), refuse(504, "x", "repeat")])
+async def test_a_create_is_repeated_with_the_same_key(fault: Answer) -> None:
+    """Whatever happened to the answer: the very same request goes out again."""
+    line = Line(fault, made)
+    async with over(line) as hongbao:
+        envelope = await hongbao.user("t").create(total_fen=1, count=1, greeting="新年好")
+    assert envelope.envelope_id == "1"
+    first, second = line.asked
+    assert first.headers["Idempotency-Key"] == second.headers["Idempotency-Key"]
+    assert line.bodies[0] == line.bodies[1] != b""
+    assert first.headers["X-Request-Timeout-Ms"] == "500"
+
+
+async def test_never_sooner_than_the_gateway_asks() -> None:
+    """Retry-After is what it says, and a little more, so that a crowd does not come back at once."""
+    waited: list[float] = []
+    line = Line(refuse(503, "busy", "later", Retry_After="7"), fine)
+    with pytest.MonkeyPatch.context() as patch:
+        async with over(line) as hongbao:
+            real = asyncio.sleep
+
+            async def sleep(seconds: float) -> None:
+                waited.append(seconds)
+                await real(0)
+
+            patch.setattr("client.connection.asyncio.sleep", sleep)
+            assert await hongbao.user("t").balance_fen() == 7
+    assert [7.0 <= one <= 10.5 for one in waited if one > 1] == [True]
+
+
+async def test_what_is_refused_for_good_is_asked_once() -> None:
+    """And what a gateway's clock, a bug or an old client makes of it is told in the gateway's words."""
+    line = Line(refuse(422, "wrong_type", "never"))
+    async with over(line) as hongbao:
+        with pytest.raises(InvalidRequest, match="wrong_type"):
+            await hongbao.user("t").balance_fen()
+    assert len(line.asked) == 1
+
+
+@pytest.mark.parametrize(("patience", "asked"), [(NO_PATIENCE, 1), (Patience(attempts=3, first_s=0.001), 3)])
+async def test_patience_ends(patience: Patience, asked: int) -> None:
+    """After so many attempts the last refusal is raised."""
+    line = Line(refuse(503, "busy", "later"))
+    async with over(line, patience) as hongbao:
+        with pytest.raises(TryLater, match="busy"):
+            await hongbao.user("t").balance_fen()
+    assert len(line.asked) == asked
+
+
+async def test_retries_of_all_users_are_a_tenth_of_all_calls() -> None:
+    """Of a gateway that refuses everything: ten at once, and then one for ten calls."""
+    line = Line(refuse(503, "busy", "later"))
+    async with over(line) as hongbao:
+        for number in range(100):
+            with pytest.raises(TryLater):
+                await hongbao.user(f"t-{number}").balance_fen()
+    assert 110 <= len(line.asked) <= 121
+
+
+async def test_a_token_that_has_ended_is_asked_for_once() -> None:
+    """The next call uses the new one; calls that were refused together ask together."""
+    given: list[str] = []
+
+    async def token() -> str:
+        await asyncio.sleep(0)
+        given.append(f"token-{len(given) + 1}")
+        return given[-1]
+
+    def answer(request: web.Request) -> web.Response:
+        if request.headers["Authorization"] == "Bearer token-1":
+            return refuse(401, "token_expired", "never")(request)
+        return fine(request)
+
+    line = Line(answer)
+    async with over(line) as hongbao:
+        alice = hongbao.user(token)
+        assert await asyncio.gather(*(alice.balance_fen() for _ in range(10))) == [7] * 10
+        assert given == ["token-1", "token-2"]
+        assert await hongbao.user(lambda: "token-9").balance_fen() == 7
+
+
+async def test_a_token_that_stays_wrong_is_an_error() -> None:
+    """A text cannot be renewed, and a function that gives no good one is asked twice, not for ever."""
+    asked: list[int] = []
+
+    def token() -> str:
+        asked.append(1)
+        return "no good"
+
+    line = Line(refuse(401, "token_expired", "never"))
+    async with over(line) as hongbao:
+        for source in ("a text", token):
+            with pytest.raises(NotSignedIn, match="token_expired"):
+                await hongbao.user(source).balance_fen()
+    assert len(asked) == 2
+    assert len(line.asked) == 3
+
+
+async def test_nobody_there() -> None:
+    """No connection at all is an unknown outcome as well: the client cannot tell how far a request came."""
+    async with Hongbao("http://127.0.0.1:9", patience=Patience(attempts=2, first_s=0.001)) as hongbao:
+        with pytest.raises(OutcomeUnknown, match="no_answer"):
+            await hongbao.user("t").balance_fen()
+    with pytest.raises(RuntimeError, match="async with"):
+        await hongbao.user("t").balance_fen()
+
+
+async def test_each_attempt_can_be_measured() -> None:
+    """Also those that were repeated."""
+    heard: list[Attempt] = []
+    line = Line(refuse(503, "busy", "later"), fine)
+    async with over(line, on_attempt=heard.append) as hongbao:
+        await hongbao.user("t").balance_fen()
+    assert [(one.method, one.path, one.number, one.code) for one in heard] == [
+        ("GET", "/v1/me/wallet", 1, "busy"),
+        ("GET", "/v1/me/wallet", 2, ""),
+    ]
+    assert all(0 < one.seconds < 5 for one in heard)
+
+
+async def test_a_name_from_somebody_becomes_no_other_path() -> None:
+    """A share ID that a user typed is a part of the path, whatever stands in it."""
+    line = Line(refuse(404, "share_id_invalid", "never"))
+    async with over(line) as hongbao:
+        for typed in ("../me/wallet", "a?limit=1", "a#b", "红包"):
+            with pytest.raises(Exception, match="share_id_invalid"):
+                await hongbao.user("t").open(typed)
+    assert all(one.raw_path.startswith("/v1/envelopes/") and one.raw_path.count("/") == 4 for one in line.asked)
+    assert all(not one.query_string for one in line.asked)
+
+
+async def test_a_stream_goes_on_with_a_new_token() -> None:
+    """One that ends because its token did is begun again at once, where it was; so is one that just breaks off."""
+    frame = (
+        b'event: envelope\nid: 1.%d.%b\ndata: {"envelope_id":"1","status":"%b","count":2,"claimed_count":%d,'
+        b'"claimed_fen":0,"claims":[]}\n\n'
+    )
+    streams = iter(
+        [
+            b"retry: 1\n\n" + frame % (0, b"open", b"open", 0) + b'event: end\ndata: {"reason":"token_expired"}\n\n',
+            b"retry: 1\n\n" + b"event: envelope\ndata: broken",
+            b"retry: 1\n\n" + frame % (2, b"sold_out", b"sold_out", 2),
+        ]
+    )
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(next(streams))
+        return response
+
+    numbers = iter(range(1, 10))
+    line = Line(stream)
+    async with over(line) as hongbao, asyncio.timeout(20):
+        user = hongbao.user(lambda: f"token-{next(numbers)}")
+        seen = [(change.claimed_count, change.final) async for change in user.watch("1")]
+    assert seen == [(0, False), (2, True)]
+    assert [one.headers["Authorization"] for one in line.asked] == ["Bearer token-1"] + ["Bearer token-2"] * 2
+    assert [one.headers.get("Last-Event-ID") for one in line.asked] == [None, "1.0.open", "1.0.open"]
