@@ -5,6 +5,7 @@ from html import escape
 from typing import Any
 
 from gateway.http.answer import PROBLEM
+from gateway.openapi.document import CODES
 from gateway.problems import ADVICE, PROBLEMS
 
 _STYLE = """
@@ -57,8 +58,7 @@ def _answer(status: str, response: dict[str, Any]) -> str:
     if problem is None:
         text = escape(response["description"])
     else:
-        codes = problem["schema"]["allOf"][1]["properties"]["code"]["enum"]
-        text = ", ".join(f'<a href="#{code}"><code>{code}</code></a>' for code in codes)
+        text = ", ".join(f'<a href="#{code}"><code>{code}</code></a>' for code in response[CODES])
     return f"<tr><td><code>{status}</code></td><td>{text}</td></tr>"
 
 

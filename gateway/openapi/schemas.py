@@ -54,7 +54,7 @@ def ref(name: str) -> Schema:
 
 CREATE: Final = _object(
     {
-        "kind": {"type": "string", "enum": [*Kind], "description": "Shares by luck, or even ones."},
+        "kind": ref("Kind"),
         "total_fen": {**FEN, "minimum": 1, "maximum": LIMITS.max_total_fen},
         "count": {
             "type": "integer", "minimum": 1, "maximum": LIMITS.max_count,
@@ -76,7 +76,7 @@ CREATE: Final = _object(
             "description": f"Seconds it stays open, {LIMITS.default_expires_in_s} unless said.",
         },
         "split": {
-            "type": ["string", "null"], "enum": [*Split, None],
+            "anyOf": [ref("Split"), {"type": "null"}],
             "description": "How shares are cut; `equal` is for kind equal, all others for kind lucky.",
         },
         "min_fen": {
@@ -101,10 +101,10 @@ ASK: Final = _object(
 
 _ENVELOPE: Final[Schema] = {
     "envelope_id": ID,
-    "status": {"type": "string", "enum": [*State]},
+    "status": ref("Status"),
     "sender": USER,
-    "kind": {"type": "string", "enum": [*Kind]},
-    "split": {"type": "string", "enum": [*Split]},
+    "kind": ref("Kind"),
+    "split": ref("Split"),
     "split_version": {"type": "integer", "minimum": 1},
     "split_commitment": {**HASH, "description": "SHA-256 of the split's seed, which is shown after the close."},
     "total_fen": FEN,
@@ -136,7 +136,7 @@ DETAIL: Final = _object(
         "refund_fen": FEN,
         "closed_at": INSTANT,
         "split_seed": {**HASH, "description": "Once nothing can change: recompute every amount from it."},
-        "archived": {"const": True, "description": "Its day is closed for good; open and grab answer expired."},
+        "archived": {**BOOL, "const": True, "description": "Its day is closed for good; open and grab answer expired."},
     },
     optional=(
         "to",
@@ -155,7 +155,7 @@ DETAIL: Final = _object(
 LIVE_FRAME: Final = _object(
     {
         "envelope_id": ID,
-        "status": {"type": "string", "enum": [*State]},
+        "status": ref("Status"),
         "count": {"type": "integer", "minimum": 1},
         "claimed_count": {"type": "integer", "minimum": 0},
         "claimed_fen": FEN,
@@ -282,15 +282,18 @@ PROBLEM: Final = _object(
 PLAY_USERS: Final = _object({"users": {"type": "array", "items": USER, "minItems": 1}})
 PLAY_USER: Final = _object({"user": {"type": "string"}})
 PLAY_TOKEN: Final = _object({"user": USER, "token": {"type": "string"}, "expires_at": INSTANT})
-HEALTH: Final = _object({"status": {"const": "ok"}})
+HEALTH: Final = _object({"status": {"type": "string", "const": "ok"}})
 READINESS: Final = _object(
     {
-        "status": {"const": "ready"},
+        "status": {"type": "string", "const": "ready"},
         "sets_away": {"type": "integer", "minimum": 0, "description": "SETs of which no server can be called now."},
     }
 )
 
 SCHEMAS: Final[dict[str, Schema]] = {
+    "Kind": {"type": "string", "enum": [*Kind], "description": "Shares by luck, or even ones."},
+    "Split": {"type": "string", "enum": [*Split], "description": "How shares are cut."},
+    "Status": {"type": "string", "enum": [*State], "description": "The last three are final."},
     "CreateEnvelope": CREATE,
     "Ask": ASK,
     "Envelope": ENVELOPE,
