@@ -18,8 +18,9 @@ COMMANDS = {
         "demo": Entry("cli.commands.demo", "play real groups against it, prove the money"),
     },
     "Use": {
-        "token": Entry("cli.commands.token", "make a bearer token for a user"),
+        "token": Entry("cli.commands.token", "make bearer tokens for users"),
         "deposit": Entry("cli.commands.deposit", "put development money into a user's wallet"),
+        "completion": Entry("cli.commands.completion", "let bash, zsh or fish complete commands and options"),
     },
     "Operate": {
         "ops": Entry("cli.commands.ops", "the operator's view: a page on a port of its own"),
