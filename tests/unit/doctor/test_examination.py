@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +22,7 @@ from doctor.finding import Finding, Level, all_is_well
 from doctor.place import look
 from errors import Unavailable
 from machine import debian_programs
+from machine.checkout import CHECKOUT
 from tests.unit.doctor.test_checks import data, snapshot
 
 __all__ = ["data"]
@@ -51,6 +55,25 @@ def test_a_check_that_hangs_is_told_and_left_behind(tmp_path: Path) -> None:
     assert time.monotonic() - begun < 5
     assert [(one.check, one.level) for one in found] == [("slow", Level.WRONG), ("packages", Level.OK)]
     assert "could not be checked within" in found[0].what
+
+
+HANGS = """
+import threading
+from pathlib import Path
+from doctor.examination import run_checks
+from doctor.place import look
+
+print(run_checks({"dead_disk": lambda _: threading.Event().wait()}, look(Path("/nowhere")), bound_s=0.1)[0].check)
+"""
+
+
+def test_the_process_ends_although_a_check_never_does() -> None:
+    """A thread that waits for a dead disk keeps nobody at the end of the command."""
+    env = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    done = subprocess.run(
+        [sys.executable, "-c", HANGS], check=True, capture_output=True, text=True, env=env, timeout=60
+    )
+    assert done.stdout == "dead_disk\n"
 
 
 @pytest.mark.parametrize(
