@@ -21,6 +21,7 @@ _SEGMENT = re.compile(r"^[0-9A-F]{24}(\.partial)?$")
 _LABEL = "backup_label"
 _MANIFEST = "backup_manifest"
 _SEGMENT_BITS = 24
+SEGMENT_BYTES = 1 << _SEGMENT_BITS
 """Segments are of 16 MB: 256 of them make one log file, whose number is the high half of a position in the log."""
 
 

@@ -5,14 +5,15 @@ its slot was lost, no more log would be kept. So it makes one try (`--no-loop`),
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any
 
 import asyncpg
 
-from backup.folder import BackupFolder, LogState, log_state
+from backup.folder import SEGMENT_BYTES, BackupFolder, LogState, log_state
 from backup.limits import CONNECTED_S, RETRY_FIRST_S, RETRY_MOST_S, STOP
 from backup.programs import IDENTIFIER, PgPrograms, Source
 from errors import Refused, Unavailable
@@ -33,6 +34,29 @@ class LogStatus:
 
     state: LogState
     behind_bytes: int | None
+
+
+async def status_at_server(dsn: str) -> LogStatus:
+    """Say how the log stands by the server's word alone, where the folder is not known.
+
+    Whether what was received is whole, `LogKeeper.status` can tell. Raises Unavailable `database_unavailable`.
+    """
+    _, slot = await _at_server(dsn)
+    if slot is None:
+        return LogStatus(LogState.NONE, None)
+    if slot["wal_status"] == "lost":
+        return LogStatus(LogState.LOST, None)
+    if not slot["active"]:
+        return LogStatus(LogState.AWAY, None)
+    behind = slot["behind_bytes"]
+    late = behind is not None and behind > SEGMENT_BYTES
+    return LogStatus(LogState.BEHIND if late else LogState.KEPT, behind)
+
+
+async def _at_server(dsn: str) -> tuple[str, Mapping[str, Any] | None]:
+    """Return the segment that a server writes, and its slot for the receiver of the log."""
+    async with connected(dsn) as connection:
+        return await connection.fetchval(_SERVER), await connection.fetchrow(_SLOT, SLOT)
 
 
 class LogKeeper:
@@ -74,9 +98,7 @@ class LogKeeper:
 
     async def status(self) -> LogStatus:
         """Compare the kept log with the server's; raises Unavailable `database_unavailable` if the server is away."""
-        async with connected(self._find().dsn) as connection:
-            server = await connection.fetchval(_SERVER)
-            slot = await connection.fetchrow(_SLOT, SLOT)
+        server, slot = await _at_server(self._find().dsn)
         newest = self._folder.newest()
         if slot is None:
             return LogStatus(log_state(newest, server, None, connected=False), None)

@@ -2,10 +2,11 @@
 
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from errors import HongbaoError
 
@@ -23,7 +24,8 @@ class Entry(NamedTuple):
 class CommandGroup(click.Group):
     """Commands by section and name. Arguments that begin with an option are those of the `default` command.
 
-    An error on purpose (HongbaoError) is printed as one line on standard error; the exit status is 1.
+    An error on purpose (HongbaoError) is printed as one line on standard error; the exit status is 1. After wrong words
+    (2) it is the usage, then a sentence: which command or option was meant, or what is missing.
     """
 
     def __init__(self, *args: Any, table: Mapping[str, Mapping[str, Entry]], default: str, **more: Any) -> None:
@@ -36,11 +38,16 @@ class CommandGroup(click.Group):
         """Return the names in the order of the table."""
         return list(self._entries)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command; None if the table has none of this name."""
         if cmd_name not in self._entries:
             return None
-        command: click.Command = importlib.import_module(self._entries[cmd_name].module).command
+        try:
+            command: click.Command = importlib.import_module(self._entries[cmd_name].module).command
+        except (HongbaoError, ImportError):
+            if ctx.resilient_parsing:
+                return None  # a shell that completes: packages of this command are not installed, its call says so
+            raise
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
@@ -49,8 +56,26 @@ class CommandGroup(click.Group):
             with formatter.section(title):
                 formatter.write_dl([(name, entry.summary) for name, entry in section.items()])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete names by the table without importing the commands, and options by the default command's."""
+        if not incomplete.startswith("-"):
+            known = self._entries.items()
+            return [CompletionItem(name, help=one.summary) for name, one in known if name.startswith(incomplete)]
+        default = self.get_command(ctx, self._default)
+        return [*super().shell_complete(ctx, incomplete), *(default.shell_complete(ctx, incomplete) if default else ())]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; raises NoSuchCommand with those of the table that are spelled almost like it."""
+        if args[0] not in self._entries and not ctx.resilient_parsing:
+            raise click.NoSuchCommand(args[0], possibilities=self._entries, ctx=ctx)
+        return super().resolve_command(ctx, args)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert the default command if there is none; --help and --version are the group's own options."""
+        if not args and ctx.resilient_parsing:
+            return super().parse_args(ctx, args)  # a shell asks what may stand here
         own = {option for parameter in self.get_params(ctx) for option in parameter.opts}
         if not args or (args[0].startswith("-") and args[0] not in own):
             args = [self._default, *args]
@@ -60,11 +85,39 @@ class CommandGroup(click.Group):
         """Run the command."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            raise _as_sentence(error) from None
         except HongbaoError as error:
             _fail(error.detail)
         except KeyboardInterrupt:
             click.echo("stopped before it was done", err=True)
             sys.exit(INTERRUPTED)
+
+
+def _as_sentence(error: click.UsageError) -> click.UsageError:
+    """Return a wrong use of the command in a sentence that says what to do; others as click says them."""
+    if isinstance(error, click.NoSuchCommand):
+        return click.UsageError(f"no such command {error.command_name!r}{_guess(error.possibilities)}", error.ctx)
+    if isinstance(error, click.NoSuchOption):
+        return click.UsageError(f"no such option {error.option_name!r}{_guess(error.possibilities)}", error.ctx)
+    if isinstance(error, click.MissingParameter) and error.param is not None and error.ctx is not None:
+        return click.UsageError(_missing(error.param, error.ctx), error.ctx)
+    if isinstance(error, click.BadOptionUsage) and error.message.endswith("requires an argument."):
+        # click names neither the command nor the option's help text here.
+        return click.UsageError(f"{error.option_name} needs a value after it; --help says which", error.ctx)
+    return error
+
+
+def _guess(possibilities: Sequence[str] | None) -> str:
+    return f"; did you mean {' or '.join(map(repr, possibilities))}?" if possibilities else "; --help names all"
+
+
+def _missing(parameter: click.Parameter, ctx: click.Context) -> str:
+    if isinstance(parameter, click.Option):
+        words = f"{parameter.opts[0]} {parameter.make_metavar(ctx)}"
+        return f"{parameter.opts[0]} is missing; add {words}: {parameter.help or 'see --help'}"
+    names = " ".join(one.make_metavar(ctx) for one in ctx.command.params if isinstance(one, click.Argument))
+    return f"{parameter.make_metavar(ctx).removesuffix('...')} is missing; write it as: {ctx.command_path} {names}"
 
 
 def _fail(sentence: str) -> NoReturn:

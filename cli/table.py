@@ -11,6 +11,7 @@ from runtime.version import VERSION
 COMMANDS = {
     "Run": {
         "up": Entry("cli.commands.up", "start everything on this machine (also without any command)"),
+        "doctor": Entry("cli.commands.doctor", "what is wrong or soon will be, and what to do about it"),
         "status": Entry("cli.commands.status", "which parts answer, since when; what is out of service"),
         "stop": Entry("cli.commands.stop", "end what ./run started; all data is kept"),
         "restart": Entry("cli.commands.restart", "restart processes in turn, while the others serve"),
@@ -18,8 +19,9 @@ COMMANDS = {
         "demo": Entry("cli.commands.demo", "play real groups against it, prove the money"),
     },
     "Use": {
-        "token": Entry("cli.commands.token", "make a bearer token for a user"),
+        "token": Entry("cli.commands.token", "make bearer tokens for users"),
         "deposit": Entry("cli.commands.deposit", "put development money into a user's wallet"),
+        "completion": Entry("cli.commands.completion", "let bash, zsh or fish complete commands and options"),
     },
     "Operate": {
         "ops": Entry("cli.commands.ops", "the operator's view: a page on a port of its own"),

@@ -9,7 +9,7 @@ from demo.room import Seen
 from demo.scenes import Outcome
 from demo.story import Story
 from envelope.money import yuan
-from runtime.reporting import print_table
+from runtime.tables import print_table
 from runtime.wording import counted
 
 _COLUMNS = {

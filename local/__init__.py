@@ -4,7 +4,8 @@ What lives here, in the order of a start: `config` (how large a stack is), `know
 starts), `gateway_ports`, `stable_ports` and `memcached_socket` (where parts listen), `backing_services` (Postgres
 servers and memcached), `cluster_setup` and `scram` (database, roles and passwords of a new cluster), `topology_file`,
 `day_table_service`, `process_factory` and `service` (our own processes), `part` (what all of these can do),
-`supervisor`, `rolling_restart`, `answers` (who hangs) and `supervisor_log`, `stack` (all of it as one `async with`).
+`supervisor`, `rolling_restart`, `answers` (who hangs), `supervisor_log` and `crashes` (who has ended how often),
+`stack` (all of it as one `async with`).
 `play` has the users to play with. `running` is the file of what runs now; `status` and `attach` are what commands ask
 of it.
 

@@ -15,6 +15,8 @@ NAMES: Final = (
     *("xiaoming", "xiaohong", "xiaogang", "xiaoli", "laowang", "ayi", "mama", "baba", "nainai", "yeye"),
     *("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan", "judy"),
 )
+VISITOR: Final = "alice"
+"""Who a person is in `./run demo --watch`: all others play by themselves."""
 FEN: Final = 20_000
 """200 yuan each."""
 

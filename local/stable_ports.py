@@ -16,12 +16,17 @@ class StablePorts:
     """The ports of the last start, by part: setnodes from the topology file, the others from the inventory."""
 
     def __init__(self, folder: DataFolder) -> None:
-        self._last = {**_setnode_ports(folder), **_inventory_ports(folder)}
+        self._last = last_ports(folder)
 
     def reserve(self, part: str) -> int:
         """Return the part's last port; a free one if it had none or another process listens there now."""
         port = self._last.get(part)
         return port if port is not None and ports.reserve(port) else ports.free_port()
+
+
+def last_ports(folder: DataFolder) -> dict[str, int]:
+    """Return where each part but gateways and memcached was at the last start; none before the first."""
+    return {**_setnode_ports(folder), **_inventory_ports(folder)}
 
 
 def postgres_part(server: str) -> str:

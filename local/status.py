@@ -8,7 +8,7 @@ from errors import HongbaoError
 from installation.access import Access
 from installation.data_folder import DataFolder
 from local import running
-from local.running import RunningPart
+from local.running import Running, RunningPart
 from local.service import probe_ready
 from local.stable_ports import MEMCACHED, postgres_part
 from machine.memcached import responds
@@ -59,15 +59,20 @@ class Status(msgspec.Struct, frozen=True):
 async def status(folder: DataFolder, access: Access) -> Status:
     """Probe all parts at once; raises Refused `not_up` if nothing runs on the data folder."""
     found = running.load(folder.running)
-    databases = {postgres_part(name): name for name in access.servers()}
-    parts = await asyncio.gather(*(_part(one, access, databases.get(one.name)) for one in found.parts))
+    parts = await part_statuses(found, access)
     sets = await asyncio.gather(*(_set(one, access) for one in access.topology().sets))
-    return Status(found.pid, found.since, access.gateway_url, list(parts), list(sets))
+    return Status(found.pid, found.since, access.gateway_url, parts, list(sets))
+
+
+async def part_statuses(found: Running, access: Access) -> list[PartStatus]:
+    """Probe the parts of a stack at once, each for ASK_S at most."""
+    databases = {postgres_part(name): name for name in access.servers()}
+    return await asyncio.gather(*(_part(one, access, databases.get(one.name)) for one in found.parts))
 
 
 async def _part(part: RunningPart, access: Access, database: str | None) -> PartStatus:
     if database is not None:
-        detail = await _database_problem(access, database)
+        detail = await database_problem(access, database)
     elif part.name == MEMCACHED:
         detail = await _memcached_problem(part.address)
     else:
@@ -77,7 +82,8 @@ async def _part(part: RunningPart, access: Access, database: str | None) -> Part
     return PartStatus(part.name, part.address, part.pid, part.since, part.restarts, not detail, detail)
 
 
-async def _database_problem(access: Access, server: str) -> str:
+async def database_problem(access: Access, server: str) -> str:
+    """Return why a database server does not answer within ASK_S, "" if it does."""
     try:
         async with asyncio.timeout(ASK_S), postgres.connected(access.set_dsn(server)):
             return ""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from errors import HongbaoError, Refused
 from local.answers import watch_answers
 from local.part import Part
-from local.supervisor_log import Notify
+from local.supervisor_log import ENDED, Notify
 
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.1, 10.0
 STABLE_S = 30.0
@@ -112,7 +112,7 @@ class Supervisor:
                 continue
             pause = member.pause_s()
             self._notify(
-                f"{part.name} ended ({_describe(status)}); starting it again in {pause:.1f} s; log: {part.log.path}"
+                f"{part.name}{ENDED}{_describe(status)}); starting it again in {pause:.1f} s; log: {part.log.path}"
             )
             await asyncio.sleep(pause)
             async with member.lock:

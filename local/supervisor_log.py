@@ -11,6 +11,8 @@ from machine.logfile import LogFile
 
 Notify = Callable[[str], None]
 """Shows one line to the operator."""
+ENDED = " ended ("
+"""What follows the name of a part that has ended by itself; `local.crashes` counts such lines."""
 
 _encode = msgspec.json.Encoder().encode
 

@@ -40,10 +40,22 @@ async def find_program(
     on_path = shutil.which(name)
     if on_path and account.can_access("-x", Path(on_path)):
         return Program(Path(on_path))
-    folder = "sbin" if name in _SERVERS else "bin"
-    fetched = await _fetched(name, package, tools / (file or f"usr/{folder}/{name}"), tools)
+    fetched = await _fetched(name, package, _place(name, tools, file), tools)
     program = Program(fetched, _libraries(tools))
     return program if account.can_access("-x", fetched) else _copy(program, data / "software" / name)
+
+
+def installed_program(name: str, tools: Path = TOOLS, *, file: str = "") -> Path | None:
+    """Return a program that is on PATH or was fetched; None if `find_program` would have to fetch it."""
+    on_path = shutil.which(name)
+    if on_path:
+        return Path(on_path)
+    fetched = _place(name, tools, file)
+    return fetched if fetched.exists() else None
+
+
+def _place(name: str, tools: Path, file: str) -> Path:
+    return tools / (file or f"usr/{'sbin' if name in _SERVERS else 'bin'}/{name}")
 
 
 async def find_file(package: str, file: str, tools: Path = TOOLS) -> Path:

@@ -1,4 +1,4 @@
-"""How commands print: one JSON object or text, tables that never cut an identifier, a reader that may leave."""
+"""How commands print: one JSON object or text, to a reader that may leave. Tables are in `runtime.tables`."""
 
 import json
 import os
@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
+from rich.status import Status
+
+from runtime.tables import UNLIMITED
 
 data_option = click.option(
     "--data",
@@ -21,8 +22,6 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON obj
 
 Show = Callable[[Console], None]
 """Prints a result for people."""
-UNLIMITED = 100_000
-"""The width, in characters, of a file or a pipe: programs read lines as they are."""
 
 
 def print_report(found: dict[str, Any], *, as_json: bool, show: Show | str) -> None:
@@ -42,6 +41,11 @@ def print_output(what: Show | str) -> None:
         _discard_output()
 
 
+def working(what: str) -> Status:
+    """Return a block in which a terminal shows on standard error that `what` goes on; nothing in a pipe or a file."""
+    return Console(stderr=True).status(what)
+
+
 class OutputConsole(Console):
     """Standard output as it is: as wide as the terminal, of unlimited width in a pipe or a file."""
 
@@ -54,24 +58,6 @@ class OutputConsole(Console):
         """Drop this and all further output. Rich would exit with status 1, but the command decides on that."""
         self.quiet = True
         _discard_output()
-
-
-def print_table(console: Console, table: Table) -> None:
-    """Print a table in which no identifier and no number is cut or broken, whatever the width of the console.
-
-    A column is at least as wide as its longest word, or as its longest cell if it is `no_wrap`. A table that is wider
-    than the console all the same is printed in full, and the terminal wraps its lines.
-    """
-    options, width = console.options.update_width(UNLIMITED), console.width
-    for column in table.columns:
-        column.overflow = "fold"
-        cells = [Measurement.get(console, options, cell) for cell in (column.header, *column.cells)]
-        column.min_width = max(cell.maximum if column.no_wrap else cell.minimum for cell in cells)
-    console.width = max(width, Measurement.get(console, options, table).minimum)
-    try:
-        console.print(table, crop=False)
-    finally:
-        console.width = width
 
 
 def _discard_output() -> None:

@@ -24,7 +24,8 @@ from errors import HongbaoError, Refused, Unavailable
 from installation.access import Access, find
 from runtime import postgres
 from runtime.postgres import Connection
-from runtime.reporting import data_option, json_option, print_report, print_table
+from runtime.reporting import data_option, json_option, print_report
+from runtime.tables import print_table
 from runtime.wording import counted
 from schema import roles
 from schema.names import read_database
@@ -190,7 +191,8 @@ async def _restore(archive: Archive, xx: int, day: date, access: Access, *, remo
 
 
 def _progress() -> Progress:
-    return Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=Console(stderr=True))
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 def _show_progress(bar: Progress, task: TaskID, day: date, xx: int, kind: str, _size: int) -> None:
@@ -198,6 +200,9 @@ def _show_progress(bar: Progress, task: TaskID, day: date, xx: int, kind: str, _
 
 
 def _show_list(found: list[Result], console: Console) -> None:
+    if not found:
+        console.print("nothing is archived yet; ./run rotate plan says which day goes next", highlight=False)
+        return
     table = Table("day", "database", "envelopes", "claims", "yuan paid in", "MB", "signed")
     for one in found:
         if one["code"] is not None:
@@ -210,6 +215,9 @@ def _show_list(found: list[Result], console: Console) -> None:
 
 
 def _show_verified(found: list[Result], console: Console) -> None:
+    if not found:
+        console.print("nothing is archived yet, and no register names an archive")
+        return
     table = Table("day", "database", "how", "rows", "result")
     for one in found:
         holds = one["code"] is None

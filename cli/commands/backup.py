@@ -22,7 +22,7 @@ from cli.commands.audit import show as show_audit
 from cli.commands.backup_text import prune_json, show_backups, show_pruned, show_taken
 from errors import HongbaoError, Refused, Unavailable
 from installation.access import Access, find
-from runtime.reporting import data_option, json_option, print_report
+from runtime.reporting import data_option, json_option, print_report, working
 from schema import roles
 
 folder_option = click.option(
@@ -139,7 +139,7 @@ def restore(
     unaudited, and the exit status is 1.
     """
     access = find(data)
-    with Console(stderr=True).status(f"restoring {server}"):
+    with working(f"restoring {server}"):
         path, found, why = asyncio.run(
             _restore(access, _backups(access, server, folder), into, _instant(until), no_audit=no_audit)
         )
@@ -159,7 +159,7 @@ def restore(
 
 def _taken(access: Access, server: str, folder: Path) -> dict[str, Any]:
     backups = _backups(access, server, folder)
-    with Console(stderr=True).status(f"copying {server}"):
+    with working(f"copying {server}"):
         base = asyncio.run(backups.take())
     return {"server": server, "path": str(base.path), "taken_at": base.taken_at.isoformat()}
 

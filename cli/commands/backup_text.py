@@ -7,7 +7,7 @@ from rich.table import Column, Table
 
 from backup.folder import LogState
 from backup.retention import Prune
-from runtime.reporting import print_table
+from runtime.tables import print_table
 from runtime.wording import counted
 
 _LOG_STATES: dict[str, str] = {

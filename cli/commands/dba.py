@@ -17,7 +17,8 @@ from inspection.where import Where, where
 from installation.access import Access, find
 from moving.limits import GRACE_S
 from moving.servers import all_follow
-from runtime.reporting import Show, data_option, json_option, print_report, print_table
+from runtime.reporting import Show, data_option, json_option, print_report, working
+from runtime.tables import print_table
 from runtime.wording import counted
 from sharding.topology import Topology, change
 from sharding.topology.changes import drained, paused
@@ -39,7 +40,8 @@ def command(context: click.Context, *, set_name: str | None, data: Path | None, 
     if context.invoked_subcommand is not None:
         return
     access = find(data)
-    found = asyncio.run(_look(access, set_name))
+    with working("inspecting the databases"):
+        found = asyncio.run(_look(access, set_name))
     stopped = out_of_service(access.topology())
     sets = [{**one, "out_of_service": stopped.get(one["set"], "")} for one in msgspec.to_builtins(found)]
     print_report({"sets": sets}, as_json=as_json, show=lambda console: _show(found, stopped, console))
@@ -52,7 +54,8 @@ def command(context: click.Context, *, set_name: str | None, data: Path | None, 
 @json_option
 def hot(*, top: int, data: Path | None, as_json: bool) -> None:
     """Show the envelopes that were opened most in the last minute, and the table of each."""
-    found = asyncio.run(hottest(find(data), top))
+    with working("asking the servers"):
+        found = asyncio.run(hottest(find(data), top))
     none = "no envelope was opened in the last minute"
     show: Show | str = (lambda console: print_table(console, _hot(found))) if found else none
     print_report({"hot": msgspec.to_builtins(found)}, as_json=as_json, show=show)
@@ -113,7 +116,7 @@ def _change(access: Access, as_json: bool, how: Callable[[Topology], Topology], 
         # Gateways read the file as often as servers do, but do not report it.
         await asyncio.sleep(GRACE_S)
 
-    with Console(stderr=True).status("waiting until every process uses the new topology"):
+    with working("waiting until every process uses the new topology"):
         asyncio.run(wait())
     print_report({"version": new.version, "done": done}, as_json=as_json, show=done)
 

@@ -21,8 +21,6 @@ from local import play as players
 from local.attach import attach_or_start
 from runtime.reporting import data_option, json_option, print_report
 
-VISITOR = "alice"
-
 
 @click.command("demo")
 @click.option("--watch", is_flag=True, help="A group chat goes on in the page; you are in it. Ctrl-C ends it.")
@@ -57,10 +55,13 @@ async def _watch(data: Path | None, minutes: float | None) -> tuple[Seen, Report
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
-        console.print(f"open {access.gateway_url}/#room and sign in as {VISITOR}; Ctrl-C ends it", highlight=False)
+        console.print(
+            f"open {access.gateway_url}/#room and sign in as {players.VISITOR}; Ctrl-C ends it", highlight=False
+        )
         async with People(access.gateway_url, access.token) as people:
             say = console.print
-            room = Room(people, players.NAMES, VISITOR, random.Random(), lambda line: say(line, highlight=False))  # noqa: S311 - no secret
+            luck = random.Random()  # noqa: S311 - no secret
+            room = Room(people, players.NAMES, players.VISITOR, luck, lambda line: say(line, highlight=False))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if minutes is None else 60 * minutes):
                     await room.run(stop)

@@ -13,7 +13,8 @@ from envelope.money import yuan
 from errors import Refused
 from installation.access import Access, find
 from runtime import postgres
-from runtime.reporting import Show, data_option, json_option, print_report, print_table
+from runtime.reporting import Show, data_option, json_option, print_report, working
+from runtime.tables import print_table
 from runtime.wording import counted
 from schema import roles
 from setnode.services.payouts.stuck import StuckPayout, redrive, stuck_payouts
@@ -30,7 +31,8 @@ def command() -> None:
 @json_option
 def stuck(*, data: Path | None, as_json: bool) -> None:
     """Show stuck payouts with the wallet's reason. Exit status 1 if there are any."""
-    found = asyncio.run(_stuck(find(data)))
+    with working("asking the SETs"):
+        found = asyncio.run(_stuck(find(data)))
     show: Show | str = (lambda console: print_table(console, _table(found))) if found else "no payout is stuck"
     print_report({"stuck": found}, as_json=as_json, show=show)
     sys.exit(1 if found else 0)
@@ -48,7 +50,8 @@ def retry(*, envelope_id: tuple[str, ...], everything: bool, data: Path | None, 
     for one in envelope_id:
         if not (one.isascii() and one.isdecimal() and len(one) == DIGITS):
             raise Refused("malformed_envelope_id", f"{one[:50]!r} is not an envelope ID, which has {DIGITS} digits")
-    retried = asyncio.run(_retry(find(data), None if everything else [int(one) for one in envelope_id]))
+    with working("asking the SETs"):
+        retried = asyncio.run(_retry(find(data), None if everything else [int(one) for one in envelope_id]))
     print_report({"retried": retried}, as_json=as_json, show=f"{counted(retried, 'payout')} will be paid again")
 
 

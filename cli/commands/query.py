@@ -16,7 +16,8 @@ from archive.limits import QUERY_S
 from archive.view import QueryResult, query
 from cli.archives import find_installed, open_archive, registered_archives
 from errors import Refused, Unavailable
-from runtime.reporting import data_option, json_option, print_output, print_report, print_table
+from runtime.reporting import data_option, json_option, print_output, print_report, working
+from runtime.tables import print_table
 from runtime.wording import counted
 
 EXACT = 1 << 53
@@ -54,9 +55,9 @@ def command(
     if as_csv and as_json:
         raise Refused("two_formats", "give one of --json and --csv")
     registered = _registered(data)
-    found = query(
-        open_archive(data), sql, limit=limit, registered=registered, hashes=hashes, timeout_s=timeout
-    )  # fmt: skip
+    archive = open_archive(data)
+    with working("reading the archive"):
+        found = query(archive, sql, limit=limit, registered=registered, hashes=hashes, timeout_s=timeout)
     complete = None if registered is None and not found.left_out else not found.left_out
     for one in found.left_out:
         click.echo(f"left out: {one}", err=True)

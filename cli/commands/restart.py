@@ -30,7 +30,7 @@ def command(*, parts: tuple[str, ...], data: Path | None, as_json: bool) -> None
     """
     folder = data_folder.locate(data)
     begun = time.monotonic()
-    done = _follow(folder, rolling_restart.ask(folder, parts), quiet=as_json)
+    done = _follow(folder, rolling_restart.ask(folder, parts), as_json=as_json)
     seconds = round(time.monotonic() - begun, 1)
     print_report(
         {"restarted": done, "seconds": seconds},
@@ -39,8 +39,11 @@ def command(*, parts: tuple[str, ...], data: Path | None, as_json: bool) -> None
     )
 
 
-def _follow(folder: DataFolder, number: int, *, quiet: bool) -> list[str]:
-    """Say which part is back, until all are; return their names. Raises Unavailable `restart_failed`."""
+def _follow(folder: DataFolder, number: int, *, as_json: bool) -> list[str]:
+    """Say which part is back, until all are; return their names. Raises Unavailable `restart_failed`.
+
+    `as_json`: standard output is for one object, so the parts are said on standard error.
+    """
     done: list[str] = []
     left: tuple[str, ...] | None = None
     since = time.monotonic()
@@ -55,8 +58,7 @@ def _follow(folder: DataFolder, number: int, *, quiet: bool) -> list[str]:
             raise Unavailable("restart_failed", now.error)
         for name in (left or now.left)[: len(left or now.left) - len(now.left)]:
             done.append(name)
-            if not quiet:
-                click.echo(f"{name} is back after {time.monotonic() - since:.1f} s")
+            click.echo(f"{name} is back after {time.monotonic() - since:.1f} s", err=as_json)
             since = time.monotonic()
         left = now.left
     return done

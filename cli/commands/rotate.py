@@ -32,7 +32,7 @@ from rotation.survey import Survey, survey
 from rotation.wiring import rotations
 from runtime.http import HttpServer, Readiness, add_probes
 from runtime.periodic import Periodic
-from runtime.reporting import data_option, json_option, print_output, print_report
+from runtime.reporting import data_option, json_option, print_output, print_report, working
 from runtime.settings import host_and_port, load
 
 T = TypeVar("T")
@@ -185,7 +185,8 @@ async def _survey(
     today, holds, sets = access.today(), True, list[dict[str, Any]]()
     for one in rotations(access, only):
         try:
-            found = await survey(one.set_access, today, rules, with_obstacles=look)
+            with working(f"looking at the days of {one.set_access.name}"):
+                found = await survey(one.set_access, today, rules, with_obstacles=look)
         except HongbaoError as error:
             holds = False
             sets.append(failure_as_json(one.set_access.name, error))

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rotation.plan import STILL_TO_COME
-from runtime.reporting import print_table
+from runtime.tables import print_table
 from runtime.wording import counted
 
 SHOWN = 10

@@ -13,7 +13,8 @@ from rich.table import Table
 from installation import data_folder
 from installation.access import find
 from local.status import Status, status
-from runtime.reporting import data_option, json_option, print_report, print_table
+from runtime.reporting import data_option, json_option, print_report, working
+from runtime.tables import print_table
 from runtime.wording import counted
 
 
@@ -25,7 +26,8 @@ def command(*, data: Path | None, as_json: bool) -> None:
 
     Exit status 1 if a part does not answer or nothing runs.
     """
-    found = asyncio.run(status(data_folder.locate(data), find(data)))
+    with working("asking all parts"):
+        found = asyncio.run(status(data_folder.locate(data), find(data)))
     print_report(
         {"up": found.up, **msgspec.to_builtins(found)}, as_json=as_json, show=lambda console: _show(found, console)
     )

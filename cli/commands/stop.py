@@ -10,7 +10,7 @@ import click
 from errors import Unavailable
 from installation import data_folder
 from local import running
-from runtime.reporting import data_option, json_option, print_report
+from runtime.reporting import data_option, json_option, print_report, working
 
 STOP_S = 30.0
 """A stack stops in less than three seconds; a rotation step in flight may take longer to roll back."""
@@ -26,10 +26,13 @@ def command(*, data: Path | None, as_json: bool) -> None:
     pid = running.load(folder.running).pid
     begun = time.monotonic()
     os.kill(pid, signal.SIGTERM)
-    while running.is_alive(pid):
-        if time.monotonic() - begun > STOP_S:
-            raise Unavailable("still_up", f"process {pid} has not stopped after {STOP_S:.0f} s; look at its terminal")
-        time.sleep(TICK_S)
+    with working("stopping"):
+        while running.is_alive(pid):
+            if time.monotonic() - begun > STOP_S:
+                raise Unavailable(
+                    "still_up", f"process {pid} has not stopped after {STOP_S:.0f} s; look at its terminal"
+                )
+            time.sleep(TICK_S)
     seconds = round(time.monotonic() - begun, 2)
     print_report(
         {"pid": pid, "seconds": seconds}, as_json=as_json, show=f"stopped after {seconds:.1f} s; all data is kept"

@@ -16,7 +16,8 @@ from rich.table import Table
 from errors import Refused
 from inspection.switch_effect import Effect, effect
 from installation.access import find
-from runtime.reporting import data_option, json_option, print_report, print_table
+from runtime.reporting import data_option, json_option, print_report
+from runtime.tables import print_table
 from switches.file import beside, change, load
 from switches.switch import Closes, Switch, check, read_name
 

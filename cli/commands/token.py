@@ -1,4 +1,4 @@
-"""`hongbao token`: prints a bearer token for one user, for trying things out by hand."""
+"""`hongbao token`: prints bearer tokens of users, for trying things out by hand."""
 
 import time
 from pathlib import Path
@@ -12,19 +12,24 @@ from runtime.reporting import data_option, json_option, print_report
 
 
 @click.command("token")
-@click.argument("user")
+@click.argument("users", nargs=-1, required=True, metavar="USER...")
 @click.option(
     "--hours", type=click.FloatRange(0.001, 8784), default=24.0, show_default=True, help="How long it is valid."
 )
 @data_option
 @json_option
-def command(*, user: str, hours: float, data: Path | None, as_json: bool) -> None:
-    """Print a bearer token for USER.
+def command(*, users: tuple[str, ...], hours: float, data: Path | None, as_json: bool) -> None:
+    """Print a bearer token for USER; for several users, a line for each: the user, a blank, the token.
 
-    Signed with HONGBAO_TOKEN_KEY, or with the key that the first start wrote into the data folder.
+    Signed with HONGBAO_TOKEN_KEY, or with the key that the first start wrote into the data folder. If one name is no
+    user's, nothing is printed.
     """
     issued_at = int(time.time())
     expires_at = issued_at + int(hours * 3600)
-    folder = data_folder.locate(data)
-    token = sign(Secrets.load(folder.secrets).key("TOKEN_KEY"), user, issued_at, expires_at)
-    print_report({"user": user, "token": token, "expires_at": expires_at}, as_json=as_json, show=token)
+    key = Secrets.load(data_folder.locate(data).secrets).key("TOKEN_KEY")
+    made = [{"user": user, "token": sign(key, user, issued_at, expires_at), "expires_at": expires_at} for user in users]
+    if len(made) == 1:
+        print_report(made[0], as_json=as_json, show=str(made[0]["token"]))
+    else:
+        lines = "\n".join(f"{one['user']} {one['token']}" for one in made)
+        print_report({"tokens": made}, as_json=as_json, show=lines)

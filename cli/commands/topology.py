@@ -16,7 +16,8 @@ from moving.context import context_of
 from moving.journal import Entry, open_moves
 from moving.moves import NOT_BEGUN, Outcome, abort, move_by_time, move_live, plan_move
 from moving.take_back import UNDOING
-from runtime.reporting import data_option, json_option, print_report, print_table
+from runtime.reporting import data_option, json_option, print_report, working
+from runtime.tables import print_table
 from runtime.wording import counted
 from sharding.slots import database_name
 from sharding.topology import Topology
@@ -36,7 +37,8 @@ def show(*, data: Path | None, as_json: bool) -> None:
     """Show the SETs, their servers and databases, and the moves that are in progress."""
     access = find(data)
     topology = access.topology()
-    pending, away = asyncio.run(_pending(access))
+    with working("asking the SETs"):
+        pending, away = asyncio.run(_pending(access))
     found = {
         "version": topology.version, "slots": topology.slots, "sets": _sets(topology), "moves": pending, "away": away,
     }  # fmt: skip

@@ -5,7 +5,7 @@ import contextlib
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import click
@@ -105,14 +105,26 @@ async def _run(config: StackConfig, stop: asyncio.Event) -> None:
             f"up after {time.monotonic() - begun:.1f} s with {counted(config.sets, 'SET')}; "
             f"data in {stack.folder.path}; Ctrl-C stops it"
         )
-        if stack.ops_url:
-            config.notify(f"for operators: {stack.ops_url} (its keys: ./run keys ops)")
+        for line in what_next(stack.gateway_url, stack.ops_url, config.play_users):
+            config.notify(line)
         for sentence in out_of_service(load(stack.folder.topology)).values():
             config.notify(f"still out of service: {sentence}")
         await stop.wait()
         begun = time.monotonic()
         config.notify("stopping")
     config.notify(f"stopped after {time.monotonic() - begun:.1f} s; all data is kept")
+
+
+def what_next(gateway_url: str, ops_url: str, play_users: Sequence[str]) -> list[str]:
+    """Return the addresses for people and the next step, a line each. Nothing is opened for them."""
+    if play_users:
+        page = f"open {gateway_url} in a browser and be one of {counted(len(play_users), 'user')} to play with"
+        step = f"next: ./run demo --watch brings a group chat to life, if you sign in there as {play.VISITOR}"
+    else:
+        page = f"the page is at {gateway_url}, every call at {gateway_url}/docs"
+        step = "next: ./run token USER prints a token to call it with, ./run deposit USER FEN gives the user money"
+    operators = [f"for operators: {ops_url} (its keys: ./run keys ops)"] if ops_url else []
+    return [page, *operators, f"{step}; ./run doctor says whether all is well"]
 
 
 @contextlib.asynccontextmanager

@@ -24,6 +24,7 @@ from loadtest.bench.figures import Audit, Bench, Section
 from loadtest.bench.ratios import RATIOS
 from loadtest.cpu_steal import CpuSteal
 from runtime import logs, process
+from runtime.reporting import print_output
 
 try:
     from loadtest.bench.sections import SECTIONS
@@ -60,7 +61,7 @@ def command(*, quick: bool, file: Path | None, resume: bool, folder: Path | None
         raise KeyboardInterrupt from None
     if folder is not None:
         report.write(folder, chosen, figures)
-    report.show(chosen, figures, Console())
+    print_output(lambda console: report.show(chosen, figures, console))
     sys.exit(0 if figures["holds"] else 1)
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from loadtest.bench.figures import Section
 from loadtest.bench.ratios import RATIOS
+from runtime.tables import print_table
 
 _NOISE = 0.05
 """CPU steal from which on the terminal shows a warning."""
@@ -25,13 +26,13 @@ def show(sections: Sequence[Section], figures: dict[str, Any], console: Console)
     for section in sections:
         for row in section.rows(figures["sections"][section.name]):
             table.add_row(row.what, row.figure, row.more)
-    console.print(table)
+    print_table(console, table)
     promises = Table(box=SIMPLE, header_style="bold")
     for column in ("ratio", "value", "bar", "holds"):
         promises.add_column(column, justify="left" if column == "ratio" else "right")
     for what, value, bar, holds in _promises(figures):
         promises.add_row(what, value, bar, "[green]yes[/green]" if holds else "[red]no[/red]")
-    console.print(promises)
+    print_table(console, promises)
     for audit in figures["audits"]:
         if not audit["holds"]:
             wrong = f"money or answers are not as they should be, {audit['unreconciled_fen']:,} fen unreconciled"

@@ -16,6 +16,7 @@ from loadtest.drill.stages import run
 from loadtest.idle_stack import idle_stack
 from local.config import StackConfig
 from machine.account import server_account
+from runtime.tables import print_table
 from runtime.wording import counted
 
 
@@ -107,7 +108,7 @@ def show(found: dict[str, Any], console: Console) -> None:
         slow = "slower than the reference machine" if name in found["slow"] else "no"
         verdict = ("yes" if bar.holds(found[name]) else slow) if limit else ""
         table.add_row(bar.what, f"{found[name]:,}", limit, verdict)
-    console.print(table)
+    print_table(console, table)
     for one in found["failures"]:
         console.print(f"[red]fails[/red] {one}")
     console.print(_conclusion(found))

@@ -11,6 +11,7 @@ from audit.report import Report
 from envelope.money import yuan
 from loadtest.histogram import Histogram, merged
 from loadtest.tally import Tally
+from runtime.tables import print_table
 
 SHOWN: Final = 20
 BUSY_CLIENT: Final = 0.9
@@ -95,7 +96,7 @@ def show(report: LoadReport, console: Console) -> None:
     for line in report.lines:
         figures = (line.rate, line.p50_ms, line.p95_ms, line.p99_ms, line.max_ms)
         table.add_row(line.call, f"{line.requests:,}", *(f"{one:,.1f}" for one in figures))
-    console.print(table)
+    print_table(console, table)
     for line in report.lines:
         if line.results:
             console.print(f"{line.call}: " + ", ".join(f"{name} {count:,}" for name, count in line.results.items()))

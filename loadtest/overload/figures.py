@@ -11,6 +11,7 @@ from rich.table import Table
 from audit.report import Report
 from loadtest.overload.crowd import PATIENCE_S, Played, Seen
 from loadtest.overload.faults import Faults
+from runtime.tables import print_table
 
 SLACK_MS: Final = 20.0
 """A p99 this far above that of half load counts as settled: it is of 100 ms only."""
@@ -153,7 +154,7 @@ def show(report: Overload, console: Console) -> None:
             f"{seen.refused_p99_ms:.0f}",
         )
         table.add_row(*cells)
-    console.print(table)
+    print_table(console, table)
     console.print(
         f"goodput is by the best, or by what was offered; people gave up after {PATIENCE_S:g} s\n"
         f"a refusal costs the gateways {report.refusal_us:.0f} µs; after a retry storm (goodput "

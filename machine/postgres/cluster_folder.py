@@ -51,8 +51,8 @@ class ClusterFolder:
         `postgres_already_running`; nothing is made or changed) or Unavailable `initdb_failed`.
         """
         if self.stands or known is not None:
-            self._check_identity(known)
-            self._check_major()
+            self.check_identity(known)
+            self.check_major()
             await self._await_earlier_server()
         else:
             await self._make(password, log)
@@ -62,7 +62,8 @@ class ClusterFolder:
         """Return the number that initdb gave this cluster."""
         return read_system_identifier(self.path)
 
-    def _check_identity(self, known: str | None) -> None:
+    def check_identity(self, known: str | None) -> None:
+        """Raise Refused `cluster_missing`, or `cluster_differs` if it is not the one that is `known`."""
         if not self.stands:
             raise Refused(
                 "cluster_missing",
@@ -115,7 +116,8 @@ class ClusterFolder:
         unshare = shutil.which("unshare")
         return [unshare, "--user", "--map-user=65534", "--map-group=65534"] if unshare else []
 
-    def _check_major(self) -> None:
+    def check_major(self) -> None:
+        """Raise Refused `postgres_other_version` if another major version has made it."""
         made_by = (self.path / "PG_VERSION").read_text(encoding="ascii").strip()
         if made_by != str(self.binaries.major):
             raise Refused(

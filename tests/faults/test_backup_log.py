@@ -14,7 +14,7 @@ import pytest
 
 from backup.backups import Backups
 from backup.folder import BackupFolder, LogState, log_state
-from backup.logkeeper import LogKeeper, LogStatus
+from backup.logkeeper import LogKeeper, LogStatus, status_at_server
 from backup.programs import Source
 from errors import Refused
 from machine.account import Account
@@ -70,6 +70,10 @@ class Keeping:
     async def state(self) -> LogState:
         return (await self.keeper.status()).state
 
+    async def state_at_server(self) -> LogState:
+        """What the server says by itself, where nobody knows the folder (`doctor`)."""
+        return (await status_at_server(self.server.dsn())).state
+
     async def kept(self) -> bool:
         """Whether all that is committed by now is here, to the byte."""
         return await self.keeper.status() == LogStatus(LogState.KEPT, 0)
@@ -91,9 +95,11 @@ async def test_the_log_is_kept_through_a_restart_elsewhere(server_folder: Path, 
     await first.start()
     keeping = Keeping(first, server_folder / "backups")
     assert await keeping.state() is LogState.NONE
+    assert await keeping.state_at_server() is LogState.NONE
     try:
         async with keeping.on():
             await until(keeping.kept)
+            assert await keeping.state_at_server() is LogState.KEPT
             with pytest.raises(Refused, match="already") as taken:
                 await Keeping(first, server_folder / "backups").keeper.receive(asyncio.Event())
             assert taken.value.code == "log_already_kept"
@@ -108,6 +114,7 @@ async def test_the_log_is_kept_through_a_restart_elsewhere(server_folder: Path, 
             assert all("not kept just now" in one for one in keeping.said)
             assert len(keeping.said) == len(set(keeping.said)) <= 3
         await until(lambda: _is(keeping, LogState.AWAY))
+        assert await keeping.state_at_server() is LogState.AWAY
     finally:
         await keeping.server.stop()
 
@@ -130,6 +137,7 @@ async def test_a_log_thrown_away_is_noticed_and_begun_anew(server_folder: Path, 
         while await keeping.state() is not LogState.LOST:
             await write(server, 3)
             await sql(server, "CHECKPOINT")
+        assert await keeping.state_at_server() is LogState.LOST
         with pytest.raises(Refused, match="--anew") as lost:
             await keeping.keeper.receive(asyncio.Event())
         assert lost.value.code == "log_lost"

@@ -3,11 +3,13 @@
 import asyncio
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from doctor.limits import CHECK_S, PLACE_S
 from errors import Refused
 from installation import inventory
 from installation.access import find
@@ -18,7 +20,7 @@ from schema.day_tables import AHEAD_DAYS
 from sharding.topology import change
 from sharding.topology.changes import paused
 from tests import forks
-from tests.integration.local.test_stack import config, until
+from tests.integration.local.test_stack import config, pids, until
 from tests.integration.local.test_up import running_under, start
 
 pytestmark = pytest.mark.faults
@@ -34,8 +36,19 @@ async def status(folder: Path) -> tuple[int, Any]:
     return done.status, json.loads(done.out)
 
 
+async def doctor(folder: Path) -> tuple[int, list[dict[str, str]], float]:
+    """Return exit status, findings and seconds."""
+    done = await hongbao(folder, "doctor", "--json")
+    told = json.loads(done.out)
+    assert told["holds"] is (done.status == 0)
+    return done.status, told["findings"], told["seconds"]
+
+
 async def test_status_says_what_answers_and_what_is_out_of_service(server_folder: Path) -> None:
-    """Every part with its address, starts and answer; a paused SET; days ahead; exit status 1 when one is away."""
+    """Every part with its address, starts and answer; a paused SET; days ahead; exit status 1 when one is away.
+
+    `doctor` finds the same on the same stack, with what to do, also beside a part that is frozen.
+    """
     async with Stack(config(server_folder, sets=1, servers=1, ahead_days=1)) as stack:
         await until((server_folder / "data" / "running.json").exists)
         code, told = await status(server_folder)
@@ -47,6 +60,12 @@ async def test_status_says_what_answers_and_what_is_out_of_service(server_folder
         (one,) = told["sets"]
         assert (one["name"], one["paused"], one["drained"]) == ("set-1", False, [])
         assert 0 <= one["days_ahead"] <= AHEAD_DAYS
+
+        code, well, _ = await doctor(server_folder)
+        # A test's stack has few days ahead; all else is well, or optional.
+        assert (code, {one["check"] for one in well if one["level"] == "wrong"}) == (1, {"days"}), well
+        assert {one["what"] for one in well} >= {"6 parts answer", "no payout of set-1 is stuck"}
+        assert next(one for one in well if one["check"] == "backup_log")["level"] == "note"
 
         change(stack.folder.topology, lambda old: paused(old, "set-1", on=True))
         stack.kill("memcached")
@@ -62,12 +81,24 @@ async def test_status_says_what_answers_and_what_is_out_of_service(server_folder
         assert (code, told["up"]) == (1, False)
         assert {one["name"] for one in told["parts"] if not one["answers"]} == {"postgres-set-1", "set-1-a"}
         assert told["sets"][0]["days_ahead"] is None
+        os.kill(pids(stack)["wallet"], signal.SIGSTOP)
+        code, ill, seconds = await doctor(server_folder)
+        os.kill(pids(stack)["wallet"], signal.SIGCONT)
+        wrong = {one["subject"]: one for one in ill if one["check"] == "parts"}
+        assert (code, wrong.keys()) == (1, {"postgres-set-1", "set-1-a", "wallet"})
+        assert "does not run" in wrong["set-1-a"]["what"]
+        assert "runs and does not answer" in wrong["wallet"]["what"]
+        assert wrong["wallet"]["do"].startswith("./run logs wallet")
+        assert "set-1 is paused" in next(one["what"] for one in ill if one["check"] == "closed")
+        assert seconds < PLACE_S + CHECK_S + 1
         shown = await hongbao(server_folder, "status")
         assert (shown.status, "paused" in shown.out, "does not answer" in shown.out) == (1, True, True)
 
         said = await hongbao(server_folder, "logs")
         assert "memcached ended (killed by signal 9)" in said.out
         assert all(json.loads(line)["timestamp"] for line in said.out.splitlines())
+    _, stopped, _ = await doctor(server_folder)
+    assert {one["check"]: one["level"] for one in stopped}["parts"] == "note"
     gone = await hongbao(server_folder, "status")
     assert (gone.status, "nothing runs on" in gone.err) == (1, True)
     assert "memcached is back" in (await hongbao(server_folder, "logs", "supervisor")).out

@@ -48,6 +48,8 @@ def test_up_prints_its_address_and_stops_on_a_signal(server_folder: Path, number
     assert time.monotonic() - begun < 3
     assert process.returncode == 0
     assert "all data is kept" in said
+    assert "/docs" in said, "where the calls are"
+    assert "next: ./run token USER" in said
     assert "Traceback" not in said
     assert not running_under(server_folder)
 

@@ -7,12 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
+import jwt
 import pytest
 from click.testing import CliRunner
 
+from cli import group
 from cli.commands import up
 from cli.table import main
 from errors import Refused
+from installation.keys import Secrets
 from local import gateway_ports
 from local.config import StackConfig
 from local.stack import Stack
@@ -112,6 +116,117 @@ def test_an_amount_that_is_no_whole_fen_is_told_what_a_fen_is(tmp_path, fen):
     assert (answer.exit_code, "No such option" in answer.stderr) == (2, False)
     assert "FEN is whole fen" in answer.stderr
     assert "150 is 1.50 yuan" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("fen", "advice"), [("1.5", "for 1.5 yuan write 150"), ("0.07", "write 7"), ("-5", "only adds"), ("-1.5", "'-1.5'")]
+)
+def test_an_amount_in_yuan_or_below_nothing_is_told_what_to_write(tmp_path, fen, advice):
+    """Yuan are converted in the sentence; a negative amount is told that a deposit only adds."""
+    answer = CliRunner().invoke(main, ["deposit", "bob", fen, "--data", str(tmp_path)])
+    assert (answer.exit_code, advice in answer.stderr) == (2, True), answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["audti"], "no such command 'audti'; did you mean 'audit'?"),
+        (["backup", "tkae"], "no such command 'tkae'; did you mean 'take'?"),
+        (["zzzzz"], "no such command 'zzzzz'; --help names all"),
+        (["status", "--jsno"], "no such option '--jsno'; did you mean '--json'?"),
+        (["--gatways", "2"], "no such option '--gatways'; did you mean '--gateways' or '--data'?"),
+        (["deposit", "bob", "5", "--ordr-no", "x"], "no such option '--ordr-no'; did you mean '--order-no'?"),
+        (["deposit", "bob"], "FEN is missing; write it as: main deposit USER FEN"),
+        (["token"], "USER is missing; write it as: main token USER..."),
+        (["backup", "list"], "--folder is missing; add --folder DIRECTORY: Where the backups are."),
+        (["up", "--port"], "--port needs a value after it; --help says which"),
+    ],
+)
+def test_wrong_words_are_told_what_was_meant(started, words, sentence):
+    """A typo is answered with the name that is almost like it, a missing value with what to add; exit status 2."""
+    answer = CliRunner().invoke(main, words)
+    assert (answer.exit_code, answer.stderr.splitlines()[-1]) == (2, f"Error: {sentence}")
+    assert not started
+
+
+def test_tokens_of_several_users_come_from_one_call(tmp_path):
+    """A line for each, the user and the token; --json has them in a list. One user's output is the token alone."""
+    secrets = Secrets.load(tmp_path / "secrets.json")
+    secrets.ensure({})
+
+    def hongbao(*words):
+        return CliRunner().invoke(main, ["token", *words, "--data", str(tmp_path)])
+
+    def user_of(token):
+        return jwt.decode(token, secrets.key("TOKEN_KEY"), algorithms=["HS256"])["sub"]
+
+    lines = [line.split(" ") for line in hongbao("a", "b", "c").stdout.splitlines()]
+    assert [(user, user_of(token)) for user, token in lines] == [("a", "a"), ("b", "b"), ("c", "c")]
+    told = json.loads(hongbao("a", "b", "--json").stdout)
+    assert [(one["user"], user_of(one["token"])) for one in told["tokens"]] == [("a", "a"), ("b", "b")]
+    assert all(one.keys() == {"user", "token", "expires_at"} for one in told["tokens"])
+    assert json.loads(hongbao("a", "--json").stdout).keys() == {"user", "token", "expires_at"}
+    assert user_of(hongbao("a").stdout.removesuffix("\n")) == "a"
+    wrong = hongbao("a", "no user")
+    assert (wrong.exit_code, wrong.stdout) == (1, "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_its_completion(shell):
+    """The script is click's, for a command of the name `hongbao`."""
+    answer = CliRunner().invoke(main, ["completion", shell])
+    assert answer.exit_code == 0, answer.output
+    assert f"_HONGBAO_COMPLETE={shell}_complete" in answer.stdout
+    assert CliRunner().invoke(main, ["completion", "tcsh"]).exit_code == 2
+
+
+COMPLETES = """
+import sys
+from cli.table import run
+try:
+    run()
+finally:
+    print(*sorted(name for name in sys.modules if name.startswith(("cli.commands.", "loadtest"))), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "at", "offered", "imported"),
+    [
+        ("hongbao au", 1, "audit", ""),
+        ("hongbao ", 1, "doctor", ""),
+        ("hongbao --ga", 1, "--gateways", "cli.commands.up"),
+        ("hongbao backup t", 2, "take", "cli.commands.backup"),
+        ("hongbao keys g", 2, "gateway", "cli.commands.keys"),
+    ],
+)
+def test_what_a_shell_is_offered(words, at, offered, imported):
+    """Names come from the table, quickly: no command is imported for them; options and values from the command."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "_HONGBAO_COMPLETE": "bash_complete", "COMP_WORDS": words}
+    done = subprocess.run(
+        [sys.executable, "-c", COMPLETES], check=False, capture_output=True, text=True, timeout=60,
+        env={**env, "COMP_CWORD": str(at)},
+    )  # fmt: skip
+    assert f"plain,{offered}" in done.stdout.splitlines(), done.stderr
+    assert imported in done.stderr.split() if imported else done.stderr.split() == [], done.stderr
+
+
+def test_packages_that_are_missing_complete_nothing(monkeypatch):
+    """A command that cannot be imported is no traceback in the middle of a line that somebody types."""
+    monkeypatch.setattr(group.importlib, "import_module", lambda _: (_ for _ in ()).throw(ImportError("locust")))
+    assert main.get_command(click.Context(main, resilient_parsing=True), "bench") is None
+    with pytest.raises(ImportError):
+        main.get_command(click.Context(main), "bench")
+
+
+def test_a_start_says_the_page_and_what_to_do_next():
+    """With users to play with: where to open it, and as whom; without: where the calls are, and how to sign in."""
+    page, operators, step = up.what_next("http://h:1", "http://h:2/ops/", ("xiaoming", "alice"))
+    assert page == "open http://h:1 in a browser and be one of 2 users to play with"
+    assert "http://h:2/ops/" in operators
+    assert ("./run demo --watch" in step, "as alice" in step, "./run doctor" in step) == (True, True, True)
+    page, step = up.what_next("http://h:1", "", ())
+    assert ("http://h:1/docs" in page, "./run token USER" in step) == (True, True)
 
 
 @pytest.mark.parametrize("module", ["gateway", "setnode", "wallet"])

@@ -10,11 +10,14 @@ import click
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
+from rich.table import Column, Table
 
-from cli.commands import archive, backup_text, dba, payout, topology
+from cli.commands import archive, backup_text, dba, payout, rotate_text, status, topology
 from cli.table import COMMANDS, main
 from inspection.hot import Hot
+from local.status import PartStatus, SetStatus, Status
 from runtime.reporting import print_output
+from runtime.tables import print_table
 from runtime.wording import counted
 from sharding.topology import ServerSpec, SetSpec, Topology
 from sharding.topology.service import out_of_service
@@ -48,6 +51,23 @@ STUCK = [
     }
 ]  # fmt: skip
 ARCHIVED = [{"day": "2026-11-21", "database": "db_07", "code": "archive_damaged", "how": "compared", "detail": LONG}]
+STATUS = Status(
+    4711, "2026-11-21T10:15:00+00:00", URL,
+    [
+        PartStatus("postgres-set-1", "127.0.0.1:24007", 4711, "2026-11-21T10:15:00+00:00", 3, answers=True),
+        PartStatus("memcached", "/var/lib/hongbao-data/memcached/socket", 4712, "2026-11-21T10:15:00+00:00", 0, False),
+    ],
+    [SetStatus("set-1", paused=False, drained=[], days_ahead=10)],
+)  # fmt: skip
+PLANNED = {
+    "set": "set-1", "error": None, "days_ahead": 10, "alarm": "ok", "coming": [],
+    "days": [
+        {
+            "date": "2026-11-21", "state": "hot", "action": "rotate", "why": LONG, "claims_about": 12_345,
+            "bytes": 5_200_000, "names_needed_from": "2026-12-10", "obstacles": [],
+        }
+    ],
+}  # fmt: skip
 
 TABLES: dict[str, tuple[Any, Any, list[str]]] = {
     "dba hot": (lambda console: dba.print_table(console, dba._hot(HOT)), None, [ENVELOPE, TABLE, "set-1-a", "12345"]),
@@ -57,6 +77,8 @@ TABLES: dict[str, tuple[Any, Any, list[str]]] = {
     ),
     "topology show": (topology._show, SHOWN, ["set-1", f"set-1-a {URL}", "db_07", "2026-11-21"]),
     "payout stuck": (lambda console: payout.print_table(console, payout._table(STUCK)), None, [ENVELOPE, "u" * 64]),
+    "status": (status._show, STATUS, ["postgres-set-1", "127.0.0.1:24007", "/var/lib/hongbao-data/memcached/socket"]),
+    "rotate plan": (rotate_text.show_plan, [PLANNED], ["2026-11-21", "2026-12-10", "12,345"]),
     "archive verify": (archive._show_verified, ARCHIVED, ["2026-11-21", "db_07", "archive_damaged"]),
 }  # fmt: skip
 
@@ -77,6 +99,50 @@ def test_no_identifier_is_cut_on_a_narrow_terminal(name: str, width: int) -> Non
     text = output.getvalue()
     assert [one for one in identifiers if one not in text] == []
     assert "…" not in text
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_fits_sixty_columns(name: str) -> None:
+    """Where columns do not fit beside each other a row takes several lines; only a longer word is longer than 60."""
+    show, found, _ = TABLES[name]
+    output = io.StringIO()
+    printed(show, found, Console(file=output, force_terminal=True, width=60, color_system=None, legacy_windows=False))
+    wide = [line.rstrip() for line in output.getvalue().splitlines() if len(line.rstrip()) > 60]
+    assert [line for line in wide if len(line.split()) > 1] == []
+
+
+def test_a_folded_row_keeps_its_columns_in_place() -> None:
+    """Each row has the same lines, the header too: a column is found at the same place in all of them."""
+    table = Table("name", Column("size", justify="right"), "what it is for", box=None)
+    table.add_row("a" * 20, "7", "a text of some words")
+    table.add_row("b", "1234", "[green]short[/]")
+    output = io.StringIO()
+    print_table(Console(file=output, width=30, color_system=None), table)
+    assert [line.rstrip() for line in output.getvalue().splitlines()] == [
+        "name                  size", "  what it is for",
+        f"{'a' * 20}     7", "  a text of some words",
+        "b                     1234", "  short",
+    ]  # fmt: skip
+
+
+NO_REPORT = {
+    ("up",), ("ops",), ("logs",), ("psql",), ("completion",), ("backup", "log"), ("rotate",),
+}  # fmt: skip
+"""What runs until it is ended, or whose output is a log, a program's or a script. `rotate` alone is the daemon."""
+
+
+def test_every_report_has_json() -> None:
+    """Each command of the table and each subcommand takes --json, but those that report nothing."""
+    lacking = set()
+    for path in commands(main):
+        command: click.Command = main
+        for name in path:
+            found = command.get_command(click.Context(command), name)  # type: ignore[attr-defined]
+            command = found
+        runs = not isinstance(command, click.Group) or command.invoke_without_command
+        if runs and not any("--json" in one.opts for one in command.params):
+            lacking.add(path)
+    assert lacking == NO_REPORT
 
 
 @pytest.mark.parametrize("name", TABLES)

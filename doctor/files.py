@@ -1,0 +1,54 @@
+"""Who may read and write what is in the data folder, and whether its secrets are whole."""
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from doctor.finding import Finding, Level, sentence
+from doctor.place import Place
+from errors import Refused
+from installation.access import PROOFS
+from installation.keys import Secrets
+from local.known_clusters import check_secrets
+from switches.file import beside
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def private(place: Place) -> Iterator[Finding]:
+    """Name files that other users may read, and a data folder in which they may write."""
+    folder = place.folder
+    named = (folder.secrets, folder.topology, folder.inventory, folder.running, beside(folder.topology))
+    paths = [*named, folder.secrets.with_name(PROOFS), *folder.logs.glob("*.log*")]
+    found = [(path, mode) for path in paths if (mode := _mode(path)) is not None]
+    wrong = [path for path, mode in found if mode & _OTHERS]
+    for path in wrong:
+        what = f"Other users of this machine may read or write {path}."
+        do = f"chmod 600 '{path}'"
+        if path == folder.secrets:
+            do += "; if somebody has read it, docs/security.md says which keys to replace."
+        yield Finding("private", Level.WRONG, str(path), what, do)
+    if (mode := _mode(folder.path)) is not None and mode & stat.S_IWOTH:
+        what = f"Every user of this machine may write to {folder.path}: the next start is refused."
+        yield Finding("private", Level.WRONG, str(folder.path), what, f"chmod o-w '{folder.path}'")
+    elif found and not wrong:
+        yield Finding("private", Level.OK, "private files", "keys, addresses and logs are for their owner alone")
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def secrets(place: Place) -> Iterator[Finding]:
+    """Say which keys or passwords are missing beside clusters that need them."""
+    if place.access is None:
+        return
+    path = place.folder.secrets
+    try:
+        check_secrets(place.folder, Secrets.load(path), place.access.servers())
+    except Refused as refused:
+        do = f"Bring {path} back from where the backups are; without it the next start is refused."
+        yield Finding("secrets", Level.WRONG, str(path), sentence(refused.detail), do)

@@ -1,0 +1,76 @@
+"""What checks look at: the data folder, what is installed in it and what runs, read once."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from doctor.finding import Finding, Level, sentence
+from errors import Refused
+from installation import data_folder
+from installation.access import Access, find
+from installation.data_folder import DataFolder
+from local import running
+from local.running import Running
+from sharding.topology import Topology
+
+
+@dataclass(frozen=True)
+class Place:
+    """None: there is none, or it cannot be read; `troubles` says which. `backups`: the folder that --backups names."""
+
+    folder: DataFolder
+    access: Access | None = None
+    topology: Topology | None = None
+    running: Running | None = None
+    backups: Path | None = None
+    troubles: tuple[Finding, ...] = ()
+
+
+def look(data: Path | None, backups: Path | None = None) -> Place:
+    """Read the files of the data folder; what cannot be read is a trouble. Raises Refused `no_server_account`."""
+    folder = data_folder.locate(data)
+    troubles: list[Finding] = []
+    access = _installed(folder, troubles)
+    topology = None if access is None else _topology(access, troubles)
+    return Place(folder, access, topology, _running(folder, access, troubles), backups, tuple(troubles))
+
+
+def _installed(folder: DataFolder, troubles: list[Finding]) -> Access | None:
+    where = str(folder.path)
+    try:
+        access = find(folder.path)
+    except Refused as refused:
+        level = Level.NOTE if refused.code == "not_installed" else Level.WRONG
+        do = (
+            "./run makes and starts everything there."
+            if level is Level.NOTE
+            else "Bring the file back from where the backups are, or mend it."
+        )
+        troubles.append(Finding("installation", level, where, sentence(refused.detail), do))
+        return None
+    troubles.append(Finding("installation", Level.OK, where, f"{', '.join(access.servers())} in {where}"))
+    return access
+
+
+def _topology(access: Access, troubles: list[Finding]) -> Topology | None:
+    path = access.topology_path
+    try:
+        topology = access.topology()
+    except (Refused, OSError) as error:
+        what = f"The topology file cannot be read: {getattr(error, 'detail', error)}."
+        do = f"Bring {path} back from where the backups are; processes that run keep the one they have."
+        troubles.append(Finding("topology", Level.WRONG, str(path), what, do))
+        return None
+    troubles.append(Finding("topology", Level.OK, str(path), f"version {topology.version}, {len(topology.sets)} SETs"))
+    return topology
+
+
+def _running(folder: DataFolder, access: Access | None, troubles: list[Finding]) -> Running | None:
+    """Return what ./run has started. That nothing runs is said by `parts`: it may run by other means."""
+    try:
+        return running.load(folder.running)
+    except Refused as refused:
+        if refused.code != "not_up" or folder.running.exists():
+            do = f"./run starts it again; ./run logs says what happened before ({folder.log('supervisor')})."
+            level = Level.WRONG if access is not None else Level.NOTE
+            troubles.append(Finding("stack", level, str(folder.path), sentence(refused.detail), do))
+        return None
