@@ -1,5 +1,6 @@
 """Prometheus' text format, as our own processes write it: read into numbers, and joined from many processes to one."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -13,7 +14,7 @@ Exposed = Mapping[str, Mapping[Labels, float]]
 
 
 def read(text: str) -> dict[str, dict[Labels, float]]:
-    """Return the samples of a text; lines that are none are passed over."""
+    """Return the samples of a text; lines that are none are passed over, and values that are no number yet (NaN)."""
     found: dict[str, dict[Labels, float]] = {}
     for line in text.split("\n"):
         matched = None if line.startswith("#") else _SAMPLE.match(line)
@@ -22,6 +23,8 @@ def read(text: str) -> dict[str, dict[Labels, float]]:
         try:
             value = float(matched[3])
         except ValueError:
+            continue
+        if not math.isfinite(value):
             continue
         labels = tuple(sorted(_LABEL.findall(matched[2]))) if matched[2] else ()
         found.setdefault(matched[1], {})[labels] = value

@@ -70,7 +70,7 @@ async def test_calls_wait_for_a_database_that_is_held_and_go_where_it_went(two: 
     assert not any(one.done() for one in asking)
     change(two.topology, lambda old: assign(old, 0, "set-2"))
     assert await asyncio.gather(*asking) == [(200, "opened")] * 50
-    assert time.monotonic() - began < 1.0, "whoever waits looks often"
+    assert time.monotonic() - began < 5.0, "whoever waits looks often"
     assert (len(two.servers["a"].asked), len(two.servers["b"].asked)) == (0, 50)
     assert two.gateway.sets._held == 0
 
@@ -82,7 +82,7 @@ async def test_a_hold_has_an_end(two: Door, monkeypatch: pytest.MonkeyPatch) -> 
     await two.until(lambda: bool(two.gateway.sets.topology.held))
     began = time.monotonic()
     assert await open_one(two) == (503, "busy")
-    assert 0.3 <= time.monotonic() - began < 1.0
+    assert 0.3 <= time.monotonic() - began < 5.0
     monkeypatch.setattr(sets_module, "HELD", 0)
     monkeypatch.setattr(sets_module, "HOLD_S", 60.0)
     assert await open_one(two) == (503, "busy")

@@ -39,6 +39,11 @@ def test_nonsense_is_passed_over(text: str) -> None:
     list(join([("part", text)]))
 
 
+def test_what_is_no_number_yet_is_not_there() -> None:
+    """A gauge is NaN until its process has looked: a part that has just started must not break the page."""
+    assert read("a NaN\nb +Inf\nc 1\n") == {"c": {(): 1.0}}
+
+
 def test_families_stand_together() -> None:
     """The samples of one metric follow its one HELP and TYPE, as the format demands."""
     text = "# HELP a A\n# TYPE a gauge\na 1\n# HELP b B\n# TYPE b gauge\nb 2\n"
