@@ -1,9 +1,10 @@
 # Only calls the two scripts, which need no make.
-.PHONY: run test help
+.PHONY: run test docs help
 
 help:
 	@echo "make run   start everything on this machine (./run)"
 	@echo "make test  everything that CI runs (./test)"
+	@echo "make docs  the documentation site, into .tools/docs (docs/build)"
 	@echo "make help  this text"
 
 run:
@@ -11,3 +12,6 @@ run:
 
 test:
 	@./test
+
+docs:
+	@docs/build

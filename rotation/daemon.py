@@ -41,10 +41,15 @@ class DaemonSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Read from HONGBAO_ROTATE_*; ages in business days. `rotate_drop` lets it drop what is past its retention."""
 
     rotate_grace_days: int = GRACE_DAYS
+    """Age in business days from which a day is rotated."""
     rotate_retention_days: int = RETENTION_DAYS
+    """Age in business days from which a verified day may be dropped from the database; its archive stays."""
     rotate_every_s: float = 600.0
+    """Seconds between two rounds."""
     rotate_drop: bool = False
+    """1: the daemon drops what is verified and past its retention. Unless set only `rotate drop` does."""
     rotate_listen: str = "127.0.0.1:0"
+    """HOST:PORT for probes and metrics; port 0 takes a free one."""
 
     @property
     def rules(self) -> Rules:

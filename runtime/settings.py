@@ -44,16 +44,16 @@ def describe(kind: type[msgspec.Struct]) -> str:
 
 
 def _lines(kind: type[msgspec.Struct]) -> Iterator[str]:
-    meanings = _docstrings(kind)
+    told = meanings(kind)
     yield "Settings are read from the environment:"
     for field in msgspec.structs.fields(kind):
         given = "must be set" if field.required else f"{field.default!r} unless set"
         yield f"  {PREFIX}{field.name.upper()}  ({given})"
-        yield from textwrap.wrap(meanings.get(field.name, ""), 96, initial_indent="      ", subsequent_indent="      ")
+        yield from textwrap.wrap(told.get(field.name, ""), 96, initial_indent="      ", subsequent_indent="      ")
 
 
-def _docstrings(kind: type[msgspec.Struct]) -> dict[str, str]:
-    """Return the docstring below each field. Python does not keep them, so the source is read."""
+def meanings(kind: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the docstring below each field, by field. Python does not keep them, so the source is read."""
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     body = tree.body if isinstance(tree, ast.ClassDef) else []
     found: dict[str, str] = {}

@@ -38,7 +38,7 @@ def copy_initdb(patch: pytest.MonkeyPatch, shared: Path, account: Account) -> No
     Copies have one system identifier: tests that tell clusters apart by it use the fixture `own_initdb`.
     """
     template = shared / "initdb"
-    with _locked(shared / "initdb.lock"):
+    with locked(shared / "initdb.lock"):
         if not template.exists():
             asyncio.run(_make(template, account))
 
@@ -68,7 +68,7 @@ def _set_password(folder: ClusterFolder, target: Path, password: str) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -53,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     listen: str
     """HOST:PORT for links and probes."""
     postgres_dsn: str
+    """The wallet's Postgres, with the role that the wallet logs in as."""
     accept_keys: str
     """The keys of those who may call: `gateway/wallet:HEX operator/wallet:HEX setnode:HEX` (`wire.keys`)."""
     topology: str = ""
@@ -60,6 +61,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     payout_channel: Literal["ledger", "provider"] = "ledger"
     """Who pays claims: the ledger, or the provider at `provider_url` (`wallet.channels`)."""
     provider_url: str = ""
+    """Where the provider of payouts answers; needed where `payout_channel` is `provider`."""
 
 
 def writer_session(dsn: str) -> Session:

@@ -105,8 +105,9 @@ async def client_of(url: str, token: Callable[[str], str]) -> AsyncIterator[Clie
 class RealStack:
     """A running stack."""
 
-    def __init__(self, url: str, access: Access) -> None:
+    def __init__(self, url: str, access: Access, data: Path) -> None:
         self.gateway_url = url
+        self.data = data
         self.token = access.token
         self._access = access
 
@@ -131,7 +132,7 @@ async def stack(account: Account) -> AsyncIterator[RealStack]:
         async with Stack(config) as up:
             access = find(folder / "data")
             await play.give_money(access, play.NAMES)
-            yield RealStack(up.gateway_url, access)
+            yield RealStack(up.gateway_url, access, folder / "data")
 
 
 @pytest.fixture

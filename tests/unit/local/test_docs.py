@@ -31,7 +31,7 @@ def test_the_floors_are_those_of_the_linter() -> None:
     """ARCHITECTURE.md has the floors of pyproject's import-linter contract, from the top down."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (layers,) = [one["layers"] for one in contracts if one["name"].startswith("Floors")]
-    lines = re.findall(r"^    ([0-9 ])  (\w+)/ ", ARCHITECTURE.partition("## The life")[0], flags=re.MULTILINE)
+    lines = re.findall(r"^    ([0-9 ]{2}) (\w+)/ ", ARCHITECTURE.partition("## The life")[0], flags=re.MULTILINE)
     floors: list[set[str]] = []
     for number, room in lines:
         if number.strip():

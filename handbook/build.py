@@ -1,0 +1,60 @@
+"""Runs Sphinx over `docs/`, takes styles and scripts out of its HTML, checks every link, and puts the site in place."""
+
+import contextlib
+import io
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from sphinx.application import Sphinx
+from sphinx.errors import SphinxError
+
+from handbook import links, markup
+
+SOURCE: Final = Path(__file__).resolve().parents[1] / "docs"
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_LEFTOVERS: Final = (".buildinfo", "objects.inv")
+
+
+def build(target: Path, source: Path = SOURCE) -> list[str]:
+    """Build the site into `target`; returns what is wrong with it, and keeps what stood there if anything is."""
+    target = target.absolute()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as aside:
+        site = Path(aside, "html")
+        problems = _run_sphinx(source, site, Path(aside, "doctrees"))
+        if problems:
+            return problems
+        for name in _LEFTOVERS:
+            site.joinpath(name).unlink(missing_ok=True)
+        markup.externalize(site)
+        problems = links.broken(site)
+        if not problems:
+            _put(site, target, Path(aside, "before"))
+    return problems
+
+
+def _run_sphinx(source: Path, site: Path, doctrees: Path) -> list[str]:
+    """Return Sphinx' warnings and its error, if it raised one."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        try:
+            app = Sphinx(source, source, site, doctrees, "html", status=None, warning=said, freshenv=True)
+            app.build()
+        except SphinxError as error:
+            return [*_plain(said.getvalue()), str(error)]
+    return _plain(said.getvalue())
+
+
+def _plain(said: str) -> list[str]:
+    """Return lines without the colours of a terminal."""
+    return _COLOUR.sub("", said).splitlines()
+
+
+def _put(site: Path, target: Path, before: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        target.rename(before)
+    site.rename(target)
+    shutil.rmtree(before, ignore_errors=True)
