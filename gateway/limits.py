@@ -267,6 +267,13 @@ LIVE_SWEEP_S: Final = 1.0
 LIVE_LOOKS_AT_ONCE: Final = 500
 """Streams looked at in one turn of the loop, 0.2 ms."""
 
+# The documentation site
+
+HANDBOOK_FILES: Final = 2_000
+"""Files below `/docs/`: a page each for some hundred texts, and their pictures. A folder with more is not served."""
+HANDBOOK_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of all of them together, in memory once each has been asked for; the site has about 5 MB."""
+
 # Metrics
 
 SAMPLE_EVERY: Final = 16

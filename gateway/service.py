@@ -52,6 +52,7 @@ from gateway.resources import Handler
 from gateway.routes import PREFLIGHT
 from gateway.sets.calls import Sets
 from gateway.sets.lists import Lists
+from gateway.site.handbook import FOLDER, Handbook
 from gateway.site.page import read_origins
 from gateway.site.site import Site
 from gateway.unsent import UnsentAnswers
@@ -94,6 +95,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     topology: str
     """Path of the topology file."""
     wallet_url: str
+    """Where the wallet listens, such as `http://127.0.0.1:18001`."""
     link_key: str
     """The gateways' own key, `gateway:HEX` (`wire.keys`): with it setnodes and the wallet are called."""
     token_key: Key
@@ -127,13 +129,18 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     away_s: Annotated[float, msgspec.Meta(ge=0, le=MOST_AWAY_S)] = AWAY_S
     """How long a SET without a server, or the wallet, is waited for after it has gone; then its calls are refused."""
     connections: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS
+    """Clients that stay connected, and never more than the files that the process may open but 128; above it those that
+    have been idle longest are ended."""
     connections_per_address: Annotated[int, msgspec.Meta(ge=1)] = CONNECTIONS_PER_ADDRESS
-    """See `gateway.connection_bounds`."""
+    """The same for one address that is no trusted proxy."""
     play_users: str = ""
     """Users, with commas between, as any of whom everybody who reaches this port may sign in: for development. Unset:
     nobody."""
     frame_ancestors: str = ""
     """Origins, with commas between, whose pages may frame our page and hand it a user's token; unset: none."""
+    docs: str = ""
+    """Folder of the documentation site, which is served below `/docs/`. Unset: that of the checkout, where `docs/build`
+    has made one."""
 
 
 class Gateway:
@@ -147,6 +154,7 @@ class Gateway:
         self.refusals = CrossOriginRefusals(self.origins) if self.origins else Refusals()
         self.readiness = Readiness()
         self.site = Site(read_origins("HONGBAO_FRAME_ANCESTORS", settings.frame_ancestors))
+        self.handbook = Handbook(Path(settings.docs) if settings.docs else FOLDER)
         self.link_key = caller_key(settings.link_key, GATEWAY)
         self.bounds = ConnectionBounds(
             settings.connections, settings.connections_per_address, TrustedProxies(settings.trusted_proxies)
@@ -198,7 +206,7 @@ class Gateway:
                 handlers,
                 self.request_metrics,
                 lambda one: sets.topology.set_for(one).name,
-                self.site.operations_of,
+                lambda path: self.site.operations_of(path) or self.handbook.operations_of(path),
             )
             connections = ConnectionFactory(
                 dispatcher,
@@ -238,7 +246,9 @@ class Gateway:
         wallets = WalletHandlers(
             tokens, rates, wallet, Lists(sets), switches, lambda: sets.topology.zone, settings.away_s
         )
-        ops = OpsHandlers(self.readiness, sets.away, self.request_metrics, settings.metrics_key)
+        ops = OpsHandlers(
+            self.readiness, sets.away, self.request_metrics, settings.metrics_key, handbook=bool(self.handbook)
+        )
         share_tokens, calendar = ShareTokens(settings.share_key), Calendar(self.clock)
         live = LiveHandlers(tokens, rates, Targets(sets, calendar, share_tokens), hub)
         play = PlayHandlers(

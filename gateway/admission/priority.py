@@ -24,7 +24,7 @@ _TOKEN_PARTS: Final = 3
 _PREFIX: Final = "/v1/envelopes/"
 _OPEN: Final = "/open"
 _GRAB: Final = "/grab"
-_VIEWS: Final = ("/v1/me/", "/v1/live", "/assets/", "/s/")
+_VIEWS: Final = ("/v1/me/", "/v1/live", "/assets/", "/s/", "/docs/")
 
 
 class Class(IntEnum):

@@ -23,15 +23,22 @@ class OpsHandlers:
     """One method per operation. None asks for a user's token; metrics ask for a key of their own."""
 
     def __init__(
-        self, readiness: Readiness, sets_away: Callable[[], int], request_metrics: RequestMetrics, metrics_key: str
+        self,
+        readiness: Readiness,
+        sets_away: Callable[[], int],
+        request_metrics: RequestMetrics,
+        metrics_key: str,
+        *,
+        handbook: bool = False,
     ) -> None:
+        """`handbook`: the documentation site is served below `/docs/`; the page of the document leads there."""
         self._readiness = readiness
         self._sets_away = sets_away
         self._metrics_key = metrics_key
         self._request_metrics = request_metrics
         spec = document()
         self._openapi = encode_json(spec)
-        self._docs = render_docs(spec).encode()
+        self._docs = render_docs(spec, handbook=handbook).encode()
 
     async def openapi(self, request: Request, _: Resource) -> Answer:
         """Return the OpenAPI document."""

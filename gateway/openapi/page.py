@@ -18,10 +18,14 @@ a{color:#0b57d0}tr:target{background:#fdebd0}.m{color:#b8121b;font-weight:bold}
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#1b1b1b}code,pre{background:#2a2a2a}h1,.m{color:#ff7a70}
 a{color:#8ab4f8}td,th,h2{border-color:#333}tr:target{background:#4a3a20}}
 """
+_HANDBOOK = '<p>With examples, a tutorial and the reasons: <a href="docs/">the documentation</a></p>'
 
 
-def render_docs(spec: dict[str, Any]) -> str:
-    """Return the OpenAPI document `spec` as a page of HTML; all its texts are escaped."""
+def render_docs(spec: dict[str, Any], *, handbook: bool = False) -> str:
+    """Return the OpenAPI document `spec` as a page of HTML; all its texts are escaped.
+
+    `handbook`: the page leads to the documentation site, which is served beside it.
+    """
     info = spec["info"]
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -29,6 +33,7 @@ def render_docs(spec: dict[str, Any]) -> str:
         f"<title>{escape(info['title'])}</title><style>{_STYLE}</style></head><body><main>",
         f"<h1>{escape(info['title'])}</h1>{_paragraphs(info['description'])}",
         '<p>The same for machines: <a href="/openapi.json"><code>/openapi.json</code></a></p>',
+        *([_HANDBOOK] if handbook else []),
     ]
     for path, operations in spec["paths"].items():
         parts += [_operation(spec, method, path, operation) for method, operation in operations.items()]

@@ -1,6 +1,7 @@
 """The files of `web/`: each with a name that changes with its content, compressed once."""
 
 import gzip
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -47,12 +48,12 @@ def read_files(folder: Path = FOLDER) -> dict[str, File]:
     return {one.name: one for one in (make_file(path.relative_to(folder).as_posix(), path) for path in paths)}
 
 
-def make_file(name: str, path: Path) -> File:
-    """Read one file."""
+def make_file(name: str, path: Path, media: Mapping[str, str] = MEDIA) -> File:
+    """Read one file; `media` has its content type by its suffix."""
     body = path.read_bytes()
     digest = sha256(body).hexdigest()[:HASH_CHARS]
     stem, dot, suffix = name.rpartition(".")
-    return File(name, f"{stem}.{digest}{dot}{suffix}", MEDIA[path.suffix], body, compress(body), digest)
+    return File(name, f"{stem}.{digest}{dot}{suffix}", media[path.suffix], body, compress(body), digest)
 
 
 def compress(body: bytes) -> bytes:
