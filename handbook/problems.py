@@ -1,8 +1,13 @@
 """The catalogue of problems: each code with its status, what a client should do, and which operations answer it."""
 
+from typing import Final
+
+from gateway.openapi.operations import OPERATIONS
 from gateway.openapi.refusals import NO_ROUTE_CODES, REFUSALS
 from gateway.problems import ADVICE, PROBLEMS, WITH_RETRY_AFTER
 from handbook.markdown import anchor, code, link, sections, table, text
+
+_OF_USERS: Final = {name for name, operation in OPERATIONS.items() if not operation.public}
 
 
 def problems() -> str:
@@ -45,4 +50,6 @@ def _operations(name: str) -> str:
     found = [operation for operation, codes in REFUSALS.items() if name in codes]
     if len(found) == len(REFUSALS):
         return "every operation"
+    if set(found) == _OF_USERS:
+        return "every call of a user"
     return ", ".join(link(one, f"api.html#{one}") for one in found)

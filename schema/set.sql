@@ -15,24 +15,24 @@
 
 -- Headers: one row per envelope, what the sender fixed. Every varchar is bounded, so that no leaf needs a TOAST table.
 CREATE TABLE envelope (
-    envelope_id   bigint,
-    total_fen     bigint,
-    created_at    timestamptz,
-    opens_at      timestamptz,
-    expires_at    timestamptz,
-    shares        integer,
-    slot          smallint,
-    split_version smallint,
-    kind          varchar(8),
-    split         varchar(24),
+    envelope_id   bigint,       -- YYMMDD, ten digits, slot
+    total_fen     bigint,       -- what the sender paid in
+    created_at    timestamptz,  -- when the create began, by the setnode's clock
+    opens_at      timestamptz,  -- nobody can open before
+    expires_at    timestamptz,  -- from then on it is closed, and what is left goes back
+    shares        integer,      -- into how many the total is cut
+    slot          smallint,     -- the last three digits of the ID; its tens are the database
+    split_version smallint,     -- of the formulas that give the amounts
+    kind          varchar(8),   -- lucky or equal
+    split         varchar(24),  -- the formula that gives the amounts
     named         boolean,      -- only the users invited in guest may open
-    sender        varchar(40),
+    sender        varchar(40),  -- the user who paid
     seed          varchar(64),  -- 32 bytes in hex; secret until closed
     create_key    varchar(32),  -- stands for (sender, idempotency key); the wallet holds it unique
     password_mac  varchar(64),  -- hex HMAC-SHA-256, or NULL
-    greeting      varchar(64),
+    greeting      varchar(64),  -- the sender's words, or empty
     min_fen       bigint,       -- bounds of a share, or NULL
-    max_fen       bigint,
+    max_fen       bigint,       -- the same
     header_seal   varchar(32)   -- hex MAC over all of this under the setnodes' key, or NULL: undone, or older than seals
 ) PARTITION BY RANGE (envelope_id);
 CREATE UNIQUE INDEX envelope_key ON envelope (envelope_id, slot);
@@ -68,13 +68,13 @@ CREATE TRIGGER envelope_insert AFTER INSERT ON envelope REFERENCING NEW TABLE AS
 -- 1 is checked here; that it follows from the seed is checked by the code that loads a log, and by the audit.
 CREATE TABLE claim (
     envelope_id bigint,
-    amount_fen  bigint,
-    claimed_at  timestamptz,
-    seq         integer,
-    shares      integer,
-    slot        smallint,
-    kind        varchar(8),
-    user_id     varchar(40)
+    amount_fen  bigint,       -- what the share, or what is left, comes to
+    claimed_at  timestamptz,  -- when it was decided, by the setnode's clock
+    seq         integer,      -- place in the order of opening, from 0
+    shares      integer,      -- of the envelope, for the rules of the row
+    slot        smallint,     -- of the envelope
+    kind        varchar(8),   -- open, or how it was closed: expired, canceled, undone
+    user_id     varchar(40)   -- who opened; '' where it was closed
 ) PARTITION BY RANGE (envelope_id);
 CREATE UNIQUE INDEX claim_seq_key ON claim (envelope_id, seq, slot);
 CREATE UNIQUE INDEX claim_user_key ON claim (envelope_id, user_id, slot);
@@ -104,8 +104,8 @@ CREATE TRIGGER claim_insert AFTER INSERT ON claim REFERENCING NEW TABLE AS writt
 CREATE TABLE guest (
     envelope_id bigint      NOT NULL,
     slot        smallint    NOT NULL,
-    wrong_tries smallint    NOT NULL DEFAULT 0,
-    invited     boolean     NOT NULL,
+    wrong_tries smallint    NOT NULL DEFAULT 0,  -- passwords of this user that did not match
+    invited     boolean     NOT NULL,            -- named by the sender in `to`
     user_id     varchar(40) NOT NULL,
     PRIMARY KEY (envelope_id, user_id, slot)
 ) PARTITION BY RANGE (envelope_id);
@@ -145,9 +145,9 @@ CREATE TABLE due (
 CREATE TABLE payout_batch (
     batch_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     created_at   timestamptz NOT NULL,
-    server       varchar(64) NOT NULL,
-    envelope_ids bigint[]    NOT NULL,
-    seqs         integer[]   NOT NULL,
+    server       varchar(64) NOT NULL,  -- which wrote it, and pays it first
+    envelope_ids bigint[]    NOT NULL,  -- of each claim its envelope
+    seqs         integer[]   NOT NULL,  -- and its seq, at the same place
     CHECK (cardinality(envelope_ids) = cardinality(seqs) AND cardinality(seqs) >= 1)
 );
 
