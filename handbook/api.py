@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from gateway.http.answer import PROBLEM
 from gateway.openapi import document
+from gateway.openapi.document import CODES
 from handbook import examples
 from handbook.markdown import anchor, block, code, link, paragraphs, sections, table, text
 
@@ -89,16 +90,17 @@ def _answers(name: str, operation: Schema) -> str:
 
 
 def _problems(operation: Schema) -> str:
-    rows = []
-    for status, one in operation["responses"].items():
-        problem = one.get("content", {}).get(PROBLEM)
-        if problem is not None:
-            codes = problem["schema"]["allOf"][1]["properties"]["code"]["enum"]
-            rows.append((status, ", ".join(link(each, f"problems.html#{each}") for each in codes)))
+    rows = (
+        (status, ", ".join(link(each, f"problems.html#{each}") for each in one[CODES]))
+        for status, one in operation["responses"].items()
+        if CODES in one
+    )
     return table(("status", "problems"), rows)
 
 
 def _fields(schema: Schema) -> str:
+    if "properties" not in schema:
+        return sections((text(schema.get("description", "")), f"One of these words: {_type(schema)}."))
     needed = schema.get("required", ())
     return table(
         ("field", "type", "meaning"),
@@ -117,6 +119,8 @@ def _type(schema: Schema) -> str:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return link(name, f"api.html#{name}")
+    if "anyOf" in schema:
+        return " or ".join(_type(one) for one in schema["anyOf"])
     if "const" in schema:
         return code(json.dumps(schema["const"]))
     if "enum" in schema:

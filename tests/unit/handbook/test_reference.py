@@ -38,7 +38,7 @@ def test_operations(handbook_site: Path) -> None:
     for name in (*OPERATIONS, *SCHEMAS):
         assert text.count(f'id="{name}"') == 1, name
     for schema in SCHEMAS.values():
-        for field in schema["properties"]:
+        for field in (*schema.get("properties", ()), *schema.get("enum", ())):
             assert f">{field}<" in text
     for operation in OPERATIONS.values():
         assert words(operation["description"].split("\n\n")[0].replace("`", "")) in words(text)
