@@ -24,6 +24,8 @@ _REPAIRS: Final = (
     ('<div class="highlight"><pre>', '<div class="highlight"><pre tabindex="0">'),
 )
 """What the theme's markup lacks for readers who use no mouse, or no eyes."""
+_LONG_NAME: Final = re.compile(r"<span class=\"pre\">\w{20,}</span>")
+"""In code, such as `HONGBAO_CONNECTIONS_PER_ADDRESS`: on a phone it may break after an underscore."""
 _DIGITS: Final = 10
 
 
@@ -39,6 +41,7 @@ def externalize(site: Path) -> None:
         text = _INLINE.sub(lambda found, root=root: _with_file(found[1], found[2], site, root), text)  # type: ignore[misc]
         for old, new in _REPAIRS:
             text = text.replace(old, new)
+        text = _LONG_NAME.sub(lambda found: found[0].replace("_", "_<wbr>"), text)
         head = f'<link rel="stylesheet" href="{root}/{sheet}">\n</head>'
         page.write_text(text.replace("</head>", head, 1), encoding="utf-8")
     rules = [f".{name}{{{style}}}" for style, name in sorted(classes.items())]

@@ -118,7 +118,7 @@ def test_no_process_and_no_variable_is_left_out(handbook_site: Path) -> None:
 
 def test_metrics(handbook_site: Path) -> None:
     """Every metric that a module of a room defines is there; so is every one that operators are told to watch."""
-    text = page(handbook_site, "metrics")
+    text = words(page(handbook_site, "metrics"))
     defined = {one.name for room in figures.definitions().values() for one in room}
     assert len(defined) > 60
     assert [name for name in sorted(defined) if name not in text] == []
@@ -131,11 +131,12 @@ def test_metrics(handbook_site: Path) -> None:
 def test_tables(handbook_site: Path, schema: str) -> None:
     """Every table, column, constraint and index of the readable schema is there."""
     source = (tables.FOLDER / f"{schema}.sql").read_text()
-    text = page(handbook_site, "tables")
+    markup = page(handbook_site, "tables")
+    text = words(markup)
     names = re.findall(r"^CREATE TABLE (\w+)", source, flags=re.MULTILINE)
     assert len(names) > 5
     for name in names:
-        assert text.count(f'id="{schema}.{name}"') == 1
+        assert markup.count(f'id="{schema}.{name}"') == 1
     bodies = re.findall(r"^CREATE TABLE \w+ \(\n(.*?)^\)", source, flags=re.MULTILINE | re.DOTALL)
     for body in bodies:
         for one in re.findall(r"^    ([a-z_0-9]+) |CONSTRAINT (\w+)", body, flags=re.MULTILINE):
