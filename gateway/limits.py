@@ -142,6 +142,13 @@ are those in which much was read, and what was read must go on."""
 
 # Identity
 
+JWKS_BYTES: Final = 65_536
+JWKS_KEYS: Final = 20
+"""Of a JWKS file: a few apps, each with the key of before and the next one."""
+JWKS_LOOK_S: Final = 1.0
+"""How often the file is looked at: a key that is taken out is out everywhere a second later."""
+RSA_BITS: Final = 2_048
+"""Of a key for RS256 (RFC 7518, 3.3)."""
 TOKEN_CHARS: Final = 2_048
 """A longer bearer token is refused without verifying it. Ours have about 150 characters."""
 TOKEN_CACHE: Final = 65_536

@@ -28,7 +28,8 @@ from gateway.identity.auth_failures import AuthFailureLimiter
 from gateway.identity.proxies import TrustedProxies
 from gateway.identity.rates import Rates, read_rates
 from gateway.identity.share_tokens import ShareTokens
-from gateway.identity.tokens import KEY_BYTES, Tokens
+from gateway.identity.token_keys import KEY_BYTES
+from gateway.identity.tokens import Tokens
 from gateway.limits import (
     AUTH_FAILURES_PER_S,
     AWAY_S,
@@ -100,6 +101,14 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """The gateways' own key, `gateway:HEX` (`wire.keys`): with it setnodes and the wallet are called."""
     token_key: Key
     """Signs bearer tokens (JWT, HS256)."""
+    token_keys: str = ""
+    """Path of a JWKS file with further keys of bearer tokens, which name theirs by `kid`: public ones (EdDSA, ES256,
+    RS256), so that a gateway cannot sign, or shared ones (HS256). It is read again when it changes. Unset: TOKEN_KEY
+    alone."""
+    token_audience: str = ""
+    """Tokens by keys of that file must have it in `aud`. Set it where who signs them signs for other systems, too."""
+    token_issuer: str = ""
+    """Tokens by keys of that file must have it as `iss`."""
     share_key: Key
     """Makes share tokens and hashes the passwords in fingerprints. With another key all share tokens become invalid,
     and a repeated create with a password is refused as `idempotency_key_reused`."""
@@ -155,6 +164,14 @@ class Gateway:
         self.readiness = Readiness()
         self.site = Site(read_origins("HONGBAO_FRAME_ANCESTORS", settings.frame_ancestors))
         self.handbook = Handbook(Path(settings.docs) if settings.docs else FOLDER)
+        self.tokens = Tokens(
+            settings.token_key,
+            self.clock,
+            failures=AuthFailureLimiter(settings.rejected_tokens_per_s),
+            keys=Path(settings.token_keys) if settings.token_keys else None,
+            audience=settings.token_audience,
+            issuer=settings.token_issuer,
+        )
         self.link_key = caller_key(settings.link_key, GATEWAY)
         self.bounds = ConnectionBounds(
             settings.connections, settings.connections_per_address, TrustedProxies(settings.trusted_proxies)
@@ -191,6 +208,7 @@ class Gateway:
                 for work in (
                     self.wallet_link.maintain(),
                     *(one.run() for one in (counts, late, adjusting, switches.service(), *sets.services)),
+                    self.tokens.service().run(),
                 )
             ]
             self.readiness.require("a server of any SET", sets.ready)
@@ -236,7 +254,7 @@ class Gateway:
 
     def _handlers(self, sets: Sets, promises: Promises, switches: Switchboard, hub: Hub) -> dict[str, Handler]:
         settings = self.settings
-        tokens = Tokens(settings.token_key, self.clock, failures=AuthFailureLimiter(settings.rejected_tokens_per_s))
+        tokens = self.tokens
         rates = Rates(
             read_rates("HONGBAO_USER_RATES", settings.user_rates),
             read_rates("HONGBAO_ADDRESS_RATES", settings.address_rates),

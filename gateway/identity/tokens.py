@@ -1,4 +1,4 @@
-"""Bearer tokens: JWT, HS256, `sub` the user and `exp` required. Only this module uses PyJWT.
+"""Bearer tokens: JWT, signed with a key that we know, `sub` the user and `exp` required.
 
 A verified token is cached, so that its next request costs a look-up instead of an HMAC and two JSON documents. Only
 verified tokens are cached: a client without the key cannot fill the cache.
@@ -6,19 +6,21 @@ verified tokens are cached: a client without the key cannot fill the cache.
 
 import re
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
 import jwt
 
 from errors import InvariantBroken, Refused
 from gateway.identity.auth_failures import AuthFailureLimiter
+from gateway.identity.token_keys import KEY_BYTES, SHARED_ALGORITHM, TokenKey, TokenKeys
 from gateway.identity.users import check_user, is_user
-from gateway.limits import TOKEN_CACHE, TOKEN_CHARS
+from gateway.limits import JWKS_LOOK_S, TOKEN_CACHE, TOKEN_CHARS
+from runtime import logs
 from runtime.clock import Clock
+from runtime.periodic import Periodic
 
-KEY_BYTES: Final = 32
-"""HS256 needs a key as long as its hash (RFC 7518, 3.2)."""
-_ALGORITHM = "HS256"
+_log = logs.get("gateway")
 _SCHEME: Final = "Bearer "
 _is_jwt: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII).fullmatch
 """Three parts in base64url without padding (RFC 7515)."""
@@ -38,18 +40,32 @@ def make_token(key: str, user: str, *, ttl_s: int, clock: Clock) -> str:
 
 def sign(key: str, user: str, issued_at: int, expires_at: int) -> str:
     """Return a token for `user` from one instant to another (Unix time); raises Refused `malformed_user`."""
-    return jwt.encode({"sub": check_user(user), "iat": issued_at, "exp": expires_at}, key, algorithm=_ALGORITHM)
+    return jwt.encode({"sub": check_user(user), "iat": issued_at, "exp": expires_at}, key, algorithm=SHARED_ALGORITHM)
 
 
 class Tokens:
     """Finds the user of an `Authorization` header. The `cache` verified tokens used last are kept in memory."""
 
     def __init__(
-        self, key: str, clock: Clock, *, cache: int = TOKEN_CACHE, failures: AuthFailureLimiter | None = None
+        self,
+        key: str,
+        clock: Clock,
+        *,
+        cache: int = TOKEN_CACHE,
+        failures: AuthFailureLimiter | None = None,
+        keys: Path | None = None,
+        audience: str = "",
+        issuer: str = "",
     ) -> None:
+        """`keys`: a JWKS file, whose tokens must be for `audience` and by `issuer`, where these are given.
+
+        Raises Refused `settings_invalid` if the file cannot be used.
+        """
         if len(key.encode()) < KEY_BYTES:
             raise InvariantBroken("token_key", f"the token key must have at least {KEY_BYTES} bytes")
-        self._key = key
+        self._keys = TokenKeys(key, keys)
+        self._audience, self._issuer = audience, issuer
+        self._complaint = ""
         self._now_ms = clock.now_ms
         self._failures = failures or AuthFailureLimiter()
         self._verified = lru_cache(maxsize=cache)(self._verify)
@@ -75,6 +91,21 @@ class Tokens:
         _, expires_at_ms = self._verified(header if header.startswith(_SCHEME) else _usual(header))
         return max(0.0, (expires_at_ms - self._now_ms()) / 1000)
 
+    def service(self) -> Periodic:
+        """Return what reads the JWKS file again when it has changed; tokens of a key that has gone end with it."""
+        return Periodic("token_keys", self._look, interval_s=JWKS_LOOK_S, jitter=0.0)
+
+    async def _look(self) -> None:
+        try:
+            if self._keys.look():
+                self._verified.cache_clear()
+                _log.warning("the keys of tokens were read anew")
+            self._complaint = ""
+        except Refused as refusal:
+            if refusal.detail != self._complaint:
+                self._complaint = refusal.detail
+                _log.error("the keys of tokens cannot be read; those of before stay in force", error=refusal.detail)
+
     def _verify(self, authorization: str) -> tuple[str, int]:
         token = authorization[len(_SCHEME) :]
         if not token.strip():
@@ -93,12 +124,21 @@ class Tokens:
         if not _is_jwt(token):
             raise _invalid()
         try:
-            # The list of algorithms is ours, never the token's: "none" and all others are refused.
-            claims: dict[str, Any] = jwt.decode(token, self._key, algorithms=[_ALGORITHM], options=_OPTIONS)
+            key = self._keys.of(token)
+            # The algorithm is that of our key, never the token's: "none" and all others are refused.
+            claims: dict[str, Any] = jwt.decode(token, key.key, algorithms=[key.algorithm], **self._checks(key))
         # A text that the parser cannot read is a forged token, whatever error it leads to.
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
             raise _invalid() from None
         return claims
+
+    def _checks(self, key: TokenKey) -> dict[str, Any]:
+        """Return what PyJWT checks. Who signs with a key of the file may sign for others as well; TOKEN_KEY is ours."""
+        if not key.from_file:
+            return {"options": _OPTIONS}
+        audience, issuer = self._audience or None, self._issuer or None
+        options = {**_OPTIONS, "verify_aud": audience is not None, "verify_iss": issuer is not None}
+        return {"options": options, "audience": audience, "issuer": issuer}
 
     def _read(self, claims: dict[str, Any]) -> tuple[str, int]:
         expires_at_ms, user = _ms(claims["exp"]), claims["sub"]
