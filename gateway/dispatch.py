@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
+from aiohttp import hdrs
+
 from errors import HongbaoError, Refused, Unavailable
 from gateway.failure_log import FailureLog
 from gateway.http.answer import Answer
@@ -70,7 +72,8 @@ class Dispatcher:
             answer = await handler(request, resource)
             status = answer.status
         except HongbaoError as error:
-            answer = problem_answer(error, request_id, operation, resource.methods if resource else ())
+            accepted = request.headers.get(hdrs.ACCEPT_LANGUAGE, "")
+            answer = problem_answer(error, request_id, operation, resource.methods if resource else (), accepted)
             status = answer.status
             if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 self._note(request_id, operation, status, error, resource, started)

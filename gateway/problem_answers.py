@@ -8,32 +8,38 @@ from typing import Any, Final
 from errors import HongbaoError, Unavailable
 from gateway.http.answer import PROBLEM, Answer, encode_json
 from gateway.problems import WITH_RETRY_AFTER, problem_of, public_code
+from gateway.titles import CHINESE, ENGLISH, language_of, title_of
 
 _CLOSING_STATUSES: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE})
 _CLOSING_CODES: Final = frozenset({"malformed_http"})
 """After these statuses and codes the rest of the request cannot be read or is not wanted: the connection ends."""
+_IN_CHINESE: Final = b"Content-Language: zh\r\n"
 _NO_TOKEN: Final = frozenset({"token_missing", "metrics_key_missing"})
 _OUTCOMES: Final = frozenset({"busy", "not_found"})
 """Outcomes that are problems over HTTP; open and grab repeat them in `result`."""
 _OUTCOME_OPERATIONS: Final = frozenset({"openEnvelope", "grabEnvelope"})
 
 
-def problem_answer(error: HongbaoError, request_id: bytes, operation: str, methods: Sequence[str] = ()) -> Answer:
+def problem_answer(
+    error: HongbaoError, request_id: bytes, operation: str, methods: Sequence[str] = (), accepted: str = ""
+) -> Answer:
     """Return problem+json for an error of an operation; `methods` are those of the path, for the header Allow.
 
+    `accepted` is the request's Accept-Language, by which the title is chosen.
     Where the row has a `detail`, it replaces the error's own, which the caller logs with its code if the status is 500.
     """
     row, code = problem_of(error), public_code(error)
+    language = language_of(accepted) if accepted else ENGLISH
     body: dict[str, Any] = {
         "type": f"/docs#{code}",
-        "title": row.title,
+        "title": title_of(code, row.title, language),
         "status": row.status,
         "detail": row.detail or error.detail,
         "code": code,
         "retry": row.retry.value,
         "request_id": request_id.decode(),
     }
-    headers = b""
+    headers = _IN_CHINESE if language == CHINESE else b""
     if error.code in _OUTCOMES and operation in _OUTCOME_OPERATIONS:
         body["result"] = error.code
     if row.retry in WITH_RETRY_AFTER:
