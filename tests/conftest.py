@@ -94,11 +94,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Stop if xdist has not taken up the groups: all would pass, and each worker start the servers of each module."""
+    """Stop if xdist has not taken up the groups: all would pass, and each worker start the servers of each module.
+
+    Stop as well if a fixture of the session is a module's own, because the module has imported it: there would be one
+    of it for each such module, all of them alive to the end.
+    """
+    for name in ("stack", "site", "chromium", "axe_script"):
+        found = {one for item in session.items for one in _of_session(item, name)}
+        if len(found) > 1:
+            raise pytest.UsageError(f"{name} would be made {len(found)} times; let no test module import it")
     if getattr(session.config.option, "loadgroup", False):
         for item in session.items:
             if item.get_closest_marker("xdist_group") and "@" not in item.nodeid:
                 raise pytest.UsageError(f"pytest-xdist ignores the group of {item.nodeid}; see pytest's pin")
+
+
+def _of_session(item: pytest.Item, name: str) -> list[object]:
+    """Return what a test's fixture of this name is, if it is one of the session."""
+    fixtures = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - pytest has no public name for it
+    return [one for one in fixtures.get(name, ())[-1:] if one.scope == "session"]
 
 
 def _shares(item: pytest.Item) -> str:

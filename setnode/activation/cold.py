@@ -27,6 +27,7 @@ from setnode.actors.context import ActorContext
 from setnode.actors.request import Action, Request
 from setnode.actors.unknown_outcome import outcome_unknown
 from setnode.limits import (
+    CARDS_S,
     COLD_CARDS,
     COLD_LOOKS,
     COLD_QUEUE,
@@ -190,8 +191,8 @@ class ColdEnvelopes:
 
     async def _found(self, envelope_id: int, *, may_verify: bool) -> _Kept | HongbaoError:
         """Return the log or the error to reply with; raises NotVerifiedYet as `find`."""
-        stale = self._context.loop_time() - STALE_S
-        if all(request.arrived_at < stale for request in self._waiting[envelope_id]):
+        now = self._context.loop_time()
+        if all(request.arrived_at < now - _patience_s(request) for request in self._waiting[envelope_id]):
             return _busy()
         try:
             log = await self.find(envelope_id, may_verify=may_verify)
@@ -278,6 +279,11 @@ class ColdEnvelopes:
             if not is_known(version, page):
                 shown = as_json({**detail_view(log, request.user, now_ms, claims, page), "archived": True})
             request.show(shown, request.user == log.terms.sender, version)
+
+
+def _patience_s(request: Request) -> float:
+    """Return how long a request is worth an answer: a page of cards is replied to without what comes after CARDS_S."""
+    return CARDS_S if request.action is Action.CARD else STALE_S
 
 
 def _busy() -> Unavailable:

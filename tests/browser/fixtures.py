@@ -6,9 +6,9 @@
         alice = await visitors.phone("zh-CN", dark=True)
         await alice.page.goto(site.access.gateway_url + "/docs")
 
-All run in one loop, one worker, one browser and one stack, so that a test costs its own second and no start. A test
-module imports `site`, `visitors` and what they need, and names them in `__all__`. At the end of a test no visitor may
-have met a problem that the test did not expect.
+All run in one loop, one worker, one browser and one stack, so that a test costs its own second and no start
+(`conftest.py`). A test module imports `visitors` and names it in `__all__`. At the end of a test no visitor may have
+met a problem that the test did not expect.
 """
 
 import contextlib

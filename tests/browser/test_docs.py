@@ -3,11 +3,11 @@
 import pytest
 from playwright.async_api import Error, expect
 
-from tests.browser.fixtures import BROWSER, Visitors, axe_script, chromium, site, visitors
+from tests.browser.fixtures import BROWSER, Visitors, visitors
 from tests.browser.visitor import BROKEN_MS, LATENCY_MS
 from tests.faults.stack_fixtures import Running
 
-__all__ = ["axe_script", "chromium", "site", "visitors"]
+__all__ = ["visitors"]
 
 pytestmark = BROWSER
 

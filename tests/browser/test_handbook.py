@@ -11,11 +11,11 @@ from gateway.service import GatewaySettings
 from gateway.service import running as running_gateway
 from installation.keys import Secrets
 from runtime.settings import load
-from tests.browser.fixtures import BROWSER, Visitors, axe_script, chromium, site, visitors
+from tests.browser.fixtures import BROWSER, Visitors, visitors
 from tests.faults.stack_fixtures import Running
 from tests.handbook_site import handbook_site
 
-__all__ = ["axe_script", "chromium", "handbook_site", "site", "visitors"]
+__all__ = ["handbook_site", "visitors"]
 
 pytestmark = BROWSER
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, expect
 
-from tests.browser.fixtures import BROWSER, Visitors, axe_script, chromium, site, visitors
+from tests.browser.fixtures import BROWSER, Visitors, visitors
 from tests.browser.visitor import BROKEN_MS, Language, Visitor
 from tests.faults.stack_fixtures import Running
 
-__all__ = ["axe_script", "chromium", "site", "visitors"]
+__all__ = ["visitors"]
 
 pytestmark = BROWSER
 

@@ -13,11 +13,11 @@ from playwright.async_api import expect
 
 from installation.keys import Secrets
 from runtime.http import HttpServer
-from tests.browser.fixtures import BROWSER, Visitors, axe_script, chromium, site, visitors
+from tests.browser.fixtures import BROWSER, Visitors, visitors
 from tests.browser.visitor import Visitor
 from tests.faults.stack_fixtures import Crowd, Running
 
-__all__ = ["axe_script", "chromium", "site", "visitors"]
+__all__ = ["visitors"]
 
 pytestmark = [*BROWSER, pytest.mark.timeout(120)]
 

@@ -11,11 +11,11 @@ from demo import room as room_module
 from demo.people import People
 from demo.room import Room
 from local import play
-from tests.browser.fixtures import BROWSER, Visitors, axe_script, chromium, site, visitors
+from tests.browser.fixtures import BROWSER, Visitors, visitors
 from tests.browser.visitor import Language
 from tests.faults.stack_fixtures import Running
 
-__all__ = ["axe_script", "chromium", "site", "visitors"]
+__all__ = ["visitors"]
 
 pytestmark = BROWSER
 

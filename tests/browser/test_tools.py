@@ -6,10 +6,10 @@ import pytest
 
 from errors import Unavailable
 from tests.browser import axe
-from tests.browser.fixtures import BROWSER, Visitors, axe_script, chromium, visitors
+from tests.browser.fixtures import BROWSER, Visitors, visitors
 from tests.browser.npm import packed
 
-__all__ = ["axe_script", "chromium", "visitors"]
+__all__ = ["visitors"]
 
 pytestmark = BROWSER
 

@@ -13,10 +13,10 @@ from gateway.service import Gateway, GatewaySettings
 from gateway.service import running as running_gateway
 from installation.keys import Secrets
 from runtime import settings as settings_module
-from tests.browser.fixtures import BROWSER, Visitors, axe_script, chromium, site, visitors
+from tests.browser.fixtures import BROWSER, Visitors, visitors
 from tests.faults.stack_fixtures import Running
 
-__all__ = ["axe_script", "chromium", "site", "visitors"]
+__all__ = ["visitors"]
 
 pytestmark = BROWSER
 

@@ -11,9 +11,7 @@ from typing import Any
 from client import Envelope, Hongbao
 from double import Double
 from machine.checkout import CHECKOUT
-from tests.integration.gateway.fixtures import RealStack, stack
-
-__all__ = ["stack"]
+from tests.integration.gateway.fixtures import RealStack
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _ADDRESS = "http://127.0.0.1:8080"

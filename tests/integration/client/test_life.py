@@ -19,9 +19,7 @@ from client import (
     User,
 )
 from double import Double
-from tests.integration.gateway.fixtures import RealStack, stack
-
-__all__ = ["stack"]
+from tests.integration.gateway.fixtures import RealStack
 
 
 class InMemory:

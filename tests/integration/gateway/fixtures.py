@@ -1,7 +1,7 @@
 """The door for tests: `stack` is all real parts behind it, `door` a gateway in this loop before scripted peers.
 
-The scripted ones commit faults that a real part would not commit on demand. A test module imports what it uses and
-names it in `__all__`.
+The scripted ones commit faults that a real part would not commit on demand. `stack` is one for all modules
+(tests/integration/conftest.py); what else a test module uses it imports, and names it in `__all__`.
 """
 
 import asyncio

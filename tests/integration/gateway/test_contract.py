@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.integration.gateway.fixtures import Client, RealStack, client, stack
+from tests.integration.gateway.fixtures import Client, RealStack, client
 
-__all__ = ["client", "stack"]
+__all__ = ["client"]
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.integration.gateway.fixtures import Client, Door, RealStack, client, door, some_id, stack
+from tests.integration.gateway.fixtures import Client, Door, RealStack, client, door, some_id
 from wire.messages import Op
 from wire.server import Caller
 
-__all__ = ["client", "door", "stack"]
+__all__ = ["client", "door"]
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
 

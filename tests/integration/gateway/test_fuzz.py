@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from machine.checkout import CHECKOUT
-from tests.integration.gateway.fixtures import RealStack, stack
-
-__all__ = ["stack"]
+from tests.integration.gateway.fixtures import RealStack
 
 EXAMPLES = 15
 

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from machine.checkout import CHECKOUT
-from tests.integration.gateway.fixtures import RealStack, stack
-
-__all__ = ["stack"]
+from tests.integration.gateway.fixtures import RealStack
 
 pytestmark = pytest.mark.timeout(300)
 

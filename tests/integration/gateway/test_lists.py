@@ -10,12 +10,12 @@ import pytest
 
 from errors import Unavailable
 from gateway.sets import lists as lists_module
-from tests.integration.gateway.fixtures import Client, Door, RealStack, client, door, silent, some_id, stack
+from tests.integration.gateway.fixtures import Client, Door, RealStack, client, door, silent, some_id
 from tests.integration.gateway.test_contract import paid
 from wire.messages import Op
 from wire.server import Caller
 
-__all__ = ["client", "door", "stack"]
+__all__ = ["client", "door"]
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
 

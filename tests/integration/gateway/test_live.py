@@ -17,11 +17,11 @@ from gateway.limits import LIVE_ENVELOPES, LIVE_STREAMS_OF_USER, LIVE_TURN_S
 from gateway.live import watcher as watcher_module
 from gateway.live.watcher import Watcher
 from runtime.clock import SystemClock
-from tests.integration.gateway.fixtures import KEY, Client, Door, FakePeer, RealStack, client, door, some_id, stack
+from tests.integration.gateway.fixtures import KEY, Client, Door, FakePeer, RealStack, client, door, some_id
 from wire.messages import Op
 from wire.server import Caller
 
-__all__ = ["client", "door", "stack"]
+__all__ = ["client", "door"]
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 

@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.handbook_site import ROOT
-from tests.integration.gateway.fixtures import RealStack, stack
+from tests.integration.gateway.fixtures import RealStack
 from tests.markdown_blocks import DOCS, blocks
-
-__all__ = ["stack"]
 
 PAGE = DOCS / "tutorial/group-chat.md"
 HERE = str(Path(__file__).relative_to(ROOT))
