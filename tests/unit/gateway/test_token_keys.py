@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hmac
+import itertools
 import json
 from base64 import urlsafe_b64encode
 from datetime import UTC, datetime
@@ -161,6 +162,7 @@ def private(algorithm: str) -> dict[str, Any]:
         (json.dumps({"keys": [private("EdDSA")]}).encode(), "private half"),
         (json.dumps({"keys": [private("RS256")]}).encode(), "private half"),
     ],
+    ids=itertools.count(),
 )
 def test_a_key_that_is_weak_missing_or_private(text: bytes, said: str) -> None:
     """It is refused with a sentence, and never shown."""
