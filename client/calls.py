@@ -4,7 +4,9 @@ Whoever has a connection of their own (`loadtest` drives locust's and raw socket
 to `Call.read`; the client of this room (`client.connection`) does the same with aiohttp.
 """
 
+import re
 import uuid
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
@@ -12,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from client.errors import error_of
+from client.errors import error_of, unreadable
 from client.models import (
     Detail,
     EntryPage,
@@ -31,6 +33,7 @@ Named = Envelope | str
 
 _encode: Final = msgspec.json.Encoder().encode
 _MULTIPLE_CHOICES: Final = 300
+_is_share_id: Final = re.compile(r"A[A-Za-z0-9_-]{32}", re.ASCII).fullmatch
 
 
 class Call(msgspec.Struct, Generic[T], frozen=True):
@@ -45,13 +48,25 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
     def read(self, status: int, headers: Mapping[str, str], body: bytes) -> T:
         """Return the answer's value; raises ApiError, by what the gateway says. Headers are named as it writes them."""
         if status < _MULTIPLE_CHOICES:
-            return self.decode(body, headers)
+            try:
+                return self.decode(body, headers)
+            except msgspec.DecodeError as error:
+                raise unreadable(error) from error
         raise error_of(status, body, headers.get("Retry-After"), headers.get("X-Request-Id", ""))
 
 
 def name_of(envelope: Named) -> str:
     """Return how a path names an envelope: by its share ID where that is known, which lets anybody see and open it."""
     return envelope if isinstance(envelope, str) else envelope.share_id or envelope.envelope_id
+
+
+def id_of(envelope: Named) -> str:
+    """Return an envelope's ID, also by its share ID, whose first bytes are the ID; other texts stay as they are."""
+    if not isinstance(envelope, str):
+        return envelope.envelope_id
+    if not _is_share_id(envelope):
+        return envelope
+    return str(int.from_bytes(urlsafe_b64decode(envelope[1:13])[:8]))
 
 
 def create(

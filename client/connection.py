@@ -20,7 +20,7 @@ _EXPIRED: Final = frozenset({"token_expired", "token_invalid"})
 
 @dataclass(frozen=True)
 class Attempt:
-    """One request and how it went, for whoever measures. `code`: of the error, empty if there was none."""
+    """One request and how it went. `code` is the error's, empty if there was none, `canceled` if the caller gave up."""
 
     method: str
     path: str
@@ -74,13 +74,20 @@ class Connection:
             await asyncio.sleep(wait_s)
 
     async def _once(self, call: Call[T], headers: dict[str, str], number: int) -> T:
-        began, code = time.perf_counter(), ""
+        began, code = time.perf_counter(), "canceled"
         try:
             async with self.session.request(
-                call.method, self.url + call.path, data=call.body or None, headers=headers, timeout=self._timeout
+                call.method,
+                self.url + call.path,
+                data=call.body or None,
+                headers=headers,
+                timeout=self._timeout,
+                allow_redirects=False,  # the API has none, and a token goes to nobody else
             ) as response:
                 # Inside: an answer that breaks off is none.
-                return call.read(response.status, response.headers, await response.read())
+                value = call.read(response.status, response.headers, await response.read())
+                code = ""
+                return value
         except ApiError as error:
             code = error.code
             raise

@@ -140,6 +140,11 @@ def no_answer(error: BaseException) -> OutcomeUnknown:
     return OutcomeUnknown("no_answer", str(error) or type(error).__name__)
 
 
+def unreadable(error: BaseException) -> OutcomeUnknown:
+    """Return the error of a call that was answered well, with something that is not the API's: a proxy's page."""
+    return OutcomeUnknown("unreadable_answer", str(error))
+
+
 def _seconds(text: str | None) -> float:
     # The gateway writes seconds; a proxy may write a date, which is of no use to a clock that may be wrong.
     return float(text) if text is not None and text.isdecimal() else 0.0

@@ -9,7 +9,7 @@ from typing import Final
 import aiohttp
 import msgspec
 
-from client.calls import Named, live_path
+from client.calls import Named, id_of, live_path
 from client.connection import Connection
 from client.errors import ApiError, InvalidRequest, NotAllowed, NotFound, NotSignedIn, error_of, no_answer
 from client.models import Change
@@ -104,11 +104,12 @@ class Watch:
     def __init__(self, connection: Connection, bearer: Bearer, envelopes: tuple[Named, ...]) -> None:
         self._connection = connection
         self._bearer = bearer
-        self._path = live_path(envelopes)
-        self._count = len(envelopes)
-        self._final: set[str] = set()
+        self._open = {id_of(one): one for one in envelopes}
+        """Those that are not final yet, by ID: one that is named twice is watched once."""
         self._last_id = ""
         self._retry_s = RETRY_S
+        self._begun = False
+        """Whether the gateway has accepted the stream that was asked for last."""
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENT_S)
 
     async def changes(self) -> AsyncGenerator[Change, None]:
@@ -117,28 +118,29 @@ class Watch:
         Raises what refuses for good. All else, an end of the stream above all, is waited out and begun again.
         """
         wait_s, rejected = self._retry_s, ""
-        while len(self._final) < self._count:
+        while self._open:
+            self._begun = False
             try:
                 async with contextlib.aclosing(self._stream(rejected)) as stream:
                     async for change in stream:
-                        wait_s, rejected = self._retry_s, ""
                         if change.final:
-                            self._final.add(change.envelope_id)
+                            self._open.pop(change.envelope_id, None)
                         yield change
-                        if len(self._final) == self._count:
+                        if not self._open:
                             return
-                wait_s = self._retry_s
-            except NotSignedIn as error:
-                rejected = await self._bearer.header()
-                if not self._bearer.renewable or wait_s > LONGEST_RETRY_S / 2:
+                wait_s, rejected = self._retry_s, ""
+            except NotSignedIn:
+                # A token that was good has ended. One that is refused at once, though it is new, stays refused.
+                if not self._bearer.renewable or (rejected and not self._begun):
                     raise
-                wait_s = max(2 * wait_s, error.retry_after_s)
+                wait_s, rejected = self._retry_s, await self._bearer.header()
             except (InvalidRequest, NotAllowed, NotFound):
                 raise
             except ApiError as error:
-                wait_s = max(error.retry_after_s, min(LONGEST_RETRY_S, 2 * wait_s))
-            if len(self._final) < self._count:
-                await asyncio.sleep(wait_s * random.uniform(1.0, 1.5))  # noqa: S311 - jitter, no secret
+                before_s = self._retry_s if self._begun else wait_s
+                wait_s = max(error.retry_after_s, min(LONGEST_RETRY_S, 2 * before_s))
+                rejected = "" if self._begun else rejected
+            await asyncio.sleep(wait_s * random.uniform(1.0, 1.5))  # noqa: S311 - jitter, no secret
 
     async def _stream(self, rejected: str) -> AsyncGenerator[Change, None]:
         bearer = await (self._bearer.renew(rejected) if rejected else self._bearer.header())
@@ -146,13 +148,15 @@ class Watch:
         if self._last_id:
             headers["Last-Event-ID"] = self._last_id
         reader = EventReader()
+        url = self._connection.url + live_path(tuple(self._open.values()))
         try:
             async with self._connection.session.get(
-                self._connection.url + self._path, headers=headers, timeout=self._timeout
+                url, headers=headers, timeout=self._timeout, allow_redirects=False
             ) as answer:
                 if answer.status != 200:  # noqa: PLR2004 - HTTP
                     asked = answer.headers.get("Retry-After")
                     raise error_of(answer.status, await answer.read(), asked, answer.headers.get("X-Request-Id", ""))
+                self._begun = True
                 async for piece in answer.content.iter_any():
                     for event in reader.feed(piece):
                         if (change := self._read(event)) is not None:
@@ -171,5 +175,5 @@ class Watch:
             if (kind := _FOR_GOOD.get(told.code)) is not None:
                 raise kind(told.code, told.detail, envelope=told.envelope)
         elif event.name == "end" and msgspec.json.decode(event.data, type=_End).reason == "token_expired":
-            raise NotSignedIn("token_expired", "the token of this stream has ended", retry_after_s=0.0)
+            raise NotSignedIn("token_expired", "the token of this stream has ended")
         return None

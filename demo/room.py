@@ -70,8 +70,8 @@ class Room:
     async def _send_on(self) -> None:
         while True:
             sender = self._rng.choice(self._members)
-            # Who has given more than they have won waits until they have won again.
-            with contextlib.suppress(InsufficientFunds):
+            # Who has given more than they have won waits until they have won again; a gateway that is away comes back.
+            with contextlib.suppress(InsufficientFunds, TryLater, OutcomeUnknown):
                 await self._people[sender].create(**self._terms())
                 self.seen.sent += 1
             await asyncio.sleep(self._rng.uniform(*SEND_S))
@@ -92,11 +92,12 @@ class Room:
         begun: set[str] = set()
         async with asyncio.TaskGroup() as taps:
             while True:
-                async for one in self._people[member].waiting():
-                    if one.sender is not None and one.envelope_id not in begun:
-                        begun.add(one.envelope_id)
-                        self._note(one)
-                        taps.create_task(self._tap(member, one))
+                with contextlib.suppress(TryLater, OutcomeUnknown):
+                    async for one in self._people[member].waiting():
+                        if one.sender is not None and one.envelope_id not in begun:
+                            begun.add(one.envelope_id)
+                            self._note(one)
+                            taps.create_task(self._tap(member, one))
                 await asyncio.sleep(self._rng.uniform(0.5, 1.5) * LOOK_S)
 
     def _note(self, envelope: Mine) -> None:

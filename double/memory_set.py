@@ -51,6 +51,7 @@ class MemorySet:
         self._ledger = ledger
         self._loop = loop
         self._ready: list[Actor] = []
+        self._closing = asyncio.Lock()
         self._ends: list[tuple[int, int]] = []
         """When each envelope ends, a heap of (ms, ID)."""
         self.registry = Registry(
@@ -89,15 +90,17 @@ class MemorySet:
 
     async def close_ended(self) -> None:
         """Close the envelopes whose time is up, and return once what was left of them is back."""
-        closing = []
-        while self._ends and self._ends[0][0] <= self._clock.now_ms():
-            _, envelope_id = heapq.heappop(self._ends)
-            closed = self._loop.create_future()
-            caller = LocalCaller(lambda _, *values, closed=closed: closed.set_result(values))
-            request = Request(Action.EXPIRE, "", True, None, caller, 0, self._loop.time())
-            self.registry.offer(envelope_id, request)
-            closing.append(closed)
-        await asyncio.gather(*closing)
+        # One call at a time: none returns while another one closes what it would have closed.
+        async with self._closing:
+            closing = []
+            while self._ends and self._ends[0][0] <= self._clock.now_ms():
+                _, envelope_id = heapq.heappop(self._ends)
+                closed = self._loop.create_future()
+                caller = LocalCaller(lambda _, *values, closed=closed: closed.set_result(values))
+                request = Request(Action.EXPIRE, "", True, None, caller, 0, self._loop.time())
+                self.registry.offer(envelope_id, request)
+                closing.append(closed)
+            await asyncio.gather(*closing)
 
     def _enqueue(self, actor: Actor) -> None:
         if not self._ready:

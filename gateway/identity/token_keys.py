@@ -17,6 +17,8 @@ KEY_BYTES: Final = 32
 """HS256 needs a key as long as its hash (RFC 7518, 3.2)."""
 SHARED_ALGORITHM: Final = "HS256"
 _ALGORITHMS: Final = ("EdDSA", "ES256", "RS256", SHARED_ALGORITHM)
+_CURVES: Final = {"EdDSA": "Ed25519", "ES256": "P-256"}
+"""An algorithm is for one curve (RFC 7518, 3.4); PyJWT takes others as well."""
 _PRIVATE: Final = ("d", "p", "q", "dp", "dq", "qi")
 
 
@@ -106,6 +108,8 @@ def _key(row: dict[str, Any], name: str) -> TokenKey:
         raise _refused(f"{name} is for encryption (use), not for signatures")
     if row.get("kty") != "oct" and any(part in row for part in _PRIVATE):
         raise _refused(f"{name} has its private half in it: give gateways the public half alone")
+    if row.get("crv") != _CURVES.get(algorithm):
+        raise _refused(f"{name} has the crv {row.get('crv')!r}; {algorithm} needs {_CURVES.get(algorithm, 'none')}")
     try:
         parsed = jwt.PyJWK.from_dict(row, algorithm)
     except (jwt.PyJWTError, ValueError, TypeError, KeyError, AttributeError) as error:

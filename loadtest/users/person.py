@@ -7,7 +7,6 @@ from itertools import count
 from typing import Final, TypeVar
 
 import gevent  # type: ignore[import-untyped]
-import msgspec
 from locust import FastHttpUser
 
 from client import ApiError, Detail, Envelope, Patience, Result, calls
@@ -132,8 +131,6 @@ class Person(FastHttpUser):
                 result = _result(told)
             except ApiError as refused:
                 error, result = refused, refused.code
-            except msgspec.DecodeError:
-                error, result = no_answer(ConnectionError("an answer that cannot be read")), "no_json"
             ms = float(response.request_meta["response_time"])
             self.world.tally.record(name, result, ms, time.time() - ms / 1000)
             if error is None or result == "busy":

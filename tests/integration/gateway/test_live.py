@@ -32,7 +32,7 @@ Patch = pytest.MonkeyPatch
 
 @pytest.fixture
 async def sender(stack: RealStack) -> str:
-    """A user of his own for each test, with 1,000 yuan."""
+    """A user that no other test has, with 1,000 yuan."""
     user = f"sender-{uuid.uuid4().hex[:12]}"
     await stack.deposit(user, 100_000)
     return user

@@ -90,7 +90,12 @@ async def over(line: Line, patience: Patience = QUICK, **more: Any) -> AsyncIter
         yield hongbao
 
 
-@pytest.mark.parametrize("fault", [hang_up, break_off, silent, refuse(502, "", ""), refuse(504, "x", "repeat")])
+def page(_: web.Request) -> web.Response:
+    """What a proxy says in place of the gateway."""
+    return web.Response(text="<html>Sign in to the network</html>", content_type="text/html")
+
+
+@pytest.mark.parametrize("fault", [hang_up, break_off, silent, page, refuse(502, "", ""), refuse(504, "x", "repeat")])
 async def test_a_create_is_repeated_with_the_same_key(fault: Answer) -> None:
     """Whatever happened to the answer: the very same request goes out again."""
     line = Line(fault, made)
@@ -121,7 +126,7 @@ async def test_never_sooner_than_the_gateway_asks() -> None:
 
 
 async def test_what_is_refused_for_good_is_asked_once() -> None:
-    """And what a gateway's clock, a bug or an old client makes of it is told in the gateway's words."""
+    """The error carries the gateway's own code."""
     line = Line(refuse(422, "wrong_type", "never"))
     async with over(line) as hongbao:
         with pytest.raises(InvalidRequest, match="wrong_type"):
@@ -249,3 +254,58 @@ async def test_a_stream_goes_on_with_a_new_token() -> None:
     assert seen == [(0, False), (2, True)]
     assert [one.headers["Authorization"] for one in line.asked] == ["Bearer token-1"] + ["Bearer token-2"] * 2
     assert [one.headers.get("Last-Event-ID") for one in line.asked] == [None, "1.0.open", "1.0.open"]
+
+
+async def test_a_quiet_stream_outlives_many_tokens() -> None:
+    """Nothing happens for hours, and each token ends: every one is followed by the next, at the server's pace."""
+    ended = b'retry: 1\n\nevent: end\ndata: {"reason":"token_expired"}\n\n'
+    last = (
+        b'event: envelope\nid: 1.1.sold_out\ndata: {"envelope_id":"1","status":"sold_out","count":1,"claimed_count":1,'
+        b'"claimed_fen":1,"claims":[]}\n\n'
+    )
+    streams = iter([*[ended] * 12, last])
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(next(streams))
+        return response
+
+    numbers = iter(range(1, 20))
+    line = Line(stream)
+    async with over(line) as hongbao, asyncio.timeout(20):
+        user = hongbao.user(lambda: f"token-{next(numbers)}")
+        assert [change.status async for change in user.watch("1")] == ["sold_out"]
+    assert [one.headers["Authorization"] for one in line.asked] == [f"Bearer token-{n}" for n in range(1, 14)]
+
+
+async def test_a_stream_that_is_refused_for_its_token() -> None:
+    """The next token is tried once; a text has no next one."""
+    line = Line(refuse(401, "token_invalid", "never"))
+    numbers = iter(range(1, 9))
+    async with over(line) as hongbao, asyncio.timeout(20):
+        for source, asked in (("a text", 1), (lambda: f"token-{next(numbers)}", 3)):
+            with pytest.raises(NotSignedIn, match="token_invalid"):
+                async for _ in hongbao.user(source).watch("1"):
+                    pass
+            assert len(line.asked) == asked
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    """The gateway has none; a token goes to nobody else."""
+    line = Line(lambda _: web.Response(status=307, headers={"Location": "/elsewhere"}))
+    async with over(line) as hongbao:
+        with pytest.raises(InvalidRequest, match="http_307"):
+            await hongbao.user("t").balance_fen()
+    assert len(line.asked) == 1
+
+
+async def test_a_call_that_is_given_up_is_no_success() -> None:
+    """Whoever measures hears that its caller went away."""
+    heard: list[Attempt] = []
+    async with over(Line(silent), on_attempt=heard.append) as hongbao:
+        calling = asyncio.ensure_future(hongbao.user("t").balance_fen())
+        await asyncio.sleep(0.1)
+        calling.cancel()
+        await asyncio.wait({calling})
+    assert [one.code for one in heard] == ["canceled"]

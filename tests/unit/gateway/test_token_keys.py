@@ -12,7 +12,7 @@ from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 
 from errors import Refused
 from gateway.identity.token_keys import read_jwks
@@ -157,7 +157,10 @@ def private(algorithm: str) -> dict[str, Any]:
         (json.dumps({"keys": [jwk("a", "ES256", use="enc")]}).encode(), "not for signatures"),
         (json.dumps({"keys": [jwk("a", "RS256", key=WEAK_RSA)]}).encode(), "RSA needs at least 2048"),
         (json.dumps({"keys": [jwk("a", "HS256", key="short")]}).encode(), "fewer than 32 bytes"),
-        (json.dumps({"keys": [jwk("a", "ES256", alg="EdDSA")]}).encode(), "cannot be read"),
+        (json.dumps({"keys": [jwk("a", "ES256", alg="EdDSA")]}).encode(), "EdDSA needs Ed25519"),
+        (json.dumps({"keys": [jwk("a", "ES256", key=ec.generate_private_key(ec.SECP384R1()))]}).encode(), "P-256"),
+        (json.dumps({"keys": [jwk("a", "EdDSA", key=ed448.Ed448PrivateKey.generate())]}).encode(), "needs Ed25519"),
+        (json.dumps({"keys": [jwk("a", "RS256", kty="oct", k="AA")]}).encode(), "cannot be read"),
         (json.dumps({"keys": [jwk("a", "ES256", x="AA")]}).encode(), "cannot be read"),
         (json.dumps({"keys": [private("EdDSA")]}).encode(), "private half"),
         (json.dumps({"keys": [private("RS256")]}).encode(), "private half"),
