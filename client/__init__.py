@@ -10,8 +10,8 @@
 What lives here: `hongbao` (the session, and a user's calls), `live` (the stream of changes), `connection` (sends a
 call, repeats it), `calls` (each call as data, for other connections than ours), `models` and `errors` (what comes
 back), `retries` and `tokens`. May import: nothing of the other rooms; aiohttp and msgspec. Promises: a call is repeated
-only as the gateway's answer allows, a create always with the same key; retries are a tenth of all calls at most. Fails
-by raising ApiError.
+only as the gateway's answer allows, a create always with the same key; beyond ten at once, retries are a tenth of all
+calls at most. Fails by raising ApiError.
 """
 
 from client import calls

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from client.errors import error_of, unreadable
+from client.errors import ApiError, OutcomeUnknown, error_of, unreadable
 from client.models import (
     Detail,
     EntryPage,
@@ -32,6 +32,7 @@ Named = Envelope | str
 """How a call names an envelope: as the answer that made or showed it, or as its ID or share ID."""
 
 _encode: Final = msgspec.json.Encoder().encode
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 _MULTIPLE_CHOICES: Final = 300
 _is_share_id: Final = re.compile(r"A[A-Za-z0-9_-]{32}", re.ASCII).fullmatch
 
@@ -53,6 +54,19 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
             except msgspec.DecodeError as error:
                 raise unreadable(error) from error
         raise error_of(status, body, headers.get("Retry-After"), headers.get("X-Request-Id", ""))
+
+
+def settled(error: ApiError, call: Call[Any], *, unknown: bool) -> ApiError:
+    """Return what a call ended with, after its last attempt; `unknown`: the outcome of an earlier one never came.
+
+    Once unknown, the outcome stays unknown: a later refusal says nothing about the first attempt. A read changes
+    nothing, so its last refusal stands.
+    """
+    if unknown and call.method == "POST" and not isinstance(error, OutcomeUnknown):
+        told = f"an earlier attempt of this request had no answer, the last one was refused: {error}"
+        error = OutcomeUnknown(error.code, told, status=error.status, retry_after_s=error.retry_after_s)
+    error.idempotency_key = call.headers.get(IDEMPOTENCY_KEY, "")
+    return error
 
 
 def name_of(envelope: Named) -> str:
@@ -101,7 +115,7 @@ def create(
     if opens_at is not None and opens_at.tzinfo is None:
         raise ValueError("opens_at has no time zone: which instant is meant?")
     body = _encode({name: value for name, value in terms.items() if value is not None})
-    headers = {**_JSON, "Idempotency-Key": idempotency_key or uuid.uuid4().hex}
+    headers = {**_JSON, IDEMPOTENCY_KEY: idempotency_key or uuid.uuid4().hex}
     return Call("POST", "/v1/envelopes", _envelope, body, headers)
 
 
@@ -171,6 +185,8 @@ def _ask(verb: str, envelope: Named, password: str | None) -> Call[Result]:
 
 def _quoted(envelope: Named) -> str:
     name = name_of(envelope)
+    if not name.strip("."):
+        raise ValueError(f"{name!r} names no envelope")
     # An ID or share ID has nothing to quote; what has is text of somebody's, and must not become another path.
     return name if name.isalnum() else quote(name, safe="")
 

@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 import aiohttp
 
-from client.calls import Call
-from client.errors import ApiError, NotSignedIn, no_answer
+from client.calls import Call, settled
+from client.errors import ApiError, NotSignedIn, OutcomeUnknown, no_answer
 from client.retries import Patience, RetryBudget
 from client.tokens import Bearer
 
@@ -52,7 +52,7 @@ class Connection:
 
     async def send(self, call: Call[T], bearer: Bearer | None = None) -> T:
         """Return the call's value; raises ApiError once the gateway refuses for good, or patience ends."""
-        began, number, renewed = time.monotonic(), 0, False
+        began, number, renewed, unknown = time.monotonic(), 0, False, False
         headers = {**call.headers, "X-Request-Timeout-Ms": self._wait_ms}
         if bearer is not None:
             headers["Authorization"] = await bearer.header()
@@ -63,6 +63,7 @@ class Connection:
                 return await self._once(call, headers, number)
             except ApiError as refused:
                 error = refused
+            unknown |= isinstance(error, OutcomeUnknown)
             if isinstance(error, NotSignedIn) and bearer is not None and not renewed:
                 renewed = bearer.renewable and error.code in _EXPIRED
                 if renewed:
@@ -70,7 +71,7 @@ class Connection:
                     continue
             wait_s = self.patience.wait_s(error, number, time.monotonic() - began)
             if wait_s is None or not self._budget.may_retry():
-                raise error
+                raise settled(error, call, unknown=unknown)
             await asyncio.sleep(wait_s)
 
     async def _once(self, call: Call[T], headers: dict[str, str], number: int) -> T:

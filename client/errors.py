@@ -6,8 +6,8 @@
         ...                                  # the wallet must hold more first
     except TryLater as busy:
         ...                                  # nothing was done; again in busy.retry_after_s seconds
-    except OutcomeUnknown:
-        ...                                  # it may have been done: repeat it with the same idempotency_key
+    except OutcomeUnknown as unknown:
+        ...                                  # it may have been done: repeat it with unknown.idempotency_key
 
 A call has been repeated already when TryLater or OutcomeUnknown is raised, as often as its patience allows
 (`client.retries`). Which codes there are is in the API's document; `code` never changes, `detail` is for people.
@@ -42,6 +42,8 @@ class ApiError(Exception):
         self.retry_after_s = retry_after_s
         """How long the gateway asks to wait, in seconds; 0 if it does not say."""
         self.request_id = request_id
+        self.idempotency_key = ""
+        """Of a create: the key to repeat it with, so that there is no second envelope."""
         self.envelope = envelope
         """Of a stream of several envelopes: which one is meant, as it was named."""
 
@@ -83,7 +85,7 @@ class TryLater(ApiError):
 
 
 class OutcomeUnknown(ApiError):
-    """It may have been done. Repeat exactly this request, a create with the same key, to hear what happened."""
+    """It may have been done. Repeat exactly this request, a create with `idempotency_key`, to hear what happened."""
 
 
 class _Problem(msgspec.Struct, frozen=True):
@@ -105,13 +107,14 @@ _BY_STATUS: Final[dict[int, type[ApiError]]] = {
     403: NotAllowed,
     404: NotFound,
     409: Conflict,
-    # Of a proxy, whose answers say nothing else.
+    # Of a proxy, whose answers say nothing else: it may have passed the request on before it lost the gateway.
+    408: OutcomeUnknown,
+    425: TryLater,
     429: TryLater,
-    502: OutcomeUnknown,
-    503: TryLater,
-    504: OutcomeUnknown,
+    499: OutcomeUnknown,
 }
 _OUR_FAULT: Final = 500
+"""From here on a proxy's answer leaves open whether the gateway had the request."""
 
 
 def error_of(status: int, body: bytes, retry_after: str | None, request_id: str = "") -> ApiError:

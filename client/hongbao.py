@@ -10,22 +10,22 @@ import aiohttp
 from client import calls
 from client.calls import Call, Named
 from client.connection import Attempt, Connection
-from client.errors import Unchanged
+from client.errors import TryLater, Unchanged
 from client.live import Watch
 from client.models import Change, Claim, Detail, Entry, Envelope, Mine, Result, Totals
 from client.retries import Patience, RetryBudget
 from client.tokens import Bearer, TokenSource
 
 T = TypeVar("T")
-CONNECTIONS: Final = 500
-"""Connections at a time: an open is answered once it is durable, and nobody else's waits behind it meanwhile."""
 PAGE: Final = 100
 
 
 class Hongbao:
     """A gateway, by its URL. Use it as `async with`; what it shares among its users is sessions and retries.
 
-    `session`: one of your own, which stays open. `on_attempt` hears of each request that was sent.
+    As many connections are open as calls and streams are under way; a gateway bounds them for each address.
+    `session`: one of your own, which stays open; calls wait, as its connector has it, while streams take its
+    connections. `on_attempt` hears of each request that was sent.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Hongbao:
         self._connection: Connection | None = None
 
     async def __aenter__(self) -> Self:
-        session = self._given or aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=CONNECTIONS))
+        session = self._given or aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
         self._connection = Connection(self._url, session, self._patience, self._budget, self._on_attempt)
         return self
 
@@ -81,7 +81,7 @@ class Hongbao:
 
 
 class User:
-    """What one user can do. Every method raises ApiError (`client.errors`), and may be called again after one.
+    """What one user can do. Every method raises ApiError (`client.errors`), and what the token's function raises.
 
     `envelope` is what `create` or `detail` returned, or an ID, or the share ID that the sender passed on.
     """
@@ -185,7 +185,10 @@ class User:
         return self._mine("received")
 
     def waiting(self) -> AsyncIterator[Mine]:
-        """Yield the envelopes that name the user and that the user has not opened, newest first."""
+        """Yield the envelopes that name the user and that the user has not opened, newest first.
+
+        Raises TryLater `incomplete` after the last one if a part that has others could not be asked.
+        """
         return self._mine("waiting")
 
     async def totals(self, year: int) -> Totals:
@@ -194,13 +197,17 @@ class User:
 
     async def _mine(self, role: str) -> AsyncIterator[Mine]:
         cursor: str | None = None
+        incomplete = False
         while True:
             page = await self._send(calls.envelopes(role, cursor=cursor))
             for item in page.items:
                 yield item
+            incomplete |= page.incomplete
             cursor = page.next_cursor
             if cursor is None:
-                return
+                break
+        if incomplete:
+            raise TryLater("incomplete", "a part is away: some envelopes may be missing from this list")
 
     async def _send(self, call: Call[T]) -> T:
         return await self._hongbao.connection.send(call, self._bearer)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import time
 from collections.abc import AsyncGenerator
 from typing import Final
 
@@ -11,7 +12,18 @@ import msgspec
 
 from client.calls import Named, id_of, live_path
 from client.connection import Connection
-from client.errors import ApiError, InvalidRequest, NotAllowed, NotFound, NotSignedIn, error_of, no_answer
+from client.errors import (
+    ApiError,
+    Frozen,
+    InvalidRequest,
+    NotAllowed,
+    NotFound,
+    NotSignedIn,
+    OutcomeUnknown,
+    TryLater,
+    error_of,
+    no_answer,
+)
 from client.models import Change
 from client.tokens import Bearer
 
@@ -20,8 +32,11 @@ SILENT_S: Final = 45.0
 CONNECT_S: Final = 10.0
 RETRY_S: Final = 1.0
 LONGEST_RETRY_S: Final = 15.0
+AGAIN_S: Final = 5.0
+"""After so long an envelope is asked for again that could not be watched beside the others."""
 MOST_LINE_BYTES: Final = 1_000_000
 _FOR_GOOD: Final[dict[str, type[ApiError]]] = {
+    "invariant_broken": Frozen,
     "not_found": NotFound,
     "not_invited": NotAllowed,
     "share_id_invalid": NotFound,
@@ -106,8 +121,12 @@ class Watch:
         self._bearer = bearer
         self._open = {id_of(one): one for one in envelopes}
         """Those that are not final yet, by ID: one that is named twice is watched once."""
+        self._seen: dict[str, Change] = {}
+        """The last change of each, by ID."""
         self._last_id = ""
         self._retry_s = RETRY_S
+        self._again_at: float | None = None
+        """When to begin anew, because one of several envelopes could not be watched just then (monotonic time)."""
         self._begun = False
         """Whether the gateway has accepted the stream that was asked for last."""
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENT_S)
@@ -119,13 +138,15 @@ class Watch:
         """
         wait_s, rejected = self._retry_s, ""
         while self._open:
-            self._begun = False
+            self._begun, self._again_at = False, None
             try:
                 async with contextlib.aclosing(self._stream(rejected)) as stream:
-                    async for change in stream:
-                        if change.final:
-                            self._open.pop(change.envelope_id, None)
-                        yield change
+                    async for told in stream:
+                        change = self._news(told)
+                        if told.final:
+                            self._open.pop(told.envelope_id, None)
+                        if change is not None:
+                            yield change
                         if not self._open:
                             return
                 wait_s, rejected = self._retry_s, ""
@@ -134,9 +155,7 @@ class Watch:
                 if not self._bearer.renewable or (rejected and not self._begun):
                     raise
                 wait_s, rejected = self._retry_s, await self._bearer.header()
-            except (InvalidRequest, NotAllowed, NotFound):
-                raise
-            except ApiError as error:
+            except (TryLater, OutcomeUnknown) as error:
                 before_s = self._retry_s if self._begun else wait_s
                 wait_s = max(error.retry_after_s, min(LONGEST_RETRY_S, 2 * before_s))
                 rejected = "" if self._begun else rejected
@@ -157,12 +176,33 @@ class Watch:
                     asked = answer.headers.get("Retry-After")
                     raise error_of(answer.status, await answer.read(), asked, answer.headers.get("X-Request-Id", ""))
                 self._begun = True
-                async for piece in answer.content.iter_any():
+                while piece := await self._next_piece(answer.content):
                     for event in reader.feed(piece):
                         if (change := self._read(event)) is not None:
                             yield change
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError, msgspec.DecodeError) as error:
             raise no_answer(error) from error
+
+    def _news(self, told: Change) -> Change | None:
+        """Return what of a change is new: a stream that begins anew tells the newest claims again."""
+        seen = self._seen.get(told.envelope_id)
+        self._seen[told.envelope_id] = told
+        if seen is None:
+            return told
+        claims = [one for one in told.claims if one.seq >= seen.claimed_count]
+        if not claims and msgspec.structs.replace(told, claims=seen.claims) == seen:
+            return None
+        return msgspec.structs.replace(told, claims=claims)
+
+    async def _next_piece(self, content: aiohttp.StreamReader) -> bytes:
+        """Return what comes next; nothing at the end, or once it is time to ask for what was refused just then."""
+        if self._again_at is None:
+            return await content.readany()
+        try:
+            async with asyncio.timeout(max(0.0, self._again_at - time.monotonic())):
+                return await content.readany()
+        except TimeoutError:
+            return b""
 
     def _read(self, event: Event) -> Change | None:
         if event.retry_ms is not None:
@@ -174,6 +214,8 @@ class Watch:
             told = msgspec.json.decode(event.data, type=_Refusal)
             if (kind := _FOR_GOOD.get(told.code)) is not None:
                 raise kind(told.code, told.detail, envelope=told.envelope)
-        elif event.name == "end" and msgspec.json.decode(event.data, type=_End).reason == "token_expired":
+            # It is not in this stream; the others are.
+            self._again_at = time.monotonic() + AGAIN_S
+        if event.name == "end" and msgspec.json.decode(event.data, type=_End).reason == "token_expired":
             raise NotSignedIn("token_expired", "the token of this stream has ended")
         return None

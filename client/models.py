@@ -173,7 +173,7 @@ class EntryPage(msgspec.Struct, frozen=True):
 
 
 class MinePage(msgspec.Struct, frozen=True):
-    """A page of a list of envelopes, newest first. `incomplete`: a SET could not be asked, so some may be missing."""
+    """A page of a list of envelopes, newest first. `incomplete`: a part could not be asked, so some may be missing."""
 
     items: list[Mine]
     next_cursor: str | None = None

@@ -84,7 +84,7 @@ def read_jwks(text: bytes) -> dict[str, TokenKey]:
     """
     try:
         document = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise _refused(f"it is no JSON object: {error}") from None
     rows = document.get("keys")
     if not isinstance(rows, list) or not 1 <= len(rows) <= JWKS_KEYS:

@@ -109,16 +109,21 @@ class Routing:
             return
         _log.info("topology reloaded", version=self.topology.version)
         self.servers.follow(self.topology)
-        self._tell_change()
-
-    def _tell_change(self) -> None:
         self.generation += 1
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let all calls that wait try again."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def _watch(self) -> None:
+        before = self.servers.alive
         if self.servers.watch(self.topology):
-            self._tell_change()
+            self.generation += 1
+            # A loss helps nobody who waits.
+            if self.servers.alive - before:
+                self._wake()
 
     async def _reload(self) -> None:
         self._take_newer()

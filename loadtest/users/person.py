@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 import gevent  # type: ignore[import-untyped]
 from locust import FastHttpUser
 
-from client import ApiError, Detail, Envelope, Patience, Result, calls
-from client.calls import Call
+from client import ApiError, Detail, Envelope, OutcomeUnknown, Patience, Result, calls
+from client.calls import Call, settled
 from client.errors import no_answer
 from loadtest.users.world import Message, World
 
@@ -106,14 +106,16 @@ class Person(FastHttpUser):
         headers = {**call.headers, "Authorization": self.world.bearer(user)}
         budget, began = self.world.retries, time.monotonic()
         budget.sent()
+        unknown = False
         for attempt in count(1):
             before_each()
             try:
                 return self._once(name, call, headers)
             except ApiError as error:
+                unknown |= isinstance(error, OutcomeUnknown)
                 wait_s = PATIENCE.wait_s(error, attempt, time.monotonic() - began)
                 if wait_s is None or not budget.may_retry():
-                    raise
+                    raise settled(error, call, unknown=unknown) from error
             gevent.sleep(wait_s)
         raise AssertionError("there is always a next attempt")
 

@@ -12,12 +12,14 @@ from aiohttp.test_utils import TestServer
 from client import (
     NO_PATIENCE,
     Attempt,
+    Frozen,
     Hongbao,
     InvalidRequest,
     NotSignedIn,
     OutcomeUnknown,
     Patience,
     TryLater,
+    live,
 )
 
 QUICK = Patience(first_s=0.001, longest_s=0.002, attempt_s=0.5)
@@ -106,6 +108,18 @@ async def test_a_create_is_repeated_with_the_same_key(fault: Answer) -> None:
     assert first.headers["Idempotency-Key"] == second.headers["Idempotency-Key"]
     assert line.bodies[0] == line.bodies[1] != b""
     assert first.headers["X-Request-Timeout-Ms"] == "500"
+
+
+@pytest.mark.parametrize("second", [refuse(503, "busy", "later"), refuse(401, "token_invalid", "never")])
+async def test_what_is_unknown_stays_unknown(second: Answer) -> None:
+    """The first attempt may have made an envelope: the refusal of the second must not read as "nothing was done"."""
+    line = Line(hang_up, second)
+    async with over(line, Patience(attempts=2, first_s=0.001)) as hongbao:
+        with pytest.raises(OutcomeUnknown, match="earlier attempt") as unknown:
+            await hongbao.user("t").create(total_fen=1, count=1)
+        assert unknown.value.idempotency_key == line.asked[0].headers["Idempotency-Key"]
+        with pytest.raises((TryLater, NotSignedIn)):
+            await hongbao.user("t").balance_fen()
 
 
 async def test_never_sooner_than_the_gateway_asks() -> None:
@@ -222,6 +236,9 @@ async def test_a_name_from_somebody_becomes_no_other_path() -> None:
         for typed in ("../me/wallet", "a?limit=1", "a#b", "红包"):
             with pytest.raises(Exception, match="share_id_invalid"):
                 await hongbao.user("t").open(typed)
+        for typed in ("", ".", ".."):
+            with pytest.raises(ValueError, match="names no envelope"):
+                await hongbao.user("t").open(typed)
     assert all(one.raw_path.startswith("/v1/envelopes/") and one.raw_path.count("/") == 4 for one in line.asked)
     assert all(not one.query_string for one in line.asked)
 
@@ -291,6 +308,36 @@ async def test_a_stream_that_is_refused_for_its_token() -> None:
             assert len(line.asked) == asked
 
 
+async def test_one_that_is_busy_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are watched meanwhile; one that is refused for good ends the watch."""
+    monkeypatch.setattr(live, "AGAIN_S", 0.05)
+    final = (
+        b'event: envelope\nid: %b.1.sold_out\ndata: {"envelope_id":"%b","status":"sold_out","count":1,'
+        b'"claimed_count":1,"claimed_fen":1,"claims":[]}\n\n'
+    )
+    refused = b'event: refused\ndata: {"envelope":"2","code":"%b","detail":"a sentence"}\n\n'
+    heads = iter([refused % b"busy" + final % (b"1", b"1"), refused % b"busy", refused % b"invariant_broken"])
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b"retry: 1\n\n" + next(heads))
+        await asyncio.sleep(3)
+        return response
+
+    line, seen = Line(stream), []
+
+    async def watch(hongbao: Hongbao) -> None:
+        async for change in hongbao.user("t").watch("1", "2"):
+            seen.append(change.envelope_id)  # noqa: PERF401 - what came before the error counts
+
+    async with over(line) as hongbao, asyncio.timeout(20):
+        with pytest.raises(Frozen, match="invariant_broken"):
+            await watch(hongbao)
+    assert seen == ["1"]
+    assert [one.query["envelopes"] for one in line.asked] == ["1,2", "2", "2"]
+
+
 async def test_a_redirect_is_not_followed() -> None:
     """The gateway has none; a token goes to nobody else."""
     line = Line(lambda _: web.Response(status=307, headers={"Location": "/elsewhere"}))
@@ -309,3 +356,60 @@ async def test_a_call_that_is_given_up_is_no_success() -> None:
         calling.cancel()
         await asyncio.wait({calling})
     assert [one.code for one in heard] == ["canceled"]
+
+
+async def test_a_stream_that_begins_anew_tells_nothing_twice() -> None:
+    """The server begins with the newest claims; what was told before is left out, and so is a change without news."""
+
+    def told(envelope: int, *seqs: int, status: str = "open") -> bytes:
+        claims = ",".join(
+            f'{{"seq":{seq},"user":"u{seq}","amount_fen":1,"claimed_at":"2026-11-26T00:00:00Z"}}' for seq in seqs
+        )
+        count = max(seqs, default=-1) + 1
+        return (
+            f'event: envelope\nid: {envelope}.{count}.{status}\ndata: {{"envelope_id":"{envelope}","status":"{status}",'
+            f'"count":3,"claimed_count":{count},"claimed_fen":{count},"claims":[{claims}]}}\n\n'
+        ).encode()
+
+    streams = iter(
+        [
+            told(1, 0) + told(2),
+            told(1, 0) + told(2, 0),
+            told(1, 0, 1, 2, status="sold_out") + told(2, 0, status="canceled"),
+        ]
+    )
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b"retry: 1\n\n" + next(streams))
+        return response
+
+    async with over(Line(stream)) as hongbao, asyncio.timeout(20):
+        seen = [
+            (change.envelope_id, change.status, [claim.seq for claim in change.claims])
+            async for change in hongbao.user("t").watch("1", "2")
+        ]
+    assert seen == [
+        ("1", "open", [0]),
+        ("2", "open", []),
+        ("2", "open", [0]),
+        ("1", "sold_out", [1, 2]),
+        ("2", "canceled", []),
+    ]
+
+
+async def test_a_list_that_is_not_whole_says_so() -> None:
+    """All that could be read comes first: an app must not take what is missing for what is not there."""
+    item = {"envelope_id": "1", "at": "2026-11-26T00:00:00Z", "status": "open"}
+    page = {"items": [item], "next_cursor": None, "incomplete": True}
+    line, seen = Line(lambda _: web.json_response(page)), []
+
+    async def look(hongbao: Hongbao) -> None:
+        async for one in hongbao.user("t").waiting():
+            seen.append(one.envelope_id)  # noqa: PERF401 - what came before the error counts
+
+    async with over(line) as hongbao:
+        with pytest.raises(TryLater, match="incomplete"):
+            await look(hongbao)
+    assert seen == ["1"]

@@ -65,10 +65,12 @@ def test_no_code_is_repeated_that_must_not_be() -> None:
         (304, Unchanged),
         (404, NotFound),
         (413, InvalidRequest),
+        (408, OutcomeUnknown),
         (429, TryLater),
+        (499, OutcomeUnknown),
         (500, OutcomeUnknown),
         (502, OutcomeUnknown),
-        (503, TryLater),
+        (503, OutcomeUnknown),
         (504, OutcomeUnknown),
     ],
 )

@@ -146,6 +146,7 @@ def private(algorithm: str) -> dict[str, Any]:
     [
         (b"{", "no JSON object"),
         (b"[]", "no JSON object"),
+        (b'{"keys":' + b"[" * 20_000, "no JSON object"),
         (b"{}", "no list `keys`"),
         (b'{"keys": []}', "no list `keys`"),
         (json.dumps({"keys": [jwk(f"k{n}", "ES256") for n in range(JWKS_KEYS + 1)]}).encode(), "1 to 20 keys"),
