@@ -1,6 +1,7 @@
 """Which parts are away or do not answer, and which end again and again."""
 
 import asyncio
+import errno
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +15,8 @@ from local.running import is_alive
 from local.status import PartStatus, database_problem, part_statuses
 from machine.logfile import LogFile
 from runtime.wording import counted
+
+_NOBODY = f"[Errno {errno.ECONNREFUSED}]"
 
 
 async def parts(place: Place) -> list[Finding]:
@@ -39,7 +42,8 @@ def _away(one: PartStatus) -> Finding:
 async def _databases(access: Access, folder: DataFolder) -> list[Finding]:
     names = access.servers()
     problems = dict(zip(names, await asyncio.gather(*(database_problem(access, one) for one in names)), strict=True))
-    if all(problems.values()):
+    # Only where nobody listens: a server that refuses the password, or hangs, is no server that was not started.
+    if all(_NOBODY in one for one in problems.values()):
         what = f"Nothing runs on {folder.path}."
         return [Finding("parts", Level.NOTE, str(folder.path), what, "./run starts it.")]
     return [

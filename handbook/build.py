@@ -15,12 +15,16 @@ from handbook import links, markup
 
 SOURCE: Final = Path(__file__).resolve().parents[1] / "docs"
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+MARK: Final = ".hongbao-site"
+"""A file in every site: only a folder that has it is replaced."""
 _LEFTOVERS: Final = (".buildinfo", "objects.inv")
 
 
 def build(target: Path, source: Path = SOURCE) -> list[str]:
     """Build the site into `target`; returns what is wrong with it, and keeps what stood there if anything is."""
-    target = target.absolute()
+    target = target.resolve()
+    if why := _no_place(target, source.resolve()):
+        return [why]
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as aside:
         site = Path(aside, "html")
@@ -29,6 +33,7 @@ def build(target: Path, source: Path = SOURCE) -> list[str]:
             return problems
         for name in _LEFTOVERS:
             site.joinpath(name).unlink(missing_ok=True)
+        site.joinpath(MARK).touch()
         markup.externalize(site)
         problems = links.broken(site)
         if not problems:
@@ -53,8 +58,22 @@ def _plain(said: str) -> list[str]:
     return _COLOUR.sub("", said).splitlines()
 
 
+def _no_place(target: Path, source: Path) -> str:
+    """Return why the site is not put there; "" if that is a site of ours, an empty folder, or nothing yet."""
+    if source.is_relative_to(target) or target.is_relative_to(source):
+        return f"{target} holds the sources, or is among them; choose another folder for the site"
+    if not target.exists() or (target.is_dir() and ((target / MARK).exists() or not any(target.iterdir()))):
+        return ""
+    return f"{target} is not empty and not a site of before: nothing there was touched; choose another folder"
+
+
 def _put(site: Path, target: Path, before: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         target.rename(before)
-    site.rename(target)
+    try:
+        site.rename(target)
+    except OSError:
+        if before.exists():
+            before.rename(target)
+        raise
     shutil.rmtree(before, ignore_errors=True)

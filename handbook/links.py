@@ -33,6 +33,7 @@ class _Page(HTMLParser):
 
 def broken(site: Path) -> list[str]:
     """Return a sentence for each link that leads nowhere and each anchor that a page has twice."""
+    site = site.resolve()
     pages = {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     found: list[str] = []
     for path, page in pages.items():

@@ -80,8 +80,9 @@ def _whole(path: str) -> str:
 def _read(name: str, path: Path) -> Held:
     try:
         file = make_file(name, path, _MEDIA)
-    except OSError:
-        raise Refused("route_not_found", "this page went away; the documentation was built again") from None
+    except OSError as error:
+        _log.warning("a page of the documentation cannot be read", path=str(path), error=error.strerror)
+        raise Refused("route_not_found", "this page cannot be read just now; the gateway's log says why") from None
     policy = _PICTURE if path.suffix == ".svg" else _POLICY
     more = {"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer"}
     return hold(file, REVALIDATE, more=more)

@@ -371,3 +371,27 @@ def snapshot(folder: Path) -> Iterator[tuple[str, int, int]]:
     for path in sorted(folder.rglob("*")):
         found = path.stat()
         yield str(path), found.st_mtime_ns, stat.S_IMODE(found.st_mode)
+
+
+async def test_servers_that_refuse_or_hang_are_not_taken_for_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where nobody listens at all nothing runs; each other server is named with its reason."""
+    why = {"set-1": "", "wallet": ""}
+
+    async def problem(_: object, server: str) -> str:
+        return why[server]
+
+    class Inventory:
+        def servers(self) -> list[str]:
+            return [*why]
+
+    class Folder:
+        path = Path("/data")
+
+    monkeypatch.setattr(parts, "database_problem", problem)
+    refused = "Postgres at 127.0.0.1:1 does not answer: [Errno 111] Connect call failed ('127.0.0.1', 1)"
+    why |= {"set-1": refused, "wallet": refused}
+    assert [one.level for one in await parts._databases(Inventory(), Folder())] == [Level.NOTE]
+    why |= {"wallet": "too many connections"}
+    found = await parts._databases(Inventory(), Folder())
+    assert [(one.level, one.subject) for one in found] == [(Level.WRONG, "set-1"), (Level.WRONG, "wallet")]
+    assert "too many connections" in found[1].what

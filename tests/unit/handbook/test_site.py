@@ -2,11 +2,15 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from handbook.links import broken
 from handbook.markup import externalize
-from tests.handbook_site import build, build_seconds, handbook_site
+from tests.handbook_site import ROOT, build, build_seconds, handbook_site
 
 __all__ = ["handbook_site"]
 
@@ -126,3 +130,33 @@ def test_styles_and_scripts_become_files(tmp_path: Path) -> None:
     first, second = re.findall(r'<p class="([^"]+)">', text)
     assert second == f"x {first}"
     assert f".{first}{{color: blue}}" in (tmp_path / "_static" / "from-attributes.css").read_text()
+
+
+@pytest.mark.parametrize("what", ["other", "sources", "above", "file"])
+def test_a_folder_that_is_no_site_is_left_alone(tmp_path: Path, what: str) -> None:
+    """A slip of the hand (`docs/build .`) must not replace a checkout: it is refused before anything is touched."""
+    source = tmp_path / "checkout" / "docs"
+    source.mkdir(parents=True)
+    for path in (source / "index.md", tmp_path / "checkout" / "data", tmp_path / "notes"):
+        path.write_text("mine")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine").write_text("mine")
+    target = {
+        "other": tmp_path / "other", "sources": source, "above": tmp_path / "checkout", "file": tmp_path / "notes",
+    }[what]  # fmt: skip
+    before = sorted(tmp_path.rglob("*"))
+    command = (
+        "from pathlib import Path; from handbook.build import build; "
+        f"print(build(Path({str(target)!r}), Path({str(source)!r})))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", command], capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+    assert "choose another folder" in done.stdout
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_links_are_checked_below_a_symbolic_link(handbook_site: Path, tmp_path: Path) -> None:
+    """The folder may be reached by another name."""
+    (tmp_path / "name").symlink_to(handbook_site)
+    assert broken(tmp_path / "name") == []
