@@ -7,15 +7,16 @@ the disk: with the grants of the tables alone, a reader could hold the lock for 
 from collections.abc import Iterable
 
 from runtime.postgres import Connection
-from schema.roles import AUDIT, DATABASE, OWNER, SETNODE, WALLET
+from schema.roles import AUDIT, DATABASE, EVENTS, OWNER, SETNODE, WALLET
 
 _LOCKS = """SELECT oid::regprocedure::text FROM pg_proc
 WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~ '^pg_(try_)?advisory_(xact_)?lock(_shared)?$'"""
 _LARGE_OBJECTS = """SELECT oid::regprocedure::text FROM pg_proc
 WHERE pronamespace = 'pg_catalog'::regnamespace
     AND proname IN ('lo_creat', 'lo_create', 'lo_from_bytea', 'lo_put', 'lowrite', 'lo_open', 'lo_unlink')"""
-_TAKES_LOCKS = (OWNER, SETNODE, WALLET)
-"""The sweeper of a SET, rotation, moves and the wallet's ledger order themselves by advisory locks."""
+_TAKES_LOCKS = (OWNER, SETNODE, WALLET, EVENTS)
+"""The sweeper of a SET, rotation, moves, the wallet's ledger and those who deliver events order themselves by advisory
+locks."""
 
 
 async def limit_connections(connection: Connection, roles: Iterable[str]) -> None:

@@ -10,8 +10,10 @@ SETNODE: Final = "hongbao_setnode"
 WALLET: Final = "hongbao_wallet"
 AUDIT: Final = "hongbao_audit"
 """Reads everything and writes nothing."""
+EVENTS: Final = "hongbao_events"
+"""Reads what is told of commits, and keeps how far each receiver has come; it sees neither claims nor headers."""
 
 
 def roles_of(kind: str) -> tuple[str, ...]:
     """Return who logs in to a server of `kind` ("set" or "wallet"); the superuser is for the runner alone."""
-    return ("postgres", OWNER, AUDIT, WALLET if kind == "wallet" else SETNODE)
+    return ("postgres", OWNER, AUDIT, *((WALLET,) if kind == "wallet" else (SETNODE, EVENTS)))

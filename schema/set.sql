@@ -190,6 +190,70 @@ CREATE TABLE foreign_write (
 );
 CREATE INDEX foreign_write_xid ON foreign_write (xid);
 
+-- Facts for those who receive events (docs/decisions/0048): a row for each statement that wrote claims or headers, with
+-- what it wrote, in its transaction; refunds and stuck payouts when they are settled. Written while a sink stands in
+-- event_sink. The columns of one row are arrays of one length. Deleted once every sink has passed it.
+CREATE TABLE event_log (
+    entry_id     bigint GENERATED ALWAYS AS IDENTITY,
+    xid          xid8        NOT NULL DEFAULT pg_current_xact_id(),
+    what         varchar(8)  NOT NULL CHECK (what IN ('created', 'claims', 'refunds', 'stuck')),
+    at           timestamptz NOT NULL DEFAULT now(),  -- of the facts, by the setnode's clock
+    written_at   timestamptz NOT NULL DEFAULT now(),  -- by this server's clock
+    envelope_ids bigint[]    NOT NULL,
+    seqs         integer[]   NOT NULL,  -- of the claims; 0 where a header was written
+    shares       integer[],             -- of the envelope
+    kinds        text[],                -- of the claim, or of the envelope
+    user_ids     text[]      NOT NULL,  -- who opened, who gets the refund, the sender
+    amounts_fen  bigint[]    NOT NULL,
+    notes        text[],                -- of headers the other terms (JSON); of stuck payouts attempts and reason (JSON)
+    PRIMARY KEY (xid, entry_id)
+);
+-- Not compressed: a commit of a great crowd would wait for it.
+ALTER TABLE event_log ALTER envelope_ids SET STORAGE EXTERNAL, ALTER seqs SET STORAGE EXTERNAL,
+    ALTER shares SET STORAGE EXTERNAL, ALTER kinds SET STORAGE EXTERNAL, ALTER user_ids SET STORAGE EXTERNAL,
+    ALTER amounts_fen SET STORAGE EXTERNAL, ALTER notes SET STORAGE EXTERNAL;
+
+-- Sinks: who receives events, and how far each has come. Its cursor: all transactions visible in `seen` are delivered;
+-- of those that became visible between `seen` and `upto`, the ones up to (after_xid, after_entry).
+CREATE TABLE event_sink (
+    name              varchar(40)    PRIMARY KEY,
+    kind              varchar(8)     NOT NULL CHECK (kind IN ('webhook', 'nats', 'tail')),
+    address           varchar(2000)  NOT NULL,              -- the URL that is called; '' of a tail
+    types             varchar(32)[]  NOT NULL DEFAULT '{}', -- the events that it wants; empty: all
+    batch             integer        NOT NULL DEFAULT 1 CHECK (batch BETWEEN 1 AND 1000),  -- events in one call
+    private_addresses boolean        NOT NULL DEFAULT false,  -- whether hosts of the own network may be called
+    secrets           varchar(200)[] NOT NULL DEFAULT '{}', -- what calls are signed with, the newest first
+    old_secrets_until timestamptz,                          -- until then also the older secrets sign
+    state             varchar(8)     NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'paused', 'disabled')),
+    reason            varchar(400)   NOT NULL DEFAULT '',   -- why it is in this state
+    since             timestamptz    NOT NULL DEFAULT now(),
+    expires_at        timestamptz,  -- of a tail, which extends it; from then on it counts no more
+    seen              pg_snapshot    NOT NULL DEFAULT pg_current_snapshot(),
+    upto              pg_snapshot    NOT NULL DEFAULT pg_current_snapshot(),
+    after_xid         xid8           NOT NULL DEFAULT '0',
+    after_entry       bigint         NOT NULL DEFAULT 0,
+    delivered         bigint         NOT NULL DEFAULT 0,    -- events
+    delivered_at      timestamptz,                          -- when the last one was
+    error             varchar(400)   NOT NULL DEFAULT '',   -- what the last failed call met; '' after a success
+    failing_since     timestamptz,                          -- no call has succeeded since; NULL if the last one did
+    lost_until        timestamptz   -- entries written before this were deleted unread: it was behind for too long
+);
+
+-- Events that one sink refuses while it accepts others: they are retried apart, and given up as dead letters in the end.
+-- While one is retried, later events of its envelope wait behind it.
+CREATE TABLE event_retry (
+    retry_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    sink        varchar(40)  NOT NULL REFERENCES event_sink ON DELETE CASCADE,
+    envelope_id bigint       NOT NULL,
+    event_id    varchar(64)  NOT NULL,
+    body        text         NOT NULL,  -- the event, JSON
+    tries       integer      NOT NULL,
+    since       timestamptz  NOT NULL DEFAULT now(),
+    next_at     timestamptz,            -- NULL: a dead letter, which waits for an operator
+    reason      varchar(400) NOT NULL,
+    UNIQUE (sink, event_id)
+);
+
 -- The register of days: one row per database (xx) and business date that is no longer `hot`. A day without a row is
 -- hot.
 CREATE TABLE day_register (
@@ -464,7 +528,7 @@ CREATE TRIGGER day_register_whole AFTER INSERT ON day_register REFERENCING NEW T
 ALTER TABLE day_register ENABLE ALWAYS TRIGGER day_register_whole;
 
 -- Roles: the setnode inserts, the audit reads; only the owner creates, drops, or changes what was written.
-GRANT USAGE ON SCHEMA public TO hongbao_setnode, hongbao_audit;
+GRANT USAGE ON SCHEMA public TO hongbao_setnode, hongbao_audit, hongbao_events;
 GRANT SELECT, INSERT ON envelope, claim TO hongbao_setnode;
 GRANT SELECT, INSERT, UPDATE (wrong_tries) ON guest TO hongbao_setnode;
 GRANT SELECT, INSERT, DELETE ON due, payout_batch, payout_stuck TO hongbao_setnode;
@@ -472,4 +536,10 @@ GRANT SELECT, UPDATE (after) ON fund_cursor TO hongbao_setnode;
 GRANT SELECT, INSERT ON fund_set_apart TO hongbao_setnode;
 GRANT SELECT, INSERT, DELETE ON foreign_write TO hongbao_setnode;
 GRANT SELECT ON day_register, operation_log TO hongbao_setnode;
+GRANT INSERT ON event_log TO hongbao_setnode;
+GRANT SELECT (name, expires_at) ON event_sink TO hongbao_setnode;
+GRANT SELECT, DELETE ON event_log TO hongbao_events;
+GRANT SELECT, INSERT, UPDATE, DELETE ON event_sink, event_retry TO hongbao_events;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO hongbao_audit;
+-- The secrets of sinks are for the events process alone.
+REVOKE ALL ON event_sink FROM hongbao_audit;

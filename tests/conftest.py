@@ -38,7 +38,7 @@ from sharding.ids import business_date
 from tests import once
 from tests.sizes import FULL
 
-ROLES = ("postgres", roles.OWNER, roles.SETNODE, roles.WALLET, roles.AUDIT)
+ROLES = ("postgres", roles.OWNER, roles.SETNODE, roles.WALLET, roles.AUDIT, roles.EVENTS)
 CONNECT_S = 10.0
 _MEMORY = "/dev/shm"  # noqa: S108 - Linux's folder in memory, and mkdtemp's name in it
 _ROOMY_BYTES = 8 << 30

@@ -12,12 +12,12 @@ WITH input AS (
     INSERT INTO claim (envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at)
     SELECT envelope_id, (envelope_id % 1000)::smallint, seq, shares, kind, user_id, amount_fen, $7 FROM first
     ON CONFLICT DO NOTHING
-    RETURNING envelope_id, seq
+    RETURNING envelope_id, seq, shares, kind, user_id, amount_fen
 ), tail AS (
     INSERT INTO claim (envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at)
-    SELECT envelope_id, (envelope_id % 1000)::smallint, i.seq, shares, kind, user_id, amount_fen, $7
+    SELECT envelope_id, (envelope_id % 1000)::smallint, i.seq, i.shares, i.kind, i.user_id, i.amount_fen, $7
     FROM input i JOIN head USING (envelope_id) WHERE i.seq > head.seq ORDER BY envelope_id % 1000, envelope_id, i.seq
-    RETURNING envelope_id, seq
+    RETURNING envelope_id, seq, shares, kind, user_id, amount_fen
 ), written AS (
     SELECT * FROM head UNION ALL SELECT * FROM tail
 ), boxed AS (
@@ -25,5 +25,12 @@ WITH input AS (
     SELECT $7, $8, array_agg(envelope_id ORDER BY envelope_id, seq), array_agg(seq ORDER BY envelope_id, seq)
     FROM written HAVING count(*) > 0
     RETURNING batch_id
+), told AS (
+    INSERT INTO event_log (what, at, envelope_ids, seqs, shares, kinds, user_ids, amounts_fen)
+    SELECT 'claims', $7, array_agg(envelope_id ORDER BY envelope_id, seq), array_agg(seq ORDER BY envelope_id, seq),
+        array_agg(shares ORDER BY envelope_id, seq), array_agg(kind ORDER BY envelope_id, seq),
+        array_agg(user_id ORDER BY envelope_id, seq), array_agg(amount_fen ORDER BY envelope_id, seq)
+    FROM written WHERE EXISTS (SELECT FROM event_sink WHERE expires_at IS NULL OR expires_at > now())
+    HAVING count(*) > 0
 )
 SELECT (SELECT batch_id FROM boxed) AS batch_id, (SELECT array_agg(envelope_id) FROM head) AS envelope_ids

@@ -16,12 +16,19 @@ WITH written AS (
         AS input (envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, created_ms, opens_ms,
             expires_ms, seed, create_key, named, password_mac, min_fen, max_fen, header_seal)
     ON CONFLICT (envelope_id, slot) DO NOTHING
-    RETURNING envelope_id, expires_at
+    RETURNING envelope_id, sender, kind, split, total_fen, shares, greeting, named, created_at, opens_at, expires_at
 ), scheduled AS (
     INSERT INTO due (expires_at, envelope_id) SELECT expires_at, envelope_id FROM written
 ), invited AS (
     INSERT INTO guest (envelope_id, slot, user_id, invited)
     SELECT g.envelope_id, (g.envelope_id % 1000)::smallint, g.user_id, true
     FROM unnest($16::text::bigint[], $17::text::text[]) AS g (envelope_id, user_id) JOIN written USING (envelope_id)
+), told AS (
+    INSERT INTO event_log (what, envelope_ids, seqs, shares, kinds, user_ids, amounts_fen, notes)
+    SELECT 'created', array_agg(envelope_id), array_agg(0), array_agg(shares), array_agg(kind), array_agg(sender),
+        array_agg(total_fen), array_agg(json_build_object('greeting', greeting, 'split', split, 'named', named,
+            'created_at', created_at, 'opens_at', opens_at, 'expires_at', expires_at)::text)
+    FROM written WHERE EXISTS (SELECT FROM event_sink WHERE expires_at IS NULL OR expires_at > now())
+    HAVING count(*) > 0
 )
 SELECT envelope_id FROM written

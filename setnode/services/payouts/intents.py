@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from runtime import sql
 from setnode.actors.batch import Row
 from setnode.partition_ranges import partition_ranges
-from setnode.services.payouts.payout_batch import PayoutBatch, StuckOrder
+from setnode.services.payouts.payout_batch import PaidRefund, PayoutBatch, StuckOrder
 
 _PICK = sql.read("setnode", "pick_payouts")
 _READ = sql.read("setnode", "read_payouts")
@@ -50,8 +50,8 @@ async def read_intents(connection: Any, pick: Pick, again: Sequence[int]) -> Int
     found: dict[int, Claims] = {}
     for intent, row in await _claims_of(connection, named):
         claims, receivers = found.setdefault(intent["batch_id"], ([], []))
-        # Payouts need neither the count of shares nor the kind of a claim.
-        claims.append((row["envelope_id"], row["seq"], 0, "", row["user_id"], row["amount_fen"]))
+        # Payouts do not need the count of shares.
+        claims.append((row["envelope_id"], row["seq"], 0, row["kind"], row["user_id"], row["amount_fen"]))
         receivers.append(row["receiver"])
     return Intents(stuck_fen, len(picked), found)
 
@@ -61,10 +61,20 @@ async def finish_intents(
 ) -> None:
     """Delete the rows of finished batches and write what is stuck, in one transaction.
 
-    It may be repeated after a lost connection.
+    It may be repeated after a lost connection; who receives events may hear of a refund twice then.
     """
-    columns = ([one[number] for one in stuck] for number in range(len(StuckOrder._fields)))
-    await connection.execute(_FINISH, [batch.batch_id for batch in batches], *columns, now)
+    refunds = [one for batch in batches for one in batch.refunds]
+    await connection.execute(
+        _FINISH,
+        [batch.batch_id for batch in batches],
+        *_columns(stuck, len(StuckOrder._fields)),
+        *_columns(refunds, len(PaidRefund._fields)),
+        now,
+    )
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> list[list[Any]]:
+    return [[row[number] for row in rows] for number in range(count)]
 
 
 async def _claims_of(connection: Any, named: Sequence[Any]) -> list[tuple[Any, Any]]:

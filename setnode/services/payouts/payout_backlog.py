@@ -144,6 +144,7 @@ class PayoutBacklog:
 
     def settle(self, batch: PayoutBatch, results: Sequence[PayResult]) -> None:
         """Record the results; orders without a final one are kept for a retry under the same order numbers."""
+        batch.note_refunds(results)
         paid, left = results.count(PAID), self._not_final(batch, results)
         _paid.labels("paid").inc(paid)
         if paid:
@@ -191,7 +192,7 @@ class PayoutBacklog:
             self.unpaid_fen -= order.amount_fen
             if status is not PayStatus.PAID:
                 text = (reason or "no answer")[:STUCK_REASON_CHARS]
-                batch.stuck.append(StuckOrder(order.envelope_id, seq, text, attempts, order.amount_fen))
+                batch.stuck.append(StuckOrder(order.envelope_id, seq, text, attempts, order.amount_fen, order.user))
                 _log.error("payout stuck", order_no=order.order_no, reason=reason, envelope_id=str(order.envelope_id))
         return left
 

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
+from envelope.outcomes import Entry
 from setnode.actors.batch import Row
-from wire.messages import PayKind
+from wire.messages import PayKind, PayResult, PayStatus
 from wire.orders import payout_order
 from wire.wallet import Order
 
 _CLAIM, _REFUND = int(PayKind.CLAIM), int(PayKind.REFUND)
+_UNDONE = Entry.UNDONE.value
 _fen_of, _fen_in, _envelope_of = attrgetter("amount_fen"), itemgetter(-1), attrgetter("envelope_id")
 
 
@@ -21,6 +23,16 @@ class StuckOrder(NamedTuple):
     reason: str
     attempts: int
     amount_fen: int
+    receiver: str
+
+
+class PaidRefund(NamedTuple):
+    """What was left in an envelope, paid back to its sender."""
+
+    envelope_id: int
+    seq: int
+    amount_fen: int
+    receiver: str
 
 
 class PayoutBatch:
@@ -28,16 +40,21 @@ class PayoutBatch:
 
     It takes the batch's rows as they are; orders are made on first use, because right after the commit the replies to
     clients come first. `attempts` counts the calls that left orders without a final result; `since` is when the batch
-    came into memory (monotonic); `stuck` are its orders to be written for an operator.
+    came into memory (monotonic); `stuck` are its orders to be written for an operator, `refunds` those of which
+    sinks of events are told.
     """
 
-    __slots__ = ("_orders", "_receivers", "_rows", "_seqs", "attempts", "batch_id", "since", "stuck")
+    __slots__ = (
+        "_closings", "_orders", "_receivers", "_rows", "_seqs", "attempts", "batch_id", "refunds", "since", "stuck",
+    )  # fmt: skip
 
     def __init__(self, batch_id: int, rows: Sequence[Row], receivers: Sequence[str], since: float) -> None:
         self.batch_id = batch_id
         self.since = since
         self.attempts = 0
         self.stuck: list[StuckOrder] = []
+        self.refunds: list[PaidRefund] = []
+        self._closings: frozenset[int] = frozenset()
         self._rows = rows
         self._receivers = receivers
         self._orders: list[Order] | None = None
@@ -65,12 +82,24 @@ class PayoutBatch:
         if self._orders is None:
             self._orders = [_order(row, receiver) for row, receiver in zip(self._rows, self._receivers, strict=True)]
             self._seqs = [row[1] for row in self._rows]
+            self._closings = frozenset(row[0] for row in self._rows if not row[4] and row[3] != _UNDONE)
             self._rows = self._receivers = ()
         return self._orders
 
     def orders_with_seqs(self) -> list[tuple[Order, int]]:
         """Return each order that is not final with the seq of its claim."""
         return list(zip(self.orders, self._seqs, strict=True))
+
+    def note_refunds(self, results: Sequence[PayResult]) -> None:
+        """Note which refunds were paid by the call that returned `results`, one for each order that was not final.
+
+        Not those of creates that died half way: their envelopes never were.
+        """
+        if not self._closings:
+            return
+        for (order, seq), result in zip(self.orders_with_seqs(), results, strict=True):
+            if result.status is PayStatus.PAID and order.kind == _REFUND and order.envelope_id in self._closings:
+                self.refunds.append(PaidRefund(order.envelope_id, seq, order.amount_fen, order.user))
 
     def keep(self, orders_with_seqs: Iterable[tuple[Order, int]]) -> None:
         """Keep only these of its orders: the ones that are still not final."""
