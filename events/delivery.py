@@ -1,0 +1,134 @@
+"""One sink in one SET: reads the log, delivers, and keeps how far it has come."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import cast
+
+from errors import Refused
+from events.facts import events_of
+from events.health import Health
+from events.lanes import GONE, Lanes
+from events.limits import DISABLED_AFTER_S, ENTRIES_IN_FLIGHT, LANES, POLL_S, RETRY_LOOK_S, SAVE_S
+from events.log_reader import read
+from events.outcome import Sender
+from events.progress import Progress
+from events.register import Sink, disable
+from events.retries import Retries
+from events.set_session import SetSession
+from runtime import logs, metrics, sql
+
+_SAVE = sql.read("events", "save_cursor")
+
+_log = logs.get("events")
+_delivered = metrics.counter("hongbao_events_delivered_total", "Events that a receiver has accepted", ("sink", "set"))
+_behind = metrics.gauge("hongbao_events_behind_seconds", "Age of the oldest undelivered commit", ("sink", "set"))
+_retried = metrics.gauge("hongbao_events_retried", "Events that are retried apart from the others", ("sink", "set"))
+_failing = metrics.gauge("hongbao_events_failing", "1 while no call of the receiver succeeds", ("sink", "set"))
+
+
+class Delivery:
+    """Runs until it is cancelled, or until its sink is disabled or removed."""
+
+    def __init__(self, session: SetSession, set_name: str, sink: Sink, sender: Sender, *, lanes: int = LANES) -> None:
+        self._session = session
+        self._set = set_name
+        self._target = sink.target
+        self._health = Health(sink.failing_since, sink.error)
+        self._progress = Progress(sink.cursor)
+        self._retries = Retries(session, sink.target.name, sender)
+        self._lanes = Lanes(sender, self._health, self._retries, count=lanes, batch=sink.target.batch)
+        self._saved = (sink.cursor, sink.error, sink.failing_since)
+
+    async def run(self) -> None:
+        """Deliver. Raises Unavailable if the SET's connection is lost: another session begins at the saved cursor."""
+        await self._retries.load()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._read())
+                tasks.create_task(self._lanes.run())
+                tasks.create_task(self._save_again_and_again())
+                tasks.create_task(self._retry())
+        except* Refused as group:
+            first: BaseException = group
+            while isinstance(first, BaseExceptionGroup):
+                first = first.exceptions[0]
+            await self._end(cast("Refused", first))
+
+    async def _read(self) -> None:
+        cursor = self._progress.cursor
+        while True:
+            while len(self._progress) >= ENTRIES_IN_FLIGHT:
+                await asyncio.sleep(POLL_S / 10)
+                self._progress.advance()
+            began = time.monotonic()
+            found = await self._session.run(lambda connection, at=cursor: read(connection, at))  # type: ignore[misc]
+            for entry, behind in found.entries:
+                wanted = self._target.types
+                events = [one for one in events_of(entry) if not wanted or one.type in wanted]
+                pending = self._progress.begin(behind, len(events), entry.written_at)
+                for event in events:
+                    await self._lanes.put(event, pending)
+            if found.next != cursor:
+                cursor = found.next
+                if not cursor.span_begun:
+                    self._progress.begin(cursor, 0)
+            if not found.entries:
+                await asyncio.sleep(max(0.0, began + POLL_S - time.monotonic()))
+
+    async def _save_again_and_again(self) -> None:
+        while True:
+            await asyncio.sleep(SAVE_S)
+            await self.save()
+            self._check_patience()
+
+    async def save(self) -> None:
+        """Write the cursor and how the receiver does, if anything changed; durable when this returns."""
+        cursor, count = self._progress.advance(), self._progress.taken()
+        self._show()
+        now = (cursor, self._health.error, self._health.failing_since)
+        if now == self._saved:
+            return
+        columns = self._target.name, *cursor, count, count > 0, self._health.error, self._health.failing_since
+        name = await self._session.run(lambda connection: connection.fetchval(_SAVE, *columns))
+        self._saved = now
+        _delivered.labels(self._target.name, self._set).inc(count)
+        if name is None:
+            raise Refused("sink_removed", f"the sink {self._target.name} was removed")
+
+    def _show(self) -> None:
+        labels = self._target.name, self._set
+        oldest = self._progress.oldest
+        _behind.labels(*labels).set((datetime.now(UTC) - oldest).total_seconds() if oldest is not None else 0.0)
+        _retried.labels(*labels).set(len(self._retries))
+        _failing.labels(*labels).set(self._health.failing_since is not None)
+
+    def _check_patience(self) -> None:
+        since = self._health.failing_since
+        if since is not None and (datetime.now(UTC) - since).total_seconds() > DISABLED_AFTER_S:
+            raise Refused(
+                "receiver_failed", f"no call has succeeded since {since:%Y-%m-%d %H:%M} UTC: {self._health.error}"
+            )
+
+    async def _retry(self) -> None:
+        while True:
+            await asyncio.sleep(RETRY_LOOK_S)
+            if self._health.failing_since is None:
+                await self._retries.run_once()
+
+    async def _end(self, refusal: Refused) -> None:
+        if refusal.code == "sink_removed":
+            _log.info("sink removed", sink=self._target.name, set=self._set)
+            return
+        _log.error(
+            "sink disabled", sink=self._target.name, set=self._set, reason=refusal.detail, gone=refusal.code == GONE
+        )
+        await self.save_before_end()
+        await self._session.run(lambda connection: disable(connection, self._target.name, refusal.detail))
+
+    async def save_before_end(self) -> None:
+        """As `save`, for a sink that may be removed meanwhile."""
+        try:
+            await self.save()
+        except Refused:
+            return

@@ -1,0 +1,50 @@
+"""How one receiver does, as all lanes of a sink see it."""
+
+import asyncio
+import random
+import time
+from datetime import UTC, datetime
+
+from events.limits import FIRST_PAUSE_S, MAX_PAUSE_S, MAX_RETRY_AFTER_S
+from events.outcome import REASON_CHARS, Failed
+
+
+class Health:
+    """`successes` counts calls that were accepted; `failing_since` is None after each of them."""
+
+    def __init__(self, failing_since: datetime | None = None, error: str = "") -> None:
+        self.successes = 0
+        self.failing_since = failing_since
+        self.error = error
+        self._not_before = 0.0
+        self._success = asyncio.Event()
+
+    def succeeded(self) -> None:
+        """Note an accepted call; lanes that pause go on."""
+        self.successes += 1
+        self.failing_since = None
+        self.error = ""
+        self._not_before = 0.0
+        self._success.set()
+
+    def failed(self, failure: Failed) -> None:
+        """Note a call that failed."""
+        self._success.clear()
+        if self.failing_since is None:
+            self.failing_since = datetime.now(UTC)
+        self.error = failure.reason[:REASON_CHARS]
+        if failure.retry_after_s:
+            self._not_before = time.monotonic() + min(failure.retry_after_s, MAX_RETRY_AFTER_S)
+
+    async def pause(self, tries: int) -> None:
+        """Wait before the next call of a lane: longer after each of its failures, until another lane succeeds."""
+        most = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2 ** min(tries, 20))
+        pause_s = most * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
+        await asyncio.sleep(min(FIRST_PAUSE_S, pause_s))
+        left_s = max(pause_s - FIRST_PAUSE_S, self._not_before - time.monotonic())
+        if left_s > 0:
+            try:
+                async with asyncio.timeout(left_s):
+                    await self._success.wait()
+            except TimeoutError:
+                return

@@ -1,0 +1,122 @@
+"""Publishes events to a stream of NATS JetStream: one message an event, stored when the server has acknowledged it.
+
+The subject is `PREFIX.TYPE`, such as `hongbao.share.opened`; the header `Nats-Msg-Id` is the event's ID, by which the
+server drops repeats within its window.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import nats
+from nats.errors import Error as NatsError
+from nats.js import JetStreamContext
+from nats.js.api import StorageType, StreamConfig
+from nats.js.errors import NotFoundError
+
+from errors import Refused
+from events.catalogue import CONTENT_TYPE, Event
+from events.limits import CALL_S
+from events.outcome import Failed
+from events.register import Target
+from runtime import logs
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+PREFIX = "hongbao"
+STREAM = "HONGBAO"
+_SUBJECTS = f"{PREFIX}.>"
+_CONNECT_S = 5.0
+
+_log = logs.get("events")
+
+
+class JetStream:
+    """One connection, made at the first call and remade by the client library."""
+
+    def __init__(self, target: Target) -> None:
+        check_url(target.address)
+        self.target = target
+        self._client: Client | None = None
+        self._stream: JetStreamContext | None = None
+        self._turn = asyncio.Lock()
+
+    async def send(self, events: Sequence[Event]) -> Failed | None:
+        """Publish events in this order; None once the server has stored all."""
+        try:
+            stream = await self._connected()
+            for event in events:
+                headers = {"Nats-Msg-Id": event.id, "Content-Type": CONTENT_TYPE}
+                await stream.publish(
+                    f"{PREFIX}.{event.type}",
+                    event.body,
+                    timeout=CALL_S,
+                    stream=stream_of(self.target.address),
+                    headers=headers,
+                )
+        except (NatsError, OSError, TimeoutError) as error:
+            return Failed(f"NATS did not store the event: {_words(error)}")
+        return None
+
+    def retarget(self, target: Target) -> None:
+        """Go on with other secrets of the same target."""
+        self.target = target
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.close()
+
+    async def _connected(self) -> JetStreamContext:
+        async with self._turn:
+            if self._stream is None or self._client is None:
+                parts = urlsplit(self.target.address)
+                server = parts._replace(path="").geturl()
+                client = await nats.connect(
+                    server, name="hongbao events", connect_timeout=int(_CONNECT_S), max_reconnect_attempts=-1,
+                    allow_reconnect=True, reconnect_time_wait=0.5, error_cb=_note, pending_size=8 << 20,
+                )  # fmt: skip
+                try:
+                    stream = client.jetstream(timeout=CALL_S)
+                    await _ensure_stream(stream, stream_of(self.target.address))
+                except BaseException:
+                    await client.close()
+                    raise
+                self._client, self._stream = client, stream
+            return self._stream
+
+
+async def _ensure_stream(stream: JetStreamContext, name: str) -> None:
+    """Make the stream if there is none: in files, without a bound. One that exists is left as its owner made it."""
+    try:
+        await stream.stream_info(name)
+    except NotFoundError:
+        await stream.add_stream(StreamConfig(name=name, subjects=[_SUBJECTS], storage=StorageType.FILE))
+
+
+async def _note(error: Exception) -> None:
+    _log.warning("NATS", error=_words(error))
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def check_url(address: str) -> None:
+    """Raise Refused `address_invalid` unless this names a NATS server, and perhaps a stream."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("nats", "tls") or not parts.hostname:
+        raise Refused(
+            "address_invalid", f"{address[:100]!r} is no NATS server; write nats://HOST:4222 or nats://HOST:4222/STREAM"
+        )
+    name = stream_of(address)
+    if not name.replace("_", "").replace("-", "").isalnum():
+        raise Refused("address_invalid", f"{name[:40]!r} is no stream's name: letters, digits, - and _")
+
+
+def stream_of(address: str) -> str:
+    """Return the stream that an address names, else the usual one."""
+    return unquote(urlsplit(address).path.strip("/")) or STREAM

@@ -1,0 +1,83 @@
+"""Deliver the events of one sink: envelopes beside each other, the events of one envelope one after the other."""
+
+import asyncio
+from collections.abc import Sequence
+
+from errors import Refused
+from events.catalogue import Event
+from events.health import Health
+from events.limits import APART_TRIES, LANE_EVENTS
+from events.outcome import Failed, Sender
+from events.progress import Pending
+from events.retries import Retries
+
+GONE = "receiver_gone"
+
+
+class Lanes:
+    """A fixed number of queues, each with a task; an envelope's events all go to the same one.
+
+    A call that fails is repeated until it succeeds: the lane waits, and by its bound the reader does. Only an event
+    that fails while others succeed is put apart (`Retries`), so that one bad event does not stop a sink.
+    """
+
+    def __init__(self, sender: Sender, health: Health, retries: Retries, *, count: int, batch: int) -> None:
+        self._sender = sender
+        self._health = health
+        self._retries = retries
+        self._batch = batch
+        self._queues: list[asyncio.Queue[tuple[Event, Pending]]] = [
+            asyncio.Queue(max(LANE_EVENTS, 2 * batch)) for _ in range(count)
+        ]
+
+    async def put(self, event: Event, pending: Pending) -> None:
+        """Take an event; waits while its lane is full."""
+        await self._queues[hash(event.envelope_id) % len(self._queues)].put((event, pending))
+
+    async def run(self) -> None:
+        """Deliver until cancelled; raises Refused `receiver_gone` if the receiver wants no events any more."""
+        async with asyncio.TaskGroup() as tasks:
+            for queue in self._queues:
+                tasks.create_task(self._work(queue))
+
+    async def _work(self, queue: "asyncio.Queue[tuple[Event, Pending]]") -> None:
+        while True:
+            taken = [await queue.get()]
+            while len(taken) < self._batch and not queue.empty():
+                taken.append(queue.get_nowait())
+            await self._deliver([event for event, _ in taken])
+            for _, pending in taken:
+                pending.done()
+
+    async def _deliver(self, events: Sequence[Event]) -> None:
+        """Return once each of the events was accepted, or is in `Retries`."""
+        free = []
+        for event in events:
+            # In the same call there may be several events of an envelope: all wait, or none.
+            if self._retries.waiting(event.envelope_id):
+                await self._retries.put(event, 0, "waits behind an earlier event of its envelope")
+            else:
+                free.append(event)
+        if not free:
+            return
+        first = self._health.successes
+        tries = 0
+        while (failure := await self._sender.send(free)) is not None:
+            self._note(failure)
+            tries += 1
+            others_succeed = self._health.successes > first
+            if len(free) > 1 and tries > 1:
+                # Which of them it is shows if each is sent alone.
+                for event in free:
+                    await self._deliver([event])
+                return
+            if len(free) == 1 and tries >= APART_TRIES and others_succeed and not self._retries.full:
+                await self._retries.put(free[0], 1, failure.reason)
+                return
+            await self._health.pause(tries)
+        self._health.succeeded()
+
+    def _note(self, failure: Failed) -> None:
+        self._health.failed(failure)
+        if failure.gone:
+            raise Refused(GONE, failure.reason)

@@ -1,0 +1,60 @@
+"""Every bound of this room in one place, with its reason; relations between them are checked at import."""
+
+from errors import check_limit
+
+# Reading the log.
+POLL_S = 0.1
+"""Between two looks at a log in which nothing was new. One look costs Postgres about 0.1 ms."""
+READ_ENTRIES = 16
+"""Log entries read at once. An entry is a commit: 2,000 claims at most, about 200 KB."""
+ENTRIES_IN_FLIGHT = 64
+"""Entries of one sink that are read and not delivered: what it holds in memory, and what a crash repeats at most."""
+SAVE_S = 0.2
+"""Between two writes of a sink's cursor. A crash repeats what was delivered since the last one."""
+DATABASE_S = 10.0
+"""A statement that has not ended by then counts as lost; its connection is dropped, and another one is made."""
+
+# Sinks.
+LOOK_S = 1.0
+"""Between two looks at the list of sinks: how long a change by an operator takes to hold."""
+MAX_SINKS = 20
+"""Sinks of an installation. Each reads the log for itself."""
+MAX_BATCH = 1_000
+"""Events in one call of a sink that takes several at once; about 400 KB."""
+TAIL_S = 30.0
+"""A tail whose reader has not been heard of for so long does not count any more."""
+
+# Deliveries.
+LANES = 32
+"""Calls of one sink in one SET at a time. Events of one envelope go through one lane, one after the other."""
+LANE_EVENTS = 64
+"""Events that wait in a lane; more are read when these have gone."""
+CALL_S = 15.0
+"""A receiver that has not answered by then has failed (Standard Webhooks: 15 to 30 seconds)."""
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 60.0
+"""Pauses after failures of the receiver double from the first to the last, with jitter."""
+MAX_RETRY_AFTER_S = 3_600.0
+"""The longest `Retry-After` of a receiver that is obeyed."""
+APART_TRIES = 4
+"""An event that was refused so often, while others were accepted, is retried apart from them."""
+DISABLED_AFTER_S = 3 * 86_400.0
+"""A sink of which no call has succeeded for so long is disabled: an operator looks."""
+
+# Events that are retried apart.
+RETRY_PAUSES_S = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
+"""Pauses before each try (Standard Webhooks' schedule, three days in all); then the event is a dead letter."""
+RETRY_LOOK_S = 1.0
+RETRIES_AT_ONCE = 100
+MAX_RETRIED = 10_000
+"""Events of one sink in one SET that are retried apart. With so many the receiver counts as failing."""
+
+# What is kept.
+TRIM_S = 2.0
+TRIM_ENTRIES = 5_000
+"""Entries deleted in one statement, so that none takes long."""
+KEPT_S = 7 * 86_400.0
+"""Entries that a sink has not received by then are deleted; the sink notes what it lost."""
+
+check_limit(READ_ENTRIES <= ENTRIES_IN_FLIGHT, "what is read at once must fit into memory")
+check_limit(DISABLED_AFTER_S < KEPT_S, "a sink must be disabled before its entries are deleted")
+check_limit(TAIL_S > 3 * LOOK_S, "a tail must be able to miss a beat")

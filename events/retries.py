@@ -1,0 +1,139 @@
+"""Events of one sink that its receiver refuses while it accepts others: retried apart, then dead letters.
+
+While an event is retried, later events of its envelope wait behind it, in `event_retry`, so that they stay in order.
+Once it is a dead letter they go on without it: receivers see the gap in `sequence`.
+"""
+
+from collections import Counter
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from events.catalogue import Event
+from events.limits import MAX_RETRIED, RETRIES_AT_ONCE, RETRY_PAUSES_S
+from events.outcome import REASON_CHARS, Failed, Sender
+from events.set_session import SetSession
+from runtime import sql
+from runtime.postgres import Connection
+
+_DUE = sql.read("events", "due_retries")
+_ADD = """INSERT INTO event_retry (sink, envelope_id, event_id, body, tries, next_at, reason)
+VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6), $7) ON CONFLICT (sink, event_id) DO NOTHING"""
+_FAILED = """UPDATE event_retry SET tries = tries + 1, reason = $2,
+    next_at = CASE WHEN $3::float8 IS NULL THEN NULL ELSE now() + make_interval(secs => $3) END
+WHERE retry_id = $1"""
+_WAITING = "SELECT envelope_id, count(*) FROM event_retry WHERE sink = $1 AND next_at IS NOT NULL GROUP BY envelope_id"
+_DEAD = """SELECT sink, event_id, envelope_id, tries, since, reason, body FROM event_retry
+WHERE next_at IS NULL AND ($1::text IS NULL OR sink = $1) ORDER BY retry_id LIMIT $2"""
+_REDRIVE = """UPDATE event_retry SET tries = 0, next_at = now()
+WHERE sink = $1 AND next_at IS NULL AND ($2::text[] IS NULL OR event_id = ANY($2)) RETURNING event_id"""
+_DROP = "DELETE FROM event_retry WHERE sink = $1 AND next_at IS NULL AND event_id = ANY($2) RETURNING event_id"
+
+
+class _Typed(msgspec.Struct):
+    type: str
+
+
+_read = msgspec.json.Decoder(_Typed).decode
+
+
+class DeadLetter(NamedTuple):
+    """An event that was given up."""
+
+    sink: str
+    event_id: str
+    envelope_id: int
+    tries: int
+    since: datetime
+    reason: str
+    body: str
+
+
+class Retries:
+    """Those of one sink in one SET; `waiting` says whether events of an envelope have to wait behind one of them."""
+
+    def __init__(self, session: SetSession, sink: str, sender: Sender) -> None:
+        self._session = session
+        self._sink = sink
+        self._sender = sender
+        self._waiting: Counter[int] = Counter()
+
+    def __len__(self) -> int:
+        """Events that are retried apart, or wait behind one."""
+        return self._waiting.total()
+
+    @property
+    def full(self) -> bool:
+        """Whether no more may be retried apart."""
+        return len(self) >= MAX_RETRIED
+
+    def waiting(self, envelope_id: int) -> bool:
+        """Say whether the envelope has an event that is retried."""
+        return envelope_id in self._waiting
+
+    async def load(self) -> None:
+        """Read which envelopes wait, at the start."""
+        rows = await self._session.run(lambda connection: connection.fetch(_WAITING, self._sink))
+        self._waiting = Counter(dict(rows))
+
+    async def put(self, event: Event, tries: int, reason: str) -> None:
+        """Take an event that is to be retried, or has to wait; durable when this returns."""
+        self._waiting[event.envelope_id] += 1
+        text, pause_s = event.body.decode(), float(RETRY_PAUSES_S[0] if tries else 0)
+        columns = self._sink, event.envelope_id, event.id, text, tries, pause_s, reason[:REASON_CHARS]
+        await self._session.run(lambda connection: connection.execute(_ADD, *columns))
+
+    async def run_once(self) -> int:
+        """Send what is due, of each envelope its first; returns how many were accepted."""
+        if not self._waiting:
+            return 0
+        rows = await self._session.run(lambda connection: connection.fetch(_DUE, self._sink, RETRIES_AT_ONCE))
+        accepted = 0
+        for row in rows:
+            failure = await self._sender.send([_event(row)])
+            if failure is None:
+                await self._done(row["retry_id"], row["envelope_id"])
+                accepted += 1
+            else:
+                await self._failed(row["retry_id"], row["envelope_id"], row["tries"], failure)
+        return accepted
+
+    async def _done(self, retry_id: int, envelope_id: int) -> None:
+        await self._session.run(
+            lambda connection: connection.execute("DELETE FROM event_retry WHERE retry_id = $1", retry_id)
+        )
+        self._leave(envelope_id)
+
+    async def _failed(self, retry_id: int, envelope_id: int, tries: int, failure: Failed) -> None:
+        pause_s = float(RETRY_PAUSES_S[tries]) if tries < len(RETRY_PAUSES_S) else None
+        await self._session.run(
+            lambda connection: connection.execute(_FAILED, retry_id, failure.reason[:REASON_CHARS], pause_s)
+        )
+        if pause_s is None:
+            self._leave(envelope_id)
+
+    def _leave(self, envelope_id: int) -> None:
+        self._waiting[envelope_id] -= 1
+        if not self._waiting[envelope_id]:
+            del self._waiting[envelope_id]
+
+
+def _event(row: Any) -> Event:
+    body = row["body"].encode()
+    return Event(row["envelope_id"], row["event_id"], _read(body).type, body)
+
+
+async def dead_letters(connection: Connection, sink: str | None, limit: int) -> list[DeadLetter]:
+    """Return dead letters of one sink, or of all, the oldest first."""
+    return [DeadLetter(*row) for row in await connection.fetch(_DEAD, sink, limit)]
+
+
+async def redrive(connection: Connection, sink: str, event_ids: list[str] | None) -> list[str]:
+    """Have dead letters (None: all of the sink) retried from now on; returns which. Durable when this returns."""
+    return [row[0] for row in await connection.fetch(_REDRIVE, sink, event_ids)]
+
+
+async def drop(connection: Connection, sink: str, event_ids: list[str]) -> list[str]:
+    """Delete dead letters; returns which."""
+    return [row[0] for row in await connection.fetch(_DROP, sink, event_ids)]

@@ -1,0 +1,147 @@
+"""One SET's events: takes the SET, delivers to each of its sinks, deletes what all have passed."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from errors import HongbaoError, Unavailable
+from events.delivery import Delivery
+from events.limits import KEPT_S, LOOK_S, TRIM_ENTRIES, TRIM_S
+from events.outcome import Sender
+from events.register import Sink, State, Target, list_sinks
+from events.set_session import SetSession
+from runtime import logs, metrics, postgres, sql
+
+_TRIM = sql.read("events", "trim_log")
+_DROP = sql.read("events", "drop_old")
+_EXPIRED = "DELETE FROM event_sink WHERE expires_at < now()"
+
+MakeSender = Callable[[Target], Sender]
+
+_log = logs.get("events")
+_lost = metrics.counter("hongbao_events_lost_entries_total", "Commits deleted before a sink had passed them", ("set",))
+
+
+class _Running:
+    """A delivery that goes on. Of its target, secrets change without a pause; anything else begins a new one."""
+
+    def __init__(self, sink: Sink, sender: Sender, task: "asyncio.Task[None]") -> None:
+        self.target = sink.target
+        self.sender = sender
+        self.task = task
+
+    def takes(self, target: Target) -> bool:
+        """Whether the delivery can go on with this target; its secrets are taken over then."""
+        same = self.target._replace(secrets=target.secrets, old_secrets_until=target.old_secrets_until)
+        if same != target:
+            return False
+        if target != self.target:
+            self.target = target
+            self.sender.retarget(target)
+        return True
+
+    async def end(self) -> None:
+        """Stop; what was not accepted is sent again by the next delivery."""
+        self.task.cancel()
+        await asyncio.wait({self.task})
+        await self.sender.close()
+
+
+class SetWorker:
+    """`held`: whether this process delivers the events of the SET now; `answers`: whether its Postgres does."""
+
+    def __init__(self, name: str, dsn: str, make_sender: MakeSender) -> None:
+        self.name = name
+        self.held = False
+        self.answers = False
+        self._dsn = dsn
+        self._make_sender = make_sender
+        self._running: dict[str, _Running] = {}
+
+    async def run(self) -> None:
+        """Work until cancelled. After a lost connection it begins anew; an error in one sink stops only that one."""
+        failures = 0
+        while True:
+            session = SetSession(self._dsn)
+            try:
+                if await self._hold(session):
+                    failures = 0
+                    await self._work(session)
+            except Unavailable as error:
+                failures += 1
+                _log.warning("SET away", set=self.name, error=error.detail)
+            finally:
+                self.held = self.answers = False
+                await self._end_all()
+                await session.close()
+            await postgres.pause(failures, most_s=5.0)
+            await asyncio.sleep(LOOK_S)
+
+    async def _hold(self, session: SetSession) -> bool:
+        self.held = await session.lock()
+        self.answers = True
+        return self.held
+
+    async def _work(self, session: SetSession) -> None:
+        trimmed = 0.0
+        while True:
+            await self._look(session)
+            now = asyncio.get_running_loop().time()
+            if now - trimmed >= TRIM_S:
+                trimmed = now
+                await self.trim(session)
+            await asyncio.sleep(LOOK_S)
+
+    async def _look(self, session: SetSession) -> None:
+        """Begin and end deliveries as the list of sinks says."""
+        sinks = {one.target.name: one for one in await session.run(list_sinks)}
+        for name, running in list(self._running.items()):
+            sink = sinks.get(name)
+            if running.task.done():
+                self._running.pop(name)
+                await running.sender.close()
+                _raise_what_ended(running.task, name, self.name)
+            elif sink is None or sink.state != State.ACTIVE or not running.takes(sink.target):
+                await self._running.pop(name).end()
+        # A delivery that has ended begins again at the next look, from where its sink stands then.
+        for name, sink in sinks.items():
+            if name not in self._running and sink.state == State.ACTIVE:
+                self._begin(session, sink)
+
+    def _begin(self, session: SetSession, sink: Sink) -> None:
+        try:
+            sender = self._make_sender(sink.target)
+        except HongbaoError as error:
+            _log.error("sink cannot be called", sink=sink.target.name, set=self.name, error=error.detail)
+            return
+        task = asyncio.create_task(Delivery(session, self.name, sink, sender).run(), name=f"sink {sink.target.name}")
+        self._running[sink.target.name] = _Running(sink, sender, task)
+
+    async def _end_all(self) -> None:
+        running, self._running = list(self._running.values()), {}
+        for one in running:
+            with contextlib.suppress(Exception):
+                await one.end()
+
+    async def trim(self, session: SetSession) -> None:
+        """Delete tails that have expired, and entries that every sink has passed or that are too old."""
+        await session.run(lambda connection: connection.execute(_EXPIRED))
+        await session.run(lambda connection: connection.fetchval(_TRIM, TRIM_ENTRIES))
+        before = datetime.now(UTC) - timedelta(seconds=KEPT_S)
+        lost = await session.run(lambda connection: connection.fetchval(_DROP, before, TRIM_ENTRIES))
+        if lost:
+            _lost.labels(self.name).inc(lost)
+            _log.error("entries deleted that a sink had not passed", set=self.name, entries=lost)
+
+
+def _raise_what_ended(task: "asyncio.Task[None]", sink: str, set_name: str) -> None:
+    """Raise Unavailable if a delivery ended because the SET is away; another error is logged and is that sink's own."""
+    if task.cancelled() or (error := task.exception()) is None:
+        return
+    first: BaseException = error
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    if isinstance(first, Unavailable):
+        raise first
+    _log.error("delivery failed; it begins again", sink=sink, set=set_name, exc_info=error)
