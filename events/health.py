@@ -36,6 +36,11 @@ class Health:
         if failure.retry_after_s:
             self._not_before = time.monotonic() + min(failure.retry_after_s, MAX_RETRY_AFTER_S)
 
+    def set_apart(self) -> None:
+        """Note that what failed lately is one event's fault: the receiver accepts others."""
+        self.failing_since = None
+        self.error = ""
+
     async def pause(self, tries: int) -> None:
         """Wait before the next call of a lane: longer after each of its failures, until another lane succeeds."""
         most = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2 ** min(tries, 20))

@@ -73,6 +73,7 @@ class Lanes:
                 return
             if len(free) == 1 and tries >= APART_TRIES and others_succeed and not self._retries.full:
                 await self._retries.put(free[0], 1, failure.reason)
+                self._health.set_apart()
                 return
             await self._health.pause(tries)
         self._health.succeeded()

@@ -86,8 +86,6 @@ class Retries:
 
     async def run_once(self) -> int:
         """Send what is due, of each envelope its first; returns how many were accepted."""
-        if not self._waiting:
-            return 0
         rows = await self._session.run(lambda connection: connection.fetch(_DUE, self._sink, RETRIES_AT_ONCE))
         accepted = 0
         for row in rows:
@@ -114,9 +112,8 @@ class Retries:
             self._leave(envelope_id)
 
     def _leave(self, envelope_id: int) -> None:
-        self._waiting[envelope_id] -= 1
-        if not self._waiting[envelope_id]:
-            del self._waiting[envelope_id]
+        # Nothing waits behind a dead letter that an operator has driven again.
+        self._waiting -= Counter({envelope_id: 1})
 
 
 def _event(row: Any) -> Event:

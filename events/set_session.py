@@ -35,7 +35,9 @@ class SetSession:
 
         A caller that is cancelled leaves the statement to end by itself: the connection is not given up for it.
         """
-        return await asyncio.shield(asyncio.create_task(self._run(work)))
+        task = asyncio.create_task(self._run(work))
+        task.add_done_callback(_retrieve)
+        return await asyncio.shield(task)
 
     async def _run(self, work: Callable[[Connection], Coroutine[Any, Any, T]]) -> T:
         async with self._turn:
@@ -51,3 +53,9 @@ class SetSession:
         """Close the connection, and with it the lock."""
         self._lost = True
         await self._session.close()
+
+
+def _retrieve(task: "asyncio.Task[Any]") -> None:
+    """Mark the error of a statement whose caller was cancelled as retrieved."""
+    if not task.cancelled():
+        task.exception()
