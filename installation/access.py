@@ -60,6 +60,11 @@ class Access:
         return self._inventory.wallet_url
 
     @property
+    def events_url(self) -> str:
+        """Where the process that delivers events has its probes; "" if none does."""
+        return self._inventory.events_url
+
+    @property
     def memcached(self) -> str:
         """Where memcached listens: host:port, or the path of a socket."""
         return self._inventory.memcached

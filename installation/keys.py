@@ -22,11 +22,14 @@ LINK_SECRET is given to no process but `ops`, and to that only if no file has it
 """
 OPS = "ops"
 """The kind of the process that serves the operator's view. It calls parts as an operator, with what the file has."""
+EVENTS = "events"
+"""The kind of the process that delivers events. It has no key: DSNs and receivers' secrets are all that it needs."""
 USES: Mapping[str, tuple[str, ...]] = {
     GATEWAY: ("TOKEN_KEY", "SHARE_KEY", "SLOT_KEY", "METRICS_KEY"),
     SETNODE: ("PASSWORD_KEY", "ARCHIVE_KEY"),
     WALLET: (),
     OPS: ("METRICS_KEY", "OPS_KEY", "OPS_VIEW_KEY"),
+    EVENTS: (),
 }
 """By kind of process, the keys that it gets as HONGBAO_<name>; it gets no others."""
 SECRET = frozenset({f"HONGBAO_{name}" for name in (*KEYS, "LINK_KEY", "ACCEPT_KEYS", "POSTGRES_DSN")})
@@ -109,9 +112,11 @@ class Secrets:
     def environment(self, kind: str, name: str, set_name: str = "") -> dict[str, str]:
         """Return the keys that a process gets as environment variables, nothing else.
 
-        `kind` is GATEWAY, SETNODE, WALLET or OPS, `name` the server's, `set_name` its SET if it is a setnode.
+        `kind` is one of USES, `name` the server's, `set_name` its SET if it is a setnode.
         """
         env = {f"HONGBAO_{one}": self.key(one) for one in USES[kind]}
+        if kind == EVENTS:
+            return env
         if kind == OPS:
             # It reads the others in the file, as commands do: one that was given instead stands in no file.
             given = {f"HONGBAO_{one}": _given(one) for one in ("ARCHIVE_KEY", "LINK_SECRET")}

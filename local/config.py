@@ -33,7 +33,8 @@ class StackConfig:
     `servers` is per SET. Clients find the gateways at `port`; several share it, and each
     has one of its own behind it; port 0: any free ports. `slots` is used by the first start only: it is part of every
     envelope ID, so it never changes. `ahead_days`: how many days after today
-    have their tables made. `ops`: whether the operator's view is served, too. `new_clusters`: servers (a SET, or
+    have their tables made. `ops`: whether the operator's view is served, `events`: whether events are delivered, too.
+    `new_clusters`: servers (a SET, or
     "wallet") whose cluster may be another than before, or missing; an empty one is made then. `modules`: what
     `python -m` runs for each kind of process; `env` is added to the environment of all. `play_users`:
     as whom everybody may sign in (`local.play`).
@@ -48,9 +49,10 @@ class StackConfig:
     slots: int = 100
     ahead_days: int = AHEAD_DAYS
     ops: bool = False
+    events: bool = False
     new_clusters: frozenset[str] = frozenset()
     modules: Mapping[str, str] = field(
-        default_factory=lambda: {"wallet": "wallet", "setnode": "setnode", "gateway": "gateway", "ops": "ops"}
+        default_factory=lambda: {kind: kind for kind in ("wallet", "setnode", "gateway", "ops", "events")}
     )
     env: Mapping[str, str] = field(default_factory=dict)
     play_users: tuple[str, ...] = ()

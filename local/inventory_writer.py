@@ -31,6 +31,7 @@ def write_inventory(
         archive_key=fingerprint(factory.archive_key().encode()),
         secrets=str(folder.secrets),
         ops_url=factory.ops_url,
+        events_url=factory.events_url,
     ).save(folder.inventory)
 
 

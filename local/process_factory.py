@@ -10,7 +10,7 @@ from local.backing_services import BackingServices
 from local.config import StackConfig
 from local.gateway_ports import gateway_ports
 from local.service import Service, ServiceSpec
-from local.stable_ports import OPS, WALLET, StablePorts
+from local.stable_ports import EVENTS, OPS, WALLET, StablePorts
 from machine import ports
 from schema import roles
 
@@ -24,7 +24,8 @@ class ProcessFactory:
         self._secrets = secrets
         stable = StablePorts(folder)
         setnodes = [one for name in config.set_names() for one in config.server_names(name)]
-        self._ports = {name: stable.reserve(name) for name in [WALLET, *setnodes, *([OPS] if config.ops else [])]}
+        more = [*([OPS] if config.ops else []), *([EVENTS] if config.events else [])]
+        self._ports = {name: stable.reserve(name) for name in [WALLET, *setnodes, *more]}
         self._gateway_ports = gateway_ports(config)
 
     def url(self, name: str) -> str:
@@ -78,6 +79,15 @@ class ProcessFactory:
     def ops(self) -> Service:
         """Return the process of the operator's view, not started."""
         return self._service(OPS, OPS, self.ops_url, {"HONGBAO_DATA": str(self._folder.path)})
+
+    @property
+    def events_url(self) -> str:
+        """Where the process that delivers events has its probes; "" if there is none."""
+        return self.url(EVENTS) if self._config.events else ""
+
+    def events(self) -> Service:
+        """Return the process that delivers events, not started."""
+        return self._service(EVENTS, EVENTS, self.events_url, {"HONGBAO_DATA": str(self._folder.path)})
 
     def _service(
         self, name: str, kind: str, url: str, more: dict[str, str], doors: Sequence[tuple[str, int, bool]] = ()

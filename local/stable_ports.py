@@ -9,7 +9,7 @@ from machine import ports
 from schema import roles
 from sharding import topology
 
-MEMCACHED, WALLET, OPS = "memcached", "wallet", "ops"
+MEMCACHED, WALLET, OPS, EVENTS = "memcached", "wallet", "ops", "events"
 
 
 class StablePorts:
@@ -50,6 +50,7 @@ def _inventory_ports(folder: DataFolder) -> dict[str, int]:
         return {}
     last = {postgres_part(name): urlsplit(one.dsns[roles.OWNER]).port or 0 for name, one in found.clusters.items()}
     last[WALLET] = urlsplit(found.wallet_url).port or 0
-    if found.ops_url:
-        last[OPS] = urlsplit(found.ops_url).port or 0
+    for part, url in ((OPS, found.ops_url), (EVENTS, found.events_url)):
+        if url:
+            last[part] = urlsplit(url).port or 0
     return last

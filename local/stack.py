@@ -33,8 +33,8 @@ from machine.postgres.server import Postgres
 from schema import roles
 from schema.migrate import migrate_set, migrate_wallet
 
-VIEW_S = 10.0
-"""For the operator's view to be ready; after that the start goes on without it."""
+ASIDE_S = 10.0
+"""For a process that money does not need to be ready; after that the start goes on without it."""
 
 
 class Stack:
@@ -53,7 +53,8 @@ class Stack:
         self._wallet: Service | None = None
         self._setnodes: list[Service] = []
         self._gateways: list[Service] = []
-        self._ops: list[Service] = []
+        self._aside: list[Service] = []
+        """What money does not need: the operator's view, and the delivery of events."""
         self._supervisor: Supervisor | None = None
         self._day_tables: DayTableService | None = None
         self._began = datetime.now(UTC)
@@ -193,27 +194,28 @@ class Stack:
         self._wallet = factory.wallet(backing)
         self._setnodes = [one for name in self.config.set_names() for one in factory.setnodes(name, backing)]
         self._gateways = factory.gateways()
-        self._ops = [factory.ops()] if self.config.ops else []
+        self._aside = [
+            *([factory.ops()] if self.config.ops else []), *([factory.events()] if self.config.events else [])
+        ]  # fmt: skip
 
     async def _start_processes(self) -> None:
         """Start all at once: each one's /readyz waits for those it needs, and imports are most of a start."""
-        money = [one for one in self._services() if one not in self._ops]
-        await _gather_or_cancel(*(one.start() for one in money), self._start_view())
+        money = [one for one in self._services() if one not in self._aside]
+        await _gather_or_cancel(*(one.start() for one in money), *(self._start_aside(one) for one in self._aside))
 
-    async def _start_view(self) -> None:
-        """Start the operator's view. Where it does not start, money is served without it; the supervisor tries on."""
-        for one in self._ops:
-            try:
-                async with asyncio.timeout(VIEW_S):
-                    await one.start()
-            except TimeoutError:
-                self.notify(f"the operator's view is not ready after {VIEW_S:.0f} s; everything else starts")
-            except (HongbaoError, OSError) as error:
-                self.notify(f"everything else starts, the operator's view does not: {error}")
+    async def _start_aside(self, one: Service) -> None:
+        """Start what money does not need. Where it does not start, money is served; the supervisor tries on."""
+        try:
+            async with asyncio.timeout(ASIDE_S):
+                await one.start()
+        except TimeoutError:
+            self.notify(f"{one.name} is not ready after {ASIDE_S:.0f} s; everything else starts")
+        except (HongbaoError, OSError) as error:
+            self.notify(f"everything else starts, {one.name} does not: {error}")
 
     def _services(self) -> list[Service]:
         """Return our own processes: those that are called before their callers."""
-        return [*([self._wallet] if self._wallet else []), *self._setnodes, *self._gateways, *self._ops]
+        return [*([self._wallet] if self._wallet else []), *self._setnodes, *self._gateways, *self._aside]
 
     async def _stop(self) -> None:
         """Stop all parts, whatever one of them raises; the first error is raised at the end."""
@@ -237,7 +239,7 @@ class Stack:
 
     def _stop_order(self) -> Iterable[Sequence[Part]]:
         """Yield the parts tier by tier: callers before those they call."""
-        yield [*self._gateways, *self._ops]
+        yield [*self._gateways, *self._aside]
         yield [*self._setnodes, *([self._wallet] if self._wallet else [])]
         if self._backing is not None:
             yield [self._backing.memcached, *self._backing.postgres.values()]

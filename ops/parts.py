@@ -11,7 +11,7 @@ from installation.access import Access
 from installation.data_folder import DataFolder
 from local import running
 from local.running import RunningPart
-from local.stable_ports import MEMCACHED, WALLET, postgres_part
+from local.stable_ports import EVENTS, MEMCACHED, WALLET, postgres_part
 from schema.roles import AUDIT as _AUDIT
 
 
@@ -23,6 +23,7 @@ class Kind(StrEnum):
     WALLET = "wallet"
     POSTGRES = "postgres"
     MEMCACHED = "memcached"
+    EVENTS = "events"
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +60,8 @@ def _named(access: Access, here: dict[str, RunningPart]) -> Iterator[Part]:
                 url=server.url.rstrip("/"), drained=server.drained,
             )  # fmt: skip
     yield Part(name=WALLET, kind=Kind.WALLET, address=urlsplit(access.wallet_url).netloc, url=access.wallet_url)
+    if access.events_url:
+        yield Part(name=EVENTS, kind=Kind.EVENTS, address=urlsplit(access.events_url).netloc, url=access.events_url)
     sets = {one.name for one in topology.sets}
     for name in access.servers():
         address = urlsplit(access.dsn(name, _AUDIT)).netloc.rpartition("@")[2]

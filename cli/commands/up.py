@@ -33,6 +33,7 @@ _KILLED = 128
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the gateways listen on.")
 @click.option("--port", default=8080, show_default=True, help="Port of the first gateway; 0: any free one.")
 @click.option("--ops/--no-ops", default=True, show_default=True, help="Serve the operator's view, too.")
+@click.option("--events/--no-events", default=True, show_default=True, help="Deliver events, too (hongbao events).")
 @click.option(
     "--new-cluster",
     "new_clusters",
@@ -50,6 +51,7 @@ def command(
     host: str,
     port: int,
     ops: bool,
+    events: bool,
     new_clusters: tuple[str, ...],
     data: Path | None,
 ) -> None:
@@ -59,7 +61,7 @@ def command(
     """
     config = StackConfig(
         data=data, sets=sets, servers=servers, gateways=gateways, slots=slots, host=host, port=port,
-        ops=ops, new_clusters=frozenset(new_clusters), play_users=play.users_at(host),
+        ops=ops, events=events, new_clusters=frozenset(new_clusters), play_users=play.users_at(host),
     )  # fmt: skip
     sys.exit(asyncio.run(_serve(config)))
 

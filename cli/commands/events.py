@@ -1,0 +1,305 @@
+"""`hongbao events`: who is told of what was committed, how each receiver does, and what was given up."""
+
+import asyncio
+import contextlib
+import json
+import re
+import secrets
+import sys
+from collections.abc import Coroutine, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.table import Table
+
+from errors import Refused
+from events import operators
+from events.catalogue import SOURCE, TYPES, Event
+from events.limits import MAX_BATCH
+from events.operators import SetSinks
+from events.outcome import Failed
+from events.register import Kind, Sink, State, Target
+from events.service import sender_of
+from events.tail import follow
+from installation.access import find
+from runtime.reporting import Show, data_option, json_option, print_output, print_report, working
+from runtime.tables import print_table
+from runtime.wording import counted
+
+DEAD_SHOWN = 1_000
+TEST_TYPE = "sink.test"
+_DURATION = re.compile(r"(\d{1,4})([mhd])")
+
+T = TypeVar("T")
+
+
+@click.group("events", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Tell other programs what was committed: webhooks (signed), NATS JetStream; follow it here.
+
+    Without a subcommand, the sinks are listed. Events: envelope.created, share.opened, envelope.sold_out,
+    envelope.closed, refund.paid, payout.stuck.
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(list_, data=None, as_json=False)
+
+
+@command.command("list")
+@data_option
+@json_option
+def list_(*, data: Path | None, as_json: bool) -> None:
+    """List sinks: how far each is behind, and what its receiver last answered. Exit status 1 if one needs you."""
+    found = _ask(operators.sinks(find(data)))
+    names = sorted({one.target.name for of_set in found for one in of_set.sinks})
+    sinks = [_sink_json(name, found) for name in names]
+    show: Show | str = (
+        (lambda console: print_table(console, _sinks_table(sinks)))
+        if sinks
+        else "nobody is told of events; hongbao events add NAME URL adds a receiver"
+    )
+    print_report({"sinks": sinks}, as_json=as_json, show=show)
+    sys.exit(1 if any(one["needs"] for one in sinks) else 0)
+
+
+@command.command("add")
+@click.argument("name")
+@click.argument("url")
+@click.option("--type", "types", multiple=True, metavar="EVENT", help="Only these events; repeat it for several.")
+@click.option(
+    "--batch", default=1, show_default=True, help=f"Events in one call, as a JSON array; {MAX_BATCH} at most."
+)
+@click.option("--private", is_flag=True, help="Allow hosts of a private network, and http://.")
+@data_option
+@json_option
+def add(
+    *, name: str, url: str, types: tuple[str, ...], batch: int, private: bool, data: Path | None, as_json: bool
+) -> None:
+    """Add a receiver NAME at URL: https://… is a webhook, nats://HOST:4222/STREAM a stream of NATS JetStream.
+
+    It is told what is committed from now on. Prints the secret that a webhook verifies calls with.
+    """
+    kind = Kind.NATS if url.startswith(("nats:", "tls:")) else Kind.WEBHOOK
+    target = _ask(operators.add(find(data), Target(name, kind, url, types, batch, private)))
+    secret = target.secrets[0] if target.secrets else None
+    told = [f"{name} is told {'of ' + ', '.join(types) if types else 'of every event'} from now on"]
+    if secret:
+        told.append(f"its calls are signed with {secret}")
+        told.append(f"next: hongbao events test {name} sends it an event of the type {TEST_TYPE}")
+    print_report({"name": name, "kind": kind.value, "secret": secret}, as_json=as_json, show="\n".join(told))
+
+
+@command.command("remove")
+@click.argument("name")
+@data_option
+@json_option
+def remove(*, name: str, data: Path | None, as_json: bool) -> None:
+    """Remove a receiver: what it has not received, and its dead letters, are gone."""
+    _ask(operators.remove(find(data), name))
+    print_report({"removed": name}, as_json=as_json, show=f"{name} is removed")
+
+
+@command.command("pause")
+@click.argument("name")
+@click.option("--reason", default="paused by an operator", show_default=True, help="Shown in the list.")
+@data_option
+@json_option
+def pause(*, name: str, reason: str, data: Path | None, as_json: bool) -> None:
+    """Send nothing to NAME for a while; what it misses is kept for seven days."""
+    _ask(operators.pause(find(data), name, reason[:400]))
+    print_report({"paused": name}, as_json=as_json, show=f"{name} is paused; hongbao events resume {name} goes on")
+
+
+@command.command("resume")
+@click.argument("name")
+@data_option
+@json_option
+def resume(*, name: str, data: Path | None, as_json: bool) -> None:
+    """Let NAME go on where it was, after a pause or after its receiver had failed for too long."""
+    _ask(operators.resume(find(data), name))
+    print_report({"resumed": name}, as_json=as_json, show=f"{name} goes on where it was")
+
+
+@command.command("secret")
+@click.argument("name")
+@click.option("--keep", default="24h", show_default=True, help="How long the present secret signs, too (90m, 24h, 7d).")
+@data_option
+@json_option
+def secret(*, name: str, keep: str, data: Path | None, as_json: bool) -> None:
+    """Give a webhook a new secret. Until the old one ends, calls carry both signatures."""
+    found = _ask(operators.new_secret_of(find(data), name, _duration(keep)))
+    show = f"calls of {name} are signed with {found}; for {keep} with the old secret, too"
+    print_report({"name": name, "secret": found}, as_json=as_json, show=show)
+
+
+@command.command("test")
+@click.argument("name")
+@data_option
+@json_option
+def test(*, name: str, data: Path | None, as_json: bool) -> None:
+    """Send one event of the type sink.test to NAME, from here. Exit status 1 if it is not accepted."""
+    failure = _ask(_send_test(find(data), name))
+    reason = "" if failure is None else failure.reason
+    show = f"{name} has accepted it" if failure is None else f"not accepted: {reason}"
+    print_report({"accepted": failure is None, "reason": reason}, as_json=as_json, show=show)
+    sys.exit(0 if failure is None else 1)
+
+
+@command.command("dead")
+@click.argument("name", required=False)
+@data_option
+@json_option
+def dead(*, name: str | None, data: Path | None, as_json: bool) -> None:
+    """Show dead letters: events that a receiver refused for three days. Exit status 1 if there are any."""
+    letters = [
+        {
+            "sink": one.sink, "set": set_name, "event_id": one.event_id, "tries": one.tries,
+            "since": one.since.isoformat(), "reason": one.reason, "event": json.loads(one.body),
+        }
+        for set_name, one in _ask(operators.dead(find(data), name, DEAD_SHOWN))
+    ]  # fmt: skip
+    show: Show | str = (
+        (lambda console: print_table(console, _dead_table(letters))) if letters else "no event was given up"
+    )
+    print_report({"dead": letters}, as_json=as_json, show=show)
+    sys.exit(1 if letters else 0)
+
+
+@command.command("redrive")
+@click.argument("name")
+@click.argument("event_id", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All dead letters of NAME.")
+@click.option("--drop", "dropping", is_flag=True, help="Delete them in place of sending them.")
+@data_option
+@json_option
+def redrive(
+    *, name: str, event_id: tuple[str, ...], everything: bool, dropping: bool, data: Path | None, as_json: bool
+) -> None:
+    """Send dead letters of NAME again, after its receiver was mended."""
+    if everything == bool(event_id) or (dropping and everything):
+        raise click.UsageError("name events, or say --all; --drop takes names only")
+    access = find(data)
+    if dropping:
+        done = _ask(operators.drop(access, name, event_id))
+    else:
+        done = _ask(operators.redrive(access, name, None if everything else event_id))
+    verb = "deleted" if dropping else "sent again"
+    print_report({"events": done}, as_json=as_json, show=f"{counted(len(done), 'event')} {verb}")
+    sys.exit(0 if len(done) >= len(set(event_id)) else 1)
+
+
+@command.command("tail")
+@click.option("--envelope", metavar="ID", help="Only events of this envelope.")
+@click.option("--type", "types", multiple=True, metavar="EVENT", help="Only these events; repeat it for several.")
+@data_option
+@json_option
+def tail(*, envelope: str | None, types: tuple[str, ...], data: Path | None, as_json: bool) -> None:
+    """Print events as they are committed, until Ctrl-C; with --json one CloudEvent a line."""
+    if wrong := [one for one in types if one not in TYPES]:
+        raise Refused("unknown_event", f"there is no event {wrong[0]!r}; there are {', '.join(TYPES)}")
+    if not as_json:
+        click.echo("following; Ctrl-C ends it", err=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_tail(find(data), envelope, frozenset(types), as_json=as_json))
+
+
+async def _tail(access: Any, envelope: str | None, types: frozenset[str], *, as_json: bool) -> None:
+    async for set_name, event in follow(access):
+        if (envelope is None or str(event.envelope_id) == envelope) and (not types or event.type in types):
+            print_output(event.body.decode() if as_json else _line(set_name, event))
+
+
+def _line(set_name: str, event: Event) -> str:
+    told = json.loads(event.body)
+    data = {name: value for name, value in told["data"].items() if name != "envelope_id" and not name.endswith("_at")}
+    said = " ".join(f"{name}={value}" for name, value in data.items() if value not in ("", False))
+    return f"{told['time'][11:23]}  {set_name}  {event.envelope_id}  {event.type:<17}  {said}"
+
+
+async def _send_test(access: Any, name: str) -> Failed | None:
+    known = {one.target.name: one.target for of_set in await operators.sinks(access) for one in of_set.sinks}
+    if name not in known:
+        raise Refused("unknown_sink", f"there is no sink {name[:50]!r}; hongbao events lists them")
+    sender = sender_of(known[name])
+    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    number = f"test.{secrets.token_hex(8)}"
+    told = {
+        "specversion": "1.0", "id": number, "source": SOURCE, "type": TEST_TYPE,
+        "subject": "test", "time": at, "datacontenttype": "application/json", "data": {"sink": name},
+    }  # fmt: skip
+    try:
+        return await sender.send([Event(0, number, TEST_TYPE, json.dumps(told).encode())])
+    finally:
+        await sender.close()
+
+
+def _ask(what: Coroutine[Any, Any, T]) -> T:
+    with working("asking the SETs"):
+        return asyncio.run(what)
+
+
+def _duration(text: str) -> timedelta:
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise Refused("duration_invalid", f"{text[:20]!r} is no duration; write 90m, 24h or 7d")
+    unit = {"m": "minutes", "h": "hours", "d": "days"}[found[2]]
+    return timedelta(**{unit: int(found[1])})
+
+
+def _sink_json(name: str, found: list[SetSinks]) -> dict[str, Any]:
+    """Return one sink as all SETs have it: the worst state, the longest lag, the sums."""
+    of_sets = {of_set.set_name: one for of_set in found for one in of_set.sinks if one.target.name == name}
+    target = next(iter(of_sets.values())).target
+    missing = [of_set.set_name for of_set in found if of_set.set_name not in of_sets]
+    return {
+        "name": name, "kind": target.kind, "url": _without_password(target.address), "types": list(target.types),
+        "batch": target.batch, "state": _worst(of_sets.values()),
+        "behind_s": round(max(one.behind_s for one in of_sets.values()), 1),
+        "delivered": sum(one.delivered for one in of_sets.values()),
+        "retried": sum(one.retried for one in of_sets.values()), "dead": sum(one.dead for one in of_sets.values()),
+        "needs": list(_needs(name, of_sets, missing)),
+    }  # fmt: skip
+
+
+def _worst(sinks: Iterable[Sink]) -> str:
+    states = {one.state for one in sinks}
+    return next(one.value for one in (State.DISABLED, State.PAUSED, State.ACTIVE) if one in states)
+
+
+def _needs(name: str, of_sets: dict[str, Sink], missing: list[str]) -> Iterator[str]:
+    """Yield what is not as it should be, a sentence each."""
+    for set_name, one in of_sets.items():
+        if one.state == State.DISABLED:
+            yield f"{set_name}: disabled {one.since:%Y-%m-%d %H:%M}: {one.reason}; then: hongbao events resume {name}"
+        elif one.failing_since is not None:
+            yield f"{set_name}: fails since {one.failing_since:%Y-%m-%d %H:%M} UTC: {one.error}"
+        if one.dead:
+            yield f"{set_name}: {counted(one.dead, 'dead letter')}: hongbao events dead {name}"
+        if one.lost_until is not None:
+            yield f"{set_name}: behind for too long; what was committed before {one.lost_until:%Y-%m-%d %H:%M} is lost"
+    for set_name in missing:
+        yield f"{set_name}: lacks it; hongbao events resume {name} adds it"
+
+
+def _without_password(address: str) -> str:
+    return re.sub(r"//[^/@]*@", "//…@", address)
+
+
+def _sinks_table(sinks: list[dict[str, Any]]) -> Table:
+    table = Table("sink", "state", "behind", "delivered", "retried", "dead", "receiver", "what it needs")
+    for one in sinks:
+        behind = "-" if not one["behind_s"] else f"{one['behind_s']:,.0f} s"
+        table.add_row(
+            one["name"], one["state"], behind, f"{one['delivered']:,}", str(one["retried"]), str(one["dead"]),
+            one["url"], "\n".join(one["needs"]),
+        )  # fmt: skip
+    return table
+
+
+def _dead_table(letters: list[dict[str, Any]]) -> Table:
+    table = Table("sink", "event", "tries", "since", "reason")
+    for one in letters:
+        table.add_row(one["sink"], one["event_id"], str(one["tries"]), one["since"][:16], one["reason"])
+    return table

@@ -1,0 +1,150 @@
+"""What operators do to sinks, in all SETs of an installation: what the command `events` and other tools call.
+
+A sink is the same in every SET. If a SET is away nothing is begun; if one goes away half way, the same call again
+completes it: each step may be repeated.
+"""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from errors import Refused
+from events import register, retries
+from events.catalogue import TYPES
+from events.limits import MAX_BATCH, MAX_SINKS
+from events.register import Kind, Sink, State, Target, new_secret
+from events.retries import DeadLetter
+from events.service import sender_of
+from events.webhook.signing import key_of
+from installation.access import Access
+from runtime import postgres
+from runtime.postgres import Connection
+from schema import roles
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+
+
+class SetSinks(NamedTuple):
+    """The sinks of one SET."""
+
+    set_name: str
+    sinks: list[Sink]
+
+
+@contextlib.asynccontextmanager
+async def all_sets(access: Access) -> AsyncIterator[dict[str, Connection]]:
+    """Yield a connection to every SET; raises Unavailable if one is away."""
+    async with contextlib.AsyncExitStack() as exits:
+        names = [one.name for one in access.topology().sets]
+        opened = [postgres.connected(access.set_dsn(name, roles.EVENTS)) for name in names]
+        connections = [await exits.enter_async_context(one) for one in opened]
+        yield dict(zip(names, connections, strict=True))
+
+
+async def sinks(access: Access) -> list[SetSinks]:
+    """Return the sinks of every SET."""
+    async with all_sets(access) as sets:
+        return [SetSinks(name, await register.list_sinks(connection)) for name, connection in sets.items()]
+
+
+async def add(access: Access, target: Target) -> Target:
+    """Add a sink to all SETs; returns it with its secret. It receives what is committed from now on.
+
+    Raises Refused `sink_name_invalid`, `unknown_event`, `batch_invalid`, `too_many_sinks`, `sink_exists`, and what
+    `events.service.sender_of` does; then nothing was changed.
+    """
+    if not _NAME.fullmatch(target.name):
+        raise Refused(
+            "sink_name_invalid", f"{target.name[:50]!r} is no name: lower-case letters, digits and -, 40 at most"
+        )
+    if wrong := [one for one in target.types if one not in TYPES]:
+        raise Refused("unknown_event", f"there is no event {wrong[0]!r}; there are {', '.join(TYPES)}")
+    if not 1 <= target.batch <= MAX_BATCH:
+        raise Refused("batch_invalid", f"a call takes 1 to {MAX_BATCH} events, not {target.batch}")
+    if target.kind == Kind.WEBHOOK:
+        target = target._replace(secrets=target.secrets or (new_secret(),))
+        for one in target.secrets:
+            key_of(one)
+    await sender_of(target).close()
+    async with all_sets(access) as sets:
+        known = {name: await register.list_sinks(connection) for name, connection in sets.items()}
+        if any(len(one) >= MAX_SINKS for one in known.values()):
+            raise Refused("too_many_sinks", f"there are {MAX_SINKS} sinks already; remove one")
+        if any(target.name == one.target.name for found in known.values() for one in found):
+            raise Refused("sink_exists", f"there is a sink {target.name} already; remove it, or take another name")
+        for connection in sets.values():
+            await register.add(connection, target)
+    return target
+
+
+async def remove(access: Access, name: str) -> None:
+    """Remove a sink from all SETs, with its dead letters; raises Refused `unknown_sink`."""
+    async with _sink(access, name) as (sets, _):
+        for connection in sets.values():
+            await register.remove(connection, name)
+
+
+async def pause(access: Access, name: str, reason: str) -> None:
+    """Stop a sink; what it misses meanwhile is kept for seven days. Raises Refused `unknown_sink`."""
+    async with _sink(access, name) as (sets, _):
+        for connection in sets.values():
+            await register.set_state(connection, name, State.PAUSED, reason)
+
+
+async def resume(access: Access, name: str) -> None:
+    """Let a paused or disabled sink go on where it was, and add it to SETs that lack it; raises `unknown_sink`."""
+    async with _sink(access, name) as (sets, target):
+        for connection in sets.values():
+            if not await register.set_state(connection, name, State.ACTIVE):
+                await register.add(connection, target)
+
+
+async def new_secret_of(access: Access, name: str, keep_old: timedelta) -> str:
+    """Give a webhook a new secret, and return it; the present one signs too for `keep_old`.
+
+    Raises Refused `unknown_sink`, `not_signed`.
+    """
+    async with _sink(access, name) as (sets, target):
+        if target.kind != Kind.WEBHOOK:
+            raise Refused("not_signed", f"{name} is no webhook: nothing is signed for it")
+        keys = [new_secret(), *target.secrets[:1]]
+        for connection in sets.values():
+            await register.set_secrets(connection, name, keys, datetime.now(UTC) + keep_old)
+    return keys[0]
+
+
+async def dead(access: Access, name: str | None, limit: int) -> list[tuple[str, DeadLetter]]:
+    """Return dead letters with their SETs, the oldest of each SET first."""
+    async with all_sets(access) as sets:
+        return [
+            (set_name, letter)
+            for set_name, connection in sets.items()
+            for letter in await retries.dead_letters(connection, name, limit)
+        ]
+
+
+async def redrive(access: Access, name: str, event_ids: Sequence[str] | None) -> list[str]:
+    """Have dead letters of a sink (None: all) sent again; returns which. Raises Refused `unknown_sink`."""
+    async with _sink(access, name) as (sets, _):
+        ids = None if event_ids is None else list(event_ids)
+        return [one for connection in sets.values() for one in await retries.redrive(connection, name, ids)]
+
+
+async def drop(access: Access, name: str, event_ids: Sequence[str]) -> list[str]:
+    """Delete dead letters of a sink; returns which. Raises Refused `unknown_sink`."""
+    async with _sink(access, name) as (sets, _):
+        return [one for connection in sets.values() for one in await retries.drop(connection, name, list(event_ids))]
+
+
+@contextlib.asynccontextmanager
+async def _sink(access: Access, name: str) -> AsyncIterator[tuple[dict[str, Connection], Target]]:
+    async with all_sets(access) as sets:
+        found = await asyncio.gather(*(register.list_sinks(connection) for connection in sets.values()))
+        known = {one.target.name: one.target for sinks in found for one in sinks}
+        if name not in known:
+            others = f"there are {', '.join(known)}" if known else "there is none; add one: hongbao events add NAME URL"
+            raise Refused("unknown_sink", f"there is no sink {name[:50]!r}; {others}")
+        yield sets, known[name]
