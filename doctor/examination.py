@@ -19,6 +19,7 @@ from doctor import (
     clusters,
     days,
     disk,
+    events,
     files,
     open_files,
     parts,
@@ -53,6 +54,7 @@ CHECKS: Mapping[str, Check] = {
     "backup_log": backup_log.backup_log,
     "closed": closed.closed,
     "payouts": payouts.payouts,
+    "events": events.events,
 }
 """By their names in --json, in the order in which they are shown."""
 

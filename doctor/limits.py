@@ -34,3 +34,5 @@ STUCK_SHOWN = 3
 check_limit(CHECK_S > PROBE_S, "a check may wait for a program to say its version")
 check_limit(CHECK_S > 2 * CONNECT_S, "a check may wait for a server that is away, and tell it from one that is slow")
 check_limit(CHECK_S > PART_PROBE_S, "a check may wait for a part that does not answer")
+EVENTS_BEHIND_S = 60.0
+"""Events arrive within a second; a receiver that accepts them and is so far behind is not asked."""

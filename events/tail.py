@@ -5,9 +5,11 @@ If its reader dies it expires by itself.
 """
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import AsyncIterator
 
+from errors import Unavailable
 from events import register
 from events.catalogue import Event
 from events.cursor import Cursor
@@ -16,6 +18,7 @@ from events.limits import LOOK_S, POLL_S, TAIL_S
 from events.log_reader import read
 from events.operators import all_sets
 from installation.access import Access
+from runtime import postgres
 from runtime.postgres import Connection
 
 
@@ -35,9 +38,12 @@ async def follow(access: Access) -> AsyncIterator[tuple[str, Event]]:
                     for event in await tail.read():
                         yield set_name, event
                 await asyncio.sleep(POLL_S)
+        except postgres.LOST as error:
+            raise Unavailable("database_unavailable", f"a SET went away: {error}; begin again") from error
         finally:
             for connection in sets.values():
-                await register.remove(connection, name)
+                with contextlib.suppress(*postgres.LOST):  # then it expires
+                    await register.remove(connection, name)
 
 
 class _Tail:
