@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 from aiohttp import web
@@ -15,6 +16,7 @@ from installation import data_folder
 from installation.access import find
 from runtime import logs
 from runtime.http import HttpServer, Readiness, add_probes
+from runtime.priority import give_way
 from runtime.settings import host_and_port
 from schema import roles
 
@@ -28,6 +30,9 @@ class EventsSettings(msgspec.Struct, frozen=True, kw_only=True):
     """HOST:PORT of its probes and metrics; port 0 takes a free one. Leave it where only your own machines reach it."""
     data: str = ""
     """The data folder of the installation; where `./run` looks for it unless set."""
+    events_nice: Annotated[int, msgspec.Meta(ge=0, le=19)] = 19
+    """How far this process gives way to others on its machine (`nice`): where CPU is scarce, opens come first and
+    events later. 0 where it has a machine of its own."""
 
 
 def sender_of(target: Target) -> Sender:
@@ -37,6 +42,7 @@ def sender_of(target: Target) -> Sender:
 
 async def serve(settings: EventsSettings, stop: asyncio.Event) -> None:
     """Deliver until `stop` is set; raises Refused `not_installed` if the data folder holds no installation."""
+    give_way(settings.events_nice)
     access = find(data_folder.locate(Path(settings.data) if settings.data else None).path)
     workers = [SetWorker(one.name, access.set_dsn(one.name, roles.EVENTS), sender_of) for one in access.topology().sets]
     readiness = Readiness()

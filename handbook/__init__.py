@@ -1,15 +1,15 @@
 """The documentation site (floor 10): makes HTML of `docs/`, with reference pages that are read from the code.
 
 What lives here: `extension` tells Sphinx which mark in a page stands for which part of the reference; `reference` lists
-these parts, and `api`, `problems`, `commands`, `variables`, `figures` and `tables` write them as Markdown (`markdown`
-has their tables and escapes; `examples` the example answers); `build` runs Sphinx, `markup` takes styles and scripts
-out of its HTML, `links` finds links that lead nowhere. `docs/conf.py` holds the settings of Sphinx.
+these parts, and `api`, `problems`, `commands`, `variables`, `figures`, `events` and `tables` write them as Markdown
+(`markdown` has their tables and escapes; `examples` the example answers); `build` runs Sphinx, `markup` takes styles
+and scripts out of its HTML, `links` finds links that lead nowhere. `docs/conf.py` holds the settings of Sphinx.
 
 May import: every room. Nothing imports it but tests; no process of an installation needs it, and the wheel lacks it.
 
 Promises, each with the test that keeps it:
 - A warning of Sphinx or a link that leads nowhere fails the build (`test_a_broken_link_fails_the_build`).
-- Every operation, problem, command, setting, metric and table of the code is in the site
+- Every operation, problem, command, setting, metric, event and table of the code is in the site
   (tests/unit/handbook/test_reference.py).
 - The HTML holds no script and no style of its own and loads nothing from elsewhere (`test_the_markup_is_strict`), so
   that a gateway can serve it under the policy of `gateway.site.handbook`.

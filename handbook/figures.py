@@ -13,6 +13,7 @@ ROOMS: Final = {
     "setnode": "A setnode",
     "wallet": "The wallet",
     "rotation": "`./run rotate --daemon`",
+    "events": "The process that delivers events",
     "wire": "Every process with links to others",
     "sharding": "Every process that reads the topology",
     "switches": "Gateways and setnodes",

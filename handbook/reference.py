@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from handbook import api, commands, figures, problems, tables, variables
+from handbook import api, commands, events, figures, problems, tables, variables
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "operations": api.operations,
@@ -13,6 +13,8 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "commands": commands.commands,
     "settings": variables.settings,
     "metrics": figures.metrics,
+    "event-envelope": events.envelope,
+    "events": events.events,
     "set-tables": lambda: tables.tables("set"),
     "wallet-tables": lambda: tables.tables("wallet"),
 }

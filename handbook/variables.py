@@ -5,6 +5,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
+from events.service import EventsSettings
 from gateway.service import GatewaySettings
 from handbook.markdown import anchor, code, sections, table, text
 from ops.service import OpsSettings
@@ -18,6 +19,7 @@ PROCESSES: Final[dict[str, type[msgspec.Struct]]] = {
     "setnode": SetnodeSettings,
     "wallet": WalletSettings,
     "ops": OpsSettings,
+    "events": EventsSettings,
     "rotate --daemon": DaemonSettings,
 }
 """Every process of an installation that has settings, by its name in `python -m`, or in `./run`."""

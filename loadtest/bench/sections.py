@@ -7,6 +7,7 @@ from loadtest.bench import (
     connections,
     cpu,
     engine,
+    events,
     expiry,
     footprint,
     growth,
@@ -30,4 +31,5 @@ SECTIONS: Final = (
     payouts.SECTION,
     expiry.SECTION,
     watchers.SECTION,
+    events.SECTION,
 )

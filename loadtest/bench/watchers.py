@@ -14,32 +14,25 @@ import asyncio
 import contextlib
 import resource
 import sys
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
-from math import ceil
-from pathlib import Path
 from statistics import median
 from typing import Final, cast
 
 import aiohttp
 
 from errors import Unavailable
-from installation.access import Access, find
 from loadtest.bench.cputime import used_s
 from loadtest.bench.figures import Bench, Figures, Row, Section
-from loadtest.idle_stack import idle_stack
-from loadtest.openloop import opens
-from loadtest.openloop.opens import Envelope
+from loadtest.bench.opening import SHARES, Opening, opening
 from loadtest.rss import resident_bytes_of
 from loadtest.run_proof import all_paid
 from loadtest.wrk import client as wrk
-from loadtest.wrk import prepared
 from local import running
 from local.config import StackConfig
 from machine.checkout import CHECKOUT
 
-SHARES: Final = 10_000
 WATCHED: Final = 12
 """Envelopes that each stream watches: more than a turn opens."""
 CONNECT_S: Final = 60.0
@@ -61,27 +54,10 @@ TINY = Size(50, 1.0, 1)
 
 
 @dataclass
-class Arena:
-    """A running stack, and the prepared opens of envelopes of SHARES shares; `at` is the next."""
+class Arena(Opening):
+    """Prepared opens, and streams that watch their envelopes; `gateway` is its process ID."""
 
-    access: Access
-    folder: Path
-    gateway: int
-    made: Sequence[Envelope]
-    path: Path
-    offs: list[str]
-    at: int = 0
-
-    async def opens_per_s(self, seconds: float) -> float:
-        """Open as fast as answers come."""
-        fired = await wrk.fire_opens(self.access.gateway_url, seconds, self.folder, self.path, skip=self.at)
-        self.at += fired.requests + wrk.CONNECTIONS
-        if fired.refused or fired.broken:
-            self.offs.append(f"{fired.refused} opens refused, {fired.broken} broken")
-        if self.at > len(self.made) * SHARES:
-            self.offs.append("the prepared opens did not last, later ones were repeats")
-        await all_paid(self.access)
-        return fired.per_second
+    gateway: int = 0
 
     @contextlib.asynccontextmanager
     async def watchers(self, number: int, envelopes: int = WATCHED) -> AsyncIterator[None]:
@@ -146,16 +122,12 @@ async def measure(bench: Bench, size: Size) -> Figures:
 async def _started(bench: Bench, size: Size) -> AsyncIterator[Arena]:
     folder = bench.scratch("watchers")
     env = {"HONGBAO_CONNECTIONS_PER_ADDRESS": "16384"}
-    async with idle_stack(StackConfig(data=folder, port=0, sets=1, servers=1, ahead_days=1, env=env)):
-        access = find(folder)
-        wanted = wrk.prepared_for(1.0) + 2 * size.rounds * wrk.prepared_for(size.seconds)
-        made = await opens.create(access, ceil(wanted / SHARES) + WATCHED + 1, SHARES)
-        path = folder / "opens.txt"
-        await asyncio.to_thread(prepared.write_opens, access, made, path, SHARES, in_turn=False)
+    config = StackConfig(data=folder, port=0, sets=1, servers=1, ahead_days=1, env=env)
+    wanted = wrk.prepared_for(1.0) + 2 * size.rounds * wrk.prepared_for(size.seconds)
+    async with opening(bench, "watchers", config, wanted, WATCHED + 1) as one:
         pids = {part.name: part.pid for part in running.load(folder / "running.json").parts}
-        yield Arena(
-            access, folder, next(pid for name, pid in pids.items() if name.startswith("gateway")), made, path, []
-        )
+        gateway = next(pid for name, pid in pids.items() if name.startswith("gateway"))
+        yield Arena(one.stack, one.access, folder, one.made, one.path, gateway=gateway)
 
 
 async def _weigh(arena: Arena, size: Size) -> tuple[float, float]:
