@@ -19,6 +19,7 @@ _PLAIN: typing.Final = {
     "amount_fen": "In fen.",
     "total_fen": "What the sender paid in, in fen.",
     "greeting": "The sender's words; may be empty.",
+    "order_no": "The number of the transfer in the wallet.",
     "attempts": "How often it was tried.",
     "seq": "The claim's place in the order of opening, from 0.",
 }

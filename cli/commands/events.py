@@ -36,15 +36,17 @@ T = TypeVar("T")
 
 
 @click.group("events", invoke_without_command=True)
+@data_option
+@json_option
 @click.pass_context
-def command(context: click.Context) -> None:
+def command(context: click.Context, *, data: Path | None, as_json: bool) -> None:
     """Tell other programs what was committed: webhooks (signed), NATS JetStream; follow it here.
 
     Without a subcommand, the sinks are listed. Events: envelope.created, share.opened, envelope.sold_out,
     envelope.closed, refund.paid, payout.stuck.
     """
     if context.invoked_subcommand is None:
-        context.invoke(list_, data=None, as_json=False)
+        context.invoke(list_, data=data, as_json=as_json)
 
 
 @command.command("list")

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from cli.table import COMMANDS, main
+from events.catalogue import EVENTS, CloudEvent
 from gateway.openapi import document
 from gateway.openapi.schemas import SCHEMAS
 from gateway.problems import ADVICE, PROBLEMS
@@ -142,3 +143,16 @@ def test_tables(handbook_site: Path, schema: str) -> None:
         for one in re.findall(r"^    ([a-z_0-9]+) |CONSTRAINT (\w+)", body, flags=re.MULTILINE):
             assert "".join(one) in text
     assert [one for one in re.findall(r"INDEX (\w+) ON", source) if one not in text] == []
+
+
+def test_events(handbook_site: Path) -> None:
+    """Every type of event has its anchor, with its meaning and every member of its data."""
+    markup = page(handbook_site, "events")
+    text = words(markup)
+    for kind in EVENTS:
+        assert markup.count(f'id="{kind.TYPE}"') == 1
+        assert words((kind.__doc__ or "").splitlines()[0]) in text
+        for name in kind.__struct_fields__:
+            assert name in text
+    for name in CloudEvent.__struct_fields__:
+        assert name in text

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from rich.console import Console
 from rich.table import Column, Table
 
-from cli.commands import archive, backup_text, dba, payout, rotate_text, status, topology
+from cli.commands import archive, backup_text, dba, events, payout, rotate_text, status, topology
 from cli.table import COMMANDS, main
 from inspection.hot import Hot
 from local.status import PartStatus, SetStatus, Status
@@ -69,7 +69,26 @@ PLANNED = {
     ],
 }  # fmt: skip
 
+SINKS = [
+    {
+        "name": "chat-of-the-company", "kind": "webhook", "url": "https://chat.example.com/hooks/hongbao", "types": [],
+        "batch": 1, "state": "disabled", "behind_s": 86_400.0, "delivered": 1_234_567, "retried": 3, "dead": 12,
+        "needs": [f"set-1: disabled 2026-11-21 10:15: {LONG}; then: hongbao events resume chat-of-the-company"],
+    }
+]  # fmt: skip
+DEAD = [
+    {
+        "sink": "chat-of-the-company", "set": "set-1", "event_id": f"{ENVELOPE}.opened.7", "tries": 9,
+        "since": "2026-11-21T10:15:00+00:00", "reason": LONG, "event": {},
+    }
+]  # fmt: skip
+
 TABLES: dict[str, tuple[Any, Any, list[str]]] = {
+    "events list": (
+        lambda console: print_table(console, events._sinks_table(SINKS)), None,
+        ["chat-of-the-company", "https://chat.example.com/hooks/hongbao", "1,234,567", "86,400 s"],
+    ),
+    "events dead": (lambda console: print_table(console, events._dead_table(DEAD)), None, [f"{ENVELOPE}.opened.7"]),
     "dba hot": (lambda console: dba.print_table(console, dba._hot(HOT)), None, [ENVELOPE, TABLE, "set-1-a", "12345"]),
     "backup list": (
         backup_text.show_backups, [{"server": "set-1", "bases": BASES, "log": "kept", "behind_bytes": 0}],

@@ -216,7 +216,7 @@ async def test_an_order_is_given_up_after_exactly_so_many_tries(small_calls, lon
     class Noting(Session):
         async def run(self, work, deadline_s):
             class Connection:
-                async def execute(self, _, batch_ids, envelopes, seqs, reasons, attempts, amounts, now):
+                async def execute(self, _, batch_ids, envelopes, seqs, reasons, attempts, amounts, receivers, *refunds):
                     stuck.update(zip(seqs, zip(attempts, amounts, strict=True), strict=True))
 
             await work(Connection())
