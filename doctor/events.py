@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from doctor.finding import Finding, Level
 from doctor.limits import EVENTS_BEHIND_S
 from doctor.place import Place
-from errors import Unavailable
+from errors import Refused, Unavailable
 from events.operators import SetSinks, sinks
 from events.register import Sink, State
 from runtime.wording import counted
@@ -17,7 +17,7 @@ async def events(place: Place) -> list[Finding]:
         return []
     try:
         known = await sinks(place.access)
-    except Unavailable:
+    except (Unavailable, Refused):  # a SET is away, or this installation is older than events
         return []
     found = list(judge(known))
     names = sorted({one.target.name for of_set in known for one in of_set.sinks})

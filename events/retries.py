@@ -4,6 +4,7 @@ While an event is retried, later events of its envelope wait behind it, in `even
 Once it is a dead letter they go on without it: receivers see the gap in `sequence`.
 """
 
+import asyncio
 from collections import Counter
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from runtime.postgres import Connection
 _DUE = sql.read("events", "due_retries")
 _ADD = """INSERT INTO event_retry (sink, envelope_id, event_id, body, tries, next_at, reason)
 VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6), $7) ON CONFLICT (sink, event_id) DO NOTHING"""
+_DONE = "DELETE FROM event_retry WHERE retry_id = $1"
 _FAILED = """UPDATE event_retry SET tries = tries + 1, reason = $2,
     next_at = CASE WHEN $3::float8 IS NULL THEN NULL ELSE now() + make_interval(secs => $3) END
 WHERE retry_id = $1"""
@@ -58,6 +60,8 @@ class Retries:
         self._sink = sink
         self._sender = sender
         self._waiting: Counter[int] = Counter()
+        self._turn = asyncio.Lock()
+        """Held while rows are added, or counted anew."""
 
     def __len__(self) -> int:
         """Events that are retried apart, or wait behind one."""
@@ -73,16 +77,18 @@ class Retries:
         return envelope_id in self._waiting
 
     async def load(self) -> None:
-        """Read which envelopes wait, at the start."""
-        rows = await self._session.run(lambda connection: connection.fetch(_WAITING, self._sink))
-        self._waiting = Counter(dict(rows))
+        """Read which envelopes wait."""
+        async with self._turn:
+            rows = await self._session.run(lambda connection: connection.fetch(_WAITING, self._sink))
+            self._waiting = Counter(dict(rows))
 
     async def put(self, event: Event, tries: int, reason: str) -> None:
         """Take an event that is to be retried, or has to wait; durable when this returns."""
-        self._waiting[event.envelope_id] += 1
         text, pause_s = event.body.decode(), float(RETRY_PAUSES_S[0] if tries else 0)
         columns = self._sink, event.envelope_id, event.id, text, tries, pause_s, reason[:REASON_CHARS]
-        await self._session.run(lambda connection: connection.execute(_ADD, *columns))
+        async with self._turn:
+            self._waiting[event.envelope_id] += 1
+            await self._session.run(lambda connection: connection.execute(_ADD, *columns))
 
     async def run_once(self) -> int:
         """Send what is due, of each envelope its first; returns how many were accepted."""
@@ -91,29 +97,23 @@ class Retries:
         for row in rows:
             failure = await self._sender.send([_event(row)])
             if failure is None:
-                await self._done(row["retry_id"], row["envelope_id"])
+                await self._done(row["retry_id"])
                 accepted += 1
             else:
-                await self._failed(row["retry_id"], row["envelope_id"], row["tries"], failure)
+                await self._failed(row["retry_id"], row["tries"], failure)
+        if rows or self._waiting:
+            await self.load()
         return accepted
 
-    async def _done(self, retry_id: int, envelope_id: int) -> None:
-        await self._session.run(
-            lambda connection: connection.execute("DELETE FROM event_retry WHERE retry_id = $1", retry_id)
-        )
-        self._leave(envelope_id)
+    async def _done(self, retry_id: int) -> None:
+        await self._session.run(lambda connection: connection.execute(_DONE, retry_id))
 
-    async def _failed(self, retry_id: int, envelope_id: int, tries: int, failure: Failed) -> None:
+    async def _failed(self, retry_id: int, tries: int, failure: Failed) -> None:
+        """Note the failure; after the last pause the event is a dead letter."""
         pause_s = float(RETRY_PAUSES_S[tries]) if tries < len(RETRY_PAUSES_S) else None
         await self._session.run(
             lambda connection: connection.execute(_FAILED, retry_id, failure.reason[:REASON_CHARS], pause_s)
         )
-        if pause_s is None:
-            self._leave(envelope_id)
-
-    def _leave(self, envelope_id: int) -> None:
-        # Nothing waits behind a dead letter that an operator has driven again.
-        self._waiting -= Counter({envelope_id: 1})
 
 
 def _event(row: Any) -> Event:

@@ -38,6 +38,8 @@ _ABOVE_ZERO = {
     "hongbao_payouts_stuck_total": (Level.LOOK, "payouts_stuck"),
     "hongbao_expiry_unclosable": (Level.LOOK, "expiry_unclosable"),
     "hongbao_archive_unavailable_total": (Level.LOOK, "archive_unavailable"),
+    "hongbao_events_failing": (Level.LOOK, "events_failing"),
+    "hongbao_events_lost_entries_total": (Level.LOOK, "events_lost"),
 }
 """Metrics that are 0 while all is well (docs/operations/README.md, "What to watch")."""
 
