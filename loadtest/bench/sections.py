@@ -3,6 +3,7 @@
 from typing import Final
 
 from loadtest.bench import (
+    client,
     commits,
     connections,
     cpu,
@@ -32,4 +33,5 @@ SECTIONS: Final = (
     expiry.SECTION,
     watchers.SECTION,
     events.SECTION,
+    client.SECTION,
 )
