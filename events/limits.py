@@ -14,6 +14,9 @@ SAVE_S = 0.2
 DATABASE_S = 10.0
 """A statement that has not ended by then counts as lost; its connection is dropped, and another one is made."""
 
+MAX_AWAY_S = 5.0
+"""The longest pause before a SET that was away is asked again."""
+
 # Sinks.
 LOOK_S = 1.0
 """Between two looks at the list of sinks: how long a change by an operator takes to hold."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from errors import HongbaoError, Unavailable
 from events.delivery import Delivery
-from events.limits import KEPT_S, LOOK_S, TRIM_ENTRIES, TRIM_S
+from events.limits import KEPT_S, LOOK_S, MAX_AWAY_S, TRIM_ENTRIES, TRIM_S
 from events.outcome import Sender
 from events.register import Sink, State, Target, list_sinks
 from events.set_session import SetSession
@@ -60,28 +60,32 @@ class SetWorker:
         self._running: dict[str, _Running] = {}
 
     async def run(self) -> None:
-        """Work until cancelled. After a lost connection it begins anew; an error in one sink stops only that one."""
+        """Work until cancelled. After an error it begins anew: other SETs go on meanwhile."""
         failures = 0
         while True:
             session = SetSession(self._dsn)
             try:
-                if await self._hold(session):
-                    failures = 0
-                    await self._work(session)
+                await self._take(session)
+                failures = 0
+                await self._work(session)
             except Unavailable as error:
-                failures += 1
                 _log.warning("SET away", set=self.name, error=error.detail)
+            except Exception as error:  # noqa: BLE001 - a SET that cannot be read must not end the delivery of others
+                _log.error("the events of a SET cannot be delivered", set=self.name, exc_info=error)
             finally:
                 self.held = self.answers = False
                 await self._end_all()
                 await session.close()
-            await postgres.pause(failures, most_s=5.0)
+            failures += 1
+            await postgres.pause(failures, most_s=MAX_AWAY_S)
             await asyncio.sleep(LOOK_S)
 
-    async def _hold(self, session: SetSession) -> bool:
-        self.held = await session.lock()
-        self.answers = True
-        return self.held
+    async def _take(self, session: SetSession) -> None:
+        """Wait until this process has the SET."""
+        while not await session.lock():
+            self.answers = True
+            await asyncio.sleep(LOOK_S)
+        self.held = self.answers = True
 
     async def _work(self, session: SetSession) -> None:
         trimmed = 0.0

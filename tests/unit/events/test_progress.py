@@ -1,0 +1,52 @@
+"""How far a cursor may move, and how long a lane waits."""
+
+import asyncio
+from datetime import UTC, datetime
+
+from events.cursor import Cursor
+from events.health import Health
+from events.outcome import Failed
+from events.progress import Progress
+
+BEGIN = Cursor("1:1:", "1:1:")
+AT = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def cursor(entry):
+    return Cursor("1:1:", "9:9:", "5", entry)
+
+
+def test_the_cursor_waits_for_the_oldest_entry():
+    """Entries that are delivered behind one that is not do not move it; then it moves over all of them."""
+    progress = Progress(BEGIN)
+    first, second = progress.begin(cursor(1), 2, AT), progress.begin(cursor(2), 1, AT)
+    second.done()
+    first.done()
+    assert progress.advance() == BEGIN
+    assert progress.oldest == AT
+    first.done()
+    assert progress.advance() == cursor(2)
+    assert (progress.taken(), progress.taken(), len(progress), progress.oldest) == (3, 0, 0, None)
+
+
+def test_an_entry_without_events_is_passed_in_its_turn():
+    """As the end of a span, or one whose events nobody wants."""
+    progress = Progress(BEGIN)
+    first = progress.begin(cursor(1), 1)
+    progress.begin(cursor(2).whole, 0)
+    assert progress.advance() == BEGIN
+    first.done()
+    assert progress.advance() == Cursor("9:9:", "9:9:")
+
+
+async def test_a_success_ends_the_pauses_of_all_lanes(monkeypatch):
+    """Lanes that wait for a receiver go on as soon as one call is accepted."""
+    monkeypatch.setattr("events.health.FIRST_PAUSE_S", 0.001)
+    health = Health()
+    health.failed(Failed("away", retry_after_s=3_000))
+    lanes = [asyncio.create_task(health.pause(20)) for _ in range(3)]
+    await asyncio.sleep(0.02)
+    assert not any(one.done() for one in lanes)
+    health.succeeded()
+    await asyncio.wait_for(asyncio.gather(*lanes), 1)
+    assert health.failing_since is None
