@@ -58,10 +58,11 @@ from gateway.site.page import read_origins
 from gateway.site.site import Site
 from gateway.unsent import UnsentAnswers
 from runtime import listening, logs
-from runtime.clock import Clock, SystemClock
+from runtime.clock import Clock
 from runtime.http import Readiness
 from runtime.periodic import Periodic
 from runtime.process import Stop, tell_ready
+from runtime.sandbox_clock import clock_at
 from runtime.settings import host_and_port, is_loopback
 from sharding.slots import KEY_BYTES as SLOT_KEY_BYTES
 from switches.file import beside
@@ -147,6 +148,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     nobody."""
     frame_ancestors: str = ""
     """Origins, with commas between, whose pages may frame our page and hand it a user's token; unset: none."""
+    sandbox_clock: str = ""
+    """Path of a sandbox's clock; `./run --sandbox` sets it, and nobody else may. Unset: the machine's clock."""
     docs: str = ""
     """Folder of the documentation site, which is served below `/docs/`. Unset: that of the checkout, where `docs/build`
     has made one."""
@@ -157,7 +160,7 @@ class Gateway:
 
     def __init__(self, settings: GatewaySettings, clock: Clock | None = None) -> None:
         self.settings = settings
-        self.clock = clock or SystemClock()
+        self.clock = clock or clock_at(settings.sandbox_clock)
         self.request_metrics = RequestMetrics()
         self.origins = Origins(settings.cors_origins)
         self.refusals = CrossOriginRefusals(self.origins) if self.origins else Refusals()

@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from errors import HongbaoError
 from local.supervisor_log import Notify
+from runtime.clock import Clock
 from runtime.postgres import is_lost
+from runtime.sandbox_clock import Pauses
 from schema.day_tables import DayTables
 from sharding.ids import business_date
 from sharding.topology import load
@@ -30,18 +32,22 @@ OCCUPIED = "day_table_occupied"
 
 
 class DayTableService:
-    """Runs `schema.day_tables` as the owner of each SET's tables; `dsns` are the owner's, by SET."""
+    """Runs `schema.day_tables` as the owner of each SET's tables; `dsns` are the owner's, by SET.
 
-    def __init__(self, topology: Path, dsns: Mapping[str, str], notify: Notify, ahead_days: int) -> None:
+    When a sandbox's clock is moved, a round begins at once.
+    """
+
+    def __init__(self, topology: Path, dsns: Mapping[str, str], notify: Notify, ahead_days: int, clock: Clock) -> None:
         self._topology = topology
         self._dsns = dsns
         self._notify = notify
         self._ahead_days = ahead_days
+        self._clock = clock
         self._task: asyncio.Task[None] | None = None
 
     async def make_today(self) -> None:
         """Make the tables of today, without which no setnode is ready, and tomorrow's if it is NEAR."""
-        await self._make(ahead_days_at_start(datetime.now(UTC), load(self._topology).zone))
+        await self._make(ahead_days_at_start(self._clock.now(), load(self._topology).zone))
 
     def start(self) -> None:
         """Keep the tables of the coming days made, until `stop`."""
@@ -54,7 +60,7 @@ class DayTableService:
             await asyncio.wait({self._task})
 
     async def _run(self) -> None:
-        rounds = list(range(min(SOON_DAYS, self._ahead_days), self._ahead_days + 1))
+        rounds, pauses = list(range(min(SOON_DAYS, self._ahead_days), self._ahead_days + 1)), Pauses(self._clock)
         while True:
             pause_s = EVERY_S
             try:
@@ -67,7 +73,7 @@ class DayTableService:
                 self._notify(f"tables of coming days: next attempt in {RETRY_S:.0f} s: {_reason(error)}")
             # From now on all days in one call: a day that cannot be made does not keep the others from being made.
             rounds = [self._ahead_days]
-            await asyncio.sleep(pause_s)
+            await pauses.sleep(pause_s)
 
     async def _make(self, ahead_days: int) -> bool:
         """Make the missing tables of today and the next `ahead_days` days; returns whether any were missing.
@@ -76,7 +82,7 @@ class DayTableService:
         only if there was no other failure.
         """
         topology = load(self._topology)
-        today = business_date(datetime.now(UTC), topology.zone)
+        today = business_date(self._clock.now(), topology.zone)
         results = await asyncio.gather(
             *(
                 DayTables(dsn, partial(topology.databases_of, name)).ensure(today, ahead_days=ahead_days, by_clock=True)

@@ -16,6 +16,7 @@ def write_inventory(
     factory: ProcessFactory,
     *,
     gateway_urls: list[str],
+    sandbox: bool,
 ) -> None:
     """Replace the inventory in the data folder; durable when this returns. All clusters must have been started."""
     Inventory(
@@ -31,6 +32,7 @@ def write_inventory(
         archive_key=fingerprint(factory.archive_key().encode()),
         secrets=str(folder.secrets),
         ops_url=factory.ops_url,
+        sandbox=sandbox,
     ).save(folder.inventory)
 
 

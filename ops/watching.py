@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections import deque
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -111,7 +110,7 @@ class Watching:
     async def _look(self) -> None:
         try:
             topology, parts = self._access.topology(), parts_of(self._access, self._folder)
-            now = datetime.now(UTC)
+            now = self._access.clock.now()
             switches = [one for one in load_switches(beside(self._access.topology_path)) if one.until > now]
             looks = await self._scraper.look(parts)
         except HongbaoError as error:

@@ -1,8 +1,8 @@
 """Rotation beside a stack of one machine: ordinary days leave the hot tables without an operator's command.
 
 Without it a stack that runs for three weeks needs table names that last month's days still have. There is a round every
-HONGBAO_ROTATE_EVERY_S seconds. A failure is printed when it begins, not at every round; `./run rotate plan` says what
-stands in the way now.
+HONGBAO_ROTATE_EVERY_S seconds, and when the clock of a sandbox was moved. A failure is printed when it begins, not at
+every round; `./run rotate plan` says what stands in the way now.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from installation.access import find
 from rotation.daemon import Daemon, DaemonSettings, Round
 from rotation.limits import START_S, URGENT_S
 from rotation.wiring import rotations
+from runtime.sandbox_clock import Pauses
 from runtime.settings import load
 
 
@@ -37,7 +38,8 @@ class BackgroundRotation:
 
     async def _run(self, *, at_once: bool) -> None:
         urgent, every_s = at_once, load(DaemonSettings).rotate_every_s
-        await asyncio.sleep(0 if urgent else START_S)
+        pauses = Pauses(find(self._data).clock)
+        await pauses.sleep(0 if urgent else START_S)
         while True:
             try:
                 done = await self._round()
@@ -47,7 +49,7 @@ class BackgroundRotation:
             else:
                 self.report(done)
                 urgent = urgent and bool(done.failed)
-            await asyncio.sleep(min(URGENT_S, every_s) if urgent else every_s)
+            await pauses.sleep(min(URGENT_S, every_s) if urgent else every_s)
 
     async def _round(self) -> Round:
         access = find(self._data)

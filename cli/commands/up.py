@@ -6,13 +6,14 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
 
 from errors import HongbaoError
-from installation.access import find
-from local import play
+from installation.access import Access, find
+from local import clock_move, play
 from local.config import StackConfig
 from local.stack import Stack
 from rotation.background import BackgroundRotation
@@ -32,6 +33,12 @@ _KILLED = 128
 @click.option("--slots", default=100, show_default=True, help="Slots, fixed by the first start; production: 1000.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the gateways listen on.")
 @click.option("--port", default=8080, show_default=True, help="Port of the first gateway; 0: any free one.")
+@click.option(
+    "--sandbox",
+    is_flag=True,
+    help="An installation to try things out, whose clock can be moved ahead (hongbao clock +24h). A data folder is a "
+    "sandbox's from its first start on, or never.",
+)
 @click.option("--ops/--no-ops", default=True, show_default=True, help="Serve the operator's view, too.")
 @click.option(
     "--new-cluster",
@@ -49,6 +56,7 @@ def command(
     slots: int,
     host: str,
     port: int,
+    sandbox: bool,
     ops: bool,
     new_clusters: tuple[str, ...],
     data: Path | None,
@@ -60,6 +68,7 @@ def command(
     config = StackConfig(
         data=data, sets=sets, servers=servers, gateways=gateways, slots=slots, host=host, port=port,
         ops=ops, new_clusters=frozenset(new_clusters), play_users=play.users_at(host),
+        sandbox=sandbox,
     )  # fmt: skip
     sys.exit(asyncio.run(_serve(config)))
 
@@ -105,6 +114,8 @@ async def _run(config: StackConfig, stop: asyncio.Event) -> None:
             f"up after {time.monotonic() - begun:.1f} s with {counted(config.sets, 'SET')}; "
             f"data in {stack.folder.path}; Ctrl-C stops it"
         )
+        if config.sandbox:
+            config.notify(f"a sandbox: {when(find(stack.folder.path))}; hongbao clock +24h moves its clock ahead")
         for line in what_next(stack.gateway_url, stack.ops_url, config.play_users):
             config.notify(line)
         for sentence in out_of_service(load(stack.folder.topology)).values():
@@ -125,6 +136,12 @@ def what_next(gateway_url: str, ops_url: str, play_users: Sequence[str]) -> list
         step = "next: ./run token USER prints a token to call it with, ./run deposit USER FEN gives the user money"
     operators = [f"for operators: {ops_url} (its keys: ./run keys ops)"] if ops_url else []
     return [page, *operators, f"{step}; ./run doctor says whether all is well"]
+
+
+def when(access: Access) -> str:
+    """Say what time it is in a sandbox, and by how much it is ahead."""
+    now = clock_move.show(access)
+    return f"there it is {datetime.fromisoformat(now.now):%Y-%m-%d %H:%M}, {timedelta(seconds=now.ahead_s)} ahead"
 
 
 @contextlib.asynccontextmanager
