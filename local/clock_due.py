@@ -23,12 +23,13 @@ _LAST = "SELECT coalesce(max(batch_id), 0) FROM payout_batch"
 class Left(msgspec.Struct, frozen=True):
     """What is still on its way. `envelopes`: past their time and not closed; `payouts`: not credited yet.
 
-    `without_tables`: SETs in which today, or tomorrow, has no tables.
+    `without_tables`: SETs in which today, or tomorrow, has no tables; `why`: what stands in their way.
     """
 
     envelopes: int = 0
     payouts: int = 0
     without_tables: list[str] = []
+    why: str = ""
 
     @property
     def nothing(self) -> bool:
@@ -38,6 +39,7 @@ class Left(msgspec.Struct, frozen=True):
     def sentence(self) -> str:
         """Say it to a person."""
         tables = f"tables of the day in {', '.join(self.without_tables)}" if self.without_tables else ""
+        tables += f" ({self.why})" if tables and self.why else ""
         envelopes = f"{counted(self.envelopes, 'envelope')} past their time" if self.envelopes else ""
         payouts = f"{counted(self.payouts, 'payout')}" if self.payouts else ""
         return ", ".join(filter(None, (envelopes, payouts, tables))) or "nothing"

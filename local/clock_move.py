@@ -15,8 +15,8 @@ died.
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from collections.abc import Awaitable, Callable
+from datetime import date, datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -32,9 +32,10 @@ from runtime import postgres
 from runtime.clock import from_ms, to_ms
 from runtime.sandbox_clock import SandboxClock
 from schema import roles
-from schema.day_tables import DayTables
+from schema.day_tables import DayTables, known_days
 from schema.sandbox import move as move_database
 from sharding.ids import business_date
+from sharding.topology import Topology
 
 LOOK_S: Final = 0.1
 """Between two looks at what is left."""
@@ -51,6 +52,16 @@ class ClockNow(msgspec.Struct, frozen=True, kw_only=True):
     zone: str
     business_date: str
     ahead_s: float
+
+    def sentence(self) -> str:
+        """Say it to a person."""
+        if not self.ahead_s:
+            return f"{self._local()}, as on this machine"
+        ahead = str(timedelta(seconds=round(self.ahead_s))).removesuffix(", 0:00:00")
+        return f"{self._local()}, {ahead} ahead of this machine"
+
+    def _local(self) -> str:
+        return f"{datetime.fromisoformat(self.now):%Y-%m-%d %H:%M:%S} ({self.zone})"
 
 
 class Moved(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,9 +97,16 @@ def show(access: Access) -> ClockNow:
 
 
 async def move(
-    folder: DataFolder, access: Access, by: timedelta, wait_s: float, progress: Callable[[str], None] = lambda _: None
+    folder: DataFolder,
+    access: Access,
+    by: timedelta,
+    wait_s: float,
+    make_room: Callable[[], Awaitable[None]],
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Moved:
     """Move the clock ahead `by` so much, and wait for `wait_s` at most until what became due is done.
+
+    `make_room` takes out days that have the names of the tables of today and AHEAD_DAYS more (`rotation.free_names`).
 
     The move is durable when this returns, whatever is left. Raises Refused `not_a_sandbox`, `not_up`, `move_too_far`,
     `clock_moves` (another move is at work), Unavailable if a database is away: nothing is moved then. Unavailable
@@ -109,7 +127,7 @@ async def move(
         clock.set_ahead(ahead_ms)
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        left = await _settled(Due(access, clock.now()), begun + wait_s, progress)
+        left = await _settled(Due(access, clock.now()), begun + wait_s, make_room, progress)
         if late and left.nothing:
             await asyncio.sleep(FOLLOW_S)
         return Moved(
@@ -133,20 +151,23 @@ async def _make_tables(access: Access, there: datetime) -> bool:
     """Make the tables of the day of `there` and AHEAD_DAYS more; return False where an old day has their names."""
     topology = access.topology()
     day = business_date(there, topology.zone)
-    results = await asyncio.gather(
-        *(
-            DayTables(access.set_dsn(one.name, roles.OWNER), topology.databases_of(one.name, day)).ensure(
-                day, ahead_days=AHEAD_DAYS
-            )
-            for one in topology.sets
-        ),
-        return_exceptions=True,
-    )
-    failures = [one for one in results if isinstance(one, BaseException)]
-    for one in failures:
-        if not isinstance(one, HongbaoError) or one.code != _OCCUPIED:
-            raise one
-    return not failures
+    return all(await asyncio.gather(*(_make_tables_of(access, one.name, topology, day) for one in topology.sets)))
+
+
+async def _make_tables_of(access: Access, set_name: str, topology: Topology, day: date) -> bool:
+    dsn, needed = access.set_dsn(set_name, roles.OWNER), [day + timedelta(days=one) for one in range(AHEAD_DAYS + 1)]
+    async with postgres.connected(dsn) as connection:
+        known = await known_days(connection)
+    # Looked at first: an attempt that is refused is an error in the log, and a move of weeks is none.
+    if any(one.day == new.day and one != new for one in known for new in needed):
+        return False
+    try:
+        await DayTables(dsn, topology.databases_of(set_name, day)).ensure(day, ahead_days=AHEAD_DAYS)
+    except Refused as refusal:
+        if refusal.code != _OCCUPIED:
+            raise
+        return False
+    return True
 
 
 async def _move_databases(access: Access, ahead_ms: int) -> None:
@@ -164,9 +185,14 @@ async def _move_databases(access: Access, ahead_ms: int) -> None:
             await transaction.commit()
 
 
-async def _settled(due: Due, end: float, progress: Callable[[str], None]) -> Left:
-    """Wait until nothing of what was due is left, or until `end` (loop time); return what is left."""
-    loop = asyncio.get_running_loop()
+async def _settled(
+    due: Due, end: float, make_room: Callable[[], Awaitable[None]], progress: Callable[[str], None]
+) -> Left:
+    """Wait until nothing of what was due is left, or until `end` (loop time); return what is left.
+
+    Tables that are missing are made once all envelopes are closed and paid: before, no old day could be proven over.
+    """
+    loop, why = asyncio.get_running_loop(), ""
     while True:
         try:
             left = await due.left()
@@ -174,7 +200,20 @@ async def _settled(due: Due, end: float, progress: Callable[[str], None]) -> Lef
             raise Unavailable(
                 "clock_moved", f"the clock is moved; what became due cannot be asked for: {away.detail}"
             ) from away
+        left = msgspec.structs.replace(left, why=why)
         if left.nothing or loop.time() >= end:
             return left
         progress(f"still on its way: {left.sentence()}")
+        if left.without_tables and not (left.envelopes or left.payouts):
+            why = await _tables_after_all(due.access, make_room)
         await asyncio.sleep(LOOK_S)
+
+
+async def _tables_after_all(access: Access, make_room: Callable[[], Awaitable[None]]) -> str:
+    """Make room for the tables of the day, and make them; return what stood in the way, "" if nothing did."""
+    try:
+        await make_room()
+        await _make_tables(access, access.clock.now())
+    except HongbaoError as error:
+        return error.detail
+    return ""

@@ -11,7 +11,6 @@ from errors import HongbaoError
 from local.supervisor_log import Notify
 from runtime.clock import Clock
 from runtime.postgres import is_lost
-from runtime.sandbox_clock import Pauses
 from schema.day_tables import DayTables
 from sharding.ids import business_date
 from sharding.topology import load
@@ -34,7 +33,7 @@ OCCUPIED = "day_table_occupied"
 class DayTableService:
     """Runs `schema.day_tables` as the owner of each SET's tables; `dsns` are the owner's, by SET.
 
-    When a sandbox's clock is moved, a round begins at once.
+    A move of a sandbox's clock makes the tables that it needs at once (`local.clock_move`); the rest is a round's.
     """
 
     def __init__(self, topology: Path, dsns: Mapping[str, str], notify: Notify, ahead_days: int, clock: Clock) -> None:
@@ -60,7 +59,7 @@ class DayTableService:
             await asyncio.wait({self._task})
 
     async def _run(self) -> None:
-        rounds, pauses = list(range(min(SOON_DAYS, self._ahead_days), self._ahead_days + 1)), Pauses(self._clock)
+        rounds = list(range(min(SOON_DAYS, self._ahead_days), self._ahead_days + 1))
         while True:
             pause_s = EVERY_S
             try:
@@ -73,7 +72,7 @@ class DayTableService:
                 self._notify(f"tables of coming days: next attempt in {RETRY_S:.0f} s: {_reason(error)}")
             # From now on all days in one call: a day that cannot be made does not keep the others from being made.
             rounds = [self._ahead_days]
-            await pauses.sleep(pause_s)
+            await asyncio.sleep(pause_s)
 
     async def _make(self, ahead_days: int) -> bool:
         """Make the missing tables of today and the next `ahead_days` days; returns whether any were missing.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from installation.access import find
 from rotation.daemon import Daemon, DaemonSettings, Round
-from rotation.limits import START_S, URGENT_S
+from rotation.limits import MOVED_S, START_S, URGENT_S
 from rotation.wiring import rotations
 from runtime.sandbox_clock import Pauses
 from runtime.settings import load
@@ -39,7 +39,9 @@ class BackgroundRotation:
     async def _run(self, *, at_once: bool) -> None:
         urgent, every_s = at_once, load(DaemonSettings).rotate_every_s
         pauses = Pauses(find(self._data).clock)
-        await pauses.sleep(0 if urgent else START_S)
+        if await pauses.sleep(0 if urgent else START_S):
+            urgent = True
+            await asyncio.sleep(MOVED_S)
         while True:
             try:
                 done = await self._round()
@@ -49,7 +51,9 @@ class BackgroundRotation:
             else:
                 self.report(done)
                 urgent = urgent and bool(done.failed)
-            await pauses.sleep(min(URGENT_S, every_s) if urgent else every_s)
+            if await pauses.sleep(min(URGENT_S, every_s) if urgent else every_s):
+                urgent = True
+                await asyncio.sleep(MOVED_S)
 
     async def _round(self) -> Round:
         access = find(self._data)

@@ -104,16 +104,17 @@ class Pauses:
         self._clock = clock
         self._seen = ahead_ms(clock)
 
-    async def sleep(self, seconds: float) -> None:
-        """Sleep for `seconds` of the machine's time, or until the clock is moved."""
+    async def sleep(self, seconds: float) -> bool:
+        """Sleep for `seconds` of the machine's time, or until the clock is moved; return whether it was moved."""
         if not isinstance(self._clock, SandboxClock):
             await asyncio.sleep(seconds)
-            return
+            return False
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         while (left := end - loop.time()) > 0 and self._clock.ahead_ms == self._seen:
             await asyncio.sleep(min(_LOOK_S, left))
-        self._seen = self._clock.ahead_ms
+        before, self._seen = self._seen, self._clock.ahead_ms
+        return before != self._seen
 
 
 def _missing(path: Path, why: str) -> Refused:

@@ -2,7 +2,8 @@
 
 import asyncio
 import sys
-from datetime import datetime, timedelta
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import click
@@ -11,10 +12,13 @@ from rich.console import Console
 
 from errors import Refused
 from installation import data_folder
-from installation.access import find
+from installation.access import Access, find
 from local import clock_move
 from local.clock_bounds import read_move
-from local.clock_move import ClockNow, Moved
+from local.clock_due import AHEAD_DAYS
+from local.clock_move import Moved
+from rotation.free_names import free_names
+from rotation.wiring import rotations
 from runtime.reporting import data_option, json_option, print_report, working
 
 WAIT_S = 120.0
@@ -59,25 +63,25 @@ def command(*, by: timedelta | None, wait_s: float, data: Path | None, as_json: 
     access = find(data)
     if by is None:
         now = clock_move.show(access)
-        print_report(msgspec.to_builtins(now), as_json=as_json, show=lambda console: _show(now, console))
+        print_report(msgspec.to_builtins(now), as_json=as_json, show=now.sentence())
         return
     with working("moving the clock") as status:
-        done = asyncio.run(clock_move.move(data_folder.locate(data), access, by, wait_s, status.update))
+        folder, room = data_folder.locate(data), partial(_make_room, access)
+        done = asyncio.run(clock_move.move(folder, access, by, wait_s, room, status.update))
     found = msgspec.to_builtins(done)
     report = {**found.pop("clock"), **found, "done": done.left.nothing}
     print_report(report, as_json=as_json, show=lambda console: _show_moved(done, console))
     sys.exit(0 if done.left.nothing else 1)
 
 
-def _show(now: ClockNow, console: Console) -> None:
-    shown = datetime.fromisoformat(now.now)
-    ahead = timedelta(seconds=now.ahead_s)
-    said = f"{ahead} ahead of this machine" if ahead else "as on this machine; hongbao clock +24h moves it"
-    console.print(f"{shown:%Y-%m-%d %H:%M:%S} ({now.zone}), {said}", highlight=False)
+async def _make_room(access: Access) -> None:
+    """Take out the old days whose names the tables of today and tomorrow need."""
+    for rotation in rotations(access):
+        await free_names(rotation, access.today(), AHEAD_DAYS)
 
 
 def _show_moved(done: Moved, console: Console) -> None:
-    _show(done.clock, console)
+    console.print(done.clock.sentence(), highlight=False)
     if done.left.nothing:
         console.print(f"what became due is done, after {done.waited_s:.1f} s", highlight=False)
     else:

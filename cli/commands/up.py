@@ -6,13 +6,12 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
 
 from errors import HongbaoError
-from installation.access import Access, find
+from installation.access import find
 from local import clock_move, play
 from local.config import StackConfig
 from local.stack import Stack
@@ -115,7 +114,8 @@ async def _run(config: StackConfig, stop: asyncio.Event) -> None:
             f"data in {stack.folder.path}; Ctrl-C stops it"
         )
         if config.sandbox:
-            config.notify(f"a sandbox: {when(find(stack.folder.path))}; hongbao clock +24h moves its clock ahead")
+            now = clock_move.show(find(stack.folder.path))
+            config.notify(f"a sandbox, where it is {now.sentence()}; ./run clock +24h moves its clock ahead")
         for line in what_next(stack.gateway_url, stack.ops_url, config.play_users):
             config.notify(line)
         for sentence in out_of_service(load(stack.folder.topology)).values():
@@ -136,12 +136,6 @@ def what_next(gateway_url: str, ops_url: str, play_users: Sequence[str]) -> list
         step = "next: ./run token USER prints a token to call it with, ./run deposit USER FEN gives the user money"
     operators = [f"for operators: {ops_url} (its keys: ./run keys ops)"] if ops_url else []
     return [page, *operators, f"{step}; ./run doctor says whether all is well"]
-
-
-def when(access: Access) -> str:
-    """Say what time it is in a sandbox, and by how much it is ahead."""
-    now = clock_move.show(access)
-    return f"there it is {datetime.fromisoformat(now.now):%Y-%m-%d %H:%M}, {timedelta(seconds=now.ahead_s)} ahead"
 
 
 @contextlib.asynccontextmanager
