@@ -75,7 +75,7 @@ def test_a_process_without_the_setting_has_the_machines_clock(path: Path) -> Non
 
 
 async def test_a_pause_ends_when_the_clock_is_moved(path: Path) -> None:
-    """A service that sleeps for an hour begins its round soon after a move, and also after one during its last round."""
+    """A service that sleeps for an hour begins its round soon after a move, also after one during its last round."""
     pauses, mover = Pauses(SandboxClock(path)), SandboxClock(path, writable=True)
     sleeping = asyncio.ensure_future(pauses.sleep(3600))
     await asyncio.sleep(0)
