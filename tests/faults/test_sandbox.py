@@ -193,11 +193,17 @@ async def test_what_is_not_done_is_said(sandbox: Sandbox) -> None:
     await sandbox.deposit("laowang", 1_000)
     await sandbox.create("laowang")
     sandbox.stack.kill("wallet", stay_dead=True)
-    ended = await forks.hongbao("clock", "+24h", "--wait", "1", "--json", "--data", str(sandbox.data))
-    told = json.loads(ended.out)
-    assert (ended.status, told["done"], told["left"]["envelopes"], told["left"]["payouts"]) == (1, False, 0, 1)
+    short = ("--wait", "0.2", "--json", "--data", str(sandbox.data))
+    ended = await forks.hongbao("clock", "+24h", *short)
+    async with asyncio.timeout(30):
+        while (left := json.loads(ended.out)["left"])["envelopes"]:
+            assert ended.status == 1
+            ended = await forks.hongbao("clock", "+1s", *short)
+    assert (ended.status, json.loads(ended.out)["done"]) == (1, False)
     report = await sandbox.access.audit()
-    assert (report.holds, report.sums.in_flight) == (True, 1), report.violations
+    # Envelopes of other tests may have lapsed with it.
+    assert (report.holds, report.sums.in_flight) == (True, left["payouts"]), report.violations
+    assert left["payouts"] >= 1
     await sandbox.stack.restart("wallet")
     assert (await sandbox.clock("+1m"))["done"]
     assert await sandbox.balance("laowang") == 1_000
