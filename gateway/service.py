@@ -47,6 +47,7 @@ from gateway.limits import (
 from gateway.live.hub import Hub
 from gateway.newcomers import Newcomer
 from gateway.parsing.calendar import Calendar
+from gateway.parsing.instants import write_instant
 from gateway.refusals import CrossOriginRefusals, Refusals
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler
@@ -165,7 +166,8 @@ class Gateway:
         self.origins = Origins(settings.cors_origins)
         self.refusals = CrossOriginRefusals(self.origins) if self.origins else Refusals()
         self.readiness = Readiness()
-        self.site = Site(read_origins("HONGBAO_FRAME_ANCESTORS", settings.frame_ancestors))
+        parents = read_origins("HONGBAO_FRAME_ANCESTORS", settings.frame_ancestors)
+        self.site = Site(parents, sandbox=bool(settings.sandbox_clock))
         self.handbook = Handbook(Path(settings.docs) if settings.docs else FOLDER)
         self.tokens = Tokens(
             settings.token_key,
@@ -268,7 +270,12 @@ class Gateway:
             tokens, rates, wallet, Lists(sets), switches, lambda: sets.topology.zone, settings.away_s
         )
         ops = OpsHandlers(
-            self.readiness, sets.away, self.request_metrics, settings.metrics_key, handbook=bool(self.handbook)
+            self.readiness,
+            sets.away,
+            self.request_metrics,
+            settings.metrics_key,
+            handbook=bool(self.handbook),
+            sandbox_now=(lambda: write_instant(self.clock.now_ms())) if settings.sandbox_clock else None,
         )
         share_tokens, calendar = ShareTokens(settings.share_key), Calendar(self.clock)
         live = LiveHandlers(tokens, rates, Targets(sets, calendar, share_tokens), hub)

@@ -18,6 +18,7 @@ from ops.limits import EVERY_S, KEPT, WATCHED_S
 from ops.parts import Kind, Part, parts_of
 from ops.scrape import Look, Scraper
 from runtime import logs
+from runtime.sandbox_clock import SandboxClock
 from sharding.slots import database_name
 from sharding.topology import Topology
 from switches.file import beside
@@ -83,6 +84,7 @@ class Watching:
         return {
             "error": self.error,
             "now": seen.at_ms,
+            "sandbox_now": self._access.clock.now_ms() if isinstance(self._access.clock, SandboxClock) else None,
             "next": self._number,
             "samples": [one for one in self._samples if one["n"] > after],
             "parts": [_part(one, seen) for one in seen.parts],

@@ -2,7 +2,8 @@
 
 import { render } from 'preact';
 import { useEffect, useLayoutEffect, useReducer, useState } from 'preact/hooks';
-import { lang, onLanguage, setLanguage, startLanguage, t } from './i18n.js';
+import { inSandbox, now, onClock, startClock } from './clock.js';
+import { lang, onLanguage, setLanguage, startLanguage, t, when } from './i18n.js';
 import { follow, onMove, place, url } from './router.js';
 import { current, leave, mayLeave, onSession, start } from './session.js';
 import { classes, Face, html, Name } from './ui.js';
@@ -71,9 +72,17 @@ function Bar({ user }) {
       ? html`<button type="button" class="who" id="who" onClick=${leave}><${Face} user=${user} /><${Name} user=${user} /><span class="vh">: ${t('signout')}</span></button>`
       : html`<span class="who"><${Face} user=${user} /><${Name} user=${user} /></span>`)}
     <span class="spacer"></span>
+    <${SandboxTime} />
     <${Theme} />
     <button type="button" class="icon" id="language" lang=${other === 'zh' ? 'zh-CN' : 'en'} onClick=${() => setLanguage(other)}><span aria-hidden="true">${other === 'zh' ? '中' : 'EN'}</span><span class="vh">${other === 'zh' ? '中文' : 'English'}</span></button>
   </header>`;
+}
+
+/** What time it is in a sandbox; nothing elsewhere. */
+function SandboxTime() {
+  const [, redraw] = useReducer((/** @type {number} */ n) => n + 1, 0);
+  useEffect(() => onClock(() => redraw(0)), []);
+  return inSandbox() && html`<span class="sandbox" id="sandbox">${t('sandbox')} <time>${when(now(), false, true)}</time></span>`;
 }
 
 function Theme() {
@@ -130,6 +139,7 @@ function nextTheme() {
 
 startLanguage();
 startTheme();
+startClock();
 const root = /** @type {HTMLElement} */ (document.getElementById('app'));
 start();
 const begin = () => {

@@ -89,8 +89,10 @@ class Sandbox:
         return status, told.get("result") or told["code"]
 
     async def balance(self, user: str) -> int:
-        _, told = await self.call("GET", "me/wallet", user)
-        return int(told["balance_fen"])
+        async with asyncio.timeout(30):  # a gateway may just be finding the wallet again
+            while (found := await self.call("GET", "me/wallet", user))[0] == 503:
+                await asyncio.sleep(0.1)
+        return int(found[1]["balance_fen"])
 
     async def audit_is_clean(self) -> bool:
         ended = await forks.hongbao("audit", "--json", "--data", str(self.data))
@@ -144,6 +146,13 @@ async def test_tomorrow_comes_at_once(sandbox: Sandbox) -> None:
     status, refused = await sandbox.call("GET", "me/wallet", "alice", token=old_token)
     assert (status, refused["code"]) == (401, "token_expired")
     assert await sandbox.audit_is_clean()
+
+
+async def test_the_tables_of_a_new_day_are_there_before_it(sandbox: Sandbox) -> None:
+    """A command that waits for nothing leaves no SET without tables of the day that it has brought."""
+    for by in ("+1d", "+9d"):
+        ended = await forks.hongbao("clock", by, "--wait", "0", "--json", "--data", str(sandbox.data))
+        assert json.loads(ended.out)["left"]["without_tables"] == []
 
 
 async def test_what_users_are_shown_is_dated_by_the_sandbox(sandbox: Sandbox) -> None:
@@ -207,6 +216,17 @@ async def test_what_is_not_done_is_said(sandbox: Sandbox) -> None:
     await sandbox.stack.restart("wallet")
     assert (await sandbox.clock("+1m"))["done"]
     assert await sandbox.balance("laowang") == 1_000
+
+
+async def test_it_is_seen_that_it_is_a_sandbox(sandbox: Sandbox) -> None:
+    """The page is told to show it; a gateway's `/readyz` and `status` tell the time there."""
+    async with sandbox.session.get(sandbox.url, headers={"Accept": "text/html"}) as page:
+        assert '<meta name="hongbao-sandbox" content="yes">' in await page.text()
+    async with sandbox.session.get(f"{sandbox.url}/readyz") as answer:
+        told = datetime.fromisoformat((await answer.json())["sandbox_now"])
+    status = json.loads((await forks.hongbao("status", "--json", "--data", str(sandbox.data))).out)
+    for there in (told, datetime.fromisoformat(status["sandbox_now"])):
+        assert abs(there - sandbox.access.clock.now()) < timedelta(seconds=30)
 
 
 async def test_a_switch_ends_by_the_clock_of_the_sandbox(sandbox: Sandbox) -> None:

@@ -1,5 +1,6 @@
 """The clock of a real installation is never moved."""
 
+import aiohttp
 import asyncpg
 
 from installation.access import find
@@ -14,6 +15,8 @@ async def test_a_real_installation_is_not_moved(stack: RealStack) -> None:
         ended = await forks.hongbao("clock", *words, "--data", str(stack.data))
         assert (ended.status, ended.out) == (1, "")
         assert "real installation" in ended.err
+    async with aiohttp.ClientSession() as session, session.get(f"{stack.gateway_url}/readyz") as answer:
+        assert set(await answer.json()) == {"status", "sets_away"}
     access = find(stack.data)
     assert not (stack.data / "sandbox-clock").exists()
     assert not list(stack.data.glob("clock*"))
