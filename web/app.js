@@ -40,6 +40,7 @@ function App() {
   const where = place();
   const inside = session.state === 'in';
   return html`<div class=${classes('frame', `at-${inside ? where.name : 'signin'}`)}>
+    <${SandboxTime} />
     <${Bar} user=${inside ? session.user : ''} />
     ${session.state === 'wait' ? html`<main class="screen calm"><p class="late-text">${t('loading')}</p></main>`
       : inside ? html`<${Later} key=${`${session.user} ${where.name} ${where.id}`} name=${where.name} id=${where.id} cover=${where.cover} user=${session.user} />`
@@ -72,7 +73,6 @@ function Bar({ user }) {
       ? html`<button type="button" class="who" id="who" onClick=${leave}><${Face} user=${user} /><${Name} user=${user} /><span class="vh">: ${t('signout')}</span></button>`
       : html`<span class="who"><${Face} user=${user} /><${Name} user=${user} /></span>`)}
     <span class="spacer"></span>
-    <${SandboxTime} />
     <${Theme} />
     <button type="button" class="icon" id="language" lang=${other === 'zh' ? 'zh-CN' : 'en'} onClick=${() => setLanguage(other)}><span aria-hidden="true">${other === 'zh' ? '中' : 'EN'}</span><span class="vh">${other === 'zh' ? '中文' : 'English'}</span></button>
   </header>`;
@@ -82,7 +82,7 @@ function Bar({ user }) {
 function SandboxTime() {
   const [, redraw] = useReducer((/** @type {number} */ n) => n + 1, 0);
   useEffect(() => onClock(() => redraw(0)), []);
-  return inSandbox() && html`<span class="sandbox" id="sandbox">${t('sandbox')} <time>${when(now(), false, true)}</time></span>`;
+  return inSandbox() && html`<aside class="sandbox" id="sandbox" aria-label=${t('sandbox')}>${t('sandbox')} · ${when(now(), false, true)}</aside>`;
 }
 
 function Theme() {

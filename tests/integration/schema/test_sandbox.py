@@ -6,7 +6,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from errors import Refused
+from errors import Refused, Unavailable
+from local import clock_move
 from schema import sandbox
 from schema.migrate import migrate_set, migrate_wallet
 
@@ -63,3 +64,20 @@ async def test_a_database_of_a_sandbox_is_refused_elsewhere(databases):
     with pytest.raises(Refused, match="set-1 is that of a sandbox") as refused:
         await sandbox.refuse_sandbox(dsn, "set-1")
     assert refused.value.code == "sandbox_data"
+
+
+async def test_all_databases_are_moved_or_none(databases):
+    """If one cannot be reached, the one before it has not moved either."""
+    dsn = await databases.clone("set", migrate_set)
+    await sandbox.put_ahead(dsn, DAY_MS, wallet=False)
+
+    class OneIsAway:
+        def servers(self) -> list[str]:
+            return ["set-1", "set-2"]
+
+        def dsn(self, server: str, role: str) -> str:
+            return dsn if server == "set-1" else "postgresql://hongbao_owner:x@127.0.0.1:1/hongbao"
+
+    with pytest.raises(Unavailable):
+        await clock_move._move_databases(OneIsAway(), 2 * DAY_MS)
+    assert await ask(dsn, "SELECT sandbox_now() - now()") == timedelta(days=1)
