@@ -13,16 +13,21 @@ from installation.access import find
 from rotation.daemon import Daemon, DaemonSettings, Round
 from rotation.limits import MOVED_S, START_S, URGENT_S
 from rotation.wiring import rotations
+from runtime.clock import Clock, SystemClock
 from runtime.sandbox_clock import Pauses
 from runtime.settings import load
 
 
 class BackgroundRotation:
-    """Rounds of the daemon over the stack that runs on a data folder, from `start` to `stop`; `say` prints a line."""
+    """Rounds of the daemon over the stack that runs on a data folder, from `start` to `stop`; `say` prints a line.
 
-    def __init__(self, data: Path, say: Callable[[str], None]) -> None:
+    `clock` is the stack's: when it is moved, a round follows.
+    """
+
+    def __init__(self, data: Path, say: Callable[[str], None], clock: Clock | None = None) -> None:
         self._data = data
         self._say = say
+        self._pauses = Pauses(clock or SystemClock())
         self._task: asyncio.Task[None] | None = None
         self._failing: frozenset[str] = frozenset()
 
@@ -38,8 +43,7 @@ class BackgroundRotation:
 
     async def _run(self, *, at_once: bool) -> None:
         urgent, every_s = at_once, load(DaemonSettings).rotate_every_s
-        pauses = Pauses(find(self._data).clock)
-        if await pauses.sleep(0 if urgent else START_S):
+        if await self._pauses.sleep(0 if urgent else START_S):
             urgent = True
             await asyncio.sleep(MOVED_S)
         while True:
@@ -51,7 +55,7 @@ class BackgroundRotation:
             else:
                 self.report(done)
                 urgent = urgent and bool(done.failed)
-            if await pauses.sleep(min(URGENT_S, every_s) if urgent else every_s):
+            if await self._pauses.sleep(min(URGENT_S, every_s) if urgent else every_s):
                 urgent = True
                 await asyncio.sleep(MOVED_S)
 

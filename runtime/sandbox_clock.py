@@ -1,9 +1,10 @@
 """The clock of a sandbox: the machine's time, and by how much the sandbox is ahead of it.
 
 By how much stands in a file of 16 bytes that every process of the sandbox maps: a mark, then milliseconds as one
-aligned word. A move writes that word, and all processes read it with their next look at the clock; a look costs a few
-dozen nanoseconds and no system call. The file lies in the data folder, so a sandbox that is started again goes on in
-its own time. It is changed in place: a file put in its place would be another one to those who have mapped it.
+aligned word. A move writes that word, and all processes read it with their next look at the clock; a look costs less
+than a microsecond and no system call of its own. The file lies in the data folder, so a sandbox that is started again
+goes on in its own time. It is changed in place: a file put in its place would be another one to those who have mapped
+it.
 
 Processes are told of the file by HONGBAO_SANDBOX_CLOCK, which only the runner sets (`local.process_factory`).
 """

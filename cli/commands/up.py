@@ -141,7 +141,7 @@ def what_next(gateway_url: str, ops_url: str, play_users: Sequence[str]) -> list
 @contextlib.asynccontextmanager
 async def rotation_running(stack: Stack) -> AsyncIterator[None]:
     """Rotate the days of a stack that can be rotated, in the background, while the block runs."""
-    rounds = BackgroundRotation(stack.folder.path, stack.notify)
+    rounds = BackgroundRotation(stack.folder.path, stack.notify, stack.clock)
     rounds.start(at_once=stack.today_occupied)
     try:
         yield
