@@ -115,7 +115,7 @@ def _wrong_transfer(envelope_id: int, fund: Any, sender: str) -> Iterator[str]:
 
 def unaccounted(row: Any, report: Report) -> None:
     """Report money in the wallet that no SET's tables account for (queries/unaccounted.sql)."""
-    if row["what"] == "fund" and row["in_escrow"] and row["age_s"] <= PENDING_S:
+    if row["what"] == "fund" and row["in_escrow"] and report.age_s(row) <= PENDING_S:
         _not_from_the_future(row, report)
         return  # a create in flight, on a day whose tables are still being made
     sentence = f"order {row['order_no']} moved {row['amount_fen']} fen, which no SET can account for"
@@ -138,11 +138,11 @@ def fund_without_envelope(report: Report, fund: Any) -> None:
     if fund["amount_fen"] != total_fen or fund["left_fen"] != total_fen:
         sentence = f"{fund['amount_fen']} fen were paid in for {total_fen}, {fund['left_fen']} are left"
         report.add("fund_has_envelope", envelope_id, f"there is no such envelope, and {sentence}", total_fen)
-    if fund["age_s"] > PENDING_S:
+    if report.age_s(fund) > PENDING_S:
         report.add(
             "fund_has_envelope",
             fund["envelope_id"],
-            f"{fund['total_fen']} fen were paid in {fund['age_s']:.0f} s ago and there is no such envelope",
+            f"{fund['total_fen']} fen were paid in {report.age_s(fund):.0f} s ago and there is no such envelope",
             fund["total_fen"],
         )
     else:
@@ -153,8 +153,8 @@ def fund_without_envelope(report: Report, fund: Any) -> None:
 
 def _not_from_the_future(fund: Any, report: Report) -> None:
     # Its time and the audit's are of the wallet's own database; a standby that took over may differ by a little.
-    if fund["age_s"] < -PENDING_S:
-        sentence = f"its fund is from {-fund['age_s']:.0f} s later than now, and no header follows"
+    if report.age_s(fund) < -PENDING_S:
+        sentence = f"its fund is from {-report.age_s(fund):.0f} s later than now, and no header follows"
         report.add("fund_has_envelope", fund["envelope_id"], sentence)
 
 

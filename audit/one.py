@@ -43,8 +43,10 @@ class OneEnvelope:
     report: Report = field(default_factory=Report)
 
 
-async def prove_one(target: AuditTarget, wallet_dsn: str, envelope_id: int, archive: Archive | None) -> OneEnvelope:
-    """Read one envelope on both sides, in the order of snapshots of an audit, and check it.
+async def prove_one(
+    target: AuditTarget, wallet_dsn: str, envelope_id: int, archive: Archive | None, *, ahead_s: float = 0.0
+) -> OneEnvelope:
+    """Read one envelope on both sides, in the order of snapshots of an audit, and check it; `ahead_s` as of the audit.
 
     Balances, escrows and the register's sums are about more than one envelope: they are the whole audit's. Raises
     Unavailable if a database is away, Refused as `archive.details` if its archive cannot be read.
@@ -56,6 +58,7 @@ async def prove_one(target: AuditTarget, wallet_dsn: str, envelope_id: int, arch
         parts = await day_parts(connection, lambda one: [slot] if one == day and slot in target.on(day) else [])
         part = next((one for one in parts if one.day == day and slot in one.slots), None)
         found = await _rows(connection, part, envelope_id, archive)
+        found.report.ahead_s = ahead_s
         waiting = await connection.fetch(_WAITING, envelope_id)
         found.waiting = [dict(row) for row in waiting]
         funds = await wallet.fetch(FUNDS, envelope_id, envelope_id + 1, [slot])

@@ -63,17 +63,18 @@ async def audit(
     only: date | None = None,
     provider: bool = False,
     proofs: Proofs | None = None,
+    ahead_s: float = 0.0,
 ) -> Report:
     """Run all checks over SETs, archive and wallet; `progress` is called with (SET, envelopes so far).
 
     `only`: the envelopes of this business day alone, with their funds, credits and escrows; balances of users and
     what no SET accounts for on other days are not looked at. `provider`: the wallet pays, or paid, claims out through a
     payment provider. `proofs`: parts that were read whole before and have the same digest now are not read again; not
-    used with `only`. A dropped day without a usable `archive` is a violation, not an error. Raises Unavailable if a
-    database is away or days change state too fast (`days_are_moving`), Refused `audit_may_not_read` if its role may not
-    see every row.
+    used with `only`. `ahead_s`: by how much a sandbox's clock is ahead of the databases'. A dropped day without a
+    usable `archive` is a violation, not an error. Raises Unavailable if a database is away or days change state too
+    fast (`days_are_moving`), Refused `audit_may_not_read` if its role may not see every row.
     """
-    report, started = Report(), time.perf_counter()
+    report, started = Report(ahead_s=ahead_s), time.perf_counter()
     known = proofs if proofs is not None and only is None else Proofs()
     async with AsyncExitStack() as stack:
         stack.enter_context(_may_read())
@@ -231,11 +232,13 @@ def check_waiting(row: Any, report: Report) -> None:
         report.sums.stuck += 1
         sentence = f"the payout of claim {seq} is stuck: {row['reason']}; `hongbao payout` shows and redrives it"
         report.add("payout_is_not_stuck", envelope_id, sentence)
-    elif row["age_s"] > LATE_S:
-        sentence = f"the payout of claim {seq} is pending for {row['age_s']:.0f} s"
+    elif report.age_s(row) > LATE_S:
+        sentence = f"the payout of claim {seq} is pending for {report.age_s(row):.0f} s"
         report.add("payout_is_in_time", envelope_id, sentence)
-    elif row["age_s"] < -FUTURE_S:
-        sentence = f"the payout of claim {seq} is from {-row['age_s']:.0f} s later than now: it would never be late"
+    elif report.age_s(row) < -FUTURE_S:
+        sentence = (
+            f"the payout of claim {seq} is from {-report.age_s(row):.0f} s later than now: it would never be late"
+        )
         report.add("payout_is_in_time", envelope_id, sentence)
 
 

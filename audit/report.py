@@ -48,6 +48,12 @@ class Report:
     parts_by_digest: int = 0
     """Days of a SET, or parts of them, that were proven before and have not changed since."""
     seconds: float = 0.0
+    ahead_s: float = 0.0
+    """By how much the clock that dates rows is ahead of the databases' own; 0 but in a sandbox."""
+
+    def age_s(self, row: Any) -> float:
+        """Return how old a row of a query is that tells its `age_s` by the database's own clock."""
+        return float(row["age_s"]) + self.ahead_s
 
     @property
     def holds(self) -> bool:

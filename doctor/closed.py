@@ -1,7 +1,7 @@
 """What operators have closed, paused or drained, and may have forgotten."""
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 
 from doctor.finding import Finding, Level
 from doctor.place import Place
@@ -22,7 +22,7 @@ def closed(place: Place) -> Iterator[Finding]:
         what = f"The switches cannot be read: {refused.detail}."
         yield Finding("closed", Level.WRONG, str(path), what, f"Remove {path}: that opens everything again.")
         on = []
-    found = [*judge(on, datetime.now(UTC))]
+    found = [*judge(on, place.access.clock.now())]
     if place.topology is not None:
         found += out_of_service(place.topology)
     yield from found or [Finding("closed", Level.OK, "closed", "nothing is closed, paused or drained")]

@@ -47,6 +47,7 @@ from gateway.limits import (
 from gateway.live.hub import Hub
 from gateway.newcomers import Newcomer
 from gateway.parsing.calendar import Calendar
+from gateway.parsing.instants import write_instant
 from gateway.refusals import CrossOriginRefusals, Refusals
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Handler
@@ -58,10 +59,11 @@ from gateway.site.page import read_origins
 from gateway.site.site import Site
 from gateway.unsent import UnsentAnswers
 from runtime import listening, logs
-from runtime.clock import Clock, SystemClock
+from runtime.clock import Clock
 from runtime.http import Readiness
 from runtime.periodic import Periodic
 from runtime.process import Stop, tell_ready
+from runtime.sandbox_clock import clock_at
 from runtime.settings import host_and_port, is_loopback
 from sharding.slots import KEY_BYTES as SLOT_KEY_BYTES
 from switches.file import beside
@@ -147,6 +149,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     nobody."""
     frame_ancestors: str = ""
     """Origins, with commas between, whose pages may frame our page and hand it a user's token; unset: none."""
+    sandbox_clock: str = ""
+    """Path of a sandbox's clock; `./run --sandbox` sets it, and nobody else may. Unset: the machine's clock."""
     docs: str = ""
     """Folder of the documentation site, which is served below `/docs/`. Unset: that of the checkout, where `docs/build`
     has made one."""
@@ -157,12 +161,13 @@ class Gateway:
 
     def __init__(self, settings: GatewaySettings, clock: Clock | None = None) -> None:
         self.settings = settings
-        self.clock = clock or SystemClock()
+        self.clock = clock or clock_at(settings.sandbox_clock)
         self.request_metrics = RequestMetrics()
         self.origins = Origins(settings.cors_origins)
         self.refusals = CrossOriginRefusals(self.origins) if self.origins else Refusals()
         self.readiness = Readiness()
-        self.site = Site(read_origins("HONGBAO_FRAME_ANCESTORS", settings.frame_ancestors))
+        parents = read_origins("HONGBAO_FRAME_ANCESTORS", settings.frame_ancestors)
+        self.site = Site(parents, sandbox=bool(settings.sandbox_clock))
         self.handbook = Handbook(Path(settings.docs) if settings.docs else FOLDER)
         self.tokens = Tokens(
             settings.token_key,
@@ -265,7 +270,12 @@ class Gateway:
             tokens, rates, wallet, Lists(sets), switches, lambda: sets.topology.zone, settings.away_s
         )
         ops = OpsHandlers(
-            self.readiness, sets.away, self.request_metrics, settings.metrics_key, handbook=bool(self.handbook)
+            self.readiness,
+            sets.away,
+            self.request_metrics,
+            settings.metrics_key,
+            handbook=bool(self.handbook),
+            sandbox_now=(lambda: write_instant(self.clock.now_ms())) if settings.sandbox_clock else None,
         )
         share_tokens, calendar = ShareTokens(settings.share_key), Calendar(self.clock)
         live = LiveHandlers(tokens, rates, Targets(sets, calendar, share_tokens), hub)

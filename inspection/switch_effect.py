@@ -23,7 +23,7 @@ _ROUTES = {
     Closes.LISTS: ("listWalletEntries", "listMyEnvelopes", "getTotals"),
     Closes.PAYOUTS: (),
 }
-_WAITING = "SELECT count(*) FROM due WHERE expires_at > now() AND (envelope_id % 1000) BETWEEN $1 AND $2"
+_WAITING = "SELECT count(*) FROM due WHERE expires_at > $3 AND (envelope_id % 1000) BETWEEN $1 AND $2"
 _UNPAID = "SELECT coalesce(sum(cardinality(seqs)), 0)::bigint FROM payout_batch"
 _SAMPLE_S = 1.0
 
@@ -79,8 +79,8 @@ async def _count(access: Access, set_name: str, numbers: list[int], closes: Clos
         async with asyncio.timeout(ASK_S), postgres.connected(access.set_dsn(set_name)) as connection:
             if closes is Closes.PAYOUTS:
                 return int(await connection.fetchval(_UNPAID))
-            ranges = [slots_of(xx) for xx in numbers]
-            return sum([int(await connection.fetchval(_WAITING, one.start, one.stop - 1)) for one in ranges])
+            ranges, now = [slots_of(xx) for xx in numbers], access.clock.now()
+            return sum([int(await connection.fetchval(_WAITING, one.start, one.stop - 1, now)) for one in ranges])
     except (OSError, TimeoutError, Unavailable):
         return None
 

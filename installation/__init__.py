@@ -2,7 +2,8 @@
 
 What lives here: `inventory`, the file that names databases by role, addresses, archive and the place of the secrets,
 and stays when nothing runs; `data_folder`, where an installation on one machine keeps its files; `keys`, its secrets;
-`access`, an installation as a command sees it: DSNs, the wallet, tokens, the audit.
+`sandbox`, whether its clock may be moved; `access`, an installation as a command sees it: DSNs, the wallet, tokens, the
+audit.
 
 May import: `audit`, `gateway` (tokens), `archive`, `wire`, `schema`, `sharding`, `machine`, `runtime`, `errors`.
 Whatever starts the processes (`local`, or an operator by other means) writes the inventory; every command reads it.
@@ -15,6 +16,10 @@ crash leaves the old file or the new one. A process is given the keys that it us
 every process. Back up `secrets.json`, `topology.json` and `installation.json` with the databases: a start refuses to
 make new ones of what stood there before (`local.known_clusters`).
 
-Fails by `Refused` (`not_installed` if there is no inventory; `no_key`, `key_weak`, `no_dsn`, `unknown_set`,
-`archive_key_differs`), and by `Unavailable` if what the inventory names does not answer.
+A data folder is a sandbox's from its first start on, or never (tests/unit/local/test_sandbox.py,
+tests/faults/test_sandbox.py).
+
+Fails by `Refused` (`not_installed` if there is no inventory; `is_sandbox`, `is_real`, `sandbox_clock_missing`;
+`no_key`, `key_weak`, `no_dsn`, `unknown_set`, `archive_key_differs`), and by `Unavailable` if what the inventory names
+does not answer.
 """

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -21,7 +21,9 @@ from gateway.identity.tokens import make_token
 from installation import data_folder, inventory
 from installation.inventory import Inventory
 from installation.keys import Secrets
-from runtime.clock import SystemClock
+from installation.sandbox import clock_of
+from runtime.clock import Clock, SystemClock
+from runtime.sandbox_clock import ahead_ms
 from schema import roles
 from sharding.ids import business_date
 from sharding.slots import slots_of
@@ -38,11 +40,15 @@ PROOFS = "audit-proofs.json"
 
 
 class Access:
-    """Made from files alone; a process or a database is contacted only by `wallet` and `audit`."""
+    """Made from files alone; a process or a database is contacted only by `wallet` and `audit`.
 
-    def __init__(self, inventory: Inventory, secrets: Secrets) -> None:
+    `clock` is the one by which the installation goes: the machine's, or a sandbox's.
+    """
+
+    def __init__(self, inventory: Inventory, secrets: Secrets, clock: Clock | None = None) -> None:
         self._inventory = inventory
         self._secrets = secrets
+        self.clock = clock or SystemClock()
 
     @property
     def gateway_url(self) -> str:
@@ -80,7 +86,7 @@ class Access:
 
     def today(self) -> date:
         """Return the business date now, in the topology's zone."""
-        return business_date(datetime.now(UTC), self.topology().zone)
+        return business_date(self.clock.now(), self.topology().zone)
 
     def wallet_dsn(self, role: str = roles.AUDIT) -> str:
         """Return a role's DSN of the wallet's database."""
@@ -88,7 +94,7 @@ class Access:
 
     def token(self, user: str) -> str:
         """Return a bearer token of `user` that is valid for an hour."""
-        return make_token(self._secrets.key("TOKEN_KEY"), user, ttl_s=TOKEN_S, clock=SystemClock())
+        return make_token(self._secrets.key("TOKEN_KEY"), user, ttl_s=TOKEN_S, clock=self.clock)
 
     def token_environment(self) -> dict[str, str]:
         """Return the environment variable with which a process of ours makes bearer tokens itself."""
@@ -190,8 +196,9 @@ class Access:
             archive = self.archive()
             proofs = None if instead else Proofs(self._secrets.path.with_name(PROOFS), archive.key, full=full)
             found = await audit(
-                targets, dsns["wallet"], progress, archive=archive, only=only, provider=provider, proofs=proofs
-            )
+                targets, dsns["wallet"], progress, archive=archive, only=only, provider=provider, proofs=proofs,
+                ahead_s=ahead_ms(self.clock) / 1000,
+            )  # fmt: skip
             # A database that moved between two SETs' snapshots is in both or in neither: that proves nothing.
             if found.holds or self.topology().epoch_of == topology.epoch_of:
                 return found
@@ -220,7 +227,10 @@ class Access:
 
 
 def find(data: Path | None) -> Access:
-    """Return the installation of the data folder; raises Refused `not_installed` if there is none."""
+    """Return the installation of the data folder.
+
+    Raises Refused `not_installed` if there is none, `sandbox_clock_missing` if it is a sandbox without its clock.
+    """
     folder = data_folder.locate(data)
     found = inventory.load(folder.inventory)
     # Brought to another machine or folder with the inventory: they lie beside it, not where it says.
@@ -228,7 +238,8 @@ def find(data: Path | None) -> Access:
         path if path.exists() or not beside.exists() else beside
         for path, beside in ((Path(found.secrets), folder.secrets), (Path(found.topology), folder.topology))
     )
-    return Access(msgspec.structs.replace(found, topology=str(topology)), Secrets.load(secrets))
+    clock = clock_of(folder)
+    return Access(msgspec.structs.replace(found, topology=str(topology)), Secrets.load(secrets), clock)
 
 
 def _slots(topology: Topology, name: str, day: date | None = None) -> list[int]:

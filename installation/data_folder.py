@@ -44,14 +44,24 @@ class DataFolder:
         return self.path / "running.json"
 
     @property
+    def sandbox_clock(self) -> Path:
+        """By how much a sandbox's clock is ahead; only a sandbox has it (`runtime.sandbox_clock`)."""
+        return self.path / "sandbox-clock"
+
+    @property
     def archive(self) -> Path:
         """Archived days: in the data folder, or in HONGBAO_ARCHIVE."""
         named = os.environ.get("HONGBAO_ARCHIVE")
         return Path(named).absolute() if named else self.path / "archive"
 
+    @property
+    def clusters(self) -> Path:
+        """The folder of all Postgres clusters."""
+        return self.path / "postgres"
+
     def postgres(self, name: str) -> Path:
         """Return the folder of a Postgres cluster."""
-        return self.path / "postgres" / name
+        return self.clusters / name
 
     @property
     def logs(self) -> Path:

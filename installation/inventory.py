@@ -23,7 +23,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     """`clusters`: Postgres by SET name, and "wallet". `topology`, `archive`, `secrets`: absolute paths.
 
     `ops_url`: where the operator's view is served, `events_url`: where the process that delivers events has its probes;
-    "" if nowhere.
+    "" if nowhere. `sandbox`: whether its clock can be moved; the clock lies beside this file (`installation.sandbox`).
 
     `archive_key` is the fingerprint of the key with which the servers verify the archive ("" if unknown). Addresses of
     setnode servers are in the topology file.
@@ -39,6 +39,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     archive_key: str = ""
     ops_url: str = ""
     events_url: str = ""
+    sandbox: bool = False
 
     def save(self, path: Path) -> None:
         """Replace the file in one step; durable when this returns."""

@@ -6,8 +6,9 @@ servers and memcached), `cluster_setup` and `scram` (database, roles and passwor
 `day_table_service`, `process_factory` and `service` (our own processes), `part` (what all of these can do),
 `supervisor`, `rolling_restart`, `answers` (who hangs), `supervisor_log` and `crashes` (who has ended how often),
 `stack` (all of it as one `async with`).
-`play` has the users to play with. `running` is the file of what runs now; `status` and `attach` are what commands ask
-of it.
+`play` has the users to play with. `clock_move` moves the clock of a sandbox, with `clock_bounds` (how far) and
+`clock_due` (what is still on its way). `running` is the file of what runs now; `status` and `attach` are what commands
+ask of it.
 
 May import: `installation` and the floors below it. Not `rotation`, `moving`, `backup` and `inspection`: they operate on
 any installation; the command that wants both (`cli.commands.up`) combines them.
@@ -31,6 +32,8 @@ Promises, each with the test that keeps it:
   (`test_a_long_path_puts_the_socket_into_a_short_private_folder`).
 - Only folders that it makes get a mode, and nobody else can read them (`test_what_we_make_is_closed_…`).
 - Users to play with exist only where nobody but this machine reaches the gateways (tests/unit/local/test_play.py).
+- Only a sandbox's clock moves, only ahead, and not at all if a database is away (tests/faults/test_sandbox.py); no
+  process of a real installation gets a sandbox's clock from the environment (`test_no_process_inherits_a_clock_…`).
 - Every wait for a part has a deadline, except the supervisor's wait for a part to end.
 
 Fails by `Refused` (the operator must change something) or `Unavailable` (a part did not start), with a sentence that

@@ -7,6 +7,7 @@ from pathlib import Path
 from errors import Refused
 from installation import data_folder
 from installation.access import Access, find
+from installation.sandbox import is_sandbox
 from local import running
 from local.config import StackConfig
 from local.stack import Stack
@@ -24,7 +25,8 @@ async def attach_or_start(data: Path | None, play_users: tuple[str, ...] = ()) -
     except Refused as refusal:
         if refusal.code != "not_up":
             raise
-        config = StackConfig(data=data, port=0, play_users=play_users)
+        sandbox = is_sandbox(data_folder.locate(data))
+        config = StackConfig(data=data, port=0, play_users=play_users, sandbox=sandbox)
         config.notify("nothing runs here yet: starting everything for this command; the first time takes some seconds")
         async with Stack(config):
             config.notify("up")

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from errors import HongbaoError
 from local.supervisor_log import Notify
+from runtime.clock import Clock
 from runtime.postgres import is_lost
 from schema.day_tables import DayTables
 from sharding.ids import business_date
@@ -30,18 +31,22 @@ OCCUPIED = "day_table_occupied"
 
 
 class DayTableService:
-    """Runs `schema.day_tables` as the owner of each SET's tables; `dsns` are the owner's, by SET."""
+    """Runs `schema.day_tables` as the owner of each SET's tables; `dsns` are the owner's, by SET.
 
-    def __init__(self, topology: Path, dsns: Mapping[str, str], notify: Notify, ahead_days: int) -> None:
+    A move of a sandbox's clock makes the tables that it needs at once (`local.clock_move`); the rest is a round's.
+    """
+
+    def __init__(self, topology: Path, dsns: Mapping[str, str], notify: Notify, ahead_days: int, clock: Clock) -> None:
         self._topology = topology
         self._dsns = dsns
         self._notify = notify
         self._ahead_days = ahead_days
+        self._clock = clock
         self._task: asyncio.Task[None] | None = None
 
     async def make_today(self) -> None:
         """Make the tables of today, without which no setnode is ready, and tomorrow's if it is NEAR."""
-        await self._make(ahead_days_at_start(datetime.now(UTC), load(self._topology).zone))
+        await self._make(ahead_days_at_start(self._clock.now(), load(self._topology).zone))
 
     def start(self) -> None:
         """Keep the tables of the coming days made, until `stop`."""
@@ -76,7 +81,7 @@ class DayTableService:
         only if there was no other failure.
         """
         topology = load(self._topology)
-        today = business_date(datetime.now(UTC), topology.zone)
+        today = business_date(self._clock.now(), topology.zone)
         results = await asyncio.gather(
             *(
                 DayTables(dsn, partial(topology.databases_of, name)).ensure(today, ahead_days=ahead_days, by_clock=True)

@@ -16,6 +16,7 @@ def write_inventory(
     factory: ProcessFactory,
     *,
     gateway_urls: list[str],
+    sandbox: bool,
 ) -> None:
     """Replace the inventory in the data folder; durable when this returns. All clusters must have been started."""
     Inventory(
@@ -32,6 +33,7 @@ def write_inventory(
         secrets=str(folder.secrets),
         ops_url=factory.ops_url,
         events_url=factory.events_url,
+        sandbox=sandbox,
     ).save(folder.inventory)
 
 

@@ -12,6 +12,7 @@ from local.gateway_ports import gateway_ports
 from local.service import Service, ServiceSpec
 from local.stable_ports import EVENTS, OPS, WALLET, StablePorts
 from machine import ports
+from runtime import sandbox_clock
 from schema import roles
 
 
@@ -100,6 +101,7 @@ class ProcessFactory:
             **keys,
             # What is set for all, but a key only for those that use it.
             **{name: value for name, value in self._config.env.items() if name in keys or name not in SECRET},
+            sandbox_clock.SETTING: str(self._folder.sandbox_clock) if self._config.sandbox else "",
             **more,
         }
         log, module = self._folder.log(name), self._config.modules[kind]

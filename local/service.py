@@ -16,7 +16,7 @@ from machine.account import own_account
 from machine.checkout import CHECKOUT
 from machine.child import Child, Command
 from machine.child_part import ChildPart
-from runtime import listening
+from runtime import listening, sandbox_clock
 
 START_S = 60.0
 """Imports take half a second; a first start makes day tables."""
@@ -184,7 +184,9 @@ class Service(ChildPart):
 
 def _inherited() -> dict[str, str]:
     """Return what a process inherits: what programs need, and settings of ours that are no secrets."""
-    return {name: value for name, value in os.environ.items() if INHERITED.match(name) and name not in SECRET}
+    # A sandbox's clock is the runner's to give: one that somebody has left in our environment would move a real clock.
+    left_out = {*SECRET, sandbox_clock.SETTING}
+    return {name: value for name, value in os.environ.items() if INHERITED.match(name) and name not in left_out}
 
 
 async def _says_ready(ready: int) -> bool:

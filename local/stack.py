@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from errors import HongbaoError, Refused
-from installation import data_folder
+from installation import data_folder, sandbox
 from installation.keys import Secrets
 from local.backing_services import BackingServices, backing_services
 from local.cluster_setup import set_up_cluster
@@ -30,8 +30,11 @@ from local.topology_file import write_topology
 from machine.account import server_account
 from machine.logfile import LogFile
 from machine.postgres.server import Postgres
+from runtime.clock import Clock, SystemClock
+from runtime.sandbox_clock import ahead_ms
 from schema import roles
 from schema.migrate import migrate_set, migrate_wallet
+from schema.sandbox import put_ahead, refuse_sandbox
 
 ASIDE_S = 10.0
 """For a process that money does not need to be ready; after that the start goes on without it."""
@@ -45,6 +48,8 @@ class Stack:
         self._account = server_account()
         self.folder = data_folder.locate(self.config.data, self._account)
         self.notify = SupervisorLog(self.config.notify, LogFile(self.folder.log("supervisor")))
+        self.clock: Clock = SystemClock()
+        """The machine's, or from the start on the sandbox's."""
         self.today_occupied = False
         """Today's tables cannot be made while an old day has their names; rotation makes room for them."""
         self._exit = contextlib.ExitStack()
@@ -127,11 +132,13 @@ class Stack:
         self._write_topology(factory, backing)
         owners = {name: self.postgres(name).dsn(roles.OWNER, roles.DATABASE) for name in self.config.set_names()}
         await self._set_sweepers_back(owners)
-        self._day_tables = DayTableService(self.folder.topology, owners, self.notify, self.config.ahead_days)
+        self._day_tables = DayTableService(
+            self.folder.topology, owners, self.notify, self.config.ahead_days, self.clock
+        )
         self.today_occupied = not await self._make_today(self._day_tables)
         self._make_processes(factory, backing)
         # Before any process serves: from now on a cluster that is missing is not made anew.
-        write_inventory(self.folder, backing, factory, gateway_urls=[self.gateway_url])
+        write_inventory(self.folder, backing, factory, gateway_urls=[self.gateway_url], sandbox=self.config.sandbox)
         await self._start_processes()
         self._supervisor = Supervisor(self._parts(), self.notify, self._write_running)
         self._supervisor.start()
@@ -141,13 +148,17 @@ class Stack:
         self._write_running()
 
     def _take_folder(self) -> Secrets:
-        """Make the data folder if need be and lock it until the stack has stopped."""
+        """Make the data folder if need be and lock it until the stack has stopped.
+
+        Raises Refused `is_sandbox` or `is_real` if it is another kind of installation's.
+        """
         if not self.folder.path.exists():
             # A first start that cannot listen leaves nothing behind. An existing folder is locked before the ports are
             # checked: "already up" explains more than "port taken".
             check_gateway_ports(self.config)
         self.folder.prepare(self._account)
         self._exit.enter_context(self.folder.lock())
+        self.clock = sandbox.take(self.folder, sandbox=self.config.sandbox)
         if self.folder.note:
             self.config.notify(self.folder.note)
         return Secrets.load(self.folder.secrets)
@@ -158,6 +169,10 @@ class Stack:
         await set_up_cluster(server)
         owner = server.dsn(roles.OWNER, roles.DATABASE)
         await (migrate_wallet(owner) if name == WALLET else migrate_set(owner))
+        if self.config.sandbox:
+            await put_ahead(owner, ahead_ms(self.clock), wallet=name == WALLET)
+        else:
+            await refuse_sandbox(owner, name)
 
     async def _set_sweepers_back(self, owners: dict[str, str]) -> None:
         moved = await set_back(self.postgres(WALLET).dsn(roles.OWNER, roles.DATABASE), owners)

@@ -7,12 +7,13 @@ import msgspec
 from errors import HongbaoError
 from installation.access import Access
 from installation.data_folder import DataFolder
-from local import running
+from local import clock_move, running
 from local.running import Running, RunningPart
 from local.service import probe_ready
 from local.stable_ports import MEMCACHED, postgres_part
 from machine.memcached import responds
 from runtime import postgres
+from runtime.sandbox_clock import SandboxClock
 from schema.day_tables import days_ahead, known_days
 from sharding.topology import SetSpec
 
@@ -42,13 +43,14 @@ class SetStatus(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A whole stack. `pid`: the process that supervises the parts."""
+    """A whole stack. `pid`: the process that supervises the parts. `sandbox_now`: "" but in a sandbox."""
 
     pid: int
     since: str
     gateway_url: str
     parts: list[PartStatus]
     sets: list[SetStatus]
+    sandbox_now: str = ""
 
     @property
     def up(self) -> bool:
@@ -61,7 +63,8 @@ async def status(folder: DataFolder, access: Access) -> Status:
     found = running.load(folder.running)
     parts = await part_statuses(found, access)
     sets = await asyncio.gather(*(_set(one, access) for one in access.topology().sets))
-    return Status(found.pid, found.since, access.gateway_url, parts, list(sets))
+    there = clock_move.show(access).now if isinstance(access.clock, SandboxClock) else ""
+    return Status(found.pid, found.since, access.gateway_url, parts, list(sets), there)
 
 
 async def part_statuses(found: Running, access: Access) -> list[PartStatus]:

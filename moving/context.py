@@ -89,4 +89,4 @@ async def notify_servers(connection: Connection) -> None:
 def context_of(access: Access, progress: Callable[[str, int, int], None] = lambda *_: None) -> MoveContext:
     """Return the context for moves between the SETs of an installation."""
     owners = {one.name: access.set_dsn(one.name, roles.OWNER) for one in access.topology().sets}
-    return MoveContext(access.topology_path, owners, access.wallet_dsn(roles.AUDIT), progress=progress)
+    return MoveContext(access.topology_path, owners, access.wallet_dsn(roles.AUDIT), access.clock, progress=progress)

@@ -77,7 +77,7 @@ class Actions:
 
     async def preview(self, name: str) -> Effect:
         """Return whom a switch would hit; raises Refused `unknown_switch`, `switch_invalid`, `unknown_set`."""
-        now = datetime.now(UTC)
+        now = self._access.clock.now()
         closes, where = read_name(name)
         one = Switch(closes=closes, where=where, owner="-", reason="-", since=now, until=now + timedelta(hours=1))
         check(one, self._access.topology(), now)
@@ -143,7 +143,7 @@ class Actions:
         return changed, True, ""
 
     def _switch_on(self, action: Action, who: Who) -> tuple[bool, bool, str]:
-        now = datetime.now(UTC).replace(microsecond=0)
+        now = self._access.clock.now().replace(microsecond=0)
         closes, where = read_name(action.target)
         until = now + timedelta(minutes=action.minutes)
         one = Switch(closes=closes, where=where, owner=who.name, reason=action.reason.strip(), since=now, until=until)
@@ -166,7 +166,7 @@ class Actions:
             was_on = any(one.name == wanted for one in old)
             return [one for one in old if one.name != wanted]
 
-        change_switches(beside(self._access.topology_path), without, datetime.now(UTC))
+        change_switches(beside(self._access.topology_path), without, self._access.clock.now())
         return was_on, True, "" if was_on else f"{wanted} was not closed"
 
 

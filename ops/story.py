@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from audit.one import OneEnvelope, prove_one
+from audit.report import Report
 from envelope.claim_log import ClaimLog
 from envelope.outcomes import Entry
 from errors import Refused
 from installation.access import Access
 from ops.limits import CLAIMS_SHOWN
+from runtime.sandbox_clock import ahead_ms
 from sharding.ids import database_for, day_of, parse_id
 from sharding.slots import database_name
 from wire.orders import escrow_account, fund_order, payout_order
@@ -32,7 +34,10 @@ async def story(access: Access, text: str) -> dict[str, Any]:
     at = topology.set_for(envelope_id)
     home = at.name
     begun = time.perf_counter()
-    found = await prove_one(access.audit_target(home), access.wallet_dsn(), envelope_id, access.archive())
+    found = await prove_one(
+        access.audit_target(home), access.wallet_dsn(), envelope_id, access.archive(),
+        ahead_s=ahead_ms(access.clock) / 1000,
+    )  # fmt: skip
     if found.header is None and found.fund is None and not found.credits:
         raise Refused("unknown_envelope", f"neither {home} nor the wallet knows an envelope {text}")
     log, report = found.log, found.report
@@ -45,11 +50,11 @@ async def story(access: Access, text: str) -> dict[str, Any]:
         "place": found.place,
         "escrow": escrow_account(envelope_id),
         "header": _header(found.header, log, found.named),
-        "status": _status(found, log),
+        "status": _status(found, log, access.clock.now_ms()),
         "sums": _sums(found, log),
         "claims": _claims(found)[:CLAIMS_SHOWN],
         "claims_left_out": max(0, len(found.claims) - CLAIMS_SHOWN),
-        "waiting": [_waiting(row) for row in found.waiting],
+        "waiting": [_waiting(row, report) for row in found.waiting],
         "verdict": {
             "holds": report.holds,
             "violations": [{"check": one.check, "detail": one.detail, "fen": one.fen} for one in report.violations],
@@ -81,10 +86,10 @@ def _header(row: Mapping[str, Any] | None, log: ClaimLog | None, named: Any) -> 
     return shown | ({"seed": row["seed"]} if log is not None and log.final else {})
 
 
-def _status(found: OneEnvelope, log: ClaimLog | None) -> str:
+def _status(found: OneEnvelope, log: ClaimLog | None, now_ms: int) -> str:
     if found.header is None:
         return "no_header"
-    return "unreadable" if log is None else log.state(int(time.time() * 1000)).value
+    return "unreadable" if log is None else log.state(now_ms).value
 
 
 def _sums(found: OneEnvelope, log: ClaimLog | None) -> dict[str, int | None]:
@@ -122,8 +127,8 @@ def _claims(found: OneEnvelope) -> list[dict[str, Any]]:
     return rows
 
 
-def _waiting(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {"seq": row["seq"], "stuck": row["stuck"], "age_s": round(row["age_s"], 3), "reason": row["reason"]}
+def _waiting(row: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    return {"seq": row["seq"], "stuck": row["stuck"], "age_s": round(report.age_s(row), 3), "reason": row["reason"]}
 
 
 def _timeline(envelope_id: int, found: OneEnvelope) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections import deque
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -19,6 +18,7 @@ from ops.limits import EVERY_S, KEPT, WATCHED_S
 from ops.parts import Kind, Part, parts_of
 from ops.scrape import Look, Scraper
 from runtime import logs
+from runtime.sandbox_clock import SandboxClock
 from sharding.slots import database_name
 from sharding.topology import Topology
 from switches.file import beside
@@ -84,6 +84,7 @@ class Watching:
         return {
             "error": self.error,
             "now": seen.at_ms,
+            "sandbox_now": self._access.clock.now_ms() if isinstance(self._access.clock, SandboxClock) else None,
             "next": self._number,
             "samples": [one for one in self._samples if one["n"] > after],
             "parts": [_part(one, seen) for one in seen.parts],
@@ -111,7 +112,7 @@ class Watching:
     async def _look(self) -> None:
         try:
             topology, parts = self._access.topology(), parts_of(self._access, self._folder)
-            now = datetime.now(UTC)
+            now = self._access.clock.now()
             switches = [one for one in load_switches(beside(self._access.topology_path)) if one.until > now]
             looks = await self._scraper.look(parts)
         except HongbaoError as error:

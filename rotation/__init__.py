@@ -5,6 +5,7 @@ prove that the day is over (`day_proof`), put a fence round it (`fence`), prove 
 the register as closed, detach it (`detach`), export it and read the archive back (`archiving` through `archive_port`),
 and, only when asked and after its retention, drop it. `facts`, `plan` and `survey` say what would happen; `daemon` and
 `background` do the ordinary days without an operator; `wiring` builds a rotation for each SET of an installation.
+`free_names` makes room at once when the clock of a sandbox has passed weeks.
 
 Authority. `day_register` alone says where a day's rows are; no row means hot. A guard in SQL (schema/set/0004_days.sql,
 0006_closing.sql) proves each step once more in the transaction that takes it, or refuses it (HB003, HB004), even to

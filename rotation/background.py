@@ -1,8 +1,8 @@
 """Rotation beside a stack of one machine: ordinary days leave the hot tables without an operator's command.
 
 Without it a stack that runs for three weeks needs table names that last month's days still have. There is a round every
-HONGBAO_ROTATE_EVERY_S seconds. A failure is printed when it begins, not at every round; `./run rotate plan` says what
-stands in the way now.
+HONGBAO_ROTATE_EVERY_S seconds, and when the clock of a sandbox was moved. A failure is printed when it begins, not at
+every round; `./run rotate plan` says what stands in the way now.
 """
 
 import asyncio
@@ -11,17 +11,23 @@ from pathlib import Path
 
 from installation.access import find
 from rotation.daemon import Daemon, DaemonSettings, Round
-from rotation.limits import START_S, URGENT_S
+from rotation.limits import MOVED_S, START_S, URGENT_S
 from rotation.wiring import rotations
+from runtime.clock import Clock, SystemClock
+from runtime.sandbox_clock import Pauses
 from runtime.settings import load
 
 
 class BackgroundRotation:
-    """Rounds of the daemon over the stack that runs on a data folder, from `start` to `stop`; `say` prints a line."""
+    """Rounds of the daemon over the stack that runs on a data folder, from `start` to `stop`; `say` prints a line.
 
-    def __init__(self, data: Path, say: Callable[[str], None]) -> None:
+    `clock` is the stack's: when it is moved, a round follows.
+    """
+
+    def __init__(self, data: Path, say: Callable[[str], None], clock: Clock | None = None) -> None:
         self._data = data
         self._say = say
+        self._pauses = Pauses(clock or SystemClock())
         self._task: asyncio.Task[None] | None = None
         self._failing: frozenset[str] = frozenset()
 
@@ -37,7 +43,9 @@ class BackgroundRotation:
 
     async def _run(self, *, at_once: bool) -> None:
         urgent, every_s = at_once, load(DaemonSettings).rotate_every_s
-        await asyncio.sleep(0 if urgent else START_S)
+        if await self._pauses.sleep(0 if urgent else START_S):
+            urgent = True
+            await asyncio.sleep(MOVED_S)
         while True:
             try:
                 done = await self._round()
@@ -47,7 +55,9 @@ class BackgroundRotation:
             else:
                 self.report(done)
                 urgent = urgent and bool(done.failed)
-            await asyncio.sleep(min(URGENT_S, every_s) if urgent else every_s)
+            if await self._pauses.sleep(min(URGENT_S, every_s) if urgent else every_s):
+                urgent = True
+                await asyncio.sleep(MOVED_S)
 
     async def _round(self) -> Round:
         access = find(self._data)

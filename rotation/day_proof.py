@@ -87,8 +87,10 @@ async def prove(
     foreign: Collection[int],
     at: datetime,
     progress: Progress = lambda _: None,
+    *,
+    ahead_s: float = 0.0,
 ) -> Proof:
-    """Prove one hot day of the SET's own `databases`; reads only, in one snapshot of each side.
+    """Prove one hot day of the SET's own `databases`; reads only, in one snapshot of each side. `ahead_s`: see `audit`.
 
     The proof holds if every envelope is closed or sold out and replays from its seed; no row of it is due, unpaid or
     stuck; funds, claims, refunds and the wallet's transfers agree one by one; each escrow account (day, slot) is zero;
@@ -97,7 +99,7 @@ async def prove(
     """
     slots = slots_of_all(databases)
     proof = Proof(day, at, {xx: DaySums() for xx in databases}, escrows=len(slots))
-    report, later = Report(), InFlight()
+    report, later = Report(ahead_s=ahead_s), InFlight()
     seen = 0
 
     def take(log: ClaimLog | None) -> None:

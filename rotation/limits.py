@@ -22,6 +22,8 @@ START_S = 120.0
 """Pause between the start of a stack and its first round: the tables of coming days are made first."""
 URGENT_S = 15.0
 """Pause between two rounds while today's tables cannot be made, because an old day still has their names."""
+MOVED_S = 5.0
+"""Pause before the round after a move of a sandbox's clock: envelopes whose time is up by it are closed first."""
 TICK = 500
 """Envelopes between two reports of the proof's progress."""
 WHO_CHARS = 64

@@ -24,6 +24,7 @@ from rotation.set_access import SetAccess
 from runtime import logs
 from runtime.clock import Clock
 from runtime.postgres import Connection
+from runtime.sandbox_clock import ahead_ms
 from runtime.wording import counted
 from schema import names
 from schema.day_tables import check_clock
@@ -133,7 +134,10 @@ class Rotation:
             for obstacle in await known_obstacles(work, wallet, day, slots_of_all(ours), foreign):
                 proof.add(obstacle)
         if proof.holds:
-            proof = await prove(work, wallet, day, ours, foreign, now, lambda seen: self.progress("proving", seen, 0))
+            proof = await prove(
+                work, wallet, day, ours, foreign, now, lambda seen: self.progress("proving", seen, 0),
+                ahead_s=ahead_ms(self.clock) / 1000,
+            )  # fmt: skip
         if proof.holds:
             return proof
         # The fence is that of all databases of the day: it stays if one of them is closed already.

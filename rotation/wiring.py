@@ -1,4 +1,4 @@
-"""Builds a rotation for each SET of an installation: its DSNs by role, its archive, the system's clock."""
+"""Builds a rotation for each SET of an installation: its DSNs by role, its archive, its clock."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,7 +7,6 @@ from errors import Refused
 from installation.access import Access
 from rotation.set_access import SetAccess
 from rotation.steps import Rotation
-from runtime.clock import SystemClock
 from schema import roles
 
 Progress = Callable[[str, str, int, int], None]
@@ -31,4 +30,4 @@ def _rotation(access: Access, name: str, progress: Progress) -> Rotation:
         access.set_dsn("wallet", roles.AUDIT),
         lambda day: access.topology().databases_of(name, day),
     )
-    return Rotation(set_access, SystemClock(), ArchiveAdapter(access.archive()), lambda *done: progress(name, *done))
+    return Rotation(set_access, access.clock, ArchiveAdapter(access.archive()), lambda *done: progress(name, *done))

@@ -3,7 +3,7 @@
 `set.sql` and `wallet.sql` are the schema to read; the numbered files in `set/` and `wallet/` are the migrations that
 build it. Both give the same catalog (tests/integration/schema/test_schema.py); an applied migration is never changed
 (`migrate` compares its SHA-256). `names` builds the names of tables, from digits only; `day_tables` makes the
-partitions of coming days, `headers` decodes rows of `envelope`.
+partitions of coming days, `headers` decodes rows of `envelope`, `sandbox` gives the databases of a sandbox its clock.
 
 May import: `sharding`, `envelope`, `runtime`, `errors`.
 

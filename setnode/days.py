@@ -54,6 +54,8 @@ class BusinessDays:
         """The days of `is_ready`, as the first six digits of their IDs."""
         self._looking = asyncio.Lock()
         self._looked_at = -DAYS_AGAIN_S
+        self._looked_on: date | None = None
+        """The business date of that look."""
 
     async def look(self) -> None:
         """Read the days from Postgres; raises Unavailable."""
@@ -81,6 +83,7 @@ class BusinessDays:
     async def has_tables(self, envelope_id: int) -> bool:
         """Say whether the envelope's day has tables. For an unknown day it looks again, at most every DAYS_AGAIN_S.
 
+        It looks at once on a new business date: a sandbox's clock may bring one at any time.
         Raises Unavailable while no look has succeeded, Refused `day_closed`; in both cases nothing was written.
         """
         day = day_of(envelope_id)
@@ -89,9 +92,10 @@ class BusinessDays:
         if day in self.with_tables:
             return True
         async with self._looking:
-            now = asyncio.get_running_loop().time()
-            if day not in self.with_tables and now - self._looked_at >= DAYS_AGAIN_S:
-                self._looked_at = now
+            now, today = asyncio.get_running_loop().time(), self._today()
+            again = today != self._looked_on or now - self._looked_at >= DAYS_AGAIN_S
+            if day not in self.with_tables and again:
+                self._looked_at, self._looked_on = now, today
                 try:
                     await self.look()
                 except Unavailable as away:

@@ -11,9 +11,10 @@ from archive.details import Details
 from envelope.claim_log import ClaimLog
 from errors import InvariantBroken
 from runtime import logs, metrics
-from runtime.clock import Clock, SystemClock
+from runtime.clock import Clock
 from runtime.http import HttpServer, Readiness, add_probes
 from runtime.periodic import Periodic
+from runtime.sandbox_clock import clock_at
 from runtime.settings import host_and_port
 from setnode.activation.cards import Cards
 from setnode.activation.cold import ColdEnvelopes
@@ -77,7 +78,7 @@ class Setnode:
 
     def __init__(self, settings: SetnodeSettings, clock: Clock | None = None) -> None:
         self.settings = settings
-        self.clock = clock or SystemClock()
+        self.clock = clock or clock_at(settings.sandbox_clock)
         self.readiness = Readiness()
         self._retiring = False
         """Whether actors of days that have gone cold are still in memory."""

@@ -42,6 +42,8 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     password_key: Annotated[str, msgspec.Meta(min_length=PASSWORD_KEY_CHARS)]
     """Passwords are stored under it, and headers sealed: with another one no password matches, and every envelope made
     before freezes at its next load. The same for all setnodes, for ever."""
+    sandbox_clock: str = ""
+    """Path of a sandbox's clock; `./run --sandbox` sets it, and nobody else may. Unset: the machine's clock."""
     archive: str = ""
     """Folder of the archive, from which envelopes of cold days are read; unset: there is none."""
     archive_key: str = ""

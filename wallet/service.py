@@ -11,10 +11,10 @@ from aiohttp import web
 
 from errors import Refused
 from runtime import logs, settings
-from runtime.clock import SystemClock
 from runtime.http import HttpServer, Readiness, add_probes
 from runtime.periodic import Periodic
 from runtime.postgres import Session
+from runtime.sandbox_clock import clock_at
 from sharding.topology import TopologyFile
 from wallet import metrics
 from wallet.accounts import Accounts
@@ -60,6 +60,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the topology file, by which a SET may pay for its own envelopes only; without it for any."""
     payout_channel: Literal["ledger", "provider"] = "ledger"
     """Who pays claims: the ledger, or the provider at `provider_url` (`wallet.channels`)."""
+    sandbox_clock: str = ""
+    """Path of a sandbox's clock; `./run --sandbox` sets it, and nobody else may. Unset: the machine's clock."""
     provider_url: str = ""
     """Where the provider of payouts answers; needed where `payout_channel` is `provider`."""
 
@@ -112,7 +114,7 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             ready.require("ledger", lambda: batcher.up)
             ready.require("reads", lambda: readers.up)
             add_probes(app, ready)
-            places = DayPlaces(config.postgres_dsn, SystemClock())
+            places = DayPlaces(config.postgres_dsn, clock_at(config.sandbox_clock))
             stack.push_async_callback(places.close)
             dispatcher = Dispatcher(group, batcher, channel, history, rights, places)
             add_link(app, dispatcher, doorkeeper, load)

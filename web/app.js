@@ -2,7 +2,8 @@
 
 import { render } from 'preact';
 import { useEffect, useLayoutEffect, useReducer, useState } from 'preact/hooks';
-import { lang, onLanguage, setLanguage, startLanguage, t } from './i18n.js';
+import { inSandbox, now, onClock, startClock } from './clock.js';
+import { lang, onLanguage, setLanguage, startLanguage, t, when } from './i18n.js';
 import { follow, onMove, place, url } from './router.js';
 import { current, leave, mayLeave, onSession, start } from './session.js';
 import { classes, Face, html, Name } from './ui.js';
@@ -39,6 +40,7 @@ function App() {
   const where = place();
   const inside = session.state === 'in';
   return html`<div class=${classes('frame', `at-${inside ? where.name : 'signin'}`)}>
+    <${SandboxTime} />
     <${Bar} user=${inside ? session.user : ''} />
     ${session.state === 'wait' ? html`<main class="screen calm"><p class="late-text">${t('loading')}</p></main>`
       : inside ? html`<${Later} key=${`${session.user} ${where.name} ${where.id}`} name=${where.name} id=${where.id} cover=${where.cover} user=${session.user} />`
@@ -74,6 +76,13 @@ function Bar({ user }) {
     <${Theme} />
     <button type="button" class="icon" id="language" lang=${other === 'zh' ? 'zh-CN' : 'en'} onClick=${() => setLanguage(other)}><span aria-hidden="true">${other === 'zh' ? '中' : 'EN'}</span><span class="vh">${other === 'zh' ? '中文' : 'English'}</span></button>
   </header>`;
+}
+
+/** What time it is in a sandbox; nothing elsewhere. */
+function SandboxTime() {
+  const [, redraw] = useReducer((/** @type {number} */ n) => n + 1, 0);
+  useEffect(() => onClock(() => redraw(0)), []);
+  return inSandbox() && html`<aside class="sandbox" id="sandbox" aria-label=${t('sandbox')}>${t('sandbox')} · ${when(now(), false, true)}</aside>`;
 }
 
 function Theme() {
@@ -130,6 +139,7 @@ function nextTheme() {
 
 startLanguage();
 startTheme();
+startClock();
 const root = /** @type {HTMLElement} */ (document.getElementById('app'));
 start();
 const begin = () => {

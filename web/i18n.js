@@ -1,5 +1,6 @@
 // Texts in Chinese and English, and how instants are written.
 
+import { now } from './clock.js';
 import { en, zh } from './texts.js';
 
 /** @typedef {keyof typeof zh} Key */
@@ -53,14 +54,17 @@ export function t(key, values = {}) {
 /** @param {string} key @returns {key is Key} */
 export const isKey = (key) => Object.hasOwn(zh, key);
 
-/** @param {string | number | Date} instant @param {boolean=} seconds @returns {string} with the date unless it is today */
-export function when(instant, seconds = false) {
+/**
+ * @param {string | number | Date} instant @param {boolean=} seconds @param {boolean=} dated also if it is today
+ * @returns {string} with the date unless it is today
+ */
+export function when(instant, seconds = false, dated = false) {
   const date = new Date(instant);
-  const today = date.toDateString() === new Date().toDateString();
+  const today = date.toDateString() === new Date(now()).toDateString();
   /** @type {Intl.DateTimeFormatOptions} */
   const time = { hour: '2-digit', minute: '2-digit', ...(seconds && { second: '2-digit' }), hour12: false };
   /** @type {Intl.DateTimeFormatOptions} */
-  const day = today ? {} : { month: 'numeric', day: 'numeric' };
+  const day = today && !dated ? {} : { month: 'numeric', day: 'numeric' };
   return new Intl.DateTimeFormat(document.documentElement.lang, { ...day, ...time }).format(date);
 }
 

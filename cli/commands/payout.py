@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +66,7 @@ async def _retry(access: Access, envelope_ids: list[int] | None) -> int:
     retried = 0
     for one in access.topology().sets:
         async with postgres.connected(access.set_dsn(one.name, roles.SETNODE)) as connection:
-            retried += await redrive(connection, datetime.now(UTC), envelope_ids)
+            retried += await redrive(connection, access.clock.now(), envelope_ids)
     return retried
 
 

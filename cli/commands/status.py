@@ -37,6 +37,8 @@ def command(*, data: Path | None, as_json: bool) -> None:
 def _show(found: Status, console: Console) -> None:
     now = datetime.now(UTC)
     console.print(f"{found.gateway_url}  up for {_age(found.since, now)}  (process {found.pid})", highlight=False)
+    if found.sandbox_now:
+        console.print(f"a sandbox, where it is {found.sandbox_now}", highlight=False)
     parts = Table("part", "answers", "address", "process", "up for", "restarts", box=None, pad_edge=False)
     for one in found.parts:
         answers = "[green]yes[/]" if one.answers else f"[bold red]no[/] {one.detail}"

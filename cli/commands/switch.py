@@ -4,7 +4,7 @@ import asyncio
 import getpass
 import os
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,8 @@ def command() -> None:
 @json_option
 def list_(*, data: Path | None, as_json: bool) -> None:
     """Show what is closed: by whom, why, until when."""
-    now = datetime.now(UTC)
-    found = [one for one in load(beside(find(data).topology_path)) if one.until > now]
+    access = find(data)
+    found = [one for one in load(beside(access.topology_path)) if one.until > access.clock.now()]
     report = {"switches": [_shown(one) for one in found]}
     print_report(report, as_json=as_json, show=lambda console: _show(found, console))
 
@@ -59,7 +59,8 @@ def on(
 
     All but lists can be closed for one SET, creates, grabs and views for one database, too: creates:set-1.
     """
-    access, now = find(data), datetime.now(UTC).replace(microsecond=0)
+    access = find(data)
+    now = access.clock.now().replace(microsecond=0)
     closes, where = read_name(name)
     until, owner = now + _time(length), owner or _login()
     one = Switch(closes=closes, where=where, owner=owner, reason=reason, since=now, until=until)
@@ -77,7 +78,7 @@ def on(
 @json_option
 def off(*, name: str, data: Path | None, as_json: bool) -> None:
     """Open NAME again."""
-    access, now = find(data), datetime.now(UTC)
+    access = find(data)
     closes, where = read_name(name)
     wanted = f"{closes}:{where}" if where else closes.value
 
@@ -87,7 +88,7 @@ def off(*, name: str, data: Path | None, as_json: bool) -> None:
             raise Refused("not_closed", f"{wanted} is not closed; closed: {closed}")
         return [one for one in old if one.name != wanted]
 
-    change(beside(access.topology_path), without, now)
+    change(beside(access.topology_path), without, access.clock.now())
     print_report({"switch": wanted, "on": False}, as_json=as_json, show=f"{wanted}: open again within a second")
 
 

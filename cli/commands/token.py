@@ -1,6 +1,5 @@
 """`hongbao token`: prints bearer tokens of users, for trying things out by hand."""
 
-import time
 from pathlib import Path
 
 import click
@@ -8,6 +7,7 @@ import click
 from gateway.identity.tokens import sign
 from installation import data_folder
 from installation.keys import Secrets
+from installation.sandbox import clock_of
 from runtime.reporting import data_option, json_option, print_report
 
 
@@ -22,11 +22,12 @@ def command(*, users: tuple[str, ...], hours: float, data: Path | None, as_json:
     """Print a bearer token for USER; for several users, a line for each: the user, a blank, the token.
 
     Signed with HONGBAO_TOKEN_KEY, or with the key that the first start wrote into the data folder. If one name is no
-    user's, nothing is printed.
+    user's, nothing is printed. In a sandbox it is valid by the sandbox's clock.
     """
-    issued_at = int(time.time())
+    folder = data_folder.locate(data)
+    issued_at = clock_of(folder).now_ms() // 1000
     expires_at = issued_at + int(hours * 3600)
-    key = Secrets.load(data_folder.locate(data).secrets).key("TOKEN_KEY")
+    key = Secrets.load(folder.secrets).key("TOKEN_KEY")
     made = [{"user": user, "token": sign(key, user, issued_at, expires_at), "expires_at": expires_at} for user in users]
     if len(made) == 1:
         print_report(made[0], as_json=as_json, show=str(made[0]["token"]))

@@ -12,7 +12,7 @@ import click
 
 from errors import HongbaoError
 from installation.access import find
-from local import play
+from local import clock_move, play
 from local.config import StackConfig
 from local.stack import Stack
 from rotation.background import BackgroundRotation
@@ -32,6 +32,12 @@ _KILLED = 128
 @click.option("--slots", default=100, show_default=True, help="Slots, fixed by the first start; production: 1000.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the gateways listen on.")
 @click.option("--port", default=8080, show_default=True, help="Port of the first gateway; 0: any free one.")
+@click.option(
+    "--sandbox",
+    is_flag=True,
+    help="An installation to try things out, whose clock can be moved ahead (hongbao clock +24h). A data folder is a "
+    "sandbox's from its first start on, or never.",
+)
 @click.option("--ops/--no-ops", default=True, show_default=True, help="Serve the operator's view, too.")
 @click.option("--events/--no-events", default=True, show_default=True, help="Deliver events, too (hongbao events).")
 @click.option(
@@ -50,6 +56,7 @@ def command(
     slots: int,
     host: str,
     port: int,
+    sandbox: bool,
     ops: bool,
     events: bool,
     new_clusters: tuple[str, ...],
@@ -61,7 +68,7 @@ def command(
     """
     config = StackConfig(
         data=data, sets=sets, servers=servers, gateways=gateways, slots=slots, host=host, port=port,
-        ops=ops, events=events, new_clusters=frozenset(new_clusters), play_users=play.users_at(host),
+        ops=ops, events=events, sandbox=sandbox, new_clusters=frozenset(new_clusters), play_users=play.users_at(host),
     )  # fmt: skip
     sys.exit(asyncio.run(_serve(config)))
 
@@ -107,6 +114,9 @@ async def _run(config: StackConfig, stop: asyncio.Event) -> None:
             f"up after {time.monotonic() - begun:.1f} s with {counted(config.sets, 'SET')}; "
             f"data in {stack.folder.path}; Ctrl-C stops it"
         )
+        if config.sandbox:
+            now = clock_move.show(find(stack.folder.path))
+            config.notify(f"a sandbox, where it is {now.sentence()}; ./run clock +24h moves its clock ahead")
         for line in what_next(stack.gateway_url, stack.ops_url, config.play_users):
             config.notify(line)
         for sentence in out_of_service(load(stack.folder.topology)).values():
@@ -132,7 +142,7 @@ def what_next(gateway_url: str, ops_url: str, play_users: Sequence[str]) -> list
 @contextlib.asynccontextmanager
 async def rotation_running(stack: Stack) -> AsyncIterator[None]:
     """Rotate the days of a stack that can be rotated, in the background, while the block runs."""
-    rounds = BackgroundRotation(stack.folder.path, stack.notify)
+    rounds = BackgroundRotation(stack.folder.path, stack.notify, stack.clock)
     rounds.start(at_once=stack.today_occupied)
     try:
         yield

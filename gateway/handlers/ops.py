@@ -30,12 +30,17 @@ class OpsHandlers:
         metrics_key: str,
         *,
         handbook: bool = False,
+        sandbox_now: Callable[[], str] | None = None,
     ) -> None:
-        """`handbook`: the documentation site is served below `/docs/`; the page of the document leads there."""
+        """`handbook`: the documentation site is served below `/docs/`; the page of the document leads there.
+
+        `sandbox_now` tells the time of a sandbox, for the page.
+        """
         self._readiness = readiness
         self._sets_away = sets_away
         self._metrics_key = metrics_key
         self._request_metrics = request_metrics
+        self._sandbox_now = sandbox_now
         spec = document()
         self._openapi = encode_json(spec)
         self._docs = render_docs(spec, handbook=handbook).encode()
@@ -64,7 +69,8 @@ class OpsHandlers:
         missing = self._readiness.missing()
         if missing:
             raise Unavailable("not_ready", f"waiting for {', '.join(missing)}")
-        return json_answer({"status": "ready", "sets_away": self._sets_away()})
+        there = {} if self._sandbox_now is None else {"sandbox_now": self._sandbox_now()}
+        return json_answer({"status": "ready", "sets_away": self._sets_away(), **there})
 
     async def exposition(self, request: Request, _: Resource) -> Answer:
         """Return the metrics of this process; raises Refused `metrics_key_missing`."""

@@ -287,7 +287,9 @@ READINESS: Final = _object(
     {
         "status": {"type": "string", "const": "ready"},
         "sets_away": {"type": "integer", "minimum": 0, "description": "SETs of which no server can be called now."},
-    }
+        "sandbox_now": {**INSTANT, "description": "What time it is in a sandbox; only there."},
+    },
+    optional=("sandbox_now",),
 )
 
 SCHEMAS: Final[dict[str, Schema]] = {

@@ -62,10 +62,19 @@ def _need(files: Mapping[str, File], name: str, found: list[str]) -> None:
         _need(files, _BARE.get(target) or posixpath.normpath(posixpath.join(posixpath.dirname(name), target)), found)
 
 
-def render(template: str, files: Mapping[str, File], base: str, parents: Sequence[str], modules: Sequence[str]) -> str:
+def render(
+    template: str,
+    files: Mapping[str, File],
+    base: str,
+    parents: Sequence[str],
+    modules: Sequence[str],
+    *,
+    sandbox: bool = False,
+) -> str:
     """Return the index for a page whose files are below `base`, framed by `parents` at most.
 
-    A browser asks for `modules` and all that they import at once: it would find them one after the other. Raises
+    A browser asks for `modules` and all that they import at once: it would find them one after the other. In a
+    `sandbox` the page shows and follows its clock. Raises
     InvariantBroken `site_incomplete` if the index names a file that is not there.
     """
     preloads = "\n".join(f'<link rel="modulepreload" href="{ASSETS}{name}">' for name in needed(files, *modules))
@@ -73,6 +82,7 @@ def render(template: str, files: Mapping[str, File], base: str, parents: Sequenc
     for mark, text in {
         "{base}": base,
         "{parents}": escape(" ".join(parents)),
+        "{sandbox}": "yes" if sandbox else "no",
         "{importmap}": import_map(files),
         "{preloads}": preloads,
     }.items():

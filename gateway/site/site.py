@@ -28,7 +28,7 @@ _VARY: Final = f"{hdrs.ACCEPT}, {hdrs.ACCEPT_ENCODING}"
 class Site:
     """The page and its files, prepared once. `parents` are the origins that may frame it."""
 
-    def __init__(self, parents: tuple[str, ...] = (), folder: Path = FOLDER) -> None:
+    def __init__(self, parents: tuple[str, ...] = (), folder: Path = FOLDER, *, sandbox: bool = False) -> None:
         files = read_files(folder)
         template = (folder / INDEX).read_text(encoding="utf-8")
         headers = {
@@ -39,7 +39,7 @@ class Site:
         }
 
         def index(base: str, modules: Sequence[str]) -> Held:
-            body = render(template, files, base, parents, modules).encode()
+            body = render(template, files, base, parents, modules, sandbox=sandbox).encode()
             file = File(INDEX, INDEX, _HTML, body, compress(body), _etag(body, headers))
             return hold(file, REVALIDATE, vary=_VARY, more=headers)
 

@@ -114,6 +114,7 @@ function shell(view, content) {
       h("span.brand", {}, h("span.mark", { "aria-hidden": "true" }), say("hongbao ops")),
       h("nav", { "aria-label": say("Sections") }, VIEWS.map(([name, title]) => h("a", { href: `#/${name}`, "aria-current": name === view ? "page" : null }, say(title)))),
       h("span.verdict", { id: "verdict" }, verdict),
+      live?.sandbox_now ? h("span.quiet", { id: "sandbox" }, `${say("sandbox")} ${new Date(live.sandbox_now).toLocaleDateString(document.documentElement.lang)} ${clock(live.sandbox_now)}`) : null,
       h("span.who", {}, h("span.quiet", {}, `${live ? clock(live.now) : ""} · ${page.session.name === page.session.role ? say(page.session.role) : `${page.session.name} (${say(page.session.role)})`}`),
         languageButton(), h("button.small", { type: "button", "data-logout": "" }, say("Log out")))),
     page.silentSince ? h("p.banner", { role: "alert", "data-key": "silent" }, `${say("No answer from this page's server")}, ${say("since")} ${clock(page.silentSince)}`) : null,

@@ -1,7 +1,7 @@
 // What the page says, in two languages. Keys are English; `en` holds only what is not its own key.
 
 const ZH = {
-  "hongbao ops": "红包运维", "Overview": "总览", "Servers": "服务器", "Databases": "数据库", "Days": "日表", "Hot": "热点红包",
+  "hongbao ops": "红包运维", "sandbox": "沙箱", "Overview": "总览", "Servers": "服务器", "Databases": "数据库", "Days": "日表", "Hot": "热点红包",
   "Statements": "慢语句", "Payouts": "付款", "Switches": "开关与操作", "Envelope": "红包", "Sections": "栏目",
   "Log in": "登录", "Log out": "退出", "Key": "密钥", "Your name": "你的名字", "for the journal, not a right": "只写入操作日志，不代表权限",
   "The operator's key acts, the viewer's key only shows. ./run keys ops prints both.": "运维密钥可操作，只读密钥只能查看。两者由 ./run keys ops 打印。",

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, patiently, Problem } from '../api.js';
+import { now as present } from '../clock.js';
 import { lang, t, when } from '../i18n.js';
 import { Claims, watch } from '../live.js';
 import { words } from '../money.js';
@@ -226,9 +227,9 @@ const hasText = (view) => WITH_TEXT.has(view);
 /** @param {{until: string, onEnd: () => void}} props */
 function Countdown({ until, onEnd }) {
   const end = Date.parse(until);
-  const [now, setNow] = useState(Date.now());
+  const [now, setNow] = useState(present());
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 250);
+    const timer = setInterval(() => setNow(present()), 250);
     return () => clearInterval(timer);
   }, []);
   const over = now >= end;

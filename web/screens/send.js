@@ -2,6 +2,7 @@
 
 import { useRef, useState } from 'preact/hooks';
 import { call, newKey, patiently, Problem } from '../api.js';
+import { now } from '../clock.js';
 import { t } from '../i18n.js';
 import { yuan } from '../money.js';
 import { go } from '../router.js';
@@ -34,7 +35,7 @@ export function Send({ user }) {
   // Also after a reload: as long as nobody knows whether it was sent, it is sent again under its own key.
   const [pending, setPending] = useState(/** @returns {Pending | null} */ () => JSON.parse(sessionStorage.getItem(stored) ?? 'null'));
   const lastKey = useRef({ key: '', body: '' });
-  const all = wrongs(draft, balance, Date.now());
+  const all = wrongs(draft, balance, now());
   const shown = Object.fromEntries(Object.entries(all).filter(([name]) => touched.has(name)));
   const sum = total(draft);
 

@@ -15,7 +15,10 @@ from gateway.problems import ADVICE, INSIDE, PROBLEMS, STATUS_OF, WITH_RETRY_AFT
 ROOT = Path(__file__).resolve().parents[3]
 ROOMS = ("envelope", "sharding", "wire", "setnode", "wallet", "gateway", "runtime")
 # Raised where no request is: at start, in commands, in files read by a person.
-ELSEWHERE = {"settings_invalid", "topology_invalid", "malformed_document", "unknown_set", "unknown_server", "last_set"}
+ELSEWHERE = {
+    "settings_invalid", "topology_invalid", "malformed_document", "unknown_set", "unknown_server", "last_set",
+    "sandbox_clock_missing",
+}  # fmt: skip
 
 
 def raised_codes():

@@ -11,6 +11,7 @@ import pytest
 
 from errors import HongbaoError, Refused, Unavailable
 from local.day_table_service import DayTableService, ahead_days_at_start
+from runtime.clock import SystemClock
 from schema.day_tables import AHEAD_DAYS, DayTables
 from sharding.ids import BUSINESS_ZONE
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
@@ -23,7 +24,8 @@ def ahead(tmp_path: Path) -> tuple[DayTableService, list[str]]:
     sets = tuple(SetSpec(name, (ServerSpec(f"{name}-a", "http://127.0.0.1:1"),)) for name in SETS)
     dump(Topology(version=1, slots=100, sets=sets, wallet_url="http://127.0.0.1:1"), tmp_path / "t.json")
     said: list[str] = []
-    return DayTableService(tmp_path / "t.json", {name: name for name in SETS}, said.append, AHEAD_DAYS), said
+    dsns = {name: name for name in SETS}
+    return DayTableService(tmp_path / "t.json", dsns, said.append, AHEAD_DAYS, SystemClock()), said
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> list[str]:

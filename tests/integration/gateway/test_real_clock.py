@@ -1,0 +1,28 @@
+"""The clock of a real installation is never moved."""
+
+import aiohttp
+import asyncpg
+
+from installation.access import find
+from schema import roles
+from tests import forks
+from tests.integration.gateway.fixtures import RealStack
+
+
+async def test_a_real_installation_is_not_moved(stack: RealStack) -> None:
+    """`clock` says so and ends with status 1, whatever it was asked; no file, process or database knows of a clock."""
+    for words in ((), ("+24h",), ("+24h", "--json"), ("+24h", "--wait", "0")):
+        ended = await forks.hongbao("clock", *words, "--data", str(stack.data))
+        assert (ended.status, ended.out) == (1, "")
+        assert "real installation" in ended.err
+    async with aiohttp.ClientSession() as session, session.get(f"{stack.gateway_url}/readyz") as answer:
+        assert set(await answer.json()) == {"status", "sets_away"}
+    access = find(stack.data)
+    assert not (stack.data / "sandbox-clock").exists()
+    assert not list(stack.data.glob("clock*"))
+    for name in access.servers():
+        connection = await asyncpg.connect(access.dsn(name, roles.OWNER))
+        try:
+            assert await connection.fetchval("SELECT to_regprocedure('public.sandbox_now()')") is None
+        finally:
+            await connection.close()
