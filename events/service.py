@@ -1,24 +1,21 @@
 """The process: a worker for each SET, and its probes."""
 
 import asyncio
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from aiohttp import web
 
+from errors import Refused
 from events.jetstream import JetStream
 from events.outcome import Sender
 from events.register import Kind, Target
 from events.set_worker import SetWorker
 from events.webhook.endpoint import Webhook
-from installation import data_folder
-from installation.access import find
 from runtime import logs
 from runtime.http import HttpServer, Readiness, add_probes
 from runtime.priority import give_way
 from runtime.settings import host_and_port
-from schema import roles
 
 _log = logs.get("events")
 
@@ -28,8 +25,8 @@ class EventsSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     listen: str
     """HOST:PORT of its probes and metrics; port 0 takes a free one. Leave it where only your own machines reach it."""
-    data: str = ""
-    """The data folder of the installation; where `./run` looks for it unless set."""
+    set_dsns: str
+    """Of each SET its name, "=" and the DSN of its database for the role hongbao_events, separated by blanks."""
     events_nice: Annotated[int, msgspec.Meta(ge=0, le=19)] = 19
     """How far this process gives way to others on its machine (`nice`): where CPU is scarce, opens come first and
     events later. 0 where it has a machine of its own."""
@@ -40,11 +37,24 @@ def sender_of(target: Target) -> Sender:
     return JetStream(target) if target.kind == Kind.NATS else Webhook(target)
 
 
+def dsns_of(text: str) -> dict[str, str]:
+    """Read `EventsSettings.set_dsns`; raises Refused `settings_invalid`."""
+    found = {}
+    for one in text.split():
+        name, separated, dsn = one.partition("=")
+        if not name or not separated or "://" not in dsn:
+            # Not the value itself: it has a password in it.
+            raise Refused("settings_invalid", "HONGBAO_SET_DSNS is NAME=DSN for each SET, separated by blanks")
+        found[name] = dsn
+    if not found:
+        raise Refused("settings_invalid", "HONGBAO_SET_DSNS names no SET")
+    return found
+
+
 async def serve(settings: EventsSettings, stop: asyncio.Event) -> None:
-    """Deliver until `stop` is set; raises Refused `not_installed` if the data folder holds no installation."""
+    """Deliver until `stop` is set; raises Refused `settings_invalid`."""
+    workers = [SetWorker(name, dsn, sender_of) for name, dsn in dsns_of(settings.set_dsns).items()]
     give_way(settings.events_nice)
-    access = find(data_folder.locate(Path(settings.data) if settings.data else None).path)
-    workers = [SetWorker(one.name, access.set_dsn(one.name, roles.EVENTS), sender_of) for one in access.topology().sets]
     readiness = Readiness()
     for worker in workers:
         readiness.note(f"{worker.name} does not answer: its events wait", lambda one=worker: not one.answers)  # type: ignore[misc]

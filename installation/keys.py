@@ -23,7 +23,7 @@ LINK_SECRET is given to no process but `ops`, and to that only if no file has it
 OPS = "ops"
 """The kind of the process that serves the operator's view. It calls parts as an operator, with what the file has."""
 EVENTS = "events"
-"""The kind of the process that delivers events. It has no key: DSNs and receivers' secrets are all that it needs."""
+"""The kind of the process that delivers events. It has no key of ours: what it reads and calls is in the SETs."""
 USES: Mapping[str, tuple[str, ...]] = {
     GATEWAY: ("TOKEN_KEY", "SHARE_KEY", "SLOT_KEY", "METRICS_KEY"),
     SETNODE: ("PASSWORD_KEY", "ARCHIVE_KEY"),
@@ -32,7 +32,7 @@ USES: Mapping[str, tuple[str, ...]] = {
     EVENTS: (),
 }
 """By kind of process, the keys that it gets as HONGBAO_<name>; it gets no others."""
-SECRET = frozenset({f"HONGBAO_{name}" for name in (*KEYS, "LINK_KEY", "ACCEPT_KEYS", "POSTGRES_DSN")})
+SECRET = frozenset({f"HONGBAO_{name}" for name in (*KEYS, "LINK_KEY", "ACCEPT_KEYS", "POSTGRES_DSN", "SET_DSNS")})
 """Variables that a process does not inherit from the shell or the runner that starts it."""
 REPLACED = ("LINK_KEY",)
 """Keys of earlier releases that open nothing any more: every process knew it, and sent it to any listener."""

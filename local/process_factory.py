@@ -86,9 +86,11 @@ class ProcessFactory:
         """Where the process that delivers events has its probes; "" if there is none."""
         return self.url(EVENTS) if self._config.events else ""
 
-    def events(self) -> Service:
+    def events(self, backing: BackingServices) -> Service:
         """Return the process that delivers events, not started."""
-        return self._service(EVENTS, EVENTS, self.events_url, {"HONGBAO_DATA": str(self._folder.path)})
+        names = self._config.set_names()
+        dsns = " ".join(f"{name}={backing.postgres[name].dsn(roles.EVENTS, roles.DATABASE)}" for name in names)
+        return self._service(EVENTS, EVENTS, self.events_url, {"HONGBAO_SET_DSNS": dsns})
 
     def _service(
         self, name: str, kind: str, url: str, more: dict[str, str], doors: Sequence[tuple[str, int, bool]] = ()

@@ -210,7 +210,7 @@ class Stack:
         self._setnodes = [one for name in self.config.set_names() for one in factory.setnodes(name, backing)]
         self._gateways = factory.gateways()
         self._aside = [
-            *([factory.ops()] if self.config.ops else []), *([factory.events()] if self.config.events else [])
+            *([factory.ops()] if self.config.ops else []), *([factory.events(backing)] if self.config.events else [])
         ]  # fmt: skip
 
     async def _start_processes(self) -> None:
