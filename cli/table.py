@@ -31,6 +31,7 @@ COMMANDS = {
         "switch": Entry("cli.commands.switch", "close a kind of request for a while, so that the rest goes on"),
         "dba": Entry("cli.commands.dba", "what a SET costs, holds and is slow at; drain, pause"),
         "psql": Entry("cli.commands.psql", "a psql at a SET or the wallet, read-only unless --write"),
+        "migrate": Entry("cli.commands.migrate", "bring the databases to the schema of this release"),
         "backup": Entry("cli.commands.backup", "copy a SET with its log; bring back any instant"),
         "topology": Entry("cli.commands.topology", "which SET holds which database; move one"),
         "rotate": Entry("cli.commands.rotate", "take past days out of the hot tables, by proof"),

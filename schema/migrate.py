@@ -1,14 +1,24 @@
-"""Migrations: numbered SQL files, each applied once, in order; all new ones in one transaction, by one migrator."""
+"""Migrations: numbered SQL files, each applied once, in order; all new ones in one transaction, by one migrator.
+
+A migration adds what the next release needs and takes nothing away that the present one uses, so that processes of both
+work on it; what nobody uses any more goes with a later release.
+"""
 
 import hashlib
+from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
-from errors import Refused
+import asyncpg
+
+from errors import Refused, Unavailable
 from runtime import logs, postgres
 from runtime.postgres import Connection
 
 _HERE = Path(__file__).parent
 _LOCK = 0x686F6E67  # "hong": the advisory lock of migrators
+LOCK_S = 10
+"""How long a migration waits for a table that others use, or for another migrator; then it changes nothing."""
 
 _log = logs.get("schema")
 
@@ -21,35 +31,88 @@ CREATE TABLE IF NOT EXISTS migration (
 """
 
 
+class Kind(StrEnum):
+    """Which database a migration is for; also the folder of its files."""
+
+    SET = "set"
+    WALLET = "wallet"
+
+
+class Difference(NamedTuple):
+    """What a database lacks of this release's migrations, what it has beyond them, and what was edited since."""
+
+    missing: list[str]
+    beyond: list[str]
+    changed: list[str]
+
+
 async def migrate_set(dsn: str) -> list[str]:
     """Migrate a SET's database to the newest schema, as its owner; returns the names of the migrations applied.
 
-    Raises Refused(`migration_changed`) if an applied file was edited since; then nothing was applied.
+    Raises Refused `migration_changed` if an applied file was edited since, `role_missing` if a role of ours is not in
+    the cluster, Unavailable `migration_waits` if a table or another migrator was in the way for LOCK_S. Then nothing
+    was applied.
     """
-    return await _migrate(dsn, _HERE / "set")
+    return await migrate(dsn, Kind.SET)
 
 
 async def migrate_wallet(dsn: str) -> list[str]:
     """As `migrate_set`, for the wallet's database."""
-    return await _migrate(dsn, _HERE / "wallet")
+    return await migrate(dsn, Kind.WALLET)
+
+
+async def migrate(dsn: str, kind: Kind) -> list[str]:
+    """As `migrate_set`, for a database of this kind."""
+    return await _migrate(dsn, _HERE / kind.value)
 
 
 async def _migrate(dsn: str, folder: Path) -> list[str]:
-    async with postgres.connected(dsn, lock_timeout="10s") as connection, connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-        await connection.execute(_REGISTER)
-        done = dict(await connection.fetch("SELECT name, sha256 FROM migration"))
-        return [path.stem for path in sorted(folder.glob("*.sql")) if await _apply(connection, path, done)]
+    try:
+        async with postgres.connected(dsn, lock_timeout=f"{LOCK_S}s") as connection, connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+            await connection.execute(_REGISTER)
+            done = dict(await connection.fetch("SELECT name, sha256 FROM migration"))
+            _refuse_changed(_difference(folder, done).changed)
+            return [path.stem for path in _files(folder) if path.stem not in done and await _apply(connection, path)]
+    except asyncpg.LockNotAvailableError as error:
+        raise Unavailable(
+            "migration_waits", f"another migration, or somebody's transaction, was in the way for {LOCK_S} s: {error}"
+        ) from error
+    except asyncpg.UndefinedObjectError as error:
+        raise Refused("role_missing", f"{error}; create the roles of docs/security.md in this cluster first") from error
 
 
-async def _apply(connection: Connection, path: Path, done: dict[str, str]) -> bool:
-    text = path.read_text(encoding="utf-8")
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    if path.stem in done:
-        if done[path.stem] != digest:
-            raise Refused("migration_changed", f"{path.name} was changed after it was applied; add a new one instead")
-        return False
-    await connection.execute(text)
-    await connection.execute("INSERT INTO migration (name, sha256) VALUES ($1, $2)", path.stem, digest)
+async def compare(connection: Connection, kind: Kind) -> Difference:
+    """Compare what was applied to a database with this release's files; writes nothing."""
+    if await connection.fetchval("SELECT to_regclass('migration')") is None:
+        return _difference(_HERE / kind.value, {})
+    return _difference(_HERE / kind.value, dict(await connection.fetch("SELECT name, sha256 FROM migration")))
+
+
+def _difference(folder: Path, done: dict[str, str]) -> Difference:
+    files = {path.stem: _digest(path) for path in _files(folder)}
+    return Difference(
+        missing=[name for name in files if name not in done],
+        beyond=sorted(set(done) - set(files)),
+        changed=[name for name, digest in files.items() if done.get(name, digest) != digest],
+    )
+
+
+def _refuse_changed(changed: list[str]) -> None:
+    if changed:
+        raise Refused("migration_changed", f"{changed[0]}.sql was changed after it was applied; add a new one instead")
+
+
+async def _apply(connection: Connection, path: Path) -> bool:
+    await connection.execute(path.read_text(encoding="utf-8"))
+    await connection.execute("INSERT INTO migration (name, sha256) VALUES ($1, $2)", path.stem, _digest(path))
     _log.info("migration applied", migration=path.stem)
     return True
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.sql"))
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
