@@ -11,6 +11,7 @@ from runtime.version import VERSION
 COMMANDS = {
     "Run": {
         "up": Entry("cli.commands.up", "start everything on this machine (also without any command)"),
+        "serve": Entry("cli.commands.serve", "one process in the foreground: for systemd, containers, Kubernetes"),
         "doctor": Entry("cli.commands.doctor", "what is wrong or soon will be, and what to do about it"),
         "status": Entry("cli.commands.status", "which parts answer, since when; what is out of service"),
         "stop": Entry("cli.commands.stop", "end what ./run started; all data is kept"),

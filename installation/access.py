@@ -20,7 +20,8 @@ from errors import Refused, Unavailable
 from gateway.identity.tokens import make_token
 from installation import data_folder, inventory
 from installation.inventory import Inventory
-from installation.keys import Secrets
+from installation.keys import EVENTS, OPS, Secrets
+from installation.processes import Surroundings, settings_of
 from installation.sandbox import clock_of
 from runtime.clock import Clock, SystemClock
 from runtime.sandbox_clock import ahead_ms
@@ -28,7 +29,7 @@ from schema import roles
 from sharding.ids import business_date
 from sharding.slots import slots_of
 from sharding.topology import Topology, load
-from wire.keys import OPERATOR, LinkKey
+from wire.keys import OPERATOR, SETNODE, WALLET, LinkKey
 from wire.link import Link
 from wire.wallet import WalletClient
 
@@ -116,6 +117,37 @@ class Access:
     def order_no() -> str:
         """Return a new order number for a deposit."""
         return f"D{uuid.uuid4().hex}"
+
+    def process(self, kind: str, name: str = "") -> tuple[dict[str, str], str]:
+        """Return the settings of a process (`installation.processes`), and where it listens: HOST:PORT, or "".
+
+        Raises Refused `unknown_kind`, `unknown_server`, `server_missing`, `no_key`; `is_sandbox` where the runner alone
+        starts processes.
+        """
+        if self._inventory.sandbox:
+            raise Refused("is_sandbox", "this is a sandbox: ./run --sandbox starts all of its processes")
+        set_name, url = self._place_of(kind, name)
+        around = Surroundings(
+            topology=self.topology_path,
+            wallet_url=self.wallet_url,
+            memcached=self.memcached,
+            archive=self._inventory.archive,
+            data=self._secrets.path.parent,
+            sets=[one.name for one in self.topology().sets],
+            dsn=self.dsn,
+        )
+        return settings_of(kind, name or kind, around, self._secrets, set_name), urlsplit(url).netloc
+
+    def _place_of(self, kind: str, name: str) -> tuple[str, str]:
+        """Return the SET of a process, "" but for a setnode, and the URL at which it is known, "" if nowhere."""
+        if kind != SETNODE:
+            return "", {WALLET: self.wallet_url, EVENTS: self.events_url, OPS: self._inventory.ops_url}.get(kind, "")
+        known = {server.name: (one.name, server.url) for one in self.topology().sets for server in one.servers}
+        if not name:
+            raise Refused("server_missing", f"name the setnode: one of {', '.join(known)}")
+        if name not in known:
+            raise Refused("unknown_server", f"the topology has no server {name[:50]!r}; it has {', '.join(known)}")
+        return known[name]
 
     def servers(self) -> list[str]:
         """Return the database servers by name: the SETs, and "wallet"."""

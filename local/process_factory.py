@@ -1,10 +1,11 @@
 """Makes our own processes (wallet, setnodes, gateways): where each listens, and the settings in its environment."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from installation.data_folder import DataFolder
 from installation.keys import SECRET, Secrets
+from installation.processes import Surroundings, settings_of
 from local import play
 from local.backing_services import BackingServices
 from local.config import StackConfig
@@ -12,7 +13,6 @@ from local.gateway_ports import gateway_ports
 from local.service import Service, ServiceSpec
 from local.stable_ports import EVENTS, OPS, WALLET, StablePorts
 from machine import ports
-from runtime import sandbox_clock
 from schema import roles
 
 
@@ -39,19 +39,13 @@ class ProcessFactory:
 
     def wallet(self, backing: BackingServices) -> Service:
         """Return the wallet's process, not started."""
-        dsn = backing.postgres[WALLET].dsn(roles.WALLET, roles.DATABASE)
-        return self._service(WALLET, "wallet", self.url(WALLET), {"HONGBAO_POSTGRES_DSN": dsn})
+        return self._service(WALLET, "wallet", self.url(WALLET), self._around(backing))
 
     def setnodes(self, set_name: str, backing: BackingServices) -> list[Service]:
         """Return the processes of one SET, not started."""
-        env = {
-            "HONGBAO_SET": set_name,
-            "HONGBAO_POSTGRES_DSN": backing.postgres[set_name].dsn(roles.SETNODE, roles.DATABASE),
-            "HONGBAO_MEMCACHED": backing.memcached.address,
-            "HONGBAO_ARCHIVE": str(self._folder.archive),
-        }
+        around = self._around(backing)
         return [
-            self._service(name, "setnode", self.url(name), {**env, "HONGBAO_SERVER": name})
+            self._service(name, "setnode", self.url(name), around, set_name=set_name)
             for name in self._config.server_names(set_name)
         ]
 
@@ -60,15 +54,17 @@ class ProcessFactory:
         """Where clients find the gateways: the port that they share, or the only gateway's own."""
         return f"http://{self._config.host}:{self._gateway_ports.shared or self._gateway_ports.own[0]}"
 
-    def gateways(self) -> list[Service]:
+    def gateways(self, backing: BackingServices) -> list[Service]:
         """Return the gateways' processes, not started."""
-        host, shared = self._config.host, self._gateway_ports.shared
+        host, shared, around = self._config.host, self._gateway_ports.shared, self._around(backing)
         env = {} if shared is None else {"HONGBAO_SHARED_LISTEN": f"{host}:{shared}"}
         if self._config.play_users:
             env[play.SETTING] = ",".join(self._config.play_users)
         more = [] if shared is None else [(host, shared, True)]
         return [
-            self._service(f"gateway-{number}", "gateway", f"http://{host}:{port}", env, [(host, port, False), *more])
+            self._service(
+                f"gateway-{number}", "gateway", f"http://{host}:{port}", around, env, [(host, port, False), *more]
+            )
             for number, port in enumerate(self._gateway_ports.own, start=1)
         ]
 
@@ -77,9 +73,9 @@ class ProcessFactory:
         """Where the operator's view is served; "" if it is not."""
         return self.url(OPS) if self._config.ops else ""
 
-    def ops(self) -> Service:
+    def ops(self, backing: BackingServices) -> Service:
         """Return the process of the operator's view, not started."""
-        return self._service(OPS, OPS, self.ops_url, {"HONGBAO_DATA": str(self._folder.path)})
+        return self._service(OPS, OPS, self.ops_url, self._around(backing))
 
     @property
     def events_url(self) -> str:
@@ -88,23 +84,37 @@ class ProcessFactory:
 
     def events(self, backing: BackingServices) -> Service:
         """Return the process that delivers events, not started."""
-        names = self._config.set_names()
-        dsns = " ".join(f"{name}={backing.postgres[name].dsn(roles.EVENTS, roles.DATABASE)}" for name in names)
-        return self._service(EVENTS, EVENTS, self.events_url, {"HONGBAO_SET_DSNS": dsns})
+        return self._service(EVENTS, EVENTS, self.events_url, self._around(backing))
+
+    def _around(self, backing: BackingServices) -> Surroundings:
+        return Surroundings(
+            topology=self._folder.topology,
+            wallet_url=self.url(WALLET),
+            memcached=backing.memcached.address,
+            archive=str(self._folder.archive),
+            data=self._folder.path,
+            sets=self._config.set_names(),
+            dsn=lambda server, role: backing.postgres[server].dsn(role, roles.DATABASE),
+            sandbox_clock=str(self._folder.sandbox_clock) if self._config.sandbox else "",
+        )
 
     def _service(
-        self, name: str, kind: str, url: str, more: dict[str, str], doors: Sequence[tuple[str, int, bool]] = ()
+        self,
+        name: str,
+        kind: str,
+        url: str,
+        around: Surroundings,
+        more: Mapping[str, str] | None = None,
+        doors: Sequence[tuple[str, int, bool]] = (),
+        *,
+        set_name: str = "",
     ) -> Service:
         address = urlsplit(url)
-        keys = self._secrets.environment(kind, name, more.get("HONGBAO_SET", ""))
-        env = {
-            "HONGBAO_TOPOLOGY": str(self._folder.topology),
-            "HONGBAO_WALLET_URL": self.url(WALLET),
-            **keys,
-            # What is set for all, but a key only for those that use it.
-            **{name: value for name, value in self._config.env.items() if name in keys or name not in SECRET},
-            sandbox_clock.SETTING: str(self._folder.sandbox_clock) if self._config.sandbox else "",
-            **more,
-        }
+        env = settings_of(kind, name, around, self._secrets, set_name)
+        # What is set for all, but a key only for those that use it.
+        given = {name: value for name, value in self._config.env.items() if name in env or name not in SECRET}
         log, module = self._folder.log(name), self._config.modules[kind]
-        return Service(ServiceSpec(name, module, str(address.hostname), int(address.port or 0), env, log, doors))
+        spec = ServiceSpec(
+            name, module, str(address.hostname), int(address.port or 0), {**env, **given, **(more or {})}, log, doors
+        )
+        return Service(spec)

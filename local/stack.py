@@ -208,9 +208,10 @@ class Stack:
     def _make_processes(self, factory: ProcessFactory, backing: BackingServices) -> None:
         self._wallet = factory.wallet(backing)
         self._setnodes = [one for name in self.config.set_names() for one in factory.setnodes(name, backing)]
-        self._gateways = factory.gateways()
+        self._gateways = factory.gateways(backing)
         self._aside = [
-            *([factory.ops()] if self.config.ops else []), *([factory.events(backing)] if self.config.events else [])
+            *([factory.ops(backing)] if self.config.ops else []),
+            *([factory.events(backing)] if self.config.events else []),
         ]  # fmt: skip
 
     async def _start_processes(self) -> None:

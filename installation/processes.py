@@ -1,0 +1,66 @@
+"""What each kind of process is given in its environment, by the runner of one machine and by `hongbao serve` alike."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from errors import Refused
+from installation.keys import EVENTS, OPS, Secrets
+from runtime import sandbox_clock
+from schema import roles
+from wire.keys import GATEWAY, SETNODE, WALLET
+
+KINDS = (GATEWAY, SETNODE, WALLET, EVENTS, OPS)
+"""What `python -m KIND` runs."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where a process finds the others. `dsn` returns a role's DSN of a SET's database, or of the wallet's.
+
+    `sandbox_clock` is empty but in a sandbox.
+    """
+
+    topology: Path
+    wallet_url: str
+    memcached: str
+    archive: str
+    data: Path
+    sets: Sequence[str]
+    dsn: Callable[[str, str], str]
+    sandbox_clock: str = ""
+
+
+def settings_of(kind: str, name: str, around: Surroundings, secrets: Secrets, set_name: str = "") -> dict[str, str]:
+    """Return the HONGBAO_* variables of a process, keys included, but where it listens.
+
+    `name` is the server's, `set_name` its SET if it is a setnode. Raises Refused `no_key`.
+    """
+    return {
+        "HONGBAO_TOPOLOGY": str(around.topology),
+        "HONGBAO_WALLET_URL": around.wallet_url,
+        **secrets.environment(kind, name, set_name),
+        sandbox_clock.SETTING: around.sandbox_clock,
+        **_own(kind, name, around, set_name),
+    }
+
+
+def _own(kind: str, name: str, around: Surroundings, set_name: str) -> dict[str, str]:
+    match kind:
+        case "wallet":
+            return {"HONGBAO_POSTGRES_DSN": around.dsn("wallet", roles.WALLET)}
+        case "setnode":
+            return {
+                "HONGBAO_SET": set_name,
+                "HONGBAO_SERVER": name,
+                "HONGBAO_POSTGRES_DSN": around.dsn(set_name, roles.SETNODE),
+                "HONGBAO_MEMCACHED": around.memcached,
+                "HONGBAO_ARCHIVE": around.archive,
+            }
+        case "events":
+            return {"HONGBAO_SET_DSNS": " ".join(f"{one}={around.dsn(one, roles.EVENTS)}" for one in around.sets)}
+        case "ops":
+            return {"HONGBAO_DATA": str(around.data)}
+        case "gateway":
+            return {}
+    raise Refused("unknown_kind", f"there is no process of the kind {kind!r}; there are {', '.join(KINDS)}")
