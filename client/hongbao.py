@@ -25,8 +25,8 @@ class Hongbao:
 
     As many connections are open as calls and streams are under way; a gateway bounds them for each address.
     `session`: one of your own, which stays open; calls wait, as its connector has it, while streams take its
-    connections. `budget`: one that several sessions of a process share, or a wider one for those who are to be stubborn.
-    `on_attempt` hears of each request that was sent.
+    connections. `budget`: one that several sessions of a process share, or a wider one. `on_attempt` hears of each
+    request that was sent.
     """
 
     def __init__(
