@@ -34,6 +34,8 @@ Named = Envelope | str
 _encode: Final = msgspec.json.Encoder().encode
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 _MULTIPLE_CHOICES: Final = 300
+_TELLS_OF_ALL: Final = frozenset({"create_undone"})
+"""Refusals that tell what all attempts under one key came to: what an unheard one had made was undone as well."""
 _is_share_id: Final = re.compile(r"A[A-Za-z0-9_-]{32}", re.ASCII).fullmatch
 
 
@@ -59,10 +61,11 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
 def settled(error: ApiError, call: Call[Any], *, unknown: bool) -> ApiError:
     """Return what a call ended with, after its last attempt; `unknown`: the outcome of an earlier one never came.
 
-    Once unknown, the outcome stays unknown: a later refusal says nothing about the first attempt. A read changes
-    nothing, so its last refusal stands.
+    Once unknown, the outcome stays unknown: a later refusal says nothing about the first attempt, but for those in
+    _TELLS_OF_ALL. A read changes nothing, so its last refusal stands.
     """
-    if unknown and call.method == "POST" and not isinstance(error, OutcomeUnknown):
+    known = isinstance(error, OutcomeUnknown) or error.code in _TELLS_OF_ALL
+    if unknown and call.method == "POST" and not known:
         told = f"an earlier attempt of this request had no answer, the last one was refused: {error}"
         error = OutcomeUnknown(error.code, told, status=error.status, retry_after_s=error.retry_after_s)
     error.idempotency_key = call.headers.get(IDEMPOTENCY_KEY, "")

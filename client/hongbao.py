@@ -25,7 +25,8 @@ class Hongbao:
 
     As many connections are open as calls and streams are under way; a gateway bounds them for each address.
     `session`: one of your own, which stays open; calls wait, as its connector has it, while streams take its
-    connections. `on_attempt` hears of each request that was sent.
+    connections. `budget`: one that several sessions of a process share, or a wider one. `on_attempt` hears of each
+    request that was sent.
     """
 
     def __init__(
@@ -34,13 +35,14 @@ class Hongbao:
         *,
         patience: Patience | None = None,
         session: aiohttp.ClientSession | None = None,
+        budget: RetryBudget | None = None,
         on_attempt: Callable[[Attempt], None] | None = None,
     ) -> None:
         self._url = url
         self._patience = patience or Patience()
         self._given = session
         self._on_attempt = on_attempt
-        self._budget = RetryBudget()
+        self._budget = budget or RetryBudget()
         self._connection: Connection | None = None
 
     async def __aenter__(self) -> Self:

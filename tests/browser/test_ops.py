@@ -2,7 +2,6 @@
 
 import contextlib
 import time
-import uuid
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -47,8 +46,7 @@ async def logged_in(site: Running, operator: Visitor, name: str = "OPS_KEY", vie
 async def load(site: Running, seed: int) -> AsyncIterator[Crowd]:
     for number in range(4):
         await site.deposit(f"sender-{number}", 10_000_000)
-    crowd = Crowd(site, seed)
-    async with crowd.busy(people=12, senders=2):
+    async with Crowd(site, seed) as crowd, crowd.busy(people=12, senders=2):
         await crowd.until(20)
         yield crowd
 
@@ -57,14 +55,11 @@ async def load(site: Running, seed: int) -> AsyncIterator[Crowd]:
 async def envelope(site: Running) -> AsyncIterator[str]:
     """An envelope of 5 shares, 3 of them opened, with a greeting that must be shown as it is."""
     await site.deposit("ming", 100_000)
-    crowd = Crowd(site, 1)
-    async with aiohttp.ClientSession() as session:
-        crowd._session = session
-        body = {"kind": "lucky", "total_fen": 8888, "count": 5, "greeting": "<b>恭喜发财</b> 🧧"}
-        _, created = await crowd.call("POST", "/v1/envelopes", "ming", body, **{"Idempotency-Key": uuid.uuid4().hex})
+    async with Crowd(site, 1) as crowd:
+        created = await crowd.create("ming", total_fen=8888, count=5, greeting="<b>恭喜发财</b> 🧧")
         for user in ("li", "wang.fang", "zoe"):
             await crowd.open(user, created)
-    yield created["envelope_id"]
+    yield created.envelope_id
 
 
 async def test_a_set_under_load_and_a_server_that_is_killed(site: Running, visitors: Visitors) -> None:

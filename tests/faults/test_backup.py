@@ -76,15 +76,14 @@ async def test_a_set_comes_back_to_the_fen_and_to_an_instant(server_folder: Path
         kept = backups(running, server_folder / "backups")
         with pytest.raises(Refused, match="take one first"):
             await kept.restore(server_folder / "early", None)
-        crowd = Crowd(running, seed=7)
-        async with log_kept(running, kept), crowd.busy():
+        async with log_kept(running, kept), Crowd(running, seed=7) as crowd, crowd.busy():
             await crowd.until(150)
             base = await kept.take()
             await crowd.until(150)
             while (middle := datetime.now(UTC)) <= base.taken_at:
                 await crowd.until(20)
             await crowd.until(300)
-            crowd._stop = True
+            crowd.stop()
             report = await running.settled_audit()
             assert report.holds
             await _written(running)
@@ -119,8 +118,7 @@ async def test_the_commands_tell_it_in_words_and_json(server_folder: Path) -> No
     """Taken, listed and looked at by the commands; bad words change nothing."""
     async with running_stack(server_folder / "data", sets=1, servers=1) as running:
         await running.deposit("sender-0", 1_000_000)
-        crowd = Crowd(running, seed=3)
-        async with crowd.busy(people=8, senders=1):
+        async with Crowd(running, seed=3) as crowd, crowd.busy(people=8, senders=1):
             await crowd.until(60)
             hot = await _hongbao("dba", "hot", "--json", data=running.data)
         assert hot["hot"][0]["opened"] > 0

@@ -28,16 +28,6 @@ START_S = 10.0
 GATEWAYS = ("gateway-1", "gateway-2")
 
 
-class BalancedWitness(Witness):
-    """People who reach the gateways through a balancer."""
-
-    balancer: str
-
-    @property
-    def gateway_url(self) -> str:
-        return self.balancer
-
-
 @contextlib.asynccontextmanager
 async def balancer(name: str, folder: Path, gateways: list[str]) -> AsyncIterator[str]:
     """Run the documented example of nginx or HAProxy in front of these addresses; yield its URL."""
@@ -107,9 +97,8 @@ async def test_a_restart_of_gateways_behind_a_balancer(server_folder: Path, tmp_
                     for number in range(1, 4):
                         assert (await hongbao.user(one.access.token(f"guest-{number}")).open(made)).opened
                         assert (await _next(answer))["claimed_count"] == number
-                crowd = BalancedWitness(one, seed=6, call_s=PATIENT_S)
-                crowd.balancer, crowd.failed = url, Counter()
-                async with crowd.busy(people=24, senders=2):
+                crowd = Witness(one, seed=6, call_s=PATIENT_S, url=url)
+                async with crowd, crowd.busy(people=24, senders=2):
                     await crowd.until(100)
                     assert (await restarted(one, *GATEWAYS)).error == ""
                     await crowd.until(100)

@@ -11,6 +11,7 @@ import pytest
 
 from archive.export import export_database
 from archive.verify import verify_database
+from client import Envelope, calls
 from gateway.openapi import document
 from ops.story import story
 from schema import roles
@@ -22,7 +23,7 @@ from tests.integration.gateway.fixtures import Client, client_of
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
 
-LISTS = ("/v1/me/wallet", "/v1/me/wallet/entries", "/v1/me/envelopes?role=sent", "/v1/me/envelopes?role=received")
+LISTS = (calls.wallet(), calls.entries(), calls.envelopes("sent"), calls.envelopes("received"))
 USERS = ("ann", "bob", "carol")
 
 
@@ -32,20 +33,20 @@ async def running(server_folder: Path) -> AsyncIterator[Running]:
         yield one
 
 
-async def seen(client: Client, envelopes: list[dict[str, Any]]) -> dict[tuple[str, str], Any]:
+async def seen(client: Client, envelopes: list[Envelope]) -> dict[tuple[str, str], Any]:
     """What everybody sees of everything, by bearer and share token."""
     found: dict[tuple[str, str], Any] = {}
     for user in USERS:
         for one in envelopes:
-            path = f"/v1/envelopes/{one['envelope_id']}"
-            for token in ("", f"?share_token={one['share_token']}"):
+            path = f"/v1/envelopes/{one.envelope_id}"
+            for token in ("", f"?share_token={one.share_token}"):
                 status, _, told = await client.call("GET", path + token, user)
                 found[user, path + token] = told if status == 200 else (status, told["code"])
     return found
 
 
 async def lists(client: Client) -> dict[tuple[str, str], Any]:
-    return {(user, path): (await client.call("GET", path, user))[2] for user in USERS for path in LISTS}
+    return {(user, one.path): (await client.send(one, user))[2] for user in USERS for one in LISTS}
 
 
 async def test_nothing_changes_but_one_word(running: Running) -> None:  # noqa: PLR0915 - one life of one day
@@ -54,23 +55,23 @@ async def test_nothing_changes_but_one_word(running: Running) -> None:  # noqa: 
         await running.deposit("ann", 10_000)
         sold = await client.create("ann", kind="lucky", total_fen=500, count=2, greeting="恭喜发财")
         for user in ("bob", "carol"):
-            assert (await client.ask("open", user, sold))["result"] == "opened"
+            assert (await client.open(user, sold))["result"] == "opened"
         named = await client.create("ann", kind="equal", total_fen=400, count=2, to=["bob", "carol"])
-        await client.ask("open", "bob", named)
+        await client.open("bob", named)
         spoken = await client.create("ann", kind="lucky", total_fen=300, count=3, password="年年有余")
-        await client.ask("open", "carol", spoken, password="年年有余")
+        await client.open("carol", spoken, password="年年有余")
         for one in (named, spoken):
-            assert (await client.call("POST", f"/v1/envelopes/{one['envelope_id']}/cancel", "ann"))[0] == 200
+            assert (await client.send(calls.cancel(one), "ann"))[0] == 200
         envelopes = [sold, named, spoken]
         sums = (await running.settled_audit()).sums
         before, listed = await seen(client, envelopes), await lists(client)
         cold = {key: {**one, "archived": True} if isinstance(one, dict) else one for key, one in before.items()}
         assert (403, "not_invited") in cold.values()
 
-        day = day_of(int(sold["envelope_id"]))
+        day = day_of(int(sold.envelope_id))
         owner = await asyncpg.connect(running.access.set_dsn("set-1", roles.OWNER))
         await owner.execute("DELETE FROM due")  # final, and soon to be forgotten by expiry itself
-        told = [await story(running.access, one["envelope_id"]) for one in envelopes]
+        told = [await story(running.access, one.envelope_id) for one in envelopes]
         told = [same_story(one, "hot") for one in told]
         await detach(owner, day, range(4))
         assert [same_story(await story(running.access, one["envelope_id"]), "cold") for one in told] == told
@@ -87,7 +88,7 @@ async def test_nothing_changes_but_one_word(running: Running) -> None:  # noqa: 
         assert [same_story(await story(running.access, one["envelope_id"]), "archive") for one in told] == told
         running.stack.kill("set-1-a")
         away = archive.folder.rename(archive.folder.with_name("away"))
-        path = f"/v1/envelopes/{sold['envelope_id']}"
+        path = f"/v1/envelopes/{sold.envelope_id}"
         async with asyncio.timeout(30):
             while (await client.call("GET", path, "ann"))[2].get("code") != "archive_unavailable":
                 await asyncio.sleep(0.2)
@@ -98,13 +99,13 @@ async def test_nothing_changes_but_one_word(running: Running) -> None:  # noqa: 
         assert await lists(client) == listed
         for one in envelopes:
             for user in USERS:
-                assert await client.ask("open", user, one) == {"result": "expired"}
-                assert await client.ask("grab", user, one) == {"result": "expired"}
-            repeat = await client.call("POST", f"/v1/envelopes/{one['envelope_id']}/cancel", "ann")
+                assert await client.open(user, one) == {"result": "expired"}
+                assert await client.grab(user, one) == {"result": "expired"}
+            repeat = await client.send(calls.cancel(one), "ann")
             if one is sold:
                 assert (repeat[0], repeat[2]["code"]) == (409, "already_final")
             else:
-                assert repeat[2] == cold["ann", f"/v1/envelopes/{one['envelope_id']}"]
+                assert repeat[2] == cold["ann", f"/v1/envelopes/{one.envelope_id}"]
         report = await running.access.audit()
         assert (report.violations, report.sums) == ([], sums)
         await the_command_tells_of_proofs(running)

@@ -6,11 +6,11 @@ import re
 import urllib.request
 from pathlib import Path
 
-import aiohttp
 import pytest
 from click.testing import CliRunner
 
 from cli.table import main
+from client import NO_PATIENCE, Envelope, Hongbao, TryLater
 from tests.faults.stack_fixtures import Crowd, Running, running_stack
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
@@ -34,36 +34,30 @@ async def test_a_drained_server_serves_nobody_and_nobody_notices(server_folder: 
     async with running_stack(server_folder / "data", sets=1, servers=2) as running:
         for sender in range(4):
             await running.deposit(f"sender-{sender}", 10_000_000)
-        crowd = Crowd(running, seed=11)
-        async with crowd.busy():
-            await crowd.until(100)
-            code, said = await hongbao("dba", "drain", "set-1-a", "--json", data=running.data)
-            assert code == 0, said
-            before = await asked(running, "set-1-a")
-            await crowd.until(200)
-            assert await asked(running, "set-1-a") == before
-            code, said = await hongbao("dba", "drain", "set-1-b", data=running.data)
-            assert (code, "all are drained" in said) == (1, True)
-            code, said = await hongbao("dba", "drain", "set-1-z", data=running.data)
-            assert (code, "no server" in said) == (1, True)
-            code, said = await hongbao("dba", "undrain", "set-1-a", data=running.data)
-            assert code == 0, said
-            await crowd.until(200)
-            assert await asked(running, "set-1-a") > before
-        async with aiohttp.ClientSession() as session:
-            crowd._session = session
+        async with Crowd(running, seed=11) as crowd:
+            async with crowd.busy():
+                await crowd.until(100)
+                code, said = await hongbao("dba", "drain", "set-1-a", "--json", data=running.data)
+                assert code == 0, said
+                before = await asked(running, "set-1-a")
+                await crowd.until(200)
+                assert await asked(running, "set-1-a") == before
+                code, said = await hongbao("dba", "drain", "set-1-b", data=running.data)
+                assert (code, "all are drained" in said) == (1, True)
+                code, said = await hongbao("dba", "drain", "set-1-z", data=running.data)
+                assert (code, "no server" in said) == (1, True)
+                code, said = await hongbao("dba", "undrain", "set-1-a", data=running.data)
+                assert code == 0, said
+                await crowd.until(200)
+                assert await asked(running, "set-1-a") > before
             await crowd.check()
         assert (await running.settled_audit()).holds
 
 
-async def _open(running: Running, envelope: dict[str, object], user: str) -> tuple[int, dict[str, object]]:
-    headers = {"Authorization": f"Bearer {running.access.token(user)}"}
-    url = f"{running.access.gateway_url}/v1/envelopes/{envelope['envelope_id']}/open"
-    async with (
-        aiohttp.ClientSession(headers=headers) as session,
-        session.post(url, json={"share_token": envelope["share_token"]}) as answer,
-    ):
-        return answer.status, await answer.json(content_type=None)
+async def _open(running: Running, envelope: Envelope, user: str) -> str:
+    """Return the result, without a repeat."""
+    async with Hongbao(running.access.gateway_url, patience=NO_PATIENCE) as hongbao:
+        return (await hongbao.user(running.access.token(user)).open(envelope)).result
 
 
 async def test_a_paused_set_refuses_its_users_until_it_is_resumed(server_folder: Path) -> None:
@@ -71,15 +65,14 @@ async def test_a_paused_set_refuses_its_users_until_it_is_resumed(server_folder:
     data = server_folder / "data"
     async with running_stack(data, sets=1, servers=1) as running:
         await running.deposit("host", 10_000)
-        async with aiohttp.ClientSession() as session:
-            crowd = Crowd(running, seed=1)
-            crowd._session = session
-            body = {"kind": "equal", "total_fen": 200, "count": 2}
-            _, envelope = await crowd.call("POST", "/v1/envelopes", "host", body, **{"Idempotency-Key": "one"})
-        assert (await _open(running, envelope, "first"))[1]["result"] == "opened"
+        async with Crowd(running, seed=1) as crowd:
+            envelope = await crowd.create("host", kind="equal", total_fen=200, count=2)
+        assert await _open(running, envelope, "first") == "opened"
         assert (await hongbao("dba", "pause", "set-1", data=data))[0] == 0
-        status, told = await _open(running, envelope, "second")
-        assert (status, told["code"], told["retry"]) == (503, "set_paused", "later")
+        with pytest.raises(TryLater) as paused:
+            await _open(running, envelope, "second")
+        assert (paused.value.status, paused.value.code) == (503, "set_paused")
+        assert paused.value.retry_after_s > 0
         assert (await hongbao("dba", "pause", "set-9", data=data))[0] == 1
         said = json.loads((await hongbao("topology", "show", "--json", data=data))[1])
         assert (said["sets"][0]["paused"], said["sets"][0]["servers"][0]["drained"]) == (True, False)
@@ -87,7 +80,9 @@ async def test_a_paused_set_refuses_its_users_until_it_is_resumed(server_folder:
         assert said["sets"][0]["out_of_service"].startswith("set-1 is paused")
     assert json.loads((data / "topology.json").read_text())["sets"][0]["paused"] is True
     async with running_stack(data, sets=1, servers=1) as running:
-        assert (await _open(running, envelope, "second"))[0] == 503
+        with pytest.raises(TryLater) as paused:
+            await _open(running, envelope, "second")
+        assert paused.value.status == 503
         assert (await hongbao("dba", "resume", "set-1", data=data))[0] == 0
-        assert (await _open(running, envelope, "second"))[1]["result"] == "opened"
+        assert await _open(running, envelope, "second") == "opened"
         assert (await running.settled_audit()).holds

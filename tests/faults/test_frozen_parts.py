@@ -6,13 +6,13 @@ import os
 import signal
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-import aiohttp
 import pytest
 
+from client import ApiError, Envelope, Hongbao, Patience, User
 from sharding.ids import make_id, parse_id
 from sharding.slots import place_for
 from sharding.topology import Topology, load
@@ -68,10 +68,14 @@ class Prober(Crowd):
 
     gaps: dict[str, float]
 
-    @property
-    def gateway_url(self) -> str:
-        """The first gateway: at the address that all share a balancer would leave out the one that is frozen."""
-        return next(part.url for part in self.running.stack._gateways)
+    async def __aenter__(self) -> Self:
+        self._once = Hongbao(self.url, patience=Patience(attempts=1, attempt_s=ANSWER_S))
+        await self._once.__aenter__()
+        return await super().__aenter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        await super().__aexit__()
+        await self._once.__aexit__()
 
     @property
     def topology(self) -> Topology:
@@ -83,28 +87,16 @@ class Prober(Crowd):
         slot, _ = place_for(sender, key, self.running.access.key("SLOT_KEY").encode(), topology.layout)
         return topology.set_for(make_id(self.running.access.today(), 0, slot)).name
 
-    def by_server(self) -> dict[str, list[dict[str, Any]]]:
+    def by_server(self) -> dict[str, list[Envelope]]:
         """Return the newest envelopes by the server that has them."""
         topology, found = self.topology, defaultdict(list)
         for one in self.envelopes:
-            found[topology.server_for(parse_id(one["envelope_id"], topology.layout)).name].append(one)
+            found[topology.server_for(parse_id(one.envelope_id, topology.layout)).name].append(one)
         return {name: some[-20:] for name, some in found.items()}
 
-    async def once(
-        self, method: str, path: str, user: str, body: Any = None, *, within_s: float = ANSWER_S, **headers: str
-    ) -> tuple[str, Any]:
-        """Return the code of the answer ("" if it is good, GAVE_UP without one), and its body."""
-        headers["Authorization"] = f"Bearer {self.running.access.token(user)}"
-        url = self.gateway_url + path
-        try:
-            async with (
-                asyncio.timeout(within_s),
-                self._session.request(method, url, json=body, headers=headers) as answer,
-            ):
-                told = await answer.json(content_type=None)
-                return ("" if answer.status < 400 else told["code"]), told
-        except (aiohttp.ClientError, TimeoutError):
-            return GAVE_UP, None
+    def one(self, name: str) -> User:
+        """Return one of the people whose calls are not repeated."""
+        return self._once.user(self.running.access.token(name))
 
     async def probe(self, until: float) -> dict[str, Counter[str]]:
         """Ask for everything, over and over, until an instant of the loop; return the codes by call.
@@ -114,6 +106,7 @@ class Prober(Crowd):
         codes: dict[str, Counter[str]] = defaultdict(Counter)
         envelopes, time = self.by_server(), asyncio.get_running_loop().time
         began, good_at, self.gaps = time(), dict[str, float](), defaultdict(float)
+        sender, anyone = self.one("sender-0"), self.one("anyone")
 
         async def keep(work: Any) -> None:
             turn = 0
@@ -128,29 +121,25 @@ class Prober(Crowd):
 
         async def create(_turn: int) -> tuple[str, str]:
             key = uuid.uuid4().hex
-            path, body = "/v1/envelopes", {"kind": "lucky", "total_fen": 100, "count": 2}
-            code, _ = await self.once("POST", path, "sender-0", body, within_s=CREATE_S, **{"Idempotency-Key": key})
-            return f"create {self.set_of_create('sender-0', key)}", code
+            made = sender.create(total_fen=100, count=2, idempotency_key=key)
+            return f"create {self.set_of_create('sender-0', key)}", await _code(made, within_s=CREATE_S)
 
         async def balance(_turn: int) -> tuple[str, str]:
-            return "balance", (await self.once("GET", "/v1/me/wallet", "sender-0"))[0]
+            return "balance", await _code(sender.balance_fen())
 
         def opens(name: str) -> Any:
             async def work(turn: int) -> tuple[str, str]:
                 one = envelopes[name][turn % len(envelopes[name])]
-                path = f"/v1/envelopes/{one['envelope_id']}/open"
-                user = f"late-{uuid.uuid4().hex[:8]}"
-                code, told = await self.once("POST", path, user, {"share_token": one["share_token"]})
-                return f"open {name}", code or _unlike(told["result"], "opened", "sold_out")
+                told = self.one(f"late-{uuid.uuid4().hex[:8]}").open(one)
+                return f"open {name}", await _code(told, lambda told: _unlike(told.result, "opened", "sold_out"))
 
             return work
 
         def details(name: str) -> Any:
             async def work(turn: int) -> tuple[str, str]:
                 one = envelopes[name][turn % len(envelopes[name])]
-                path = f"/v1/envelopes/{one['envelope_id']}"
-                code, told = await self.once("GET", path, "anyone", **{"X-Share-Token": one["share_token"]})
-                return f"detail {name}", code or _unlike(told["envelope_id"], one["envelope_id"])
+                told = anyone.detail(one)
+                return f"detail {name}", await _code(told, lambda told: _unlike(told.envelope_id, one.envelope_id))
 
             return work
 
@@ -176,6 +165,17 @@ class Prober(Crowd):
                 codes = await self.probe(loop.time() + 0.5)
                 if not any(code for seen in codes.values() for code in seen):
                     return
+
+
+async def _code(asked: Awaitable[Any], told_as: Callable[[Any], str] = lambda _: "", within_s: float = ANSWER_S) -> str:
+    """Return the code of the answer ("" if it is good, else what `told_as` says of it), GAVE_UP without one."""
+    try:
+        async with asyncio.timeout(within_s):
+            return told_as(await asked)
+    except TimeoutError:
+        return GAVE_UP
+    except ApiError as error:
+        return GAVE_UP if error.code == "no_answer" else error.code
 
 
 def _wrong(codes: dict[str, Counter[str]], may_fail: dict[str, set[str]]) -> dict[str, int]:
@@ -230,29 +230,29 @@ async def test_one_parts_standstill_stays_with_that_part(server_folder: Path) ->
     async with running_stack(server_folder / "data", sets=2, servers=2, gateways=2) as running:
         for sender in range(4):
             await running.deposit(f"sender-{sender}", 100_000_000)
-        prober = Prober(running, seed=28)
-        async with prober.busy(people=6):
-            await prober.until(80)
-            async with asyncio.timeout(60):
-                while set(prober.by_server()) < set(SERVERS):
-                    await asyncio.sleep(0.1)
-            for name, may_fail in MAY_FAIL.items():
-                with frozen(running, name):
+        # The first gateway: at the address that all share a balancer would leave out the one that is frozen.
+        url = next(part.url for part in running.stack._gateways)
+        async with Prober(running, seed=28, url=url) as prober:
+            async with prober.busy(people=6):
+                await prober.until(80)
+                async with asyncio.timeout(60):
+                    while set(prober.by_server()) < set(SERVERS):
+                        await asyncio.sleep(0.1)
+                for name, may_fail in MAY_FAIL.items():
+                    with frozen(running, name):
+                        codes = await prober.probe(asyncio.get_running_loop().time() + FROZEN_S)
+                    assert _wrong(codes, may_fail) == {}, f"{name} frozen"
+                    assert set(codes) >= EVERYTHING - set(may_fail), (name, codes)
+                    if name in MUST_FAIL:
+                        assert any(codes[MUST_FAIL[name]].keys() - {""}), name
+                    prober.check_taken_over(name, codes)
+                    await prober.well()
+                for name in TAKEN_OVER:
+                    running.stack.kill(name, stay_dead=True)
                     codes = await prober.probe(asyncio.get_running_loop().time() + FROZEN_S)
-                assert _wrong(codes, may_fail) == {}, f"{name} frozen"
-                assert set(codes) >= EVERYTHING - set(may_fail), (name, codes)
-                if name in MUST_FAIL:
-                    assert any(codes[MUST_FAIL[name]].keys() - {""}), name
-                prober.check_taken_over(name, codes)
-                await prober.well()
-            for name in TAKEN_OVER:
-                running.stack.kill(name, stay_dead=True)
-                codes = await prober.probe(asyncio.get_running_loop().time() + FROZEN_S)
-                assert _wrong(codes, MAY_FAIL[name]) == {}, f"{name} killed"
-                prober.check_taken_over(name, codes)
-                await running.stack.restart(name)
-                await prober.well()
-        async with aiohttp.ClientSession() as session:
-            prober._session = session
+                    assert _wrong(codes, MAY_FAIL[name]) == {}, f"{name} killed"
+                    prober.check_taken_over(name, codes)
+                    await running.stack.restart(name)
+                    await prober.well()
             await prober.check()
         assert (await running.settled_audit()).holds

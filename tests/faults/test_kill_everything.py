@@ -3,7 +3,6 @@
 import asyncio
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from tests.faults.stack_fixtures import Crowd, running_stack
@@ -28,19 +27,17 @@ PARTS = (
 async def test_kill_nine_of_every_process_in_turn_loses_nothing(server_folder: Path) -> None:
     """After kill -9 of each part under load the audit is clean and every `opened` that a client saw is there."""
     async with running_stack(server_folder / "data") as running:
-        crowd = Crowd(running, seed=9)
         for sender in range(4):
             await running.deposit(f"sender-{sender}", 100_000_000)
-        async with crowd.busy():
-            await crowd.until(200)
-            for part in PARTS:
-                running.stack.kill(part)
-                await crowd.until(150)
-            # How many of the answers are wins hangs on who is faster than whom.
-            while len(crowd.opened) <= WINS:
-                await crowd.until(50)
-        async with aiohttp.ClientSession() as session:
-            crowd._session = session
+        async with Crowd(running, seed=9) as crowd:
+            async with crowd.busy():
+                await crowd.until(200)
+                for part in PARTS:
+                    running.stack.kill(part)
+                    await crowd.until(150)
+                # How many of the answers are wins hangs on who is faster than whom.
+                while len(crowd.opened) <= WINS:
+                    await crowd.until(50)
             await crowd.check()
         report = await running.settled_audit()
         assert report.holds, report.violations
@@ -55,29 +52,18 @@ async def test_two_hundred_clients_three_times_at_once(server_folder: Path) -> N
     """200 clients open one envelope of 100 shares, each three times at once, over HTTP: exactly 100 win."""
     async with running_stack(server_folder / "data", sets=1) as running:
         await running.deposit("host", 10_000)
-        crowd = Crowd(running, seed=1)
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=600)) as session:
-            crowd._session = session
-            body = {"kind": "lucky", "total_fen": 10_000, "count": 100}
-            _, envelope = await crowd.call("POST", "/v1/envelopes", "host", body, **{"Idempotency-Key": "one"})
-            path = f"/v1/envelopes/{envelope['envelope_id']}/open"
-            share = {"share_token": envelope["share_token"]}
-            taps = [crowd.call("POST", path, f"client-{n}", share) for n in range(200) for _ in range(3)]
-            answers = [answer for _, answer in await asyncio.gather(*taps)]
-            _, detail = await crowd.call(
-                "GET",
-                f"/v1/envelopes/{envelope['envelope_id']}",
-                "host",
-                None,
-                **{"X-Share-Token": share["share_token"]},
-            )
-        results = [answer["result"] for answer in answers]
+        async with Crowd(running, seed=1) as crowd:
+            envelope = await crowd.create("host", total_fen=10_000, count=100)
+            answers = await asyncio.gather(*(crowd.open(f"client-{n}", envelope) for n in range(200) for _ in range(3)))
+            detail = await crowd.detail("host", envelope)
+            assert crowd.contradictions == []
+        results = [answer.result for answer in answers]
         assert results.count("opened") == 100
         assert results.count("already_opened") == 200
         assert results.count("sold_out") == 300
         by_client = [answers[start : start + 3] for start in range(0, 600, 3)]
-        assert all(len({answer.get("amount_fen") for answer in three}) == 1 for three in by_client)
-        assert sum(claim["amount_fen"] for claim in detail["claims"]) == 10_000
-        assert [claim["seq"] for claim in detail["claims"]] == list(range(100))
+        assert all(len({answer.amount_fen for answer in three}) == 1 for three in by_client)
+        assert sum(claim.amount_fen for claim in detail.claims) == 10_000
+        assert [claim.seq for claim in detail.claims] == list(range(100))
         report = await running.settled_audit()
         assert report.holds, report.violations

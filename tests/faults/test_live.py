@@ -1,4 +1,8 @@
-"""Watchers while servers die: each hears of claims that stand, of nothing else, and comes back after a restart."""
+"""Watchers while servers die: each hears of claims that stand, of nothing else, and comes back after a restart.
+
+`Watching` reads streams by itself: it compares what a stream tells anew with what an earlier one told, which the client
+leaves out. One more watches by the client, and must not notice that anything died.
+"""
 
 import asyncio
 import contextlib
@@ -8,8 +12,10 @@ import signal
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 
+from client import Change, Claim, Envelope
 from local import running as running_file
 from tests.faults.stack_fixtures import Crowd, Running, running
 
@@ -21,7 +27,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 class Watching:
     """People who watch one envelope, and come back when their stream ends."""
 
-    def __init__(self, one: Running, envelope: dict[str, Any], user: str) -> None:
+    def __init__(self, one: Running, envelope: Envelope, user: str) -> None:
         self._one, self._envelope, self._user = one, envelope, user
         self.claims: dict[int, tuple[str, int]] = {}
         self.contradictions: list[Any] = []
@@ -29,7 +35,7 @@ class Watching:
         self.streams = 0
 
     async def run(self, session: aiohttp.ClientSession) -> None:
-        url = f"{self._one.access.gateway_url}/v1/live?envelopes={self._envelope['share_id']}"
+        url = f"{self._one.access.gateway_url}/v1/live?envelopes={self._envelope.share_id}"
         headers = {"Authorization": f"Bearer {self._one.access.token(self._user)}"}
         while True:
             with contextlib.suppress(aiohttp.ClientError, OSError):
@@ -55,14 +61,14 @@ class Watching:
 async def test_what_watchers_hear_stands(running: Running) -> None:
     """Setnodes and gateways are killed while shares are opened: what was told is in the detail, also the last share."""
     await running.deposit("sender", 1_000_000)
-    crowd = Crowd(running, seed=9)
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, sock_read=10)) as session:
-        crowd._session = session
-        body = {"kind": "lucky", "total_fen": 60_000, "count": 60}
-        status, envelope = await crowd.call("POST", "/v1/envelopes", "sender", body, **{"Idempotency-Key": "watched"})
-        assert status == 201
+    async with (
+        Crowd(running, seed=9) as crowd,
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, sock_read=10)) as session,
+    ):
+        envelope = await crowd.create("sender", total_fen=60_000, count=60)
         watching = [Watching(running, envelope, f"watcher-{number}") for number in range(4)]
         tasks = [asyncio.ensure_future(one.run(session)) for one in watching]
+        by_client = asyncio.ensure_future(watched(crowd, envelope))
         try:
             for number in range(60):
                 await crowd.open(f"user-{number}", envelope)
@@ -72,21 +78,30 @@ async def test_what_watchers_hear_stands(running: Running) -> None:
             async with asyncio.timeout(30):
                 while any(one.last.get("status") != "sold_out" for one in watching):
                     await asyncio.sleep(0.05)
+                changes = await by_client
         finally:
-            for task in tasks:
+            for task in (*tasks, by_client):
                 task.cancel()
         await crowd.check()
-        token = {"X-Share-Token": envelope["share_token"]}
-        _, detail = await crowd.call("GET", f"/v1/envelopes/{envelope['envelope_id']}", "sender", None, **token)
-    stands = {claim["seq"]: (claim["user"], claim["amount_fen"]) for claim in detail["claims"]}
+        detail = await crowd.detail("sender", envelope)
+    stands = {claim.seq: (claim.user, claim.amount_fen) for claim in detail.claims}
     assert len(stands) == 60
     for one in watching:
         assert one.streams > 1
         assert one.contradictions == []
         assert one.claims.items() <= stands.items()
         assert 59 in one.claims
-        assert one.last["best_luck"] == detail["best_luck"]
+        assert msgspec.convert(one.last["best_luck"], Claim) == detail.best_luck
+    heard = [(claim.seq, (claim.user, claim.amount_fen)) for change in changes for claim in change.claims]
+    assert [seq for seq, _ in heard] == sorted({seq for seq, _ in heard})
+    assert dict(heard).items() <= stands.items()
+    assert (heard[-1][0], changes[-1].status, changes[-1].best_luck) == (59, "sold_out", detail.best_luck)
     assert (await running.settled_audit()).holds
+
+
+async def watched(crowd: Crowd, envelope: Envelope) -> list[Change]:
+    """All that the client tells of an envelope, until it is final."""
+    return [change async for change in crowd.user("watcher").watch(envelope)]
 
 
 def kill(one: Running, names: tuple[str, ...]) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from envelope.outcomes import Outcome
@@ -19,11 +18,8 @@ async def test_answers_of_one_envelope_come_in_order_of_arrival(server_folder: P
     """Of 300 opens sent in order over the link, the first 100 win seq 0 to 99 and the answers come in that order."""
     async with running_stack(server_folder / "data", sets=1, servers=1) as running:
         await running.deposit("host", 10_000)
-        crowd = Crowd(running, seed=2)
-        async with aiohttp.ClientSession() as session:
-            crowd._session = session
-            body = {"kind": "lucky", "total_fen": 10_000, "count": 100}
-            _, envelope = await crowd.call("POST", "/v1/envelopes", "host", body, **{"Idempotency-Key": "order"})
+        async with Crowd(running, seed=2) as crowd:
+            envelope = await crowd.create("host", total_fen=10_000, count=100)
         topology = running.access.topology()
         key = Secrets.load(running.data / "secrets.json").link_key("gateway")
         link = Link("set-1-a", topology.sets[0].servers[0].url, key=key)
@@ -31,7 +27,7 @@ async def test_answers_of_one_envelope_come_in_order_of_arrival(server_folder: P
         async with asyncio.timeout(10):
             while not link.up:
                 await asyncio.sleep(0.01)
-        envelope_id, answered = int(envelope["envelope_id"]), []
+        envelope_id, answered = int(envelope.envelope_id), []
         calls = [link.call(Op.OPEN, envelope_id, f"client-{n}", True, None) for n in range(300)]
         for number, call in enumerate(calls):
             call.add_done_callback(lambda _, number=number: answered.append(number))

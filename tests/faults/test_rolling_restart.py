@@ -5,14 +5,15 @@ import json
 import re
 import signal
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from click.testing import CliRunner
 
 from cli.table import main
+from client import Attempt
 from local import rolling_restart, running
 from local.running import Progress
 from tests.faults.stack_fixtures import Crowd, running_stack
@@ -24,28 +25,20 @@ PATIENT = {"HONGBAO_AWAY_S": "25"}
 PATIENT_S = 30.0
 
 
+@dataclass
 class Witness(Crowd):
     """People whose every call must be answered at once: what they would have to repeat is noted in `failed`."""
 
-    failed: Counter[str]
+    failed: Counter[str] = field(default_factory=Counter)
 
-    async def call(self, method: str, path: str, user: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        headers["Authorization"] = f"Bearer {self.running.access.token(user)}"
-        try:
-            async with self._session.request(method, self.gateway_url + path, json=body, headers=headers) as response:
-                told = await response.json(content_type=None)
-                if response.status < 500:
-                    self.answers += 1
-                    return response.status, told
-                self.failed[f"{method} {path[:20]}: {told['code']}"] += 1
-        except (aiohttp.ClientError, TimeoutError) as error:
-            self.failed[f"{method} {path[:20]}: {error!r}"] += 1
-        return await super().call(method, path, user, body, **{k: v for k, v in headers.items() if k[0] == "I"})
+    def attempted(self, attempt: Attempt) -> None:
+        if attempt.code:
+            self.failed[f"{attempt.method} {attempt.path[:20]}: {attempt.code}"] += 1
 
     async def look(self) -> None:
         """Read wallets, so that the wallet's own restart is noticed."""
         while not self._stop:
-            await self.call("GET", "/v1/me/wallet", "sender-0")
+            await self.balance_fen("sender-0")
             await asyncio.sleep(0.02)
 
 
@@ -68,21 +61,18 @@ async def test_a_restart_of_everything_fails_no_request(server_folder: Path) -> 
         for sender in range(4):
             await one.deposit(f"sender-{sender}", 100_000_000)
         before = {part.name: part.pid for part in running.load(one.stack.folder.running).parts}
-        crowd = Witness(one, seed=4, call_s=PATIENT_S)
-        crowd.failed = Counter()
-        async with crowd.busy(people=24, senders=4):
-            looking = asyncio.ensure_future(crowd.look())
-            await crowd.until(100)
-            assert (await restarted(one)).error == ""
-            await crowd.until(100)
-            crowd._stop = True
-            await looking
-        assert crowd.failed == Counter()
-        now = {part.name: part.pid for part in running.load(one.stack.folder.running).parts}
-        ours = {"gateway-1", "gateway-2", "set-1-a", "set-1-b", "wallet"}
-        assert {name for name in now if now[name] != before[name]} == ours
-        async with aiohttp.ClientSession() as session:
-            crowd._session = session
+        async with Witness(one, seed=4, call_s=PATIENT_S) as crowd:
+            async with crowd.busy(people=24, senders=4):
+                looking = asyncio.ensure_future(crowd.look())
+                await crowd.until(100)
+                assert (await restarted(one)).error == ""
+                await crowd.until(100)
+                crowd.stop()
+                await looking
+            assert crowd.failed == Counter()
+            now = {part.name: part.pid for part in running.load(one.stack.folder.running).parts}
+            ours = {"gateway-1", "gateway-2", "set-1-a", "set-1-b", "wallet"}
+            assert {name for name in now if now[name] != before[name]} == ours
             await crowd.check()
         assert (await one.settled_audit()).holds
 
@@ -92,16 +82,15 @@ async def test_what_is_alone_is_waited_for(server_folder: Path) -> None:
     async with running_stack(server_folder / "data", sets=1, servers=1, env=PATIENT) as one:
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, one.stack.restart_as_asked)
         await one.deposit("sender-0", 100_000_000)
-        crowd = Witness(one, seed=5, call_s=PATIENT_S)
-        crowd.failed = Counter()
-        async with crowd.busy(people=8, senders=1):
-            looking = asyncio.ensure_future(crowd.look())
-            await crowd.until(50)
-            assert (await restarted(one)).error == ""
-            await crowd.until(50)
-            crowd._stop = True
-            await looking
-        assert crowd.failed == Counter()
+        async with Witness(one, seed=5, call_s=PATIENT_S) as crowd:
+            async with crowd.busy(people=8, senders=1):
+                looking = asyncio.ensure_future(crowd.look())
+                await crowd.until(50)
+                assert (await restarted(one)).error == ""
+                await crowd.until(50)
+                crowd.stop()
+                await looking
+            assert crowd.failed == Counter()
         assert (await one.settled_audit()).holds
 
 

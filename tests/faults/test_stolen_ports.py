@@ -66,8 +66,8 @@ async def test_who_takes_the_port_of_a_part_learns_nothing_that_opens_another(se
         for sender in range(4):
             await running.deposit(f"sender-{sender}", 10_000_000)
         server = next(one for one in running.access.topology().sets[0].servers if one.name == "set-1-a")
-        crowd, stack = Crowd(running, seed=3), running.stack
-        async with crowd.busy():
+        stack = running.stack
+        async with Crowd(running, seed=3) as crowd, crowd.busy():
             await crowd.until(50)
             stack.kill("set-1-a", stay_dead=True)
             async with Thief(int(server.url.rpartition(":")[2]), CHALLENGE).listening() as link_thief:

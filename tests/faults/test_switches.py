@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from cli.table import main
-from tests.faults.stack_fixtures import Crowd, running_stack
+from client import NO_PATIENCE, ApiError, Hongbao
+from tests.faults.stack_fixtures import running_stack
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 FORCE_S = 1.0
@@ -21,28 +22,27 @@ async def test_an_operator_closes_opens_and_opens_them_again(server_folder: Path
     """A trial changes nothing; within a second opens are closed, and open again; nonsense is refused by a sentence."""
     async with running_stack(server_folder / "data", sets=1, servers=2) as one:
 
-        async def hongbao(*words: str) -> tuple[int, str]:
+        async def command(*words: str) -> tuple[int, str]:
             told = await asyncio.to_thread(CliRunner().invoke, main, ["switch", *words, "--data", str(one.data)])
             return told.exit_code, told.output
 
         async def report(*words: str) -> Any:
-            code, said = await hongbao(*words, "--json")
+            code, said = await command(*words, "--json")
             assert code == 0, said
             # The stack of this test logs to the same output.
             return json.JSONDecoder().raw_decode(said, said.index("{"))[0]
 
         await one.deposit("host", 10_000)
-        async with aiohttp.ClientSession() as session:
-            crowd = Crowd(one, seed=3, patience_s=FORCE_S)
-            crowd._session = session
+        async with (
+            Hongbao(one.access.gateway_url, patience=NO_PATIENCE) as hongbao,
+            aiohttp.ClientSession() as session,  # for metrics
+        ):
 
             async def opened(user: str) -> str:
-                headers = {"Authorization": f"Bearer {one.access.token(user)}"}
-                url = f"{one.access.gateway_url}/v1/envelopes/{envelope['envelope_id']}/open"
-                share = {"share_token": envelope["share_token"]}
-                async with session.post(url, json=share, headers=headers) as answer:
-                    told = await answer.json(content_type=None)
-                    return str(told.get("result", told.get("code")))
+                try:
+                    return (await hongbao.user(one.access.token(user)).open(envelope)).result
+                except ApiError as error:
+                    return error.code
 
             async def within_a_second(wanted: str) -> None:
                 number = 0
@@ -51,8 +51,8 @@ async def test_an_operator_closes_opens_and_opens_them_again(server_folder: Path
                         number += 1
                         await asyncio.sleep(0.05)
 
-            body = {"kind": "equal", "total_fen": 1_000, "count": 1_000}
-            _, envelope = await crowd.call("POST", "/v1/envelopes", "host", body, **{"Idempotency-Key": "one"})
+            host = hongbao.user(one.access.token("host"))
+            envelope = await host.create(kind="equal", total_fen=1_000, count=1_000)
             assert await opened("first") == "opened"
 
             words = ("on", "opens:set-1", "--reason", "disk is full", "--owner", "ann", "--for", "30m")
@@ -67,11 +67,11 @@ async def test_an_operator_closes_opens_and_opens_them_again(server_folder: Path
             await within_a_second("degraded")
             (shown,) = (await report("list"))["switches"]
             assert (shown["name"], shown["owner"], shown["reason"]) == ("opens:set-1", "ann", "disk is full")
-            assert "disk is full" in (await hongbao("list"))[1]
+            assert "disk is full" in (await command("list"))[1]
             async with session.get(f"{one.access.gateway_url}/metrics", headers=one.access.metrics_headers()) as answer:
                 assert 'hongbao_switch_on{switch="opens:set-1"} 1.0' in await answer.text()
 
-            code, said = await hongbao("off", "opens:set-1")
+            code, said = await command("off", "opens:set-1")
             assert (code, "open again" in said) == (0, True)
             await within_a_second("opened")
 
@@ -83,9 +83,9 @@ async def test_an_operator_closes_opens_and_opens_them_again(server_folder: Path
                 (("on", "creates", "--reason", "x", "--for", "9d"), "7 days at most"),
                 (("off", "creates"), "creates is not closed; closed: nothing"),
             ):
-                code, said = await hongbao(*wrong)
+                code, said = await command(*wrong)
                 assert (code, sentence in said) == (1, True), said
-            assert (await hongbao("on", "creates"))[0] == 2
-            assert (await hongbao("on", "creates", "--reason", "x", "--for", "soon"))[0] == 2
+            assert (await command("on", "creates"))[0] == 2
+            assert (await command("on", "creates", "--reason", "x", "--for", "soon"))[0] == 2
             assert (await report("list"))["switches"] == []
         assert (await one.settled_audit()).holds

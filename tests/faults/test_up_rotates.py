@@ -4,7 +4,6 @@ import asyncio
 from datetime import date, timedelta
 from pathlib import Path
 
-import aiohttp
 import asyncpg
 import pytest
 
@@ -39,12 +38,9 @@ async def test_a_stack_of_last_month_comes_up_and_makes_room_for_today(server_fo
         await DayTables(owner, databases).ensure(old, ahead_days=0)
     async with running_stack(data, sets=1, servers=1, notify=said.append) as running, rotation_running(running.stack):
         assert any("still belongs to" in line for line in said)
-        crowd = Crowd(running, seed=1)
-        body = {"kind": "equal", "total_fen": 200, "count": 2}
-        async with aiohttp.ClientSession() as crowd._session, asyncio.timeout(120):
+        async with Crowd(running, seed=1) as crowd, asyncio.timeout(120):
             # Refused until then: 503, and no money moves.
-            status, _ = await crowd.call("POST", "/v1/envelopes", "host", body, **{"Idempotency-Key": "one"})
-        assert status == 201
+            await crowd.create("host", kind="equal", total_fen=200, count=2)
         async with asyncio.timeout(30):
             while not any(f"{old} of set-1 is archived" in line for line in said):
                 await asyncio.sleep(0.1)

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from schema import names
@@ -23,12 +22,8 @@ async def test_an_envelope_is_found_by_its_id_and_looked_at(server_folder: Path)
     """`dba where` names SET, leaf, day and escrow; `psql` shows the row and writes with --write only."""
     async with running_stack(server_folder / "data", sets=1, servers=1) as running:
         await running.deposit("host", 10_000)
-        async with aiohttp.ClientSession() as session:
-            crowd = Crowd(running, seed=1)
-            crowd._session = session
-            body = {"kind": "equal", "total_fen": 200, "count": 2}
-            _, envelope = await crowd.call("POST", "/v1/envelopes", "host", body, **{"Idempotency-Key": "one"})
-        text = envelope["envelope_id"]
+        async with Crowd(running, seed=1) as crowd:
+            text = (await crowd.create("host", kind="equal", total_fen=200, count=2)).envelope_id
         leaf = names.leaf(TableKind.ENVELOPE, slot_of(int(text)), day_of(int(text)))
         told = json.loads((await hongbao(running, "dba", "where", text, "--json")).out)
         assert (told["set"], told["state"], told["found"], told["tables"][0]) == ("set-1", "hot", True, leaf)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from client import calls
 from tests.integration.gateway.fixtures import Client, Door, RealStack, client, door, some_id
 from wire.messages import Op
 from wire.server import Caller
@@ -27,9 +28,9 @@ async def test_every_change_has_a_tag_and_nothing_else_has(client: Client, stack
     """Open, start, sell-out, refund: another tag each; the same tag is 304; pages and viewers have their own."""
     sender, user = (f"{who}-{uuid.uuid4().hex[:10]}" for who in ("sender", "user"))
     await stack.deposit(sender, 100_000)
-    opens_at = (datetime.now(UTC) + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    opens_at = datetime.now(UTC) + timedelta(seconds=1)
     made = await client.create(sender, kind="lucky", total_fen=300, count=3, opens_at=opens_at)
-    path = f"/v1/envelopes/{made['envelope_id']}?share_token={made['share_token']}"
+    path = f"/v1/envelopes/{made.envelope_id}?share_token={made.share_token}"
     tags = [(await look(client, path, sender))[1]]
     assert tags[0].startswith('W/"')
 
@@ -51,14 +52,14 @@ async def test_every_change_has_a_tag_and_nothing_else_has(client: Client, stack
 
     assert (await changed())["status"] == "open"
     for number in range(2):
-        await client.ask("open", f"{user}-{number}", made)
+        await client.open(f"{user}-{number}", made)
         assert (await changed())["claimed_count"] == number + 1
     others = (await look(client, path, user))[1]
     assert others not in tags, "the sender is shown more"
     assert (await look(client, path, user, tags[-1]))[0] == 200
     assert (await look(client, f"{path}&limit=1", sender, tags[-1]))[0] == 200
     assert (await look(client, f"{path}&limit=1&cursor=1", sender, tags[-1]))[0] == 200
-    await client.call("POST", f"/v1/envelopes/{made['envelope_id']}/cancel", sender)
+    await client.send(calls.cancel(made), sender)
     assert (await changed())["status"] == "canceled"
 
 
@@ -67,7 +68,7 @@ async def test_who_may_not_see_it_hears_no_tag(client: Client, stack: RealStack)
     sender = f"sender-{uuid.uuid4().hex[:10]}"
     await stack.deposit(sender, 1_000)
     made = await client.create(sender, kind="lucky", total_fen=300, count=3)
-    path = f"/v1/envelopes/{made['envelope_id']}"
+    path = f"/v1/envelopes/{made.envelope_id}"
     tag = (await look(client, path, sender))[1]
     for known in ("*", tag):
         status, headers, told = await client.call("GET", path, "stranger", If_None_Match=known)

@@ -448,7 +448,7 @@ async def test_a_field_of_an_open_that_is_there_twice(door: Door) -> None:
 
 async def test_where_a_share_token_may_stand(door: Door) -> None:
     """In the body or header of open and grab, in the header or query of a look; a wrong one is told to the SET."""
-    envelope_id = (await door.create(**GOOD))["envelope_id"]
+    envelope_id = (await door.create(**GOOD)).envelope_id
     made = door.servers["a"].asked + door.servers["b"].asked
     token = (await door.call("GET", f"/v1/envelopes/{envelope_id}"))[2]["share_token"]
     for peer in door.servers.values():

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from client import calls
 from errors import Unavailable
 from gateway.sets import lists as lists_module
 from tests.integration.gateway.fixtures import Client, Door, RealStack, client, door, silent, some_id
@@ -25,7 +26,7 @@ def someone(what: str) -> str:
 
 
 async def listed(client: Client, role: str, user: str, **headers: str) -> dict[str, dict[str, Any]]:
-    status, _, page = await client.call("GET", f"/v1/me/envelopes?role={role}", user, **headers)
+    status, _, page = await client.send(calls.envelopes(role), user, **headers)
     assert status == 200
     return {one["envelope_id"]: one for one in page["items"]}
 
@@ -38,17 +39,17 @@ async def test_rows_can_be_drawn_without_another_question(client: Client, stack:
     sold = await client.create(sender, total_fen=10, count=2, **even)
     running = await client.create(sender, total_fen=300, count=3, **even)
     canceled = await client.create(sender, total_fen=400, count=4, kind="lucky")
-    opens_at = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    opens_at = datetime.now(UTC) + timedelta(hours=1)
     later = await client.create(sender, total_fen=500, count=5, kind="lucky", opens_at=opens_at)
     for user in (lucky, late):
-        assert (await client.ask("open", user, sold))["result"] == "opened"
-    assert (await client.ask("open", lucky, running))["result"] == "opened"
-    won = (await client.ask("open", lucky, canceled))["amount_fen"]
-    await client.call("POST", f"/v1/envelopes/{canceled['envelope_id']}/cancel", sender)
+        assert (await client.open(user, sold))["result"] == "opened"
+    assert (await client.open(lucky, running))["result"] == "opened"
+    won = (await client.open(lucky, canceled))["amount_fen"]
+    await client.send(calls.cancel(canceled), sender)
     await paid(client, lucky, 5 + 100 + won)
     sent = await listed(client, "sent", sender)
-    assert list(sent) == [one["envelope_id"] for one in (later, canceled, running, sold)]
-    details = {one: (await client.call("GET", f"/v1/envelopes/{one}", sender))[2] for one in sent}
+    assert list(sent) == [one.envelope_id for one in (later, canceled, running, sold)]
+    details = {one: (await client.send(calls.detail(one), sender))[2] for one in sent}
     for one, item in sent.items():
         own = {name: item.pop(name) for name in ("amount_fen", "at")}
         assert own["amount_fen"] == details[one]["total_fen"]
@@ -57,11 +58,11 @@ async def test_rows_can_be_drawn_without_another_question(client: Client, stack:
     assert [item.get("refund_fen") for item in sent.values()] == [None, 400 - won, None, None]
     received = await listed(client, "received", lucky)
     assert {one: item["best_luck"] for one, item in received.items()} == {
-        sold["envelope_id"]: True, running["envelope_id"]: False, canceled["envelope_id"]: False
+        sold.envelope_id: True, running.envelope_id: False, canceled.envelope_id: False
     }  # fmt: skip
-    assert received[canceled["envelope_id"]]["amount_fen"] == won
+    assert received[canceled.envelope_id]["amount_fen"] == won
     await paid(client, late, 5)
-    assert (await listed(client, "received", late))[sold["envelope_id"]]["best_luck"] is False
+    assert (await listed(client, "received", late))[sold.envelope_id]["best_luck"] is False
 
 
 class Shelf:
@@ -151,14 +152,13 @@ async def test_an_empty_list_asks_no_set(door: Door) -> None:
 
 async def walk(client: Client, user: str, limit: int) -> list[str]:
     seen: list[str] = []
-    path = f"/v1/me/envelopes?role=waiting&limit={limit}"
+    cursor = None
     for _ in range(30):
-        _, _, page = await client.call("GET", path, user)
+        _, _, page = await client.send(calls.envelopes("waiting", cursor=cursor, limit=limit), user)
         assert "incomplete" not in page
         seen += [one["envelope_id"] for one in page["items"]]
-        if page["next_cursor"] is None:
+        if (cursor := page["next_cursor"]) is None:
             return seen
-        path = f"/v1/me/envelopes?role=waiting&limit={limit}&cursor={page['next_cursor']}"
     raise AssertionError("the list has no end")
 
 
@@ -169,21 +169,21 @@ async def test_what_waits_for_me_over_two_sets(client: Client, stack: RealStack)
     terms = {"kind": "equal", "total_fen": 200, "count": 2, "to": [user, "ann"], "greeting": "年年有余"}
     made = [await client.create(sender, **terms) for _ in range(12)]
     await client.create(sender, **{**terms, "to": ["bob", "ann"]})
-    newest_first = sorted((one["envelope_id"] for one in made), reverse=True)
+    newest_first = sorted((one.envelope_id for one in made), reverse=True)
     for limit in (1, 5, 100):
         assert await walk(client, user, limit) == newest_first
-    status, _, page = await client.call("GET", "/v1/me/envelopes?role=waiting", user)
+    status, _, page = await client.send(calls.envelopes("waiting"), user)
     item = page["items"][0]
     assert (status, item["sender"], item["greeting"], item["status"]) == (200, sender, "年年有余", "open")
-    assert item["at"] == next(one["created_at"] for one in made if one["envelope_id"] == item["envelope_id"])
+    assert item["at"] == (await client.send(calls.detail(item["envelope_id"]), sender))[2]["created_at"]
     assert not {"amount_fen", "best_luck"} & set(item)
     for one in made[:6]:
-        assert (await client.ask("open", user, one))["result"] == "opened"
-    left = sorted((one["envelope_id"] for one in made[6:]), reverse=True)
+        assert (await client.open(user, one))["result"] == "opened"
+    left = sorted((one.envelope_id for one in made[6:]), reverse=True)
     assert await walk(client, user, 4) == left
     assert len(await walk(client, "ann", 50)) >= 12
-    sent = (await client.call("GET", "/v1/me/envelopes?role=sent&limit=1", sender))[2]["next_cursor"]
-    other = await client.call("GET", f"/v1/me/envelopes?role=waiting&cursor={sent}", user)
+    sent = (await client.send(calls.envelopes("sent", limit=1), sender))[2]["next_cursor"]
+    other = await client.send(calls.envelopes("waiting", cursor=sent), user)
     assert (other[0], other[2]["code"]) == (422, "malformed_cursor")
 
 
@@ -202,18 +202,18 @@ def shelf_of(door: Door, *pages: tuple[list[int], int, bool]) -> None:
 
 async def test_a_set_that_is_away_is_said(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiting is answered without the SET that says nothing, or only a part: incomplete is true."""
-    path = "/v1/me/envelopes?role=waiting"
+    waiting = calls.envelopes("waiting")
     shelf_of(door, ([7], 0, True), ([7], 0, False))
-    assert "incomplete" not in (await door.call("GET", path))[2]
-    assert (await door.call("GET", path))[2]["incomplete"] is True
+    assert "incomplete" not in (await door.send(waiting))[2]
+    assert (await door.send(waiting))[2]["incomplete"] is True
     assert sum(len(peer.asked) for peer in door.servers.values()) == 2, "one server of the SET"
     monkeypatch.setattr(lists_module, "CARDS_S", 0.2)
     for peer in door.servers.values():
         peer.answer = silent
-    assert (await door.call("GET", path))[2] == {"items": [], "next_cursor": None, "incomplete": True}
+    assert (await door.send(waiting))[2] == {"items": [], "next_cursor": None, "incomplete": True}
     for peer in door.servers.values():
         await peer.stop()
-    status, _, page = await door.call("GET", path)
+    status, _, page = await door.send(waiting)
     assert (status, page) == (200, {"items": [], "next_cursor": None, "incomplete": True})
 
 
@@ -239,15 +239,15 @@ async def test_a_year_in_sums(client: Client, stack: RealStack) -> None:
     even = {"kind": "equal", "total_fen": 300, "count": 3}
     made = [await client.create(sender, **even) for _ in range(2)]
     for one in made:
-        await client.ask("open", user, one)
-    await client.call("POST", f"/v1/envelopes/{made[0]['envelope_id']}/cancel", sender)
+        await client.open(user, one)
+    await client.send(calls.cancel(made[0]), sender)
     await paid(client, user, 200)
     await paid(client, sender, 100_000 - 600 + 200)
-    year = int(made[0]["envelope_id"][:2]) + 2000
+    year = int(made[0].envelope_id[:2]) + 2000
     nothing = {"received_count": 0, "received_fen": 0, "sent_count": 0, "sent_fen": 0, "refunded_fen": 0}
 
     async def totals(who: str, year: int) -> Any:
-        return (await client.call("GET", f"/v1/me/totals?year={year}", who))[2]
+        return (await client.send(calls.totals(year), who))[2]
 
     sent = {**nothing, "sent_count": 2, "sent_fen": 600, "refunded_fen": 200}
     assert await totals(sender, year) == {"year": year, **sent}

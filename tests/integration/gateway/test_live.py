@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from client import calls
 from errors import Refused
 from gateway.connection import Connection
 from gateway.identity.tokens import make_token
@@ -83,8 +84,8 @@ async def watching(client: Client, user: str, *envelopes: str, **headers: str) -
 async def test_who_watches_hears_of_each_claim(client: Client, sender: str) -> None:
     """First what is there, then each claim with its amount, best luck at the end: what the detail says."""
     made = await client.create(sender, **LUCKY)
-    await client.ask("open", "first", made)
-    async with watching(client, sender, made["envelope_id"]) as own, watching(client, "eve", made["share_id"]) as eve:
+    await client.open("first", made)
+    async with watching(client, sender, made.envelope_id) as own, watching(client, "eve", made.share_id) as eve:
         frames = []
         for stream in (own, eve):
             name, frame, _ = await stream.next()
@@ -92,12 +93,12 @@ async def test_who_watches_hears_of_each_claim(client: Client, sender: str) -> N
             assert [claim["user"] for claim in frame["claims"]] == ["first"]
             frames.append(frame)
         assert frames[0] == frames[1]
-        await client.ask("open", "second", made)
+        await client.open("second", made)
         seen = [await stream.until(claimed_count=2) for stream in (own, eve)]
         assert [[claim["user"] for claim in frame["claims"]] for frame in seen] == [["second"]] * 2
-        await client.ask("open", "third", made)
+        await client.open("third", made)
         last = [await stream.until(status="sold_out") for stream in (own, eve)]
-    _, _, detail = await client.call("GET", f"/v1/envelopes/{made['envelope_id']}", sender)
+    _, _, detail = await client.send(calls.detail(made.envelope_id), sender)
     for frame in last:
         assert frame["best_luck"] == detail["best_luck"]
         assert frame["claimed_fen"] == 2000
@@ -108,35 +109,35 @@ async def test_one_stream_for_several_envelopes(client: Client, sender: str) -> 
     """Also one that is named twice; those that may not be seen are named in an event, and nothing is told of them."""
     one, other = await client.create(sender, **LUCKY), await client.create(sender, **LUCKY)
     secret = await client.create(sender, **{**LUCKY, "count": 2}, to=["bob", "carol"])
-    names = (one["share_id"], other["share_id"], secret["envelope_id"], "A" * 33)
+    names = (one.share_id, other.share_id, secret.envelope_id, "A" * 33)
     async with watching(client, "eve", *names) as stream:
         events = [await stream.next() for _ in range(4)]
         assert {frame["envelope_id"] for name, frame, _ in events if name == "envelope"} == {
-            one["envelope_id"], other["envelope_id"],
+            one.envelope_id, other.envelope_id,
         }  # fmt: skip
         refused = {frame["envelope"]: frame["code"] for name, frame, _ in events if name == "refused"}
-        assert refused == {secret["envelope_id"]: "not_invited", "A" * 33: "share_id_invalid"}
-        await client.ask("open", "bob", {"envelope_id": secret["envelope_id"]})
-        await client.ask("open", "bob", other)
+        assert refused == {secret.envelope_id: "not_invited", "A" * 33: "share_id_invalid"}
+        await client.open("bob", secret.envelope_id)
+        await client.open("bob", other)
         name, frame, _ = await stream.next()
-        assert (name, frame["envelope_id"], frame["claimed_count"]) == ("envelope", other["envelope_id"], 1)
-    async with watching(client, sender, one["envelope_id"], one["share_id"]) as stream:
-        assert (await stream.next())[1]["envelope_id"] == one["envelope_id"]
-        await client.ask("open", "bob", one)
+        assert (name, frame["envelope_id"], frame["claimed_count"]) == ("envelope", other.envelope_id, 1)
+    async with watching(client, sender, one.envelope_id, one.share_id) as stream:
+        assert (await stream.next())[1]["envelope_id"] == one.envelope_id
+        await client.open("bob", one)
         assert (await stream.until(claimed_count=1))["claims"][0]["user"] == "bob"
 
 
 async def test_refusals_come_before_a_stream(client: Client, sender: str) -> None:
     """Whoever may see nothing of what they ask for hears why, as for a detail; so do bad lists and bad tokens."""
     made = await client.create(sender, **LUCKY)
-    id_, missing = made["envelope_id"], made["envelope_id"][:-3] + "999"
+    id_, missing = made.envelope_id, made.envelope_id[:-3] + "999"
     many = ",".join(str(int(id_) + number * 1000) for number in range(LIVE_ENVELOPES + 1))
     for query, status, code in (
         (f"envelopes={id_}", 403, "not_invited"), ("envelopes=", 422, "malformed_envelopes"),
         ("", 422, "malformed_envelopes"), (f"envelopes={id_},", 422, "malformed_envelopes"),
         (f"envelopes={many}", 422, "malformed_envelopes"), ("envelopes=1", 400, "malformed_envelope_id"),
         (f"envelopes={id_}&envelopes={id_}", 422, "repeated_parameter"), ("ids=1", 400, "unknown_parameter"),
-        (f"envelopes={made['share_id'][:-1]}", 404, "share_id_invalid"),
+        (f"envelopes={made.share_id[:-1]}", 404, "share_id_invalid"),
     ):  # fmt: skip
         told = await client.call("GET", f"/v1/live?{query}", "eve")
         assert (told[0], told[2]["code"]) == (status, code), query
@@ -152,23 +153,23 @@ async def test_refusals_come_before_a_stream(client: Client, sender: str) -> Non
 async def test_what_was_seen_is_not_sent_again(client: Client, sender: str) -> None:
     """With the ID of the last event a client hears of what has changed since, and first of nothing."""
     made = await client.create(sender, **LUCKY)
-    async with watching(client, sender, made["envelope_id"]) as stream:
+    async with watching(client, sender, made.envelope_id) as stream:
         _, _, seen = await stream.next()
-    async with watching(client, sender, made["envelope_id"], Last_Event_ID=seen) as stream:
-        await client.ask("open", "bob", made)
+    async with watching(client, sender, made.envelope_id, Last_Event_ID=seen) as stream:
+        await client.open("bob", made)
         name, frame, now = await stream.next()
         assert (name, frame["claimed_count"]) == ("envelope", 1)
     assert now != seen
-    async with watching(client, sender, made["envelope_id"], Last_Event_ID=seen) as stream:
+    async with watching(client, sender, made.envelope_id, Last_Event_ID=seen) as stream:
         assert (await stream.next())[1:] == (frame, now)
 
 
 async def test_a_crowd_is_few_frames(client: Client, sender: str) -> None:
     """A hundred claims come in a few frames, and their numbers have no gap but that of the frame's bound."""
     made = await client.create(sender, kind="equal", total_fen=10_000, count=100)
-    async with watching(client, sender, made["envelope_id"]) as stream:
+    async with watching(client, sender, made.envelope_id) as stream:
         await stream.next()
-        await asyncio.gather(*(client.ask("open", f"user-{number}", made) for number in range(100)))
+        await asyncio.gather(*(client.open(f"user-{number}", made) for number in range(100)))
         frames, seqs = 0, []
         while True:
             _, frame, _ = await stream.next()
@@ -185,15 +186,15 @@ async def test_a_cancel_and_an_expiry_are_told(client: Client, sender: str) -> N
     """With what went back to the sender."""
     made = await client.create(sender, **LUCKY)
     short = await client.create(sender, **LUCKY, expires_in_s=1)
-    async with watching(client, sender, made["envelope_id"], short["envelope_id"]) as stream:
-        await client.call("POST", f"/v1/envelopes/{made['envelope_id']}/cancel", sender)
+    async with watching(client, sender, made.envelope_id, short.envelope_id) as stream:
+        await client.send(calls.cancel(made), sender)
         told: dict[str, Any] = {}
         while len(told) < 2:
             name, frame, _ = await stream.next()
             assert name == "envelope"
             if "refund_fen" in frame:
                 told[frame["envelope_id"]] = (frame["status"], frame["refund_fen"], "closed_at" in frame)
-    assert told == {made["envelope_id"]: ("canceled", 2000, True), short["envelope_id"]: ("expired", 2000, True)}
+    assert told == {made.envelope_id: ("canceled", 2000, True), short.envelope_id: ("expired", 2000, True)}
 
 
 async def test_streams_of_one_user_are_bounded(client: Client, sender: str) -> None:
@@ -201,13 +202,13 @@ async def test_streams_of_one_user_are_bounded(client: Client, sender: str) -> N
     made = await client.create(sender, **LUCKY)
     async with contextlib.AsyncExitStack() as streams:
         for _ in range(LIVE_STREAMS_OF_USER - 1):
-            await streams.enter_async_context(watching(client, sender, made["envelope_id"]))
-        async with watching(client, sender, made["envelope_id"]):
-            status, headers, problem = await client.call("GET", f"/v1/live?envelopes={made['envelope_id']}", sender)
+            await streams.enter_async_context(watching(client, sender, made.envelope_id))
+        async with watching(client, sender, made.envelope_id):
+            status, headers, problem = await client.call("GET", f"/v1/live?envelopes={made.envelope_id}", sender)
             assert (status, problem["code"]) == (429, "too_many_streams")
             assert "Retry-After" in headers
         async with asyncio.timeout(WAIT_S):
-            while (await client.call("HEAD", f"/v1/live?envelopes={made['envelope_id']}", sender))[0] != 200:
+            while (await client.call("HEAD", f"/v1/live?envelopes={made.envelope_id}", sender))[0] != 200:
                 await asyncio.sleep(0.02)
 
 

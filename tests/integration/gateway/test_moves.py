@@ -133,7 +133,7 @@ async def test_a_create_begun_before_the_move_is_completed_where_it_began(two: D
         made = await two.create("alice", key=str(key), kind="lucky", total_fen=100, count=1)
         if two.servers["b"].asked:
             break
-    assert made["envelope_id"] == str(yesterday)
+    assert made.envelope_id == str(yesterday)
     op, args = two.servers["a"].asked[-1]
     assert (op, args[3]) == (Op.CREATE, [yesterday])
     assert args[:3] == two.servers["b"].asked[-1][1][:3]

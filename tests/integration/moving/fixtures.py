@@ -9,19 +9,19 @@ import contextlib
 import random
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import aiohttp
 import asyncpg
 import pytest
 
 from audit.proof import AuditTarget, audit
 from audit.report import Report
+from client import ApiError, Detail, Envelope, Hongbao, Patience, User
 from gateway.identity.tokens import make_token
 from gateway.service import Gateway, GatewaySettings
 from gateway.service import running as running_gateway
@@ -48,6 +48,7 @@ from tests.link_keys import GATEWAY_KEY, OPERATOR_KEY, accepts, setnode_key
 from wire.link import Link
 from wire.wallet import WalletClient
 
+T = TypeVar("T")
 KEY = "k" * 32
 SETS = ("set-1", "set-2")
 WAIT_S = 30.0
@@ -254,13 +255,16 @@ async def land(databases: Databases, memcached: str, tmp_path: Path) -> AsyncIte
 
 @dataclass
 class Traffic:
-    """People at the gateway's HTTP door. `failures` are answers that say anything but what they should."""
+    """People at the gateway's HTTP door, by the client. `failures` are answers that say anything but what they should.
+
+    Nothing is repeated: a move has to be such that nobody is refused.
+    """
 
     land: Land
     database: int
     seed: int = 1
     failures: list[str] = field(default_factory=list)
-    envelopes: list[dict[str, Any]] = field(default_factory=list)
+    envelopes: list[Envelope] = field(default_factory=list)
     heard: dict[tuple[str, str], int] = field(default_factory=dict)
     answers: int = 0
     _stop: bool = False
@@ -268,7 +272,7 @@ class Traffic:
     def __post_init__(self) -> None:
         self._luck = random.Random(self.seed)
         self._tokens: dict[str, str] = {}
-        self._session: aiohttp.ClientSession | None = None
+        self._hongbao: Hongbao | None = None
 
     @property
     def slots(self) -> range:
@@ -280,7 +284,7 @@ class Traffic:
         """Keep everybody busy for the block."""
         for sender in range(senders):
             await self.land.wallet.deposit(f"D{uuid.uuid4().hex}", f"sender-{sender}", 100_000_000)
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as self._session:
+        async with self._at_the_door():
             tasks = [asyncio.ensure_future(self._send_on(f"sender-{one}")) for one in range(senders)]
             tasks += [asyncio.ensure_future(self._open_on(f"user-{one}")) for one in range(people)]
             try:
@@ -297,16 +301,30 @@ class Traffic:
             while self.answers < goal:
                 await asyncio.sleep(0.01)
 
-    async def call(self, method: str, path: str, user: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        if user not in self._tokens:
-            self._tokens[user] = make_token(KEY, user, ttl_s=400 * 86_400, clock=self.land.clock)
-        assert self._session is not None
-        headers["Authorization"] = f"Bearer {self._tokens[user]}"
-        url = f"http://127.0.0.1:{self.land.gateway.port}{path}"
-        async with self._session.request(method, url, json=body, headers=headers) as answer:
-            told = await answer.json(content_type=None)
+    @contextlib.asynccontextmanager
+    async def _at_the_door(self) -> AsyncIterator[None]:
+        url, patience = f"http://127.0.0.1:{self.land.gateway.port}", Patience(attempts=1, attempt_s=20.0)
+        async with Hongbao(url, patience=patience) as self._hongbao:
+            yield
+
+    def user(self, name: str) -> User:
+        """Return one of the people."""
+        if name not in self._tokens:
+            self._tokens[name] = make_token(KEY, name, ttl_s=400 * 86_400, clock=self.land.clock)
+        assert self._hongbao is not None
+        return self._hongbao.user(self._tokens[name])
+
+    async def _noted(self, what: str, call: Awaitable[T]) -> T | None:
+        """Count an answer, and note one that is a refusal; that there is none ends the test."""
+        try:
+            told = await call
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            self.failures.append(f"{what}: {error.status} '{error.code}' {error.detail}")
+            told = None
         self.answers += 1
-        return answer.status, told
+        return told
 
     def key_of(self, user: str) -> str:
         """An idempotency key that leads to the database."""
@@ -315,45 +333,37 @@ class Traffic:
             if place_for(user, key, KEY.encode(), SMALL)[0] // 10 == self.database:
                 return key
 
-    async def create(self, user: str, **body: Any) -> dict[str, Any] | None:
-        body = {"kind": "lucky", "total_fen": 1_000, "count": 10, **body}
-        status, told = await self.call("POST", "/v1/envelopes", user, body, **{"Idempotency-Key": self.key_of(user)})
-        if status != 201:
-            self.failures.append(f"create: {status} {told}")
-            return None
-        self.envelopes.append(told)
-        return told
+    async def create(self, user: str) -> None:
+        call = self.user(user).create(total_fen=1_000, count=10, idempotency_key=self.key_of(user))
+        if (made := await self._noted("create", call)) is not None:
+            self.envelopes.append(made)
 
-    async def detail(self, envelope: dict[str, Any], user: str = "somebody") -> dict[str, Any]:
-        headers = {"X-Share-Token": envelope["share_token"]}
-        path = f"/v1/envelopes/{envelope['envelope_id']}"
-        status, told = await self.call("GET", path, user, None, **headers)
-        if status != 200:
-            self.failures.append(f"detail: {status} {told}")
-        return told
+    async def detail(self, envelope: Envelope, user: str = "somebody") -> Detail | None:
+        return await self._noted("detail", self.user(user).detail(envelope))
 
-    async def open(self, envelope: dict[str, Any], user: str) -> None:
-        envelope_id = envelope["envelope_id"]
-        path, body = f"/v1/envelopes/{envelope_id}/open", {"share_token": envelope["share_token"]}
-        status, told = await self.call("POST", path, user, body)
-        if status != 200:
-            self.failures.append(f"open: {status} {told}")
-        elif told["result"] in ("opened", "already_opened"):
-            if self.heard.setdefault((envelope_id, user), told["amount_fen"]) != told["amount_fen"]:
+    async def open(self, envelope: Envelope, user: str) -> None:
+        envelope_id = envelope.envelope_id
+        told = await self._noted("open", self.user(user).open(envelope))
+        if told is None:
+            return
+        if told.result in ("opened", "already_opened"):
+            if told.amount_fen is None:
+                self.failures.append(f"{user} was not told how much of {envelope_id}")
+            elif self.heard.setdefault((envelope_id, user), told.amount_fen) != told.amount_fen:
                 self.failures.append(f"{user} heard two amounts of {envelope_id}")
         elif (envelope_id, user) in self.heard:
-            self.failures.append(f"{user} had won {envelope_id} and then heard {told['result']}")
+            self.failures.append(f"{user} had won {envelope_id} and then heard {told.result}")
 
     async def all_stands(self) -> None:
         """What anybody was told is what the details say."""
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as self._session:
+        async with self._at_the_door():
             told = defaultdict[str, dict[str, int]](dict)
             for (envelope_id, user), fen in self.heard.items():
                 told[envelope_id][user] = fen
             for envelope in self.envelopes:
                 detail = await self.detail(envelope)
-                claims = {one["user"]: one["amount_fen"] for one in detail.get("claims", ())}
-                assert told[envelope["envelope_id"]].items() <= claims.items(), envelope["envelope_id"]
+                claims = {one.user: one.amount_fen for one in detail.claims} if detail else {}
+                assert told[envelope.envelope_id].items() <= claims.items(), envelope.envelope_id
 
     async def _send_on(self, user: str) -> None:
         while not self._stop:

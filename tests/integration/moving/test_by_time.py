@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
+from client import Detail, Envelope
 from errors import HongbaoError, InvariantBroken, Refused
 from moving import by_time, compare
 from moving.journal import move_lock, open_move
@@ -42,9 +42,9 @@ async def test_nobody_notices_a_move_by_time(land: Land) -> None:
         land.at(tomorrow)
         await land.tables()
         await traffic.more(300)
-        days = {day_of(int(one["envelope_id"])) for one in traffic.envelopes}
+        days = {day_of(int(one.envelope_id)) for one in traffic.envelopes}
         assert days == {tomorrow, tomorrow - timedelta(days=1)}
-        old = [one for one in traffic.envelopes if day_of(int(one["envelope_id"])) < tomorrow][::7]
+        old = [one for one in traffic.envelopes if day_of(int(one.envelope_id)) < tomorrow][::7]
         with pytest.raises(Refused, match="is still open"):
             await move_by_time(land.context(), name, None)
         assert traffic.failures == []
@@ -69,12 +69,16 @@ async def test_nobody_notices_a_move_by_time(land: Land) -> None:
     assert await open_move(land.context(), xx) is None
 
 
-async def _expired(traffic: Traffic, old: list[dict[str, Any]]) -> list[dict[str, Any]]:
+async def _expired(traffic: Traffic, old: list[Envelope]) -> list[Detail]:
     """The last word on these: an envelope of yesterday reads as expired before the sweep has given its rest back."""
     last = []
     async with asyncio.timeout(60):
         for one in old:
-            while (detail := await traffic.detail(one))["status"] == "expired" and "closed_at" not in detail:
+            while True:
+                detail = await traffic.detail(one)
+                assert detail is not None, traffic.failures
+                if detail.status != "expired" or detail.closed_at is not None:
+                    break
                 await asyncio.sleep(0.05)
             last.append(detail)
     return last

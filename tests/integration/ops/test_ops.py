@@ -299,26 +299,23 @@ async def edited(dsn: str, there: str, back: str) -> AsyncIterator[None]:
 async def test_a_story_tells_what_the_audit_would(call: Call, stack: Running) -> None:
     """Of an honest envelope all holds; a credit or a claim that was edited by hand is named as the audit names it."""
     await stack.deposit("ann", 10_000)
-    crowd = Crowd(stack, 1)
-    async with aiohttp.ClientSession() as session:
-        crowd._session = session
-        body = {"kind": "lucky", "total_fen": 900, "count": 3}
-        _, made = await crowd.call("POST", "/v1/envelopes", "ann", body, **{"Idempotency-Key": "story"})
+    async with Crowd(stack, 1) as crowd:
+        made = await crowd.create("ann", total_fen=900, count=3)
         for user in ("bob", "carol"):
             await crowd.open(user, made)
         await stack.settled_audit()
-        path = f"api/envelopes/{made['envelope_id']}"
+        path = f"api/envelopes/{made.envelope_id}"
         status, told = await call("GET", path, key=VIEW_KEY)
         assert (status, told["verdict"]["holds"], told["status"]) == (200, True, "open")
         assert "seed" not in told["header"]
         assert {one["what"] for one in told["timeline"]} == {"funded", "created", "claimed", "paid", "expires"}
         assert told["sums"]["paid_in_fen"] == 900 == told["sums"]["claimed_fen"] + told["sums"]["open_fen"]
         assert told["sums"]["credited_fen"] == told["sums"]["claimed_fen"]
-        order = f"{made['envelope_id']}.1"
+        order = f"{made.envelope_id}.1"
         wallet, home = (stack.access.dsn(name, roles.OWNER) for name in ("wallet", told["set"]))
         for dsn, edit, check in (
             (wallet, f"transfer:order_no = '{order}'", "credit_matches_claim"),
-            (home, f"claim:envelope_id = {made['envelope_id']} AND seq = 0", "amount_follows_seed"),
+            (home, f"claim:envelope_id = {made.envelope_id} AND seq = 0", "amount_follows_seed"),
         ):
             table, _, where = edit.partition(":")
             there, back = (f"UPDATE {table} SET amount_fen = amount_fen {by} WHERE {where}" for by in ("+ 1", "- 1"))
@@ -327,9 +324,8 @@ async def test_a_story_tells_what_the_audit_would(call: Call, stack: Running) ->
                 named = {one["check"] for one in told["verdict"]["violations"]}
                 report = await stack.access.audit()
             assert check in named
-            assert named <= {one.check for one in report.violations if one.subject == made["envelope_id"]}
-        _, closed = await crowd.call("POST", f"/v1/envelopes/{made['envelope_id']}/cancel", "ann")
-        assert closed["status"] == "canceled"
+            assert named <= {one.check for one in report.violations if one.subject == made.envelope_id}
+        assert (await crowd.cancel("ann", made)).status == "canceled"
         await stack.settled_audit()
     told = (await call("GET", path, key=VIEW_KEY))[1]
     assert (told["status"], told["verdict"]["holds"], len(told["header"]["seed"])) == ("canceled", True, 64)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -12,12 +13,14 @@ from aiohttp.test_utils import TestServer
 from client import (
     NO_PATIENCE,
     Attempt,
+    Conflict,
     Frozen,
     Hongbao,
     InvalidRequest,
     NotSignedIn,
     OutcomeUnknown,
     Patience,
+    RetryBudget,
     TryLater,
     live,
 )
@@ -122,6 +125,15 @@ async def test_what_is_unknown_stays_unknown(second: Answer) -> None:
             await hongbao.user("t").balance_fen()
 
 
+async def test_a_create_that_was_undone_is_known_to_be() -> None:
+    """After an attempt without an answer too: the money is back, and a repeat of this key would never make anything."""
+    line = Line(hang_up, refuse(409, "create_undone", "never"))
+    async with over(line) as hongbao:
+        with pytest.raises(Conflict, match="create_undone"):
+            await hongbao.user("t").create(total_fen=1, count=1)
+    assert len(line.asked) == 2
+
+
 async def test_never_sooner_than_the_gateway_asks() -> None:
     """Retry-After is what it says, and a little more, so that a crowd does not come back at once."""
     waited: list[float] = []
@@ -166,6 +178,21 @@ async def test_retries_of_all_users_are_a_tenth_of_all_calls() -> None:
             with pytest.raises(TryLater):
                 await hongbao.user(f"t-{number}").balance_fen()
     assert 110 <= len(line.asked) <= 121
+
+
+async def test_two_sessions_may_share_a_budget() -> None:
+    """What one has spent the other lacks."""
+    budget, line = RetryBudget(part=0.0, reserve=3), Line(refuse(503, "busy", "later"))
+    async with over(line, budget=budget) as one, over(line, budget=budget) as other:
+        for hongbao, asked in ((one, 4), (other, 5)):
+            with pytest.raises(TryLater):
+                await hongbao.user("t").balance_fen()
+            assert len(line.asked) == asked
+    unbounded, line = RetryBudget(reserve=math.inf), Line(refuse(503, "busy", "later"))
+    async with over(line, Patience(attempts=50, first_s=0.001, longest_s=0.001), budget=unbounded) as hongbao:
+        with pytest.raises(TryLater):
+            await hongbao.user("t").balance_fen()
+    assert len(line.asked) == 50
 
 
 async def test_a_token_that_has_ended_is_asked_for_once() -> None:
