@@ -17,6 +17,7 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
+from client import NO_PATIENCE, ApiError, Envelope, Hongbao, TryLater, User
 from errors import Refused
 from installation.access import Access, find
 from local.clock_bounds import LATEST
@@ -36,7 +37,6 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(180), pytest.mark.asyncio(
 PAGE = DOCS / "apps/sandbox.md"
 HERE = str(Path(__file__).relative_to(ROOT))
 ADDRESS = "http://127.0.0.1:8080"
-EQUAL = {"kind": "equal", "total_fen": 300, "count": 3}
 
 
 class Sandbox:
@@ -45,7 +45,6 @@ class Sandbox:
     def __init__(self, data: Path) -> None:
         self.data = data
         self._exits = contextlib.AsyncExitStack()
-        self.calls = 0
 
     async def start(self, **config: Any) -> None:
         env = {"HONGBAO_WINS_PER_DAY": "1"}
@@ -53,6 +52,7 @@ class Sandbox:
         self.stack = Stack(StackConfig(data=self.data, port=0, notify=lambda _: None, **given))
         self.url = (await self._exits.enter_async_context(self.stack)).gateway_url
         self.session = await self._exits.enter_async_context(aiohttp.ClientSession())
+        self.hongbao = await self._exits.enter_async_context(Hongbao(self.url, patience=NO_PATIENCE))
 
     async def stop(self) -> None:
         await self._exits.aclose()
@@ -78,24 +78,26 @@ class Sandbox:
         async with self.session.request(method, f"{self.url}/v1/{path}", json=body, headers=headers) as answer:
             return answer.status, await answer.json(content_type=None)
 
-    async def create(self, user: str, **more: Any) -> dict[str, Any]:
-        self.calls += 1
-        key = {"Idempotency-Key": f"{user}-{self.calls}"}
-        status, made = await self.call("POST", "envelopes", user, {**EQUAL, **more}, **key)
-        assert status == 201, made
-        envelope: dict[str, Any] = made
-        return envelope
+    def user(self, name: str) -> User:
+        return self.hongbao.user(self.access.token(name))
 
-    async def open(self, user: str, envelope: dict[str, Any]) -> tuple[int, str]:
-        headers = {"X-Share-Token": envelope["share_token"]}
-        status, told = await self.call("POST", f"envelopes/{envelope['envelope_id']}/open", user, **headers)
-        return status, told.get("result") or told["code"]
+    async def create(self, user: str, opens_at: datetime | None = None) -> Envelope:
+        return await self.user(user).create(kind="equal", total_fen=300, count=3, opens_at=opens_at)
+
+    async def open(self, user: str, envelope: Envelope) -> str:
+        """Return the result, or the code with which the open is refused."""
+        try:
+            return str((await self.user(user).open(envelope)).result)
+        except ApiError as refused:
+            return refused.code
 
     async def balance(self, user: str) -> int:
         async with asyncio.timeout(30):  # a gateway may just be finding the wallet again
-            while (found := await self.call("GET", "me/wallet", user))[0] == 503:
-                await asyncio.sleep(0.1)
-        return int(found[1]["balance_fen"])
+            while True:
+                try:
+                    return await self.user(user).balance_fen()
+                except TryLater:
+                    await asyncio.sleep(0.1)
 
     async def audit_is_clean(self) -> bool:
         ended = await forks.hongbao("audit", "--json", "--data", str(self.data))
@@ -115,8 +117,8 @@ async def sandbox(account: Account) -> AsyncIterator[Sandbox]:
             await one.stop()
 
 
-def day_of(envelope: dict[str, Any]) -> str:
-    return str(envelope["envelope_id"])[:6]
+def day_of(envelope: Envelope) -> str:
+    return envelope.envelope_id[:6]
 
 
 async def test_tomorrow_comes_at_once(sandbox: Sandbox) -> None:
@@ -124,11 +126,11 @@ async def test_tomorrow_comes_at_once(sandbox: Sandbox) -> None:
     await sandbox.deposit("alice", 10_000)
     before, began = await sandbox.clock(), sandbox.access.clock.now()
     lapsing = await sandbox.create("alice")
-    tomorrow = (began + timedelta(hours=20)).isoformat()
+    tomorrow = began + timedelta(hours=20)
     scheduled = await sandbox.create("alice", opens_at=tomorrow)
-    assert await sandbox.open("bob", scheduled) == (200, "not_started")
-    assert await sandbox.open("bob", lapsing) == (200, "opened")
-    assert await sandbox.open("carol", scheduled) == (200, "not_started")
+    assert await sandbox.open("bob", scheduled) == "not_started"
+    assert await sandbox.open("bob", lapsing) == "opened"
+    assert await sandbox.open("carol", scheduled) == "not_started"
     assert await sandbox.balance("alice") == 10_000 - 600
     old_token = sandbox.access.token("alice")
     # Used once, so that the gateway has it among those it has verified.
@@ -143,8 +145,8 @@ async def test_tomorrow_comes_at_once(sandbox: Sandbox) -> None:
     # 100 of the 300 were won, 200 are back, and nothing else has moved: on return, not some time after it.
     assert await sandbox.balance("alice") == 10_000 - 600 + 200
     assert await sandbox.balance("bob") == 100
-    assert await sandbox.open("dave", lapsing) == (200, "expired")
-    assert await sandbox.open("carol", scheduled) == (200, "opened")
+    assert await sandbox.open("dave", lapsing) == "expired"
+    assert await sandbox.open("carol", scheduled) == "opened"
     new = await sandbox.create("alice")
     assert day_of(new) == f"{sandbox.access.today():%y%m%d}"
     assert day_of(new) > day_of(lapsing)
@@ -166,10 +168,10 @@ async def test_what_users_are_shown_is_dated_by_the_sandbox(sandbox: Sandbox) ->
     await sandbox.clock("+3d")
     begun = sandbox.access.clock.now() - timedelta(seconds=5)
     made = await sandbox.create("erin")
-    assert await sandbox.open("judy", made) == (200, "opened")
+    assert await sandbox.open("judy", made) == "opened"
     _, entries = await sandbox.call("GET", "me/wallet/entries", "erin")
-    _, detail = await sandbox.call("GET", f"envelopes/{made['envelope_id']}", "erin")
-    for shown in (made["created_at"], entries["items"][0]["at"], detail["claims"][0]["claimed_at"]):
+    _, detail = await sandbox.call("GET", f"envelopes/{made.envelope_id}", "erin")
+    for shown in (made.created_at.isoformat(), entries["items"][0]["at"], detail["claims"][0]["claimed_at"]):
         assert begun <= datetime.fromisoformat(shown) <= begun + timedelta(seconds=30)
 
 
@@ -180,12 +182,12 @@ async def test_daily_limits_begin_anew(sandbox: Sandbox) -> None:
     # Not at the edge of a day: what is won before midnight does not count after it.
     await sandbox.clock("+1m")
     day = sandbox.access.today()
-    assert await sandbox.open("grace", first) == (200, "opened")
+    assert await sandbox.open("grace", first) == "opened"
     refused = await sandbox.open("grace", second)
-    assert refused == (429, "daily_wins_reached") or sandbox.access.today() > day
+    assert refused == "daily_wins_reached" or sandbox.access.today() > day
     await sandbox.clock("+24h")
     third = await sandbox.create("frank")
-    assert await sandbox.open("grace", third) == (200, "opened")
+    assert await sandbox.open("grace", third) == "opened"
 
 
 async def test_a_month_later_old_days_have_made_room(sandbox: Sandbox) -> None:
@@ -315,7 +317,7 @@ async def test_it_is_started_again_in_its_own_time_and_never_as_a_real_one(sandb
     assert (await sandbox.clock())["ahead_s"] == ahead_s
     await sandbox.deposit("ivan", 1_000)
     made = await sandbox.create("ivan")
-    assert datetime.fromisoformat(made["created_at"]) - datetime.now(UTC) > timedelta(seconds=ahead_s - 60)
+    assert made.created_at - datetime.now(UTC) > timedelta(seconds=ahead_s - 60)
     _, entries = await sandbox.call("GET", "me/wallet/entries", "ivan")
     assert datetime.fromisoformat(entries["items"][0]["at"]) - datetime.now(UTC) > timedelta(seconds=ahead_s - 60)
     assert await sandbox.audit_is_clean()
