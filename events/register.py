@@ -65,7 +65,7 @@ class Sink(NamedTuple):
     dead: int
 
 
-_LIST = """-- list_sinks: all sinks but tails. Index: none; there are a few. Lock: none.
+_LIST = """-- list_sinks: all sinks but tails, with their cursors. Index: none; there are a few. Lock: none.
 SELECT name, kind, address, types, batch, private_addresses, secrets, old_secrets_until, state, reason, since,
     seen::text, upto::text, after_xid::text, after_entry, delivered, delivered_at, error, failing_since, lost_until,
     coalesce(extract(epoch FROM now() - (
@@ -73,20 +73,29 @@ SELECT name, kind, address, types, batch, private_addresses, secrets, old_secret
         WHERE xid >= pg_snapshot_xmin(seen) AND (xid, entry_id) > (after_xid, after_entry)
             AND NOT pg_visible_in_snapshot(xid, seen)
         ORDER BY xid, entry_id LIMIT 1)), 0)::float8 AS behind_s,
-    (SELECT count(*) FROM event_retry WHERE sink = name AND next_at IS NOT NULL) AS retried,
-    (SELECT count(*) FROM event_retry WHERE sink = name AND next_at IS NULL) AS dead
-FROM event_sink WHERE kind <> 'tail' ORDER BY name"""
-_ADD = """INSERT INTO event_sink (name, kind, address, types, batch, private_addresses, secrets)
-VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name) DO NOTHING RETURNING name"""
-_STATE = (
-    "UPDATE event_sink SET state = $2, reason = $3, since = now(), failing_since = NULL WHERE name = $1 RETURNING name"
+    (SELECT count(*) FROM event_retry WHERE event_retry.sink = name AND next_at IS NOT NULL) AS retried,
+    (SELECT count(*) FROM event_retry WHERE event_retry.sink = name AND next_at IS NULL) AS dead
+FROM event_sink JOIN event_cursor ON event_cursor.sink = name WHERE kind <> 'tail' ORDER BY name"""
+_ADD = """WITH added AS (
+    INSERT INTO event_sink (name, kind, address, types, batch, private_addresses, secrets)
+    VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name) DO NOTHING RETURNING name
 )
+INSERT INTO event_cursor (sink) SELECT name FROM added RETURNING sink"""
+_STATE = """WITH changed AS (
+    UPDATE event_sink SET state = $2, reason = $3, since = now() WHERE name = $1 RETURNING name
+)
+UPDATE event_cursor SET failing_since = NULL FROM changed WHERE sink = name RETURNING sink"""
 _DISABLE = "UPDATE event_sink SET state = 'disabled', reason = $2, since = now() WHERE name = $1 AND state = 'active'"
 _SECRETS = "UPDATE event_sink SET secrets = $2, old_secrets_until = $3 WHERE name = $1 RETURNING name"
-_ADD_TAIL = """INSERT INTO event_sink (name, kind, address, expires_at)
-VALUES ($1, 'tail', '', now() + make_interval(secs => $2)) RETURNING seen::text"""
-_KEEP_TAIL = """UPDATE event_sink SET seen = $2::text::pg_snapshot, upto = $2::text::pg_snapshot,
-    expires_at = now() + make_interval(secs => $3) WHERE name = $1 RETURNING name"""
+_ADD_TAIL = """WITH added AS (
+    INSERT INTO event_sink (name, kind, address, expires_at)
+    VALUES ($1, 'tail', '', now() + make_interval(secs => $2)) RETURNING name
+)
+INSERT INTO event_cursor (sink) SELECT name FROM added RETURNING seen::text"""
+_MOVE_TAIL = """UPDATE event_cursor SET seen = $2::text::pg_snapshot, upto = $2::text::pg_snapshot
+WHERE sink = $1 RETURNING sink"""
+_EXTEND_TAIL = """UPDATE event_sink SET expires_at = now() + make_interval(secs => $2)
+WHERE name = $1 AND expires_at < now() + make_interval(secs => $2 * 2 / 3)"""
 
 
 async def list_sinks(connection: Connection) -> list[Sink]:
@@ -138,7 +147,8 @@ async def add_tail(connection: Connection, name: str, lives_s: float) -> Cursor:
 
 async def keep_tail(connection: Connection, name: str, cursor: Cursor, lives_s: float) -> bool:
     """Extend a tail's life and move its cursor; False if it had expired and was removed."""
-    return await connection.fetchval(_KEEP_TAIL, name, cursor.seen, lives_s) is not None
+    await connection.execute(_EXTEND_TAIL, name, lives_s)
+    return await connection.fetchval(_MOVE_TAIL, name, cursor.seen) is not None
 
 
 def new_secret() -> str:

@@ -58,6 +58,8 @@ class SetWorker:
         self._dsn = dsn
         self._make_sender = make_sender
         self._running: dict[str, _Running] = {}
+        self._trimmed_to = "0"
+        """The transaction from which the log still has entries."""
 
     async def run(self) -> None:
         """Work until cancelled. After an error it begins anew: other SETs go on meanwhile."""
@@ -66,7 +68,7 @@ class SetWorker:
             session = SetSession(self._dsn)
             try:
                 await self._take(session)
-                failures = 0
+                failures, self._trimmed_to = 0, "0"
                 await self._work(session)
             except Unavailable as error:
                 _log.warning("SET away", set=self.name, error=error.detail)
@@ -131,9 +133,11 @@ class SetWorker:
     async def trim(self, session: SetSession) -> None:
         """Delete tails that have expired, and entries that every sink has passed or that are too old."""
         await session.run(lambda connection: connection.execute(_EXPIRED))
-        await session.run(lambda connection: connection.fetchval(_TRIM, TRIM_ENTRIES))
+        begin = self._trimmed_to
+        trimmed = await session.run(lambda connection: connection.fetchrow(_TRIM, TRIM_ENTRIES, begin))
+        self._trimmed_to = end = trimmed["next"]
         before = datetime.now(UTC) - timedelta(seconds=KEPT_S)
-        lost = await session.run(lambda connection: connection.fetchval(_DROP, before, TRIM_ENTRIES))
+        lost = await session.run(lambda connection: connection.fetchval(_DROP, before, TRIM_ENTRIES, end))
         if lost:
             _lost.labels(self.name).inc(lost)
             _log.error("entries deleted that a sink had not passed", set=self.name, entries=lost)

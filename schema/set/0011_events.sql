@@ -22,8 +22,8 @@ ALTER TABLE event_log ALTER envelope_ids SET STORAGE EXTERNAL, ALTER seqs SET ST
     ALTER shares SET STORAGE EXTERNAL, ALTER kinds SET STORAGE EXTERNAL, ALTER user_ids SET STORAGE EXTERNAL,
     ALTER amounts_fen SET STORAGE EXTERNAL, ALTER notes SET STORAGE EXTERNAL;
 
--- Sinks: who receives events, and how far each has come. Its cursor: all transactions visible in `seen` are delivered;
--- of those that became visible between `seen` and `upto`, the ones up to (after_xid, after_entry).
+-- Sinks: who receives events. Every commit of claims looks whether there is one, so rows change by an operator's hand only
+-- (and a tail's, every ten seconds): old versions of rows would have to be passed by each commit.
 CREATE TABLE event_sink (
     name              varchar(40)    PRIMARY KEY,
     kind              varchar(8)     NOT NULL CHECK (kind IN ('webhook', 'nats', 'tail')),
@@ -36,17 +36,24 @@ CREATE TABLE event_sink (
     state             varchar(8)     NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'paused', 'disabled')),
     reason            varchar(400)   NOT NULL DEFAULT '',   -- why it is in this state
     since             timestamptz    NOT NULL DEFAULT now(),
-    expires_at        timestamptz,  -- of a tail, which extends it; from then on it counts no more
-    seen              pg_snapshot    NOT NULL DEFAULT pg_current_snapshot(),
-    upto              pg_snapshot    NOT NULL DEFAULT pg_current_snapshot(),
-    after_xid         xid8           NOT NULL DEFAULT '0',
-    after_entry       bigint         NOT NULL DEFAULT 0,
-    delivered         bigint         NOT NULL DEFAULT 0,    -- events
-    delivered_at      timestamptz,                          -- when the last one was
-    error             varchar(400)   NOT NULL DEFAULT '',   -- what the last failed call met; '' after a success
-    failing_since     timestamptz,                          -- no call has succeeded since; NULL if the last one did
-    lost_until        timestamptz   -- entries written before this were deleted unread: it was behind for too long
+    expires_at        timestamptz                           -- of a tail, which extends it; then it counts no more
 );
+
+-- How far each sink has come, and how its receiver does: written some times a second while events flow. All transactions
+-- visible in `seen` are delivered; of those that became visible between `seen` and `upto`, the ones up to (after_xid,
+-- after_entry).
+CREATE TABLE event_cursor (
+    sink          varchar(40)  PRIMARY KEY REFERENCES event_sink ON DELETE CASCADE,
+    seen          pg_snapshot  NOT NULL DEFAULT pg_current_snapshot(),
+    upto          pg_snapshot  NOT NULL DEFAULT pg_current_snapshot(),
+    after_xid     xid8         NOT NULL DEFAULT '0',
+    after_entry   bigint       NOT NULL DEFAULT 0,
+    delivered     bigint       NOT NULL DEFAULT 0,   -- events
+    delivered_at  timestamptz,                       -- when the last one was
+    error         varchar(400) NOT NULL DEFAULT '',  -- what the last failed call met; '' after a success
+    failing_since timestamptz,                       -- no call has succeeded since; NULL if the last one did
+    lost_until    timestamptz   -- entries written before this were deleted unread: it was behind for too long
+) WITH (fillfactor = 50);
 
 -- Events that one sink refuses while it accepts others: they are retried apart, and given up as dead letters in the end.
 -- While one is retried, later events of its envelope wait behind it.
@@ -67,5 +74,5 @@ GRANT USAGE ON SCHEMA public TO hongbao_events;
 GRANT INSERT ON event_log TO hongbao_setnode;
 GRANT SELECT (name, expires_at) ON event_sink TO hongbao_setnode;
 GRANT SELECT, DELETE ON event_log TO hongbao_events;
-GRANT SELECT, INSERT, UPDATE, DELETE ON event_sink, event_retry TO hongbao_events;
-GRANT SELECT ON event_log, event_retry TO hongbao_audit;
+GRANT SELECT, INSERT, UPDATE, DELETE ON event_sink, event_cursor, event_retry TO hongbao_events;
+GRANT SELECT ON event_log, event_cursor, event_retry TO hongbao_audit;
