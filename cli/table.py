@@ -32,6 +32,7 @@ COMMANDS = {
         "switch": Entry("cli.commands.switch", "close a kind of request for a while, so that the rest goes on"),
         "dba": Entry("cli.commands.dba", "what a SET costs, holds and is slow at; drain, pause"),
         "psql": Entry("cli.commands.psql", "a psql at a SET or the wallet, read-only unless --write"),
+        "installation": Entry("cli.commands.installation", "what is installed and where; whether all of it is reached"),
         "migrate": Entry("cli.commands.migrate", "bring the databases to the schema of this release"),
         "backup": Entry("cli.commands.backup", "copy a SET with its log; bring back any instant"),
         "topology": Entry("cli.commands.topology", "which SET holds which database; move one"),

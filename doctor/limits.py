@@ -30,9 +30,9 @@ FUTURE_S = 2.0
 """A file that was written later than now by more than this was written before the clock went back."""
 STUCK_SHOWN = 3
 """Reasons of stuck payouts in one finding; `./run payout stuck` has all."""
+EVENTS_BEHIND_S = 60.0
+"""Events arrive within a second; a receiver that accepts them and is so far behind is not asked."""
 
 check_limit(CHECK_S > PROBE_S, "a check may wait for a program to say its version")
 check_limit(CHECK_S > 2 * CONNECT_S, "a check may wait for a server that is away, and tell it from one that is slow")
 check_limit(CHECK_S > PART_PROBE_S, "a check may wait for a part that does not answer")
-EVENTS_BEHIND_S = 60.0
-"""Events arrive within a second; a receiver that accepts them and is so far behind is not asked."""
