@@ -1,7 +1,6 @@
 """Whether the clusters of this machine are there, are those of before, and can be started by this Postgres."""
 
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from doctor.finding import Finding, Level, sentence
 from doctor.place import Place
@@ -11,6 +10,7 @@ from installation.inventory import Cluster
 from machine.account import server_account
 from machine.postgres.binaries import installed_binaries
 from machine.postgres.cluster_folder import ClusterFolder
+from runtime.dsn import hosts
 from runtime.settings import is_loopback
 from runtime.wording import counted
 
@@ -41,4 +41,4 @@ def clusters(place: Place) -> Iterator[Finding]:
 
 
 def _is_here(one: Cluster) -> bool:
-    return all(is_loopback(urlsplit(dsn).hostname or "") for dsn in one.dsns.values())
+    return all(is_loopback(host) for dsn in one.dsns.values() for host, _ in hosts(dsn))

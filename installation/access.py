@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import date
 from functools import partial
 from pathlib import Path
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -24,6 +24,7 @@ from installation.keys import EVENTS, OPS, Secrets
 from installation.processes import Surroundings, settings_of
 from installation.sandbox import clock_of
 from runtime.clock import Clock, SystemClock
+from runtime.dsn import password_of, with_login
 from runtime.sandbox_clock import ahead_ms
 from schema import roles
 from sharding.ids import business_date
@@ -169,11 +170,7 @@ class Access:
         dsn = clusters[server].dsns.get(role)
         if dsn is None:
             raise Refused("no_dsn", f"the inventory names no DSN of {server} for the role {role}; add it there")
-        parts = urlsplit(dsn)
-        if parts.password is not None:
-            return dsn
-        login = f"{quote(role)}:{quote(self.passwords(server)[role], safe='')}"
-        return urlunsplit(parts._replace(netloc=f"{login}@{parts.hostname}:{parts.port}"))
+        return dsn if password_of(dsn) is not None else with_login(dsn, role, self.passwords(server)[role])
 
     def passwords(self, server: str) -> dict[str, str]:
         """Return one database server's passwords by role; raises Refused `secrets_missing` if the file has none."""

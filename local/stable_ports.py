@@ -6,6 +6,7 @@ from errors import Refused
 from installation import inventory
 from installation.data_folder import DataFolder
 from machine import ports
+from runtime.dsn import hosts
 from schema import roles
 from sharding import topology
 
@@ -48,7 +49,7 @@ def _inventory_ports(folder: DataFolder) -> dict[str, int]:
         if refusal.code != "not_installed":
             raise
         return {}
-    last = {postgres_part(name): urlsplit(one.dsns[roles.OWNER]).port or 0 for name, one in found.clusters.items()}
+    last = {postgres_part(name): hosts(one.dsns[roles.OWNER])[0][1] for name, one in found.clusters.items()}
     last[WALLET] = urlsplit(found.wallet_url).port or 0
     for part, url in ((OPS, found.ops_url), (EVENTS, found.events_url)):
         if url:

@@ -12,6 +12,7 @@ from installation.data_folder import DataFolder
 from local import running
 from local.running import RunningPart
 from local.stable_ports import EVENTS, MEMCACHED, WALLET, postgres_part
+from runtime.dsn import place
 from schema.roles import AUDIT as _AUDIT
 
 
@@ -64,7 +65,7 @@ def _named(access: Access, here: dict[str, RunningPart]) -> Iterator[Part]:
         yield Part(name=EVENTS, kind=Kind.EVENTS, address=urlsplit(access.events_url).netloc, url=access.events_url)
     sets = {one.name for one in topology.sets}
     for name in access.servers():
-        address = urlsplit(access.dsn(name, _AUDIT)).netloc.rpartition("@")[2]
+        address = place(access.dsn(name, _AUDIT))
         of_set = name if name in sets else ""
         yield Part(name=postgres_part(name), kind=Kind.POSTGRES, set=of_set, address=address, server=name)
     yield Part(name=MEMCACHED, kind=Kind.MEMCACHED, address=access.memcached)

@@ -12,12 +12,12 @@ import random
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, TypeAlias, TypeVar
-from urllib.parse import urlsplit
 
 import asyncpg
 
 from errors import Unavailable
 from runtime import logs, scram_only
+from runtime.dsn import place
 
 CONNECT_S = 5.0
 """A connection is made in milliseconds; after this long the server counts as away."""
@@ -41,10 +41,12 @@ Connection: TypeAlias = Any
 LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, ConnectionError, OSError, TimeoutError)
 """Errors after which the outcome of a statement is unknown and the connection is useless.
 
-Cancelled and terminated backends (57P01…57P03: admin shutdown, crash shutdown, starting up) count too: see `is_lost`.
+Cancelled and terminated backends (57P01…57P03: admin shutdown, crash shutdown, starting up) count too, and a server
+that takes no writes any more (25006: it is a standby now): see `is_lost`.
 """
 
 _UNIQUE_VIOLATION = "23505"
+_READ_ONLY = "25006"
 
 _log = logs.get("postgres")
 scram_only.install()
@@ -57,7 +59,7 @@ def is_lost(error: BaseException) -> bool:
     if isinstance(error, Unavailable):
         return not error.outcome_known
     state = getattr(error, "sqlstate", None)
-    return isinstance(state, str) and state.startswith(("08", "57P", "53"))
+    return isinstance(state, str) and state.startswith(("08", "57P", "53", _READ_ONLY))
 
 
 def is_bad_row(error: BaseException) -> bool:
@@ -81,9 +83,11 @@ async def connect(dsn: str, **settings: str) -> Connection:
         )
         _notice_a_host_that_is_gone(connection)
         return connection
+    except asyncpg.TargetServerAttributeNotMatched as error:
+        raise Unavailable("database_unavailable", f"no Postgres of {place(dsn)} takes writes: {error}") from error
     except Exception as error:
         if is_lost(error):
-            raise Unavailable("database_unavailable", f"{_where(dsn)} does not answer: {error}") from error
+            raise Unavailable("database_unavailable", f"Postgres at {place(dsn)} does not answer: {error}") from error
         raise
 
 
@@ -103,11 +107,6 @@ def _notice_a_host_that_is_gone(connection: Connection) -> None:
         ):
             if hasattr(socket, name):  # Linux; elsewhere the kernel's own values hold
                 copy.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-def _where(dsn: str) -> str:
-    parts = urlsplit(dsn)
-    return f"Postgres at {parts.hostname}:{parts.port}"
 
 
 async def close(connection: Connection, deadline_s: float = 2.0) -> None:

@@ -15,6 +15,7 @@ from doctor.finding import all_is_well
 from doctor.place import look
 from installation import data_folder, inventory
 from installation.access import Access, find
+from runtime.dsn import place
 from runtime.reporting import data_option, json_option, print_report, working
 from runtime.tables import print_table
 
@@ -78,7 +79,7 @@ def _shown(access: Access, known: inventory.Inventory) -> dict[str, Any]:
 
 
 def _address(one: inventory.Cluster) -> str:
-    return next(iter(one.dsns.values()), "").rpartition("@")[2].partition("/")[0]
+    return next((place(dsn) for dsn in one.dsns.values()), "")
 
 
 def _table(found: dict[str, Any]) -> Table:

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import click
 
@@ -11,6 +11,7 @@ from installation import data_folder
 from installation.access import find
 from machine.account import server_account
 from machine.postgres.binaries import find_binaries
+from runtime.dsn import hosts, password_of
 from runtime.reporting import data_option
 from schema import roles
 
@@ -28,13 +29,15 @@ def command(*, server: str, words: tuple[str, ...], write: bool, data: Path | No
     Every transaction is read-only, unless --write is given or you say so in the session. Further words go to psql, as
     in `psql set-1 -c "SELECT 1"`. Which table holds an envelope says `dba where ID`.
     """
-    parts = urlsplit(find(data).dsn(server, roles.OWNER))
+    dsn = find(data).dsn(server, roles.OWNER)
+    parts, found = urlsplit(dsn), hosts(dsn)
     program = find_binaries(server_account(), data_folder.locate(data).path).program("psql")
     options = " ".join([os.environ.get("PGOPTIONS", ""), "" if write else READ_ONLY]).strip()
     # In the environment: every user of the machine can read a process' arguments.
     env = {
-        **os.environ, "PGHOST": str(parts.hostname), "PGPORT": str(parts.port),
-        "PGUSER": unquote(parts.username or ""), "PGPASSWORD": unquote(parts.password or ""),
+        **os.environ, "PGHOST": ",".join(host for host, _ in found), "PGPORT": ",".join(str(port) for _, port in found),
+        "PGUSER": unquote(parts.username or ""), "PGPASSWORD": password_of(dsn) or "",
+        "PGTARGETSESSIONATTRS": dict(parse_qsl(parts.query)).get("target_session_attrs", "any"),
         "PGDATABASE": parts.path.strip("/"), "PGOPTIONS": options, "PGAPPNAME": "hongbao:psql",
     }  # fmt: skip
     try:

@@ -1,0 +1,44 @@
+"""DSNs of Postgres, with one host or several: `postgresql://user@h1:5432,h2:5432/db?target_session_attrs=read-write`.
+
+Several hosts are those of one cluster, a primary and its standbys. With `target_session_attrs=read-write` whoever
+connects tries each in turn and takes the one that can write: after a failover that is another one, and no setting
+changes.
+"""
+
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+PORT = 5432
+
+
+def hosts(dsn: str) -> list[tuple[str, int]]:
+    """Return the hosts of a DSN with their ports, in order."""
+    found = []
+    for one in _host_list(dsn).split(","):
+        host, separated, port = one.rpartition(":")
+        if separated and port.isdecimal() and not host.endswith(":"):
+            found.append((host.strip("[]"), int(port)))
+        else:
+            found.append((one.strip("[]"), PORT))
+    return found
+
+
+def place(dsn: str) -> str:
+    """Return where a DSN leads, for people: HOST:PORT, or several of them."""
+    return ", ".join(f"{host}:{port}" for host, port in hosts(dsn))
+
+
+def password_of(dsn: str) -> str | None:
+    """Return the password that a DSN holds; None if it holds none."""
+    login, separated, _ = urlsplit(dsn).netloc.rpartition("@")
+    _, colon, password = login.partition(":")
+    return unquote(password) if separated and colon else None
+
+
+def with_login(dsn: str, user: str, password: str) -> str:
+    """Return the DSN for another login; hosts, database and parameters stay."""
+    login = f"{quote(user, safe='')}:{quote(password, safe='')}"
+    return urlunsplit(urlsplit(dsn)._replace(netloc=f"{login}@{_host_list(dsn)}"))
+
+
+def _host_list(dsn: str) -> str:
+    return urlsplit(dsn).netloc.rpartition("@")[2]

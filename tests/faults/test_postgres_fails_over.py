@@ -1,0 +1,105 @@
+"""A SET's primary is lost under load, its standby promoted: what was answered is there, nobody is told two things."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from errors import HongbaoError
+from machine.account import Account
+from tests.conftest import Databases
+from tests.faults.postgres_pair import PairDatabases, postgres_pair, rows_of
+from tests.integration.setnode.fixtures import Town, living_town, prove
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+PATIENCE_S = 30.0
+SHARES, PEOPLE = 300, 40
+
+
+async def _open_until_told(town: Town, envelope_id: int, user: str, told: dict[str, set[int]], lost: list[str]) -> None:
+    """Open as a client does: again and again until there is an answer, and note every amount that was told."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + PATIENCE_S
+    while loop.time() < end:
+        try:
+            answer = await town.open(envelope_id, user)
+        except HongbaoError:
+            await asyncio.sleep(0.05)
+            continue
+        if answer["result"] in ("opened", "already_opened"):
+            told.setdefault(user, set()).add(answer["amount_fen"])
+        elif user in told:
+            lost.append(f"{user} had won and heard {answer['result']}")
+        return
+    lost.append(f"{user} found no answer")
+
+
+async def test_what_was_answered_outlives_the_primary(
+    databases: Databases, memcached: str, server_folder: Path, tmp_path: Path, account: Account
+) -> None:
+    """Each of many users opens while the primary is killed; their answers are the new primary's rows, to the fen."""
+    async with (
+        postgres_pair(server_folder, account) as pair,
+        living_town(PairDatabases(pair, databases), memcached, tmp_path) as town,
+    ):
+        envelope_id = await town.create(100 * SHARES, SHARES)
+        told: dict[str, set[int]] = {}
+        lost: list[str] = []
+
+        async def person(number: int) -> None:
+            for one in range(SHARES // PEOPLE):
+                await _open_until_told(town, envelope_id, f"u{number}-{one}", told, lost)
+
+        people = [asyncio.create_task(person(number)) for number in range(PEOPLE)]
+        while len(told) < SHARES // 10:
+            await asyncio.sleep(0.001)
+        answered_before = dict(told)
+        await pair.fail_over()
+        await asyncio.gather(*people)
+        assert lost == []
+        # A repeat is answered from the new primary's log.
+        await asyncio.gather(*(_open_until_told(town, envelope_id, user, told, lost) for user in list(told)))
+        assert lost == []
+        assert {user: amounts for user, amounts in told.items() if len(amounts) > 1} == {}
+        rows = await rows_of(
+            town.set_dsn, "SELECT user_id, amount_fen FROM claim WHERE envelope_id = $1 AND kind = 'open'", envelope_id
+        )
+        claims = {row["user_id"]: row["amount_fen"] for row in rows}
+        assert len(answered_before) >= SHARES // 10
+        assert {user: amounts.pop() for user, amounts in told.items()}.items() <= claims.items()
+        await prove(town)
+
+
+async def test_a_primary_without_its_standby_confirms_nothing(
+    databases: Databases, memcached: str, server_folder: Path, tmp_path: Path, account: Account
+) -> None:
+    """An old primary that is cut off still takes connections: no open is answered by it, and none is there later."""
+    async with (
+        postgres_pair(server_folder, account) as pair,
+        living_town(PairDatabases(pair, databases), memcached, tmp_path) as town,
+    ):
+        envelope_id = await town.create(1_000, 10)
+        first = await town.open(envelope_id, "first")
+        pair.standby.kill()
+        await pair.standby.wait()
+        # Its commit waits for a standby that is gone; the caller hears that the outcome is unknown, or nothing yet.
+        cut_off = asyncio.create_task(town.open(envelope_id, "cut off"))
+        done, _ = await asyncio.wait({cut_off}, timeout=2.0)
+        assert not done or isinstance(cut_off.exception(), HongbaoError)
+        assert [row["user_id"] for row in await rows_of(
+            town.set_dsn, "SELECT user_id FROM claim WHERE envelope_id = $1", envelope_id
+        )] == ["first"]  # fmt: skip
+        # The standby takes over from what it had: all that was ever confirmed.
+        pair.primary.kill()
+        await pair.primary.wait()
+        await pair.standby.start()
+        await pair.promote()
+        told: dict[str, set[int]] = {"first": {first["amount_fen"]}}
+        lost: list[str] = []
+        for user in ("first", "cut off"):
+            await _open_until_told(town, envelope_id, user, told, lost)
+        await asyncio.wait({cut_off})
+        assert lost == []
+        assert told["first"] == {first["amount_fen"]}
+        assert len(told["cut off"]) == 1
+        await prove(town)
