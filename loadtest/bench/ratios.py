@@ -135,4 +135,23 @@ RATIOS: Final[tuple[Ratio, ...]] = (
         lambda s: float(s["memory"]["bytes"]["half"]["resident"]),
         most=True,
     ),
+    Ratio(
+        "told_vs_alone",
+        "opens/s over HTTP, a receiver is told of each / nobody is",
+        0.95,
+        lambda s: float(s["events"]["ratio"]),
+    ),
+    Ratio(
+        "event_p99_ms",
+        "claim to webhook at 500 opens/s, p99 ms",
+        1_000,
+        lambda s: float(s["events"]["paced"]["p99_ms"]),
+        most=True,
+    ),
+    Ratio(
+        "client_vs_hand",
+        "opens/s of one process, our client / aiohttp by hand",
+        0.9,
+        lambda s: float(s["client"]["ratio"]),
+    ),
 )

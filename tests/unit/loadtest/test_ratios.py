@@ -14,6 +14,9 @@ BARS = {
     "http_vs_pessimistic": 14,
     "http_vs_constant": 0.7,
     "create_vs_open": 0.45,
+    "told_vs_alone": 0.95,
+    "event_p99_ms": 1_000,
+    "client_vs_hand": 0.9,
 }
 
 
@@ -29,6 +32,8 @@ SECTIONS = {
             "many": _medians(ours=4_000, pessimistic=200, redis_memory_c=4_000, copy=8_000),
         }
     },
+    "events": {"ratio": 0.94, "paced": {"p99_ms": 120.0}},
+    "client": {"ratio": 0.92},
     "http": _medians(ours=1_400, pessimistic=500, ours_hot=1_540, pessimistic_hot=110, constant=1_750, create=700),
 }
 
@@ -52,6 +57,9 @@ def test_the_promises_of_the_issue_are_all_there() -> None:
         ("http_vs_pessimistic", 14, True),
         ("http_vs_constant", 0.8, True),
         ("create_vs_open", 0.5, True),
+        ("told_vs_alone", 0.94, False),
+        ("event_p99_ms", 120, True),
+        ("client_vs_hand", 0.92, True),
     ],
 )
 def test_a_ratio_divides_the_right_figures(key: str, value: float, holds: bool) -> None:
