@@ -139,6 +139,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "being_moved": _MOVED,
     "topology_outdated": _MOVED,
     "database_unavailable": Problem(503, "A database is away", Retry.LATER, _AWAY),
+    "standby_missing": Problem(503, "A database confirms nothing until its standby is back", Retry.LATER, _AWAY),
     "archive_unavailable": Problem(503, "The archive of this day is away", Retry.LATER),
     "day_tables_missing": Problem(503, "The tables of this day are missing", Retry.LATER),
     "clocks_differ": Problem(503, "Two parts do not agree which day it is", Retry.LATER, _AWAY),

@@ -92,6 +92,7 @@ CHINESE_TITLES: Final[dict[str, str]] = {
     "being_moved": "红包正在迁移",
     "topology_outdated": "红包正在迁移",
     "database_unavailable": "数据库暂时不可用",
+    "standby_missing": "数据库的备机不可用，暂时不能写入",
     "archive_unavailable": "当日的归档暂时不可用",
     "day_tables_missing": "当日的数据表还没有准备好",
     "clocks_differ": "系统内部的日期不一致",

@@ -16,6 +16,7 @@ from setnode.daily import DailyLimits
 from setnode.limits import DAYS_CHECKED, KNOWN_VERSIONS, MAX_CARDS, MAX_CLAIMS_PAGE
 from setnode.live import Watches
 from setnode.passwords import mac
+from setnode.standby import StandbyWatch
 from setnode.views.claims_json import LIVE_PAGE, ClaimsPage
 from sharding.ids import day_from, first_id, yymmdd_of
 from switches.switch import Closes
@@ -40,7 +41,8 @@ class Dispatcher:
     """Hands OPEN, GRAB, DETAIL, WATCH and CANCEL to actors, CREATE to the coalescer, CARDS and WAITING to readers.
 
     `admit` raises Unavailable if this SET does not serve the envelope (`Ownership.admit`). While `stopping` is True all
-    requests are refused. Without `cards` and `waiting` lists are not served (a benchmark without Postgres).
+    requests are refused. Without `cards` and `waiting` lists are not served, without `standby` commits are not watched
+    (a benchmark without Postgres).
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Dispatcher:
         admit: Callable[[Caller, int], None],
         switches: Switchboard,
         watches: Watches,
+        standby: StandbyWatch | None = None,
         daily: DailyLimits | None = None,
         cards: Cards | None = None,
         waiting: Waiting | None = None,
@@ -64,6 +67,7 @@ class Dispatcher:
         self._admit = admit
         self._switches = switches
         self._watches = watches
+        self._standby = standby
         self._offer_open = registry.offer if daily is None else daily.offer
         self._loop_time = asyncio.get_running_loop().time
         self._valid_days: set[int] = set()
@@ -84,6 +88,8 @@ class Dispatcher:
             create = read_create(args)
             # All candidates are of one slot and day (`read_create`); the creator checks the ID that the wallet returns.
             self._admit(caller, create.envelope_ids[0])
+            if self._standby is not None:
+                self._standby.check()
             self._coalescer.begin(caller, number, create)
         elif op == Op.CARDS and self._cards is not None:
             user, envelope_ids = args[:2]
@@ -111,6 +117,8 @@ class Dispatcher:
         if yymmdd_of(envelope_id) not in self._valid_days:
             self._check_day(yymmdd_of(envelope_id))
         self._admit(caller, envelope_id)
+        if (action is Action.OPEN or action is Action.CANCEL) and self._standby is not None:
+            self._standby.check()
         if action is Action.DETAIL and self._switches.closed and envelope_id not in self._registry:
             # Only what must be read from Postgres first is not shown.
             self._switches.check(Closes.VIEWS, envelope_id)

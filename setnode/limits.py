@@ -161,6 +161,10 @@ MAX_INSTANT_MS = 253_370_764_800_000
 """Start of the year 9999: no envelope ends later, so that every instant of it can be written as a date."""
 CREATES = 5_000
 """Creates in flight in this process; more are refused with `busy`."""
+STANDBY_MISSING_S = 5.0
+"""A commit that has waited so long for a standby has lost it: a slow one takes tenths of a second."""
+STANDBY_EVERY_S = 1.0
+"""Between two looks: how long requests are begun in vain after that, and refused in vain once a standby is back."""
 DAYS_AGAIN_S = 1.0
 """A create for a day without tables looks for them at most this often: they may have been made a moment ago."""
 DAYS_EVERY_S = 5.0

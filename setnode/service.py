@@ -43,6 +43,7 @@ from setnode.limits import (
     LAST_REPLIES_S,
     READ_BACK_EVERY_S,
     SERVICE_ROUND_S,
+    STANDBY_EVERY_S,
     SWEEP_EVERY_S,
     TOPOLOGY_EVERY_S,
 )
@@ -55,6 +56,7 @@ from setnode.services.sweeper import Sweeper
 from setnode.sessions import Sessions
 from setnode.settings import SetnodeSettings
 from setnode.shared_session import SharedSession
+from setnode.standby import StandbyWatch
 from sharding.ids import day_of
 from sharding.topology import Topology, TopologyFile
 from switches.file import beside
@@ -146,6 +148,7 @@ class Setnode:
         limits = Limits(self.settings.wins_per_day, self.settings.opens_from_sender_per_day)
         self.daily = DailyLimits(limits, self.registry, wallet, self.clock, lambda: self.topology.zone)
         self.watches = Watches(self.registry)
+        self.standby = StandbyWatch(self._shared)
         self.dispatcher = Dispatcher(
             self.registry,
             coalescer,
@@ -153,6 +156,7 @@ class Setnode:
             admit=self.ownership.admit,
             switches=self.switches,
             watches=self.watches,
+            standby=self.standby,
             daily=self.daily if self.daily.on else None,
             cards=self.cards,
             waiting=self.waiting,
@@ -233,6 +237,7 @@ class Setnode:
             Periodic("sweeper", self.sweeper.run_once, interval_s=SWEEP_EVERY_S, timeout_s=SERVICE_ROUND_S),
             Periodic("payout_read_back", payouts.read_back, interval_s=READ_BACK_EVERY_S, timeout_s=SERVICE_ROUND_S),
             Periodic("days", self.days.look, interval_s=DAYS_EVERY_S, timeout_s=SERVICE_ROUND_S),
+            Periodic("standby", self.standby.look, interval_s=STANDBY_EVERY_S),
             Periodic("topology", self._reload_topology, interval_s=TOPOLOGY_EVERY_S),
             Periodic("gauges", self._publish, interval_s=GAUGES_EVERY_S),
         ]
@@ -241,6 +246,7 @@ class Setnode:
         """Say on what this server's readiness depends."""
         self.readiness.require("database", lambda: self.days.readable and bool(self.days.with_tables))
         self.readiness.require("wallet", lambda: self.wallet_link.up)
+        self.readiness.note("no standby confirms commits: the SET is read-only", lambda: self.standby.missing)
         self.readiness.note("the sweeper has stopped: look at its log", lambda: self.sweeper.stopped)
 
     async def _drain(self) -> None:

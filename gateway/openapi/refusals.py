@@ -39,6 +39,8 @@ SET: Final[Codes] = (
     *LINK, "no_server", "wrong_set", "being_moved", "topology_outdated", "invariant_broken", "archive_unavailable",
     "set_paused",
 )  # fmt: skip
+WRITES: Final[Codes] = ("standby_missing",)
+"""Of what needs a commit, where Postgres replicates synchronously."""
 DAILY: Final[Codes] = ("daily_wins_reached", "daily_opens_of_sender_reached")
 """Where a daily limit is set; an open needs the wallet then."""
 ACTOR: Final[Codes] = ("not_found", "envelope_unavailable")
@@ -51,11 +53,11 @@ _ENVELOPE: Final[Codes] = (*ANY, *TOKEN, *ID, *SET, *ACTOR)
 _LIST: Final[Codes] = (*ANY, *TOKEN, *PAGE, *LINK, *WALLET, "degraded")
 
 REFUSALS: Final[dict[str, Codes]] = {
-    "createEnvelope": (*ANY, *TOKEN, *KEY, *BODY, *PASSWORD, *TERMS, *SET, *CREATOR, *WALLET, "degraded"),
+    "createEnvelope": (*ANY, *TOKEN, *KEY, *BODY, *PASSWORD, *TERMS, *SET, *WRITES, *CREATOR, *WALLET, "degraded"),
     "getEnvelope": (*_ENVELOPE, "degraded", "not_invited", "repeated_parameter", "malformed_limit", "malformed_cursor"),
-    "openEnvelope": (*_ENVELOPE, *BODY, *PASSWORD, *WALLET, "degraded", "too_soon", *DAILY),
+    "openEnvelope": (*_ENVELOPE, *WRITES, *BODY, *PASSWORD, *WALLET, "degraded", "too_soon", *DAILY),
     "grabEnvelope": (*_ENVELOPE, *BODY, *PASSWORD, "degraded"),
-    "cancelEnvelope": (*_ENVELOPE, "not_invited", "not_the_sender", "already_final"),
+    "cancelEnvelope": (*_ENVELOPE, *WRITES, "not_invited", "not_the_sender", "already_final"),
     "watchEnvelopes": (
         *(*_ENVELOPE, "degraded", "not_invited", "malformed_envelopes", "too_many_streams"),
         *("unknown_parameter", "repeated_parameter"),

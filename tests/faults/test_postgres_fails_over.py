@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from errors import HongbaoError
+from errors import HongbaoError, Unavailable
 from machine.account import Account
 from tests.conftest import Databases
 from tests.faults.postgres_pair import PairDatabases, postgres_pair, rows_of
@@ -102,4 +102,47 @@ async def test_a_primary_without_its_standby_confirms_nothing(
         assert lost == []
         assert told["first"] == {first["amount_fen"]}
         assert len(told["cut off"]) == 1
+        await prove(town)
+
+
+async def test_without_a_standby_a_set_is_read_only(
+    databases: Databases,
+    memcached: str,
+    server_folder: Path,
+    tmp_path: Path,
+    account: Account,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What needs a commit is refused at once and begins nothing; what is in memory is shown; a standby ends it."""
+    monkeypatch.setattr("setnode.standby.STANDBY_MISSING_S", 1.0)
+    monkeypatch.setattr("setnode.service.STANDBY_EVERY_S", 0.1)
+    async with (
+        postgres_pair(server_folder, account) as pair,
+        living_town(PairDatabases(pair, databases), memcached, tmp_path) as town,
+    ):
+        envelope_id, other = await town.create(1_000, 10), await town.create(1_000, 10)
+        await town.open(other, "first")
+        pair.standby.kill()
+        await pair.standby.wait()
+        waiting = asyncio.create_task(town.open(envelope_id, "waits"))
+        async with asyncio.timeout(10):
+            while not all(node.standby.missing for node in town.nodes):
+                await asyncio.sleep(0.05)
+        for refused in (town.open(other, "late"), town.cancel(other, "sender"), town.create(100, 1)):
+            with pytest.raises(Unavailable) as told:
+                await refused
+            assert told.value.code == "standby_missing"
+            assert told.value.outcome_known
+        assert (await town.detail(other, "sender"))["claimed_count"] == 1
+        await pair.standby.start()
+        async with asyncio.timeout(30):
+            while any(node.standby.missing for node in town.nodes):
+                await asyncio.sleep(0.05)
+        await asyncio.wait({waiting})
+        told_after: dict[str, set[int]] = {}
+        lost: list[str] = []
+        for user, one in (("waits", envelope_id), ("late", other)):
+            await _open_until_told(town, one, user, told_after, lost)
+        assert lost == []
+        assert set(told_after) == {"waits", "late"}
         await prove(town)
