@@ -11,7 +11,7 @@ from events.health import Health
 from events.lanes import GONE, Lanes
 from events.limits import DISABLED_AFTER_S, ENTRIES_IN_FLIGHT, LANES, POLL_S, RETRY_LOOK_S, SAVE_S
 from events.log_reader import read
-from events.outcome import Sender
+from events.outcome import Sender, one_line
 from events.progress import Progress
 from events.register import Sink, disable
 from events.retries import Retries
@@ -124,7 +124,8 @@ class Delivery:
             "sink disabled", sink=self._target.name, set=self._set, reason=refusal.detail, gone=refusal.code == GONE
         )
         await self.save_before_end()
-        await self._session.run(lambda connection: disable(connection, self._target.name, refusal.detail))
+        reason = one_line(refusal.detail)
+        await self._session.run(lambda connection: disable(connection, self._target.name, reason))
 
     async def save_before_end(self) -> None:
         """As `save`, for a sink that may be removed meanwhile."""

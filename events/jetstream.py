@@ -18,7 +18,7 @@ from nats.js.errors import NotFoundError
 from errors import Refused
 from events.catalogue import CONTENT_TYPE, Event
 from events.limits import CALL_S
-from events.outcome import Failed
+from events.outcome import Failed, one_line
 from events.register import Target
 from runtime import logs
 
@@ -102,7 +102,7 @@ async def _note(error: Exception) -> None:
 
 
 def _words(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    return one_line(str(error) or type(error).__name__)
 
 
 def check_url(address: str) -> None:

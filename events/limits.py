@@ -34,6 +34,8 @@ LANE_EVENTS = 64
 """Events that wait in a lane; more are read when these have gone."""
 CALL_S = 15.0
 """A receiver that has not answered by then has failed (Standard Webhooks: 15 to 30 seconds)."""
+BODY_S = 1.0
+"""How long the body of an answer is awaited, so that the connection can be used again; what counts is the status."""
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 60.0
 """Pauses after failures of the receiver double from the first to the last, with jitter."""
 MAX_RETRY_AFTER_S = 3_600.0
@@ -60,4 +62,5 @@ KEPT_S = 7 * 86_400.0
 
 check_limit(READ_ENTRIES <= ENTRIES_IN_FLIGHT, "what is read at once must fit into memory")
 check_limit(DISABLED_AFTER_S < KEPT_S, "a sink must be disabled before its entries are deleted")
+check_limit(BODY_S < CALL_S, "a body that does not come must not make a call fail")
 check_limit(TAIL_S > 3 * LOOK_S, "a tail must be able to miss a beat")

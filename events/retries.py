@@ -13,7 +13,7 @@ import msgspec
 
 from events.catalogue import Event
 from events.limits import MAX_RETRIED, RETRIES_AT_ONCE, RETRY_PAUSES_S
-from events.outcome import REASON_CHARS, Failed, Sender
+from events.outcome import Failed, Sender
 from events.set_session import SetSession
 from runtime import sql
 from runtime.postgres import Connection
@@ -85,7 +85,7 @@ class Retries:
     async def put(self, event: Event, tries: int, reason: str) -> None:
         """Take an event that is to be retried, or has to wait; durable when this returns."""
         text, pause_s = event.body.decode(), float(RETRY_PAUSES_S[0] if tries else 0)
-        columns = self._sink, event.envelope_id, event.id, text, tries, pause_s, reason[:REASON_CHARS]
+        columns = self._sink, event.envelope_id, event.id, text, tries, pause_s, reason
         async with self._turn:
             self._waiting[event.envelope_id] += 1
             await self._session.run(lambda connection: connection.execute(_ADD, *columns))
@@ -112,7 +112,7 @@ class Retries:
         """Note the failure; after the last pause the event is a dead letter."""
         pause_s = float(RETRY_PAUSES_S[tries]) if tries < len(RETRY_PAUSES_S) else None
         await self._session.run(
-            lambda connection: connection.execute(_FAILED, retry_id, failure.reason[:REASON_CHARS], pause_s)
+            lambda connection: connection.execute(_FAILED, retry_id, failure.reason, pause_s)
         )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from rich.markup import escape
 from rich.table import Table
 
 from errors import Refused
@@ -19,7 +20,7 @@ from events import operators
 from events.catalogue import SOURCE, TYPES, Event
 from events.limits import MAX_BATCH
 from events.operators import SetSinks
-from events.outcome import Failed
+from events.outcome import Failed, one_line
 from events.register import Kind, Sink, State, Target
 from events.service import sender_of
 from events.tail import follow
@@ -110,7 +111,7 @@ def remove(*, name: str, data: Path | None, as_json: bool) -> None:
 @json_option
 def pause(*, name: str, reason: str, data: Path | None, as_json: bool) -> None:
     """Send nothing to NAME for a while; what it misses is kept for seven days."""
-    _ask(operators.pause(find(data), name, reason[:400]))
+    _ask(operators.pause(find(data), name, one_line(reason)))
     print_report({"paused": name}, as_json=as_json, show=f"{name} is paused; hongbao events resume {name} goes on")
 
 
@@ -295,7 +296,7 @@ def _sinks_table(sinks: list[dict[str, Any]]) -> Table:
         behind = "-" if not one["behind_s"] else f"{one['behind_s']:,.0f} s"
         table.add_row(
             one["name"], one["state"], behind, f"{one['delivered']:,}", str(one["retried"]), str(one["dead"]),
-            one["url"], "\n".join(one["needs"]),
+            escape(one["url"]), escape("\n".join(one["needs"])),
         )  # fmt: skip
     return table
 
@@ -303,5 +304,5 @@ def _sinks_table(sinks: list[dict[str, Any]]) -> Table:
 def _dead_table(letters: list[dict[str, Any]]) -> Table:
     table = Table("sink", "event", "tries", "since", "reason")
     for one in letters:
-        table.add_row(one["sink"], one["event_id"], str(one["tries"]), one["since"][:16], one["reason"])
+        table.add_row(one["sink"], one["event_id"], str(one["tries"]), one["since"][:16], escape(one["reason"]))
     return table

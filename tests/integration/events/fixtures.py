@@ -80,6 +80,29 @@ async def receiving(secret: str | None = None) -> AsyncIterator[Receiver]:
         await runner.cleanup()
 
 
+@contextlib.asynccontextmanager
+async def answering(answer: bytes) -> AsyncIterator[str]:
+    """A server that answers every call with these bytes as they are, and then keeps the connection; yields its URL."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+                await reader.readexactly(int(length.split(b":")[1]))
+                writer.write(answer)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
+    finally:
+        server.close()
+        for writer in writers:
+            writer.close()
+
+
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
     async with receiving() as one:

@@ -19,6 +19,7 @@ from events.webhook.endpoint import Webhook
 from tests.integration.events.fixtures import (
     Receiver,
     add_sink,
+    answering,
     by_envelope,
     delivering,
     operator,
@@ -150,6 +151,61 @@ async def test_a_receiver_that_hangs_is_given_up_and_asked_again(
         await receiver.until(lambda: len(receiver.first()) == events)
     ids = [headers["webhook-id"] for headers, _ in receiver.calls]
     assert len(ids) > len(set(ids)) == events
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        (b"500 \xff\xfe\r\nContent-Length: 0", "the receiver answered 500 \ufffd\ufffd"),
+        (b"500 a\x00b\x1b[31mc\r\nContent-Length: 0", "the receiver answered 500 a\ufffdb\ufffd[31mc"),
+        (b"500 " + b"x" * 5_000 + b"\r\nContent-Length: 0", "the receiver answered 500 " + "x" * 374),
+        (
+            b"503 away\r\nContent-Length: 0\r\nRetry-After: Mon, 01 Jan 2026 00:00:00 +99999999999999999999",
+            "the receiver answered 503 away",
+        ),
+    ],
+    ids=["no characters", "control characters", "long", "a date that is none"],
+)
+async def test_whatever_a_receiver_answers_is_shown(town: Town, receiver: Receiver, answer: bytes, shown: str) -> None:
+    """An answer that Postgres could not store, or whose date is none, is a failure like others: it is shown, and no more."""
+    async with answering(b"HTTP/1.1 " + answer + b"\r\n\r\n") as url:
+        receiver.url = url
+        await add_sink(town, receiver)
+        async with delivering(town):
+            await town.create(1_000, 1)
+            async with asyncio.timeout(10):
+                while not (error := (await sink_of(town)).error):
+                    await asyncio.sleep(0.02)
+    assert error == shown
+
+
+async def test_the_status_counts_not_the_body(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer whose body never comes has accepted the event, or refused it, as its status says."""
+    monkeypatch.setattr("events.webhook.endpoint.BODY_S", 0.05)
+    event = Event(1, "1.created", "envelope.created", b"{}")
+    for status, failure in ((200, None), (500, "the receiver answered 500 broken")):
+        async with answering(f"HTTP/1.1 {status} broken\r\nContent-Length: 10\r\n\r\n".encode()) as url:
+            webhook = Webhook(Target("app", "webhook", url, private_addresses=True, secrets=(receiver.secret,)))
+            async with asyncio.timeout(5):
+                told = await webhook.send([event])
+            await webhook.close()
+        assert (told and told.reason) == failure
+
+
+async def test_a_receiver_that_fails_for_days_is_disabled(
+    town: Town, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what it last answered, however long that is."""
+    monkeypatch.setattr("events.delivery.DISABLED_AFTER_S", 0.2)
+    receiver.answer = lambda _: web.Response(status=500, reason="x" * 1_000)
+    await add_sink(town, receiver)
+    async with delivering(town):
+        await town.create(1_000, 1)
+        async with asyncio.timeout(10):
+            while (sink := await sink_of(town)).state != State.DISABLED:
+                await asyncio.sleep(0.02)
+    assert sink.reason.startswith("no call has succeeded since")
+    assert "answered 500 xxx" in sink.reason
 
 
 async def test_a_redirect_is_not_followed(town: Town, receiver: Receiver) -> None:
