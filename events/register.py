@@ -70,7 +70,7 @@ SELECT name, kind, address, types, batch, private_addresses, secrets, old_secret
     seen::text, upto::text, after_xid::text, after_entry, delivered, delivered_at, error, failing_since, lost_until,
     coalesce(extract(epoch FROM now() - (
         SELECT written_at FROM event_log
-        WHERE xid >= pg_snapshot_xmin(seen) AND (xid, entry_id) > (after_xid, after_entry)
+        WHERE (xid, entry_id) > (greatest(after_xid, pg_snapshot_xmin(seen)), after_entry)
             AND NOT pg_visible_in_snapshot(xid, seen)
         ORDER BY xid, entry_id LIMIT 1)), 0)::float8 AS behind_s,
     (SELECT count(*) FROM event_retry WHERE sink = name AND next_at IS NOT NULL) AS retried,

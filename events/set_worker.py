@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 
 from errors import HongbaoError, Unavailable
 from events.delivery import Delivery
@@ -132,8 +131,7 @@ class SetWorker:
         """Delete tails that have expired, and entries that every sink has passed or that are too old."""
         await session.run(lambda connection: connection.execute(_EXPIRED))
         await session.run(lambda connection: connection.fetchval(_TRIM, TRIM_ENTRIES))
-        before = datetime.now(UTC) - timedelta(seconds=KEPT_S)
-        lost = await session.run(lambda connection: connection.fetchval(_DROP, before, TRIM_ENTRIES))
+        lost = await session.run(lambda connection: connection.fetchval(_DROP, KEPT_S, TRIM_ENTRIES))
         if lost:
             _lost.labels(self.name).inc(lost)
             _log.error("entries deleted that a sink had not passed", set=self.name, entries=lost)
