@@ -11,6 +11,9 @@ ENTRIES_IN_FLIGHT = 64
 """Entries of one sink that are read and not delivered: what it holds in memory, and what a crash repeats at most."""
 SAVE_S = 0.2
 """Between two writes of a sink's cursor. A crash repeats what was delivered since the last one."""
+QUIET_SAVE_S = 10.0
+"""Between two writes of a cursor that has passed no entry. A write is a commit: the cursor would move for it, and be
+written again, for ever."""
 DATABASE_S = 10.0
 """A statement that has not ended by then counts as lost; its connection is dropped, and another one is made."""
 

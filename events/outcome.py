@@ -22,8 +22,8 @@ def one_line(text: str) -> str:
 class Failed(NamedTuple):
     """The call did not succeed: whether the receiver has the events is unknown, they are sent again.
 
-    `reason` is a sentence for the operator (`one_line`). `retry_after_s`: what the receiver asked for. `gone`: the receiver wants no
-    events any more (HTTP 410).
+    `reason` is a sentence for the operator (`one_line`). `retry_after_s`: what the receiver asked for. `gone`: the
+    receiver wants no events any more (HTTP 410).
     """
 
     reason: str

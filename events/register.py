@@ -48,7 +48,11 @@ class Target(NamedTuple):
 
 
 class Sink(NamedTuple):
-    """A sink in one SET. `behind_s`: how old the oldest entry is that it has not passed, 0 if there is none."""
+    """A sink in one SET.
+
+    `since`: when it came into its state; one that was removed and added again has another one. `behind_s`: how old the
+    oldest entry is that it has not passed, 0 if there is none.
+    """
 
     target: Target
     state: str
@@ -81,7 +85,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name) DO NOTHING RETURNING name
 _STATE = (
     "UPDATE event_sink SET state = $2, reason = $3, since = now(), failing_since = NULL WHERE name = $1 RETURNING name"
 )
-_DISABLE = "UPDATE event_sink SET state = 'disabled', reason = $2, since = now() WHERE name = $1 AND state = 'active'"
+_DISABLE = "UPDATE event_sink SET state = 'disabled', reason = $2, since = now() WHERE name = $1 AND since = $3"
 _SECRETS = "UPDATE event_sink SET secrets = $2, old_secrets_until = $3 WHERE name = $1 RETURNING name"
 _ADD_TAIL = """INSERT INTO event_sink (name, kind, address, expires_at)
 VALUES ($1, 'tail', '', now() + make_interval(secs => $2)) RETURNING seen::text"""
@@ -120,9 +124,9 @@ async def set_state(connection: Connection, name: str, state: State, reason: str
     return await connection.fetchval(_STATE, name, state.value, reason) is not None
 
 
-async def disable(connection: Connection, name: str, reason: str) -> None:
-    """Disable an active sink whose receiver failed; an operator resumes it."""
-    await connection.execute(_DISABLE, name, reason)
+async def disable(connection: Connection, name: str, since: datetime, reason: str) -> None:
+    """Disable a sink whose receiver failed, if its state is that of `since`; an operator resumes it."""
+    await connection.execute(_DISABLE, name, reason, since)
 
 
 async def set_secrets(connection: Connection, name: str, keys: Sequence[str], old_until: datetime | None) -> bool:

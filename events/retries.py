@@ -111,9 +111,7 @@ class Retries:
     async def _failed(self, retry_id: int, tries: int, failure: Failed) -> None:
         """Note the failure; after the last pause the event is a dead letter."""
         pause_s = float(RETRY_PAUSES_S[tries]) if tries < len(RETRY_PAUSES_S) else None
-        await self._session.run(
-            lambda connection: connection.execute(_FAILED, retry_id, failure.reason, pause_s)
-        )
+        await self._session.run(lambda connection: connection.execute(_FAILED, retry_id, failure.reason, pause_s))
 
 
 def _event(row: Any) -> Event:

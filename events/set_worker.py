@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from errors import HongbaoError, Unavailable
 from events.delivery import Delivery
+from events.gauges import Gauges
 from events.limits import KEPT_S, LOOK_S, MAX_AWAY_S, TRIM_ENTRIES, TRIM_S
 from events.outcome import Sender
 from events.register import Sink, State, Target, list_sinks
@@ -23,17 +24,22 @@ _lost = metrics.counter("hongbao_events_lost_entries_total", "Commits deleted be
 
 
 class _Running:
-    """A delivery that goes on. Of its target, secrets change without a pause; anything else begins a new one."""
+    """A delivery that goes on. Of its target, secrets change without a pause; anything else begins a new one.
+
+    So does a sink that was paused and resumed, or removed and added, between two looks: `since` says so.
+    """
 
     def __init__(self, sink: Sink, sender: Sender, task: "asyncio.Task[None]") -> None:
         self.target = sink.target
+        self.since = sink.since
         self.sender = sender
         self.task = task
 
-    def takes(self, target: Target) -> bool:
-        """Whether the delivery can go on with this target; its secrets are taken over then."""
+    def takes(self, sink: Sink) -> bool:
+        """Whether the delivery can go on with this sink; its secrets are taken over then."""
+        target = sink.target
         same = self.target._replace(secrets=target.secrets, old_secrets_until=target.old_secrets_until)
-        if same != target:
+        if same != target or self.since != sink.since:
             return False
         if target != self.target:
             self.target = target
@@ -57,6 +63,7 @@ class SetWorker:
         self._dsn = dsn
         self._make_sender = make_sender
         self._running: dict[str, _Running] = {}
+        self._gauges = Gauges(name)
 
     async def run(self) -> None:
         """Work until cancelled. After an error it begins anew: other SETs go on meanwhile."""
@@ -73,6 +80,7 @@ class SetWorker:
                 _log.error("the events of a SET cannot be delivered", set=self.name, exc_info=error)
             finally:
                 self.held = self.answers = False
+                self._gauges.show(())
                 await self._end_all()
                 await session.close()
             failures += 1
@@ -99,13 +107,14 @@ class SetWorker:
     async def _look(self, session: SetSession) -> None:
         """Begin and end deliveries as the list of sinks says."""
         sinks = {one.target.name: one for one in await session.run(list_sinks)}
+        self._gauges.show(sinks.values())
         for name, running in list(self._running.items()):
             sink = sinks.get(name)
             if running.task.done():
                 self._running.pop(name)
                 await running.sender.close()
                 _raise_what_ended(running.task, name, self.name)
-            elif sink is None or sink.state != State.ACTIVE or not running.takes(sink.target):
+            elif sink is None or sink.state != State.ACTIVE or not running.takes(sink):
                 await self._running.pop(name).end()
         # A delivery that has ended begins again at the next look, from where its sink stands then.
         for name, sink in sinks.items():

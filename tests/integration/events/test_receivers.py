@@ -16,6 +16,7 @@ from events.register import Kind, State, Target, new_secret, remove, set_secrets
 from events.retries import dead_letters, redrive
 from events.service import sender_of
 from events.webhook.endpoint import Webhook
+from runtime import metrics
 from tests.integration.events.fixtures import (
     Receiver,
     add_sink,
@@ -167,7 +168,7 @@ async def test_a_receiver_that_hangs_is_given_up_and_asked_again(
     ids=["no characters", "control characters", "long", "a date that is none"],
 )
 async def test_whatever_a_receiver_answers_is_shown(town: Town, receiver: Receiver, answer: bytes, shown: str) -> None:
-    """An answer that Postgres could not store, or whose date is none, is a failure like others: it is shown, and no more."""
+    """An answer that Postgres could not store, or whose date is none, is a failure like others, and is shown."""
     async with answering(b"HTTP/1.1 " + answer + b"\r\n\r\n") as url:
         receiver.url = url
         await add_sink(town, receiver)
@@ -378,3 +379,59 @@ async def test_a_receiver_can_prove_who_called(receiver: Receiver) -> None:
     ):
         with pytest.raises(standardwebhooks.WebhookVerificationError):
             wrong()
+
+
+async def test_a_sink_of_the_same_name_is_another_one(town: Town, receiver: Receiver, monkeypatch: Any) -> None:
+    """Removed and added with another address between two looks: it hears all that is committed from then on."""
+    monkeypatch.setattr("events.set_worker.LOOK_S", 0.8)
+    monkeypatch.setattr("events.delivery.SAVE_S", 0.3)
+    async with receiving(receiver.secret) as other:
+        await add_sink(town, receiver)
+        async with delivering(town), operator(town) as connection:
+            for to in (other, receiver) * 2:
+                await town.create(1_000, 1)
+                await asyncio.sleep(1.0)
+                assert await remove(connection, "app")
+                await add_sink(town, to)
+                told = str(await town.create(1_000, 1))
+                await to.until(lambda to=to, told=told: told in {one["subject"] for one in to.accepted})
+
+
+async def test_a_set_in_which_nothing_happens_is_not_written_to(
+    town: Town, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cursor that passes nothing is not written: writing it would move it again, five times a second for ever."""
+    monkeypatch.setattr("events.delivery.QUIET_SAVE_S", limits.QUIET_SAVE_S)
+    await add_sink(town, receiver)
+    async with delivering(town):
+        await town.create(1_000, 1)
+        await receiver.until(lambda: len(receiver.accepted) == 1)
+        async with asyncio.timeout(10):
+            while not (await sink_of(town)).delivered:
+                await asyncio.sleep(0.05)
+        await town.paid_out()
+        seen = (await sink_of(town)).cursor
+        await asyncio.sleep(1.5)
+        assert (await sink_of(town)).cursor == seen
+
+
+async def test_metrics_are_of_sinks_that_stand(town: Town, receiver: Receiver) -> None:
+    """A receiver that fails shows, also once it is disabled; nothing is left of a sink that is removed."""
+
+    def shown() -> list[str]:
+        lines = metrics.render().decode().splitlines()
+        return [one for one in lines if one.startswith("hongbao_events_failing{")]
+
+    receiver.answer = lambda _: 410
+    await add_sink(town, receiver)
+    async with delivering(town), operator(town) as connection:
+        await _lives(town, 1)
+        async with asyncio.timeout(10):
+            while (await sink_of(town)).state != State.DISABLED or shown() != [
+                'hongbao_events_failing{set="set-1",sink="app"} 1.0'
+            ]:
+                await asyncio.sleep(0.02)
+        await remove(connection, "app")
+        async with asyncio.timeout(10):
+            while shown():
+                await asyncio.sleep(0.02)
