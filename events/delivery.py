@@ -8,10 +8,10 @@ from typing import cast
 from errors import Refused
 from events.facts import events_of
 from events.health import Health
-from events.lanes import GONE, Lanes
+from events.lanes import Lanes
 from events.limits import DISABLED_AFTER_S, ENTRIES_IN_FLIGHT, LANES, POLL_S, QUIET_SAVE_S, RETRY_LOOK_S, SAVE_S
 from events.log_reader import read
-from events.outcome import Sender, one_line
+from events.outcome import GONE, Sender, one_line
 from events.progress import Progress
 from events.register import Sink, disable
 from events.retries import Retries

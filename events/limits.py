@@ -37,6 +37,8 @@ LANE_EVENTS = 64
 """Events that wait in a lane; more are read when these have gone."""
 CALL_S = 15.0
 """A receiver that has not answered by then has failed (Standard Webhooks: 15 to 30 seconds)."""
+CLOSE_S = 5.0
+"""A sender that has not closed its connections by then is left: other sinks are looked after by the same task."""
 BODY_S = 1.0
 """How long the body of an answer is awaited, so that the connection can be used again; what counts is the status."""
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 60.0

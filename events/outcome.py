@@ -7,6 +7,8 @@ from events.catalogue import Event
 from events.register import Target
 
 REASON_CHARS = 400
+GONE = "receiver_gone"
+"""Code of what is raised (Refused) once a receiver wants no events any more."""
 
 
 def one_line(text: str) -> str:
@@ -41,4 +43,4 @@ class Sender(Protocol):
         """Go on with other secrets of the same target."""
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close connections; what is on its way is lost."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from errors import HongbaoError, Unavailable
 from events.delivery import Delivery
 from events.gauges import Gauges
-from events.limits import KEPT_S, LOOK_S, MAX_AWAY_S, TRIM_ENTRIES, TRIM_S
+from events.limits import CLOSE_S, KEPT_S, LOOK_S, MAX_AWAY_S, TRIM_ENTRIES, TRIM_S
 from events.outcome import Sender
 from events.register import Sink, State, Target, list_sinks
 from events.set_session import SetSession
@@ -50,7 +50,13 @@ class _Running:
         """Stop; what was not accepted is sent again by the next delivery."""
         self.task.cancel()
         await asyncio.wait({self.task})
-        await self.sender.close()
+        await self.close()
+
+    async def close(self) -> None:
+        """Close what the sender holds; a fault there is not one of other sinks."""
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(CLOSE_S):
+                await self.sender.close()
 
 
 class SetWorker:
@@ -112,7 +118,7 @@ class SetWorker:
             sink = sinks.get(name)
             if running.task.done():
                 self._running.pop(name)
-                await running.sender.close()
+                await running.close()
                 _raise_what_ended(running.task, name, self.name)
             elif sink is None or sink.state != State.ACTIVE or not running.takes(sink):
                 await self._running.pop(name).end()

@@ -435,3 +435,50 @@ async def test_metrics_are_of_sinks_that_stand(town: Town, receiver: Receiver) -
         async with asyncio.timeout(10):
             while shown():
                 await asyncio.sleep(0.02)
+
+
+async def test_a_refused_event_of_a_hot_envelope_does_not_stop_the_others(town: Town, receiver: Receiver) -> None:
+    """Also if its envelope's later events fill the lane, so that nothing else is read that could be accepted."""
+    await add_sink(town, receiver)
+    hot = await town.create(100_000, 200)
+    receiver.answer = lambda events: 500 if any(one["id"] == f"{hot}.opened.1" for one in events) else 204
+    await asyncio.gather(*(town.open(hot, f"u{n}") for n in range(200)))
+    other = str(await town.create(1_000, 1))
+    async with delivering(town):
+        await receiver.until(lambda: other in {one["subject"] for one in receiver.accepted})
+        receiver.answer = lambda _: 204
+        await receiver.until(lambda: len(receiver.first()) == 203)
+    assert not list(out_of_order(receiver.accepted))
+
+
+async def test_a_receiver_that_is_away_while_an_envelope_is_hot_loses_nothing(town: Town, receiver: Receiver) -> None:
+    """One event is put apart on suspicion, and its envelope's others behind it; all come, in order, once it is back."""
+    await add_sink(town, receiver)
+    hot = await town.create(100_000, 200)
+    await asyncio.gather(*(town.open(hot, f"u{n}") for n in range(200)))
+    events = await _lives(town, 10)
+    receiver.answer = lambda _: 503
+    async with delivering(town):
+        async with asyncio.timeout(10):
+            while (sink := await sink_of(town)).retried < 100 or sink.failing_since is None:
+                await asyncio.sleep(0.02)
+        receiver.answer = lambda _: 204
+        await receiver.until(lambda: len(receiver.first()) == 202 + events)
+        async with asyncio.timeout(10):
+            while (sink := await sink_of(town)).retried:
+                await asyncio.sleep(0.02)
+    assert not sink.dead
+    assert not list(out_of_order(receiver.accepted))
+
+
+async def test_a_receiver_that_wants_no_more_may_say_so_to_a_retry(town: Town, receiver: Receiver) -> None:
+    """410 counts for an event that is retried apart, too."""
+    await add_sink(town, receiver)
+    bad = await town.create(1_000, 4)
+    answers = iter([500] * limits.APART_TRIES)
+    receiver.answer = lambda events: next(answers, 410) if events[0]["id"] == f"{bad}.created" else 204
+    async with delivering(town):
+        async with asyncio.timeout(10):
+            while (sink := await sink_of(town)).state != State.DISABLED:
+                await _lives(town, 1)
+    assert (sink.state, sink.retried) == (State.DISABLED, 1)
