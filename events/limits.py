@@ -27,6 +27,8 @@ MAX_SINKS = 20
 """Sinks of an installation. Each reads the log for itself."""
 MAX_BATCH = 1_000
 """Events in one call of a sink that takes several at once; about 400 KB."""
+MAX_SECRETS = 5
+"""Secrets that sign a webhook's calls at a time: the new one, and older ones while they are valid."""
 TAIL_S = 30.0
 """A tail whose reader has not been heard of for so long does not count any more."""
 

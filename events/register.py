@@ -80,11 +80,11 @@ SELECT name, kind, address, types, batch, private_addresses, secrets, old_secret
     (SELECT count(*) FROM event_retry WHERE sink = name AND next_at IS NOT NULL) AS retried,
     (SELECT count(*) FROM event_retry WHERE sink = name AND next_at IS NULL) AS dead
 FROM event_sink WHERE kind <> 'tail' ORDER BY name"""
-_ADD = """INSERT INTO event_sink (name, kind, address, types, batch, private_addresses, secrets)
-VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name) DO NOTHING RETURNING name"""
-_STATE = (
-    "UPDATE event_sink SET state = $2, reason = $3, since = now(), failing_since = NULL WHERE name = $1 RETURNING name"
-)
+_ADD = """INSERT INTO event_sink (name, kind, address, types, batch, private_addresses, secrets, old_secrets_until)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO NOTHING RETURNING name"""
+_STATE = """UPDATE event_sink SET state = $2::varchar, reason = $3, since = now(), failing_since = NULL,
+    lost_until = CASE WHEN $2::varchar = 'active' THEN NULL ELSE lost_until END
+WHERE name = $1 RETURNING name"""
 _DISABLE = "UPDATE event_sink SET state = 'disabled', reason = $2, since = now() WHERE name = $1 AND since = $3"
 _SECRETS = "UPDATE event_sink SET secrets = $2, old_secrets_until = $3 WHERE name = $1 RETURNING name"
 _ADD_TAIL = """INSERT INTO event_sink (name, kind, address, expires_at)
@@ -110,8 +110,7 @@ def _sink(row: Sequence[object]) -> Sink:
 
 async def add(connection: Connection, target: Target) -> bool:
     """Add a sink that receives what is committed from now on; False if its name is taken. Durable when it returns."""
-    columns = target.name, target.kind, target.address, target.types, target.batch, target.private_addresses
-    return await connection.fetchval(_ADD, *columns, target.secrets) is not None
+    return await connection.fetchval(_ADD, *target) is not None
 
 
 async def remove(connection: Connection, name: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Coroutine, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 from rich.markup import escape
@@ -155,7 +156,10 @@ def test(*, name: str, data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def dead(*, name: str | None, data: Path | None, as_json: bool) -> None:
-    """Show dead letters: events that a receiver refused for three days. Exit status 1 if there are any."""
+    """Show dead letters, events that a receiver refused for three days: the oldest 1,000 of each SET.
+
+    Exit status 1 if there are any.
+    """
     letters = [
         {
             "sink": one.sink, "set": set_name, "event_id": one.event_id, "tries": one.tries,
@@ -281,13 +285,22 @@ def _needs(name: str, of_sets: dict[str, Sink], missing: list[str]) -> Iterator[
         if one.dead:
             yield f"{set_name}: {counted(one.dead, 'dead letter')}: hongbao events dead {name}"
         if one.lost_until is not None:
-            yield f"{set_name}: behind for too long; what was committed before {one.lost_until:%Y-%m-%d %H:%M} is lost"
+            lost = f"what was committed before {one.lost_until:%Y-%m-%d %H:%M} UTC is lost"
+            yield f"{set_name}: behind for too long; {lost}; when its developers know: hongbao events resume {name}"
+    if len({one.state for one in of_sets.values()}) > 1:
+        states = ", ".join(f"{set_name} {one.state}" for set_name, one in of_sets.items())
+        yield f"the SETs differ: {states}; hongbao events pause {name}, or resume {name}"
+    if len({one.target.secrets[:1] for one in of_sets.values()}) > 1:
+        yield f"the SETs differ: they sign with different secrets; hongbao events secret {name}"
     for set_name in missing:
         yield f"{set_name}: lacks it; hongbao events resume {name} adds it"
 
 
 def _without_password(address: str) -> str:
-    return re.sub(r"//[^/@]*@", "//…@", address)
+    parts = urlsplit(address)
+    if "@" not in parts.netloc:
+        return address
+    return parts._replace(netloc=f"…@{parts.netloc.rpartition('@')[2]}").geturl()
 
 
 def _sinks_table(sinks: list[dict[str, Any]]) -> Table:

@@ -341,6 +341,9 @@ async def test_a_receiver_that_says_when_is_not_asked_before(receiver: Receiver)
         ("https://169.254.169.254/latest/meta-data", "address_private"),
         ("https://100.64.0.1/", "address_private"),
         ("https://0.0.0.0/", "address_private"),
+        ("https://[::7f00:1]/", "address_private"),
+        ("https://[::ffff:0:7f00:1]/", "address_private"),
+        ("https://[fec0::1]/", "address_private"),
     ],
 )
 async def test_addresses_that_are_not_called(address: str, code: str) -> None:
