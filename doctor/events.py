@@ -28,9 +28,16 @@ async def events(place: Place) -> list[Finding]:
 
 def judge(known: Iterable[SetSinks]) -> Iterator[Finding]:
     """Say which receivers need somebody, and what for."""
-    for set_name, of_set in known:
+    sets = list(known)
+    for set_name, of_set in sets:
         for one in of_set:
             yield from _sink(set_name, one)
+    names = sorted({one.target.name for of_set in sets for one in of_set.sinks})
+    for set_name, of_set in sets:
+        for name in names:
+            if name not in {one.target.name for one in of_set}:
+                what = f"{set_name} lacks the receiver {name} of other SETs: it is not told what is committed there."
+                yield Finding("events", Level.WRONG, name, what, f"./run events resume {name} adds it from now on.")
 
 
 def _sink(set_name: str, one: Sink) -> Iterator[Finding]:
@@ -47,6 +54,10 @@ def _sink(set_name: str, one: Sink) -> Iterator[Finding]:
     elif one.behind_s > EVENTS_BEHIND_S:
         what = f"{name} of {set_name} is {one.behind_s:,.0f} s behind, and its receiver does not fail."
         yield Finding("events", Level.SOON, name, what, "./run status says whether the part `events` answers.")
+    if one.lost_until is not None:
+        lost = f"commits before {one.lost_until:%Y-%m-%d %H:%M} UTC are lost"
+        what = f"{name} of {set_name} was behind for too long: {lost}."
+        yield Finding("events", Level.SOON, name, what, f"Tell its developers; then ./run events resume {name}.")
     if one.dead:
         what = f"{counted(one.dead, 'event')} for {name} of {set_name} given up."
         do = f"./run events dead {name} shows why; mend the receiver, then ./run events redrive {name} --all."

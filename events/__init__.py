@@ -7,8 +7,8 @@ are retried apart, `progress` says how far the cursor may move. Receivers are `w
 holds what an operator has decided about sinks. `set_worker` takes a SET (`set_session` holds its lock) and trims its
 log; `service` wires one process.
 
-May import: `installation` and below. It reads `event_log`, `event_sink` and `event_retry` as the role `hongbao_events`,
-which sees neither claims nor headers, and can change neither.
+May import: `installation` and below. It reads `event_log`, `event_sink`, `event_cursor` and `event_retry` as the role
+`hongbao_events`, which sees neither claims nor headers, and can change neither.
 
 Authority: none over money. What is durable: an event is in the log as soon as its claim is (one transaction); a cursor
 moves only over what receivers have accepted.

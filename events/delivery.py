@@ -8,10 +8,10 @@ from typing import cast
 from errors import Refused
 from events.facts import events_of
 from events.health import Health
-from events.lanes import GONE, Lanes
-from events.limits import DISABLED_AFTER_S, ENTRIES_IN_FLIGHT, LANES, POLL_S, RETRY_LOOK_S, SAVE_S
+from events.lanes import Lanes
+from events.limits import DISABLED_AFTER_S, ENTRIES_IN_FLIGHT, LANES, POLL_S, QUIET_SAVE_S, RETRY_LOOK_S, SAVE_S
 from events.log_reader import read
-from events.outcome import Sender
+from events.outcome import GONE, Sender, one_line
 from events.progress import Progress
 from events.register import Sink, disable
 from events.retries import Retries
@@ -21,10 +21,9 @@ from runtime import logs, metrics, sql
 _SAVE = sql.read("events", "save_cursor")
 
 _log = logs.get("events")
-_delivered = metrics.counter("hongbao_events_delivered_total", "Events that a receiver has accepted", ("sink", "set"))
-_behind = metrics.gauge("hongbao_events_behind_seconds", "Age of the oldest undelivered commit", ("sink", "set"))
-_retried = metrics.gauge("hongbao_events_retried", "Events that are retried apart from the others", ("sink", "set"))
-_failing = metrics.gauge("hongbao_events_failing", "1 while no call of the receiver succeeds", ("sink", "set"))
+_delivered = metrics.counter(
+    "hongbao_events_delivered_total", "Events that were accepted, or put apart", ("sink", "set")
+)
 
 
 class Delivery:
@@ -38,7 +37,9 @@ class Delivery:
         self._progress = Progress(sink.cursor)
         self._retries = Retries(session, sink.target.name, sender)
         self._lanes = Lanes(sender, self._health, self._retries, count=lanes, batch=sink.target.batch)
+        self._since = sink.since
         self._saved = (sink.cursor, sink.error, sink.failing_since)
+        self._saved_at = time.monotonic()
 
     async def run(self) -> None:
         """Deliver. Raises Unavailable if the SET's connection is lost: another session begins at the saved cursor."""
@@ -66,13 +67,13 @@ class Delivery:
             for entry, behind in found.entries:
                 wanted = self._target.types
                 events = [one for one in events_of(entry) if not wanted or one.type in wanted]
-                pending = self._progress.begin(behind, len(events), entry.written_at)
+                pending = self._progress.begin(behind, len(events))
                 for event in events:
                     await self._lanes.put(event, pending)
             if found.next != cursor:
                 cursor = found.next
                 if not cursor.span_begun:
-                    self._progress.begin(cursor, 0)
+                    self._progress.end_span(cursor)
             if not found.entries:
                 await asyncio.sleep(max(0.0, began + POLL_S - time.monotonic()))
 
@@ -83,25 +84,25 @@ class Delivery:
             self._check_patience()
 
     async def save(self) -> None:
-        """Write the cursor and how the receiver does, if anything changed; durable when this returns."""
-        cursor, count = self._progress.advance(), self._progress.taken()
-        self._show()
+        """Write the cursor and how the receiver does, if anything changed; durable when this returns.
+
+        A cursor that has passed no entry is written now and then only: each write is a commit, which moves it again.
+        Raises Refused `sink_removed` if the sink that was begun with is gone, or was paused, disabled or resumed.
+        """
+        cursor, passed = self._progress.advance(), self._progress.taken()
         now = (cursor, self._health.error, self._health.failing_since)
         if now == self._saved:
             return
+        quiet = not passed.entries and now[1:] == self._saved[1:]
+        if quiet and time.monotonic() - self._saved_at < QUIET_SAVE_S:
+            return
+        count = passed.events
         columns = self._target.name, *cursor, count, count > 0, self._health.error, self._health.failing_since
-        name = await self._session.run(lambda connection: connection.fetchval(_SAVE, *columns))
-        self._saved = now
+        name = await self._session.run(lambda connection: connection.fetchval(_SAVE, *columns, self._since))
+        self._saved, self._saved_at = now, time.monotonic()
         _delivered.labels(self._target.name, self._set).inc(count)
         if name is None:
-            raise Refused("sink_removed", f"the sink {self._target.name} was removed")
-
-    def _show(self) -> None:
-        labels = self._target.name, self._set
-        oldest = self._progress.oldest
-        _behind.labels(*labels).set((datetime.now(UTC) - oldest).total_seconds() if oldest is not None else 0.0)
-        _retried.labels(*labels).set(len(self._retries))
-        _failing.labels(*labels).set(self._health.failing_since is not None)
+            raise Refused("sink_removed", f"the sink {self._target.name} was removed, or its state changed")
 
     def _check_patience(self) -> None:
         since = self._health.failing_since
@@ -118,13 +119,14 @@ class Delivery:
 
     async def _end(self, refusal: Refused) -> None:
         if refusal.code == "sink_removed":
-            _log.info("sink removed", sink=self._target.name, set=self._set)
+            _log.info("sink removed or changed", sink=self._target.name, set=self._set)
             return
         _log.error(
             "sink disabled", sink=self._target.name, set=self._set, reason=refusal.detail, gone=refusal.code == GONE
         )
         await self.save_before_end()
-        await self._session.run(lambda connection: disable(connection, self._target.name, refusal.detail))
+        reason = one_line(refusal.detail)
+        await self._session.run(lambda connection: disable(connection, self._target.name, self._since, reason))
 
     async def save_before_end(self) -> None:
         """As `save`, for a sink that may be removed meanwhile."""

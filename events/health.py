@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 
 from events.limits import FIRST_PAUSE_S, MAX_PAUSE_S, MAX_RETRY_AFTER_S
-from events.outcome import REASON_CHARS, Failed
+from events.outcome import Failed
 
 
 class Health:
@@ -32,7 +32,7 @@ class Health:
         self._success.clear()
         if self.failing_since is None:
             self.failing_since = datetime.now(UTC)
-        self.error = failure.reason[:REASON_CHARS]
+        self.error = failure.reason
         if failure.retry_after_s:
             self._not_before = time.monotonic() + min(failure.retry_after_s, MAX_RETRY_AFTER_S)
 

@@ -5,11 +5,11 @@ server drops repeats within its window.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-import nats
+from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import StorageType, StreamConfig
@@ -18,17 +18,15 @@ from nats.js.errors import NotFoundError
 from errors import Refused
 from events.catalogue import CONTENT_TYPE, Event
 from events.limits import CALL_S
-from events.outcome import Failed
+from events.outcome import Failed, one_line
 from events.register import Target
 from runtime import logs
-
-if TYPE_CHECKING:
-    from nats.aio.client import Client
 
 PREFIX = "hongbao"
 STREAM = "HONGBAO"
 _SUBJECTS = f"{PREFIX}.>"
 _CONNECT_S = 5.0
+_CLOSE_S = 2.0
 
 _log = logs.get("events")
 
@@ -42,11 +40,13 @@ class JetStream:
         self._client: Client | None = None
         self._stream: JetStreamContext | None = None
         self._turn = asyncio.Lock()
+        self._noted = ""
 
     async def send(self, events: Sequence[Event]) -> Failed | None:
         """Publish events in this order; None once the server has stored all."""
         try:
-            stream = await self._connected()
+            async with asyncio.timeout(CALL_S):
+                stream = await self._connected()
             for event in events:
                 headers = {"Nats-Msg-Id": event.id, "Content-Type": CONTENT_TYPE}
                 await stream.publish(
@@ -68,25 +68,48 @@ class JetStream:
         """Close the connection."""
         if self._client is not None:
             client, self._client = self._client, None
-            await client.close()
+            await _close(client)
 
     async def _connected(self) -> JetStreamContext:
         async with self._turn:
             if self._stream is None or self._client is None:
                 parts = urlsplit(self.target.address)
                 server = parts._replace(path="").geturl()
-                client = await nats.connect(
-                    server, name="hongbao events", connect_timeout=int(_CONNECT_S), max_reconnect_attempts=-1,
-                    allow_reconnect=True, reconnect_time_wait=0.5, error_cb=_note, pending_size=8 << 20,
-                )  # fmt: skip
+                client = Client()
                 try:
+                    await self._connect(client, server)
                     stream = client.jetstream(timeout=CALL_S)
                     await _ensure_stream(stream, stream_of(self.target.address))
                 except BaseException:
-                    await client.close()
+                    await _close(client)
                     raise
                 self._client, self._stream = client, stream
             return self._stream
+
+    async def _connect(self, client: Client, server: str) -> None:
+        """Connect; raises ConnectionError after a while, where the library, told to reconnect for ever, never ends."""
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                await client.connect(
+                    server, name="hongbao events", connect_timeout=int(_CONNECT_S), max_reconnect_attempts=-1,
+                    allow_reconnect=True, reconnect_time_wait=1, error_cb=self._note, pending_size=8 << 20,
+                )  # fmt: skip
+        except TimeoutError as error:
+            cause = client.last_error
+            raise ConnectionError(f"no connection: {_words(cause) if cause else 'no answer'}") from error
+
+    async def _note(self, error: Exception) -> None:
+        """Log what the library met, once; it tries again twice a second."""
+        words = _words(error)
+        if words != self._noted:
+            self._noted = words
+            _log.warning("NATS", error=words)
+
+
+async def _close(client: Client) -> None:
+    with contextlib.suppress(NatsError, OSError, TimeoutError):
+        async with asyncio.timeout(_CLOSE_S):
+            await client.close()
 
 
 async def _ensure_stream(stream: JetStreamContext, name: str) -> None:
@@ -97,12 +120,8 @@ async def _ensure_stream(stream: JetStreamContext, name: str) -> None:
         await stream.add_stream(StreamConfig(name=name, subjects=[_SUBJECTS], storage=StorageType.FILE))
 
 
-async def _note(error: Exception) -> None:
-    _log.warning("NATS", error=_words(error))
-
-
 def _words(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    return one_line(str(error) or type(error).__name__)
 
 
 def check_url(address: str) -> None:

@@ -1,24 +1,24 @@
 """Deliver the events of one sink: envelopes beside each other, the events of one envelope one after the other."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from errors import Refused
 from events.catalogue import Event
 from events.health import Health
 from events.limits import APART_TRIES, LANE_EVENTS
-from events.outcome import Failed, Sender
+from events.outcome import GONE, Failed, Sender
 from events.progress import Pending
 from events.retries import Retries
-
-GONE = "receiver_gone"
 
 
 class Lanes:
     """A fixed number of queues, each with a task; an envelope's events all go to the same one.
 
     A call that fails is repeated until it succeeds: the lane waits, and by its bound the reader does. Only an event
-    that fails while others succeed is put apart (`Retries`), so that one bad event does not stop a sink.
+    that fails while others succeed is put apart (`Retries`), so that one bad event does not stop a sink. While the
+    reader waits for the lane of such an event no others are sent that could succeed. Then the event is put apart on
+    suspicion: one until the next success, which has it tried again at once, in case the receiver was away.
     """
 
     def __init__(self, sender: Sender, health: Health, retries: Retries, *, count: int, batch: int) -> None:
@@ -26,6 +26,8 @@ class Lanes:
         self._health = health
         self._retries = retries
         self._batch = batch
+        self._suspect: tuple[str, int] | None = None
+        """What was put apart on suspicion last, and how many successes there were then."""
         self._queues: list[asyncio.Queue[tuple[Event, Pending]]] = [
             asyncio.Queue(max(LANE_EVENTS, 2 * batch)) for _ in range(count)
         ]
@@ -45,11 +47,11 @@ class Lanes:
             taken = [await queue.get()]
             while len(taken) < self._batch and not queue.empty():
                 taken.append(queue.get_nowait())
-            await self._deliver([event for event, _ in taken])
+            await self._deliver([event for event, _ in taken], queue.full)
             for _, pending in taken:
                 pending.done()
 
-    async def _deliver(self, events: Sequence[Event]) -> None:
+    async def _deliver(self, events: Sequence[Event], reader_waits: Callable[[], bool]) -> None:
         """Return once each of the events was accepted, or is in `Retries`."""
         free = []
         for event in events:
@@ -65,18 +67,31 @@ class Lanes:
         while (failure := await self._sender.send(free)) is not None:
             self._note(failure)
             tries += 1
-            others_succeed = self._health.successes > first
             if len(free) > 1 and tries > 1:
                 # Which of them it is shows if each is sent alone.
                 for event in free:
-                    await self._deliver([event])
+                    await self._deliver([event], reader_waits)
                 return
-            if len(free) == 1 and tries >= APART_TRIES and others_succeed and not self._retries.full:
-                await self._retries.put(free[0], 1, failure.reason)
-                self._health.set_apart()
-                return
+            if len(free) == 1 and tries >= APART_TRIES and not self._retries.full:
+                others_succeed = self._health.successes > first
+                if others_succeed or (reader_waits() and self._may_suspect(free[0])):
+                    await self._retries.put(free[0], 1, failure.reason)
+                    self._health.set_apart()
+                    return
             await self._health.pause(tries)
         self._health.succeeded()
+        await self._try_suspect()
+
+    def _may_suspect(self, event: Event) -> bool:
+        if self._suspect is not None and self._suspect[1] == self._health.successes:
+            return False
+        self._suspect = event.id, self._health.successes
+        return True
+
+    async def _try_suspect(self) -> None:
+        if self._suspect is not None:
+            (event_id, _), self._suspect = self._suspect, None
+            await self._retries.hurry(event_id)
 
     def _note(self, failure: Failed) -> None:
         self._health.failed(failure)

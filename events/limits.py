@@ -11,6 +11,9 @@ ENTRIES_IN_FLIGHT = 64
 """Entries of one sink that are read and not delivered: what it holds in memory, and what a crash repeats at most."""
 SAVE_S = 0.2
 """Between two writes of a sink's cursor. A crash repeats what was delivered since the last one."""
+QUIET_SAVE_S = 10.0
+"""Between two writes of a cursor that has passed no entry. A write is a commit: the cursor would move for it, and be
+written again, for ever."""
 DATABASE_S = 10.0
 """A statement that has not ended by then counts as lost; its connection is dropped, and another one is made."""
 
@@ -24,6 +27,8 @@ MAX_SINKS = 20
 """Sinks of an installation. Each reads the log for itself."""
 MAX_BATCH = 1_000
 """Events in one call of a sink that takes several at once; about 400 KB."""
+MAX_SECRETS = 5
+"""Secrets that sign a webhook's calls at a time: the new one, and older ones while they are valid."""
 TAIL_S = 30.0
 """A tail whose reader has not been heard of for so long does not count any more."""
 
@@ -34,6 +39,10 @@ LANE_EVENTS = 64
 """Events that wait in a lane; more are read when these have gone."""
 CALL_S = 15.0
 """A receiver that has not answered by then has failed (Standard Webhooks: 15 to 30 seconds)."""
+CLOSE_S = 5.0
+"""A sender that has not closed its connections by then is left: other sinks are looked after by the same task."""
+BODY_S = 1.0
+"""How long the body of an answer is awaited, so that the connection can be used again; what counts is the status."""
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 60.0
 """Pauses after failures of the receiver double from the first to the last, with jitter."""
 MAX_RETRY_AFTER_S = 3_600.0
@@ -60,4 +69,5 @@ KEPT_S = 7 * 86_400.0
 
 check_limit(READ_ENTRIES <= ENTRIES_IN_FLIGHT, "what is read at once must fit into memory")
 check_limit(DISABLED_AFTER_S < KEPT_S, "a sink must be disabled before its entries are deleted")
+check_limit(BODY_S < CALL_S, "a body that does not come must not make a call fail")
 check_limit(TAIL_S > 3 * LOOK_S, "a tail must be able to miss a beat")

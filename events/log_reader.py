@@ -9,6 +9,8 @@ from runtime import sql
 from runtime.postgres import Connection
 
 _READ = sql.read("events", "read_log")
+_SEAL = "SELECT pg_logical_emit_message(true, 'hongbao', 'events')"
+"""A commit: once it is replicated, so is all that was read before it."""
 
 
 class Read(NamedTuple):
@@ -19,7 +21,12 @@ class Read(NamedTuple):
 
 
 async def read(connection: Connection, cursor: Cursor, limit: int = READ_ENTRIES) -> Read:
-    """Return the next entries after `cursor`, `limit` at most; none if nothing is new. Nothing is written."""
+    """Return the next entries after `cursor`, `limit` at most; none if nothing is new.
+
+    What is returned is on the disks of a standby, too, where the SET waits for one: a commit that a primary made
+    visible after a crash, before its standby had it, may be lost with that primary, and must not be told. No row is
+    written.
+    """
     upto = cursor.upto if cursor.span_begun else None
     rows = await connection.fetch(_READ, cursor.seen, upto, cursor.after_xid, cursor.after_entry, limit)
     span = rows[0]["upto"]
@@ -29,6 +36,8 @@ async def read(connection: Connection, cursor: Cursor, limit: int = READ_ENTRIES
         if columns[0] is not None:
             entry = Entry(*columns)
             entries.append((entry, Cursor(cursor.seen, span, entry.xid, entry.entry_id)))
+    if entries:
+        await connection.execute(_SEAL)
     if len(entries) < limit:
         return Read(entries, Cursor(cursor.seen, span).whole)
     return Read(entries, entries[-1][1])

@@ -1,7 +1,7 @@
 """What operators do to sinks, in all SETs of an installation: what the command `events` and other tools call.
 
-A sink is the same in every SET. If a SET is away nothing is begun; if one goes away half way, the same call again
-completes it: each step may be repeated.
+A sink is the same in every SET. If a SET is away nothing is begun; if one goes away half way, Unavailable says that the
+SETs may differ, and `hongbao events` shows where: the same call again completes it, and `resume` an `add`.
 """
 
 import asyncio
@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from errors import Refused
+from errors import HongbaoError, Refused, Unavailable
 from events import register, retries
 from events.catalogue import TYPES
-from events.limits import MAX_BATCH, MAX_SINKS
+from events.limits import MAX_BATCH, MAX_SECRETS, MAX_SINKS
 from events.register import Kind, Sink, State, Target, new_secret
 from events.retries import DeadLetter
 from events.service import sender_of
@@ -24,6 +24,8 @@ from runtime import postgres
 from runtime.postgres import Connection
 from schema import roles
 
+ADDRESS_CHARS = 2_000
+"""As the schema says."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
@@ -36,12 +38,18 @@ class SetSinks(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def all_sets(access: Access) -> AsyncIterator[dict[str, Connection]]:
-    """Yield a connection to every SET; raises Unavailable if one is away."""
+    """Yield a connection to every SET; raises Unavailable if one is away, or goes away in the block."""
     async with contextlib.AsyncExitStack() as exits:
         names = [one.name for one in access.topology().sets]
         opened = [postgres.connected(access.set_dsn(name, roles.EVENTS)) for name in names]
         connections = [await exits.enter_async_context(one) for one in opened]
-        yield dict(zip(names, connections, strict=True))
+        try:
+            yield dict(zip(names, connections, strict=True))
+        except Exception as error:
+            if isinstance(error, HongbaoError) or not postgres.is_lost(error):
+                raise
+            what = f"a SET went away: {error}; hongbao events says whether the SETs differ"
+            raise Unavailable("database_unavailable", what, outcome_known=False) from error
 
 
 async def sinks(access: Access) -> list[SetSinks]:
@@ -53,30 +61,21 @@ async def sinks(access: Access) -> list[SetSinks]:
 async def add(access: Access, target: Target) -> Target:
     """Add a sink to all SETs; returns it with its secret. It receives what is committed from now on.
 
-    Raises Refused `sink_name_invalid`, `unknown_event`, `batch_invalid`, `too_many_sinks`, `sink_exists`, and what
-    `events.service.sender_of` does; then nothing was changed.
+    Raises Refused `sink_name_invalid`, `address_invalid`, `unknown_event`, `batch_invalid`, `too_many_sinks`,
+    `sink_exists`, and what `events.service.sender_of` does; then nothing was changed.
     """
-    if not _NAME.fullmatch(target.name):
-        raise Refused(
-            "sink_name_invalid", f"{target.name[:50]!r} is no name: lower-case letters, digits and -, 40 at most"
-        )
-    if wrong := [one for one in target.types if one not in TYPES]:
-        raise Refused("unknown_event", f"there is no event {wrong[0]!r}; there are {', '.join(TYPES)}")
-    if not 1 <= target.batch <= MAX_BATCH:
-        raise Refused("batch_invalid", f"a call takes 1 to {MAX_BATCH} events, not {target.batch}")
-    if target.kind == Kind.WEBHOOK:
-        target = target._replace(secrets=target.secrets or (new_secret(),))
-        for one in target.secrets:
-            key_of(one)
+    target = _checked(target)
     await sender_of(target).close()
     async with all_sets(access) as sets:
         known = {name: await register.list_sinks(connection) for name, connection in sets.items()}
         if any(len(one) >= MAX_SINKS for one in known.values()):
             raise Refused("too_many_sinks", f"there are {MAX_SINKS} sinks already; remove one")
         if any(target.name == one.target.name for found in known.values() for one in found):
-            raise Refused("sink_exists", f"there is a sink {target.name} already; remove it, or take another name")
+            raise _exists(target.name)
         for connection in sets.values():
-            await register.add(connection, target)
+            # Of two operators at the same time the first SET takes one.
+            if not await register.add(connection, target):
+                raise _exists(target.name)
     return target
 
 
@@ -95,7 +94,11 @@ async def pause(access: Access, name: str, reason: str) -> None:
 
 
 async def resume(access: Access, name: str) -> None:
-    """Let a paused or disabled sink go on where it was, and add it to SETs that lack it; raises `unknown_sink`."""
+    """Let a sink go on where it was, and add it to SETs that lack it; raises Refused `unknown_sink`.
+
+    It need not be paused or disabled: its receiver is asked at once, whatever it said before. What a sink has lost was
+    noted by the operator, and is shown no more.
+    """
     async with _sink(access, name) as (sets, target):
         for connection in sets.values():
             if not await register.set_state(connection, name, State.ACTIVE):
@@ -103,16 +106,18 @@ async def resume(access: Access, name: str) -> None:
 
 
 async def new_secret_of(access: Access, name: str, keep_old: timedelta) -> str:
-    """Give a webhook a new secret, and return it; the present one signs too for `keep_old`.
+    """Give a webhook a new secret, and return it; those that sign now sign too for `keep_old`.
 
-    Raises Refused `unknown_sink`, `not_signed`.
+    So also if it is called twice: nobody may have got the first one. Raises Refused `unknown_sink`, `not_signed`.
     """
     async with _sink(access, name) as (sets, target):
         if target.kind != Kind.WEBHOOK:
             raise Refused("not_signed", f"{name} is no webhook: nothing is signed for it")
-        keys = [new_secret(), *target.secrets[:1]]
+        now = datetime.now(UTC)
+        until = target.old_secrets_until
+        keys = [new_secret(), *(target.secrets if until and now < until else target.secrets[:1])][:MAX_SECRETS]
         for connection in sets.values():
-            await register.set_secrets(connection, name, keys, datetime.now(UTC) + keep_old)
+            await register.set_secrets(connection, name, keys, now + keep_old)
     return keys[0]
 
 
@@ -137,6 +142,29 @@ async def drop(access: Access, name: str, event_ids: Sequence[str]) -> list[str]
     """Delete dead letters of a sink; returns which. Raises Refused `unknown_sink`."""
     async with _sink(access, name) as (sets, _):
         return [one for connection in sets.values() for one in await retries.drop(connection, name, list(event_ids))]
+
+
+def _checked(target: Target) -> Target:
+    """Return what is to be added, with its secret, or raise Refused."""
+    if not _NAME.fullmatch(target.name):
+        raise Refused(
+            "sink_name_invalid", f"{target.name[:50]!r} is no name: lower-case letters, digits and -, 40 at most"
+        )
+    if len(target.address) > ADDRESS_CHARS:
+        raise Refused("address_invalid", f"an address has {ADDRESS_CHARS:,} characters at most")
+    if wrong := [one for one in target.types if one not in TYPES]:
+        raise Refused("unknown_event", f"there is no event {wrong[0]!r}; there are {', '.join(TYPES)}")
+    if not 1 <= target.batch <= MAX_BATCH:
+        raise Refused("batch_invalid", f"a call takes 1 to {MAX_BATCH} events, not {target.batch}")
+    if target.kind == Kind.WEBHOOK:
+        target = target._replace(secrets=target.secrets or (new_secret(),))
+        for one in target.secrets:
+            key_of(one)
+    return target
+
+
+def _exists(name: str) -> Refused:
+    return Refused("sink_exists", f"there is a sink {name} already; remove it, or take another name")
 
 
 @contextlib.asynccontextmanager

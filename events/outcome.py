@@ -7,13 +7,25 @@ from events.catalogue import Event
 from events.register import Target
 
 REASON_CHARS = 400
+GONE = "receiver_gone"
+"""Code of what is raised (Refused) once a receiver wants no events any more."""
+
+
+def one_line(text: str) -> str:
+    """Return what a receiver, or a library, has said as one line of REASON_CHARS printable characters at most.
+
+    It goes into Postgres, logs and terminals: a receiver must not be able to send control characters there, or
+    characters that Postgres does not take.
+    """
+    line = " ".join(text[: 4 * REASON_CHARS].split())
+    return "".join(one if one.isprintable() else "\ufffd" for one in line[:REASON_CHARS])
 
 
 class Failed(NamedTuple):
     """The call did not succeed: whether the receiver has the events is unknown, they are sent again.
 
-    `reason` is a sentence for the operator. `retry_after_s`: what the receiver asked for. `gone`: the receiver wants no
-    events any more (HTTP 410).
+    `reason` is a sentence for the operator (`one_line`). `retry_after_s`: what the receiver asked for. `gone`: the
+    receiver wants no events any more (HTTP 410).
     """
 
     reason: str
@@ -31,4 +43,4 @@ class Sender(Protocol):
         """Go on with other secrets of the same target."""
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close connections; what is on its way is lost."""

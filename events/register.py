@@ -48,7 +48,11 @@ class Target(NamedTuple):
 
 
 class Sink(NamedTuple):
-    """A sink in one SET. `behind_s`: how old the oldest entry is that it has not passed, 0 if there is none."""
+    """A sink in one SET.
+
+    `since`: when it came into its state; one that was removed and added again has another one. `behind_s`: how old the
+    oldest entry is that it has not passed, 0 if there is none.
+    """
 
     target: Target
     state: str
@@ -70,22 +74,24 @@ SELECT name, kind, address, types, batch, private_addresses, secrets, old_secret
     seen::text, upto::text, after_xid::text, after_entry, delivered, delivered_at, error, failing_since, lost_until,
     coalesce(extract(epoch FROM now() - (
         SELECT written_at FROM event_log
-        WHERE xid >= pg_snapshot_xmin(seen) AND (xid, entry_id) > (after_xid, after_entry)
+        WHERE (xid, entry_id) > (greatest(after_xid, pg_snapshot_xmin(seen)), after_entry)
             AND NOT pg_visible_in_snapshot(xid, seen)
         ORDER BY xid, entry_id LIMIT 1)), 0)::float8 AS behind_s,
     (SELECT count(*) FROM event_retry WHERE event_retry.sink = name AND next_at IS NOT NULL) AS retried,
     (SELECT count(*) FROM event_retry WHERE event_retry.sink = name AND next_at IS NULL) AS dead
 FROM event_sink JOIN event_cursor ON event_cursor.sink = name WHERE kind <> 'tail' ORDER BY name"""
 _ADD = """WITH added AS (
-    INSERT INTO event_sink (name, kind, address, types, batch, private_addresses, secrets)
-    VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name) DO NOTHING RETURNING name
+    INSERT INTO event_sink (name, kind, address, types, batch, private_addresses, secrets, old_secrets_until)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO NOTHING RETURNING name
 )
 INSERT INTO event_cursor (sink) SELECT name FROM added RETURNING sink"""
 _STATE = """WITH changed AS (
-    UPDATE event_sink SET state = $2, reason = $3, since = now() WHERE name = $1 RETURNING name
+    UPDATE event_sink SET state = $2::varchar, reason = $3, since = now() WHERE name = $1 RETURNING name
 )
-UPDATE event_cursor SET failing_since = NULL FROM changed WHERE sink = name RETURNING sink"""
-_DISABLE = "UPDATE event_sink SET state = 'disabled', reason = $2, since = now() WHERE name = $1 AND state = 'active'"
+UPDATE event_cursor SET failing_since = NULL,
+    lost_until = CASE WHEN $2::varchar = 'active' THEN NULL ELSE lost_until END
+FROM changed WHERE sink = name RETURNING sink"""
+_DISABLE = "UPDATE event_sink SET state = 'disabled', reason = $2, since = now() WHERE name = $1 AND since = $3"
 _SECRETS = "UPDATE event_sink SET secrets = $2, old_secrets_until = $3 WHERE name = $1 RETURNING name"
 _ADD_TAIL = """WITH added AS (
     INSERT INTO event_sink (name, kind, address, expires_at)
@@ -115,8 +121,7 @@ def _sink(row: Sequence[object]) -> Sink:
 
 async def add(connection: Connection, target: Target) -> bool:
     """Add a sink that receives what is committed from now on; False if its name is taken. Durable when it returns."""
-    columns = target.name, target.kind, target.address, target.types, target.batch, target.private_addresses
-    return await connection.fetchval(_ADD, *columns, target.secrets) is not None
+    return await connection.fetchval(_ADD, *target) is not None
 
 
 async def remove(connection: Connection, name: str) -> bool:
@@ -129,9 +134,9 @@ async def set_state(connection: Connection, name: str, state: State, reason: str
     return await connection.fetchval(_STATE, name, state.value, reason) is not None
 
 
-async def disable(connection: Connection, name: str, reason: str) -> None:
-    """Disable an active sink whose receiver failed; an operator resumes it."""
-    await connection.execute(_DISABLE, name, reason)
+async def disable(connection: Connection, name: str, since: datetime, reason: str) -> None:
+    """Disable a sink whose receiver failed, if its state is that of `since`; an operator resumes it."""
+    await connection.execute(_DISABLE, name, reason, since)
 
 
 async def set_secrets(connection: Connection, name: str, keys: Sequence[str], old_until: datetime | None) -> bool:

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from errors import Refused
 from events.catalogue import Event
-from events.limits import MAX_RETRIED, RETRIES_AT_ONCE, RETRY_PAUSES_S
-from events.outcome import REASON_CHARS, Failed, Sender
+from events.limits import MAX_RETRIED, RETRIES_AT_ONCE, RETRY_LOOK_S, RETRY_PAUSES_S
+from events.outcome import GONE, Failed, Sender
 from events.set_session import SetSession
 from runtime import sql
 from runtime.postgres import Connection
@@ -22,6 +23,7 @@ _DUE = sql.read("events", "due_retries")
 _ADD = """INSERT INTO event_retry (sink, envelope_id, event_id, body, tries, next_at, reason)
 VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6), $7) ON CONFLICT (sink, event_id) DO NOTHING"""
 _DONE = "DELETE FROM event_retry WHERE retry_id = $1"
+_HURRY = "UPDATE event_retry SET next_at = now() WHERE sink = $1 AND event_id = $2 AND next_at IS NOT NULL"
 _FAILED = """UPDATE event_retry SET tries = tries + 1, reason = $2,
     next_at = CASE WHEN $3::float8 IS NULL THEN NULL ELSE now() + make_interval(secs => $3) END
 WHERE retry_id = $1"""
@@ -83,15 +85,27 @@ class Retries:
             self._waiting = Counter(dict(rows))
 
     async def put(self, event: Event, tries: int, reason: str) -> None:
-        """Take an event that is to be retried, or has to wait; durable when this returns."""
+        """Take an event that is to be retried, or has to wait; durable when this returns.
+
+        While there are MAX_RETRIED it waits until there are less.
+        """
+        while self.full:
+            await asyncio.sleep(RETRY_LOOK_S)
         text, pause_s = event.body.decode(), float(RETRY_PAUSES_S[0] if tries else 0)
-        columns = self._sink, event.envelope_id, event.id, text, tries, pause_s, reason[:REASON_CHARS]
+        columns = self._sink, event.envelope_id, event.id, text, tries, pause_s, reason
         async with self._turn:
             self._waiting[event.envelope_id] += 1
             await self._session.run(lambda connection: connection.execute(_ADD, *columns))
 
+    async def hurry(self, event_id: str) -> None:
+        """Have an event retried at the next look, if it is here."""
+        await self._session.run(lambda connection: connection.execute(_HURRY, self._sink, event_id))
+
     async def run_once(self) -> int:
-        """Send what is due, of each envelope its first; returns how many were accepted."""
+        """Send what is due, of each envelope its first; returns how many were accepted.
+
+        Raises Refused `receiver_gone` if the receiver wants no events any more; what is retried is kept.
+        """
         rows = await self._session.run(lambda connection: connection.fetch(_DUE, self._sink, RETRIES_AT_ONCE))
         accepted = 0
         for row in rows:
@@ -99,6 +113,8 @@ class Retries:
             if failure is None:
                 await self._done(row["retry_id"])
                 accepted += 1
+            elif failure.gone:
+                raise Refused(GONE, failure.reason)
             else:
                 await self._failed(row["retry_id"], row["tries"], failure)
         if rows or self._waiting:
@@ -111,9 +127,7 @@ class Retries:
     async def _failed(self, retry_id: int, tries: int, failure: Failed) -> None:
         """Note the failure; after the last pause the event is a dead letter."""
         pause_s = float(RETRY_PAUSES_S[tries]) if tries < len(RETRY_PAUSES_S) else None
-        await self._session.run(
-            lambda connection: connection.execute(_FAILED, retry_id, failure.reason[:REASON_CHARS], pause_s)
-        )
+        await self._session.run(lambda connection: connection.execute(_FAILED, retry_id, failure.reason, pause_s))
 
 
 def _event(row: Any) -> Event:

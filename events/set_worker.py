@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 
 from errors import HongbaoError, Unavailable
 from events.delivery import Delivery
-from events.limits import KEPT_S, LOOK_S, MAX_AWAY_S, TRIM_ENTRIES, TRIM_S
+from events.gauges import Gauges
+from events.limits import CLOSE_S, KEPT_S, LOOK_S, MAX_AWAY_S, TRIM_ENTRIES, TRIM_S
 from events.outcome import Sender
 from events.register import Sink, State, Target, list_sinks
 from events.set_session import SetSession
@@ -24,17 +24,22 @@ _lost = metrics.counter("hongbao_events_lost_entries_total", "Commits deleted be
 
 
 class _Running:
-    """A delivery that goes on. Of its target, secrets change without a pause; anything else begins a new one."""
+    """A delivery that goes on. Of its target, secrets change without a pause; anything else begins a new one.
+
+    So does a sink that was paused and resumed, or removed and added, between two looks: `since` says so.
+    """
 
     def __init__(self, sink: Sink, sender: Sender, task: "asyncio.Task[None]") -> None:
         self.target = sink.target
+        self.since = sink.since
         self.sender = sender
         self.task = task
 
-    def takes(self, target: Target) -> bool:
-        """Whether the delivery can go on with this target; its secrets are taken over then."""
+    def takes(self, sink: Sink) -> bool:
+        """Whether the delivery can go on with this sink; its secrets are taken over then."""
+        target = sink.target
         same = self.target._replace(secrets=target.secrets, old_secrets_until=target.old_secrets_until)
-        if same != target:
+        if same != target or self.since != sink.since:
             return False
         if target != self.target:
             self.target = target
@@ -45,7 +50,13 @@ class _Running:
         """Stop; what was not accepted is sent again by the next delivery."""
         self.task.cancel()
         await asyncio.wait({self.task})
-        await self.sender.close()
+        await self.close()
+
+    async def close(self) -> None:
+        """Close what the sender holds; a fault there is not one of other sinks."""
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(CLOSE_S):
+                await self.sender.close()
 
 
 class SetWorker:
@@ -60,6 +71,7 @@ class SetWorker:
         self._running: dict[str, _Running] = {}
         self._trimmed_to = "0"
         """The transaction from which the log still has entries."""
+        self._gauges = Gauges(name)
 
     async def run(self) -> None:
         """Work until cancelled. After an error it begins anew: other SETs go on meanwhile."""
@@ -76,6 +88,7 @@ class SetWorker:
                 _log.error("the events of a SET cannot be delivered", set=self.name, exc_info=error)
             finally:
                 self.held = self.answers = False
+                self._gauges.show(())
                 await self._end_all()
                 await session.close()
             failures += 1
@@ -102,13 +115,14 @@ class SetWorker:
     async def _look(self, session: SetSession) -> None:
         """Begin and end deliveries as the list of sinks says."""
         sinks = {one.target.name: one for one in await session.run(list_sinks)}
+        self._gauges.show(sinks.values())
         for name, running in list(self._running.items()):
             sink = sinks.get(name)
             if running.task.done():
                 self._running.pop(name)
-                await running.sender.close()
+                await running.close()
                 _raise_what_ended(running.task, name, self.name)
-            elif sink is None or sink.state != State.ACTIVE or not running.takes(sink.target):
+            elif sink is None or sink.state != State.ACTIVE or not running.takes(sink):
                 await self._running.pop(name).end()
         # A delivery that has ended begins again at the next look, from where its sink stands then.
         for name, sink in sinks.items():
@@ -136,8 +150,7 @@ class SetWorker:
         begin = self._trimmed_to
         trimmed = await session.run(lambda connection: connection.fetchrow(_TRIM, TRIM_ENTRIES, begin))
         self._trimmed_to = end = trimmed["next"]
-        before = datetime.now(UTC) - timedelta(seconds=KEPT_S)
-        lost = await session.run(lambda connection: connection.fetchval(_DROP, before, TRIM_ENTRIES, end))
+        lost = await session.run(lambda connection: connection.fetchval(_DROP, KEPT_S, TRIM_ENTRIES, end))
         if lost:
             _lost.labels(self.name).inc(lost)
             _log.error("entries deleted that a sink had not passed", set=self.name, entries=lost)

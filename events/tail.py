@@ -9,7 +9,7 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator
 
-from errors import Unavailable
+from errors import Refused
 from events import register
 from events.catalogue import Event
 from events.cursor import Cursor
@@ -25,7 +25,8 @@ from runtime.postgres import Connection
 async def follow(access: Access) -> AsyncIterator[tuple[str, Event]]:
     """Yield (SET, event) for everything that is committed from now on, in order of each SET's commits.
 
-    Raises Unavailable if a SET is, or goes, away.
+    Raises Unavailable if a SET is, or goes, away; Refused `tail_expired` if the caller was away for so long that events
+    may be missing.
     """
     name = f"tail-{secrets.token_hex(8)}"
     async with all_sets(access) as sets:
@@ -34,12 +35,13 @@ async def follow(access: Access) -> AsyncIterator[tuple[str, Event]]:
             for tail in tails.values():
                 await tail.begin()
             while True:
+                found = False
                 for set_name, tail in tails.items():
                     for event in await tail.read():
+                        found = True
                         yield set_name, event
-                await asyncio.sleep(POLL_S)
-        except postgres.LOST as error:
-            raise Unavailable("database_unavailable", f"a SET went away: {error}; begin again") from error
+                if not found:
+                    await asyncio.sleep(POLL_S)
         finally:
             for connection in sets.values():
                 with contextlib.suppress(*postgres.LOST):  # then it expires
@@ -61,7 +63,10 @@ class _Tail:
         found = await read(self._connection, self._cursor)
         self._cursor = found.next
         now = asyncio.get_running_loop().time()
-        if now - self._kept_at > LOOK_S and not self._cursor.span_begun:
+        if now - self._kept_at > LOOK_S:
             self._kept_at = now
-            await register.keep_tail(self._connection, self._name, self._cursor, TAIL_S)
+            if not await register.keep_tail(self._connection, self._name, self._cursor, TAIL_S):
+                raise Refused(
+                    "tail_expired", f"nothing was read for {TAIL_S:.0f} s: events may be missing; begin again"
+                )
         return [event for entry, _ in found.entries for event in events_of(entry)]

@@ -38,8 +38,13 @@ T = TypeVar("T")
 Connection: TypeAlias = Any
 """An `asyncpg.Connection`; asyncpg has no types."""
 
-LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, ConnectionError, OSError, TimeoutError)
+LOST = (
+    asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.InternalClientError, ConnectionError, OSError,
+    TimeoutError,
+)  # fmt: skip
 """Errors after which the outcome of a statement is unknown and the connection is useless.
+
+InternalClientError comes where the server ends the connection in the moment in which a statement is sent.
 
 Cancelled and terminated backends (57P01…57P03: admin shutdown, crash shutdown, starting up) count too, and a server
 that takes no writes any more (25006: it is a standby now): see `is_lost`.

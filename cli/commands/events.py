@@ -10,8 +10,10 @@ from collections.abc import Coroutine, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
+from rich.markup import escape
 from rich.table import Table
 
 from errors import Refused
@@ -19,7 +21,7 @@ from events import operators
 from events.catalogue import SOURCE, TYPES, Event
 from events.limits import MAX_BATCH
 from events.operators import SetSinks
-from events.outcome import Failed
+from events.outcome import Failed, one_line
 from events.register import Kind, Sink, State, Target
 from events.service import sender_of
 from events.tail import follow
@@ -110,7 +112,7 @@ def remove(*, name: str, data: Path | None, as_json: bool) -> None:
 @json_option
 def pause(*, name: str, reason: str, data: Path | None, as_json: bool) -> None:
     """Send nothing to NAME for a while; what it misses is kept for seven days."""
-    _ask(operators.pause(find(data), name, reason[:400]))
+    _ask(operators.pause(find(data), name, one_line(reason)))
     print_report({"paused": name}, as_json=as_json, show=f"{name} is paused; hongbao events resume {name} goes on")
 
 
@@ -154,7 +156,10 @@ def test(*, name: str, data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def dead(*, name: str | None, data: Path | None, as_json: bool) -> None:
-    """Show dead letters: events that a receiver refused for three days. Exit status 1 if there are any."""
+    """Show dead letters, events that a receiver refused for three days: the oldest 1,000 of each SET.
+
+    Exit status 1 if there are any.
+    """
     letters = [
         {
             "sink": one.sink, "set": set_name, "event_id": one.event_id, "tries": one.tries,
@@ -280,13 +285,22 @@ def _needs(name: str, of_sets: dict[str, Sink], missing: list[str]) -> Iterator[
         if one.dead:
             yield f"{set_name}: {counted(one.dead, 'dead letter')}: hongbao events dead {name}"
         if one.lost_until is not None:
-            yield f"{set_name}: behind for too long; what was committed before {one.lost_until:%Y-%m-%d %H:%M} is lost"
+            lost = f"what was committed before {one.lost_until:%Y-%m-%d %H:%M} UTC is lost"
+            yield f"{set_name}: behind for too long; {lost}; when its developers know: hongbao events resume {name}"
+    if len({one.state for one in of_sets.values()}) > 1:
+        states = ", ".join(f"{set_name} {one.state}" for set_name, one in of_sets.items())
+        yield f"the SETs differ: {states}; hongbao events pause {name}, or resume {name}"
+    if len({one.target.secrets[:1] for one in of_sets.values()}) > 1:
+        yield f"the SETs differ: they sign with different secrets; hongbao events secret {name}"
     for set_name in missing:
         yield f"{set_name}: lacks it; hongbao events resume {name} adds it"
 
 
 def _without_password(address: str) -> str:
-    return re.sub(r"//[^/@]*@", "//…@", address)
+    parts = urlsplit(address)
+    if "@" not in parts.netloc:
+        return address
+    return parts._replace(netloc=f"…@{parts.netloc.rpartition('@')[2]}").geturl()
 
 
 def _sinks_table(sinks: list[dict[str, Any]]) -> Table:
@@ -295,7 +309,7 @@ def _sinks_table(sinks: list[dict[str, Any]]) -> Table:
         behind = "-" if not one["behind_s"] else f"{one['behind_s']:,.0f} s"
         table.add_row(
             one["name"], one["state"], behind, f"{one['delivered']:,}", str(one["retried"]), str(one["dead"]),
-            one["url"], "\n".join(one["needs"]),
+            escape(one["url"]), escape("\n".join(one["needs"])),
         )  # fmt: skip
     return table
 
@@ -303,5 +317,5 @@ def _sinks_table(sinks: list[dict[str, Any]]) -> Table:
 def _dead_table(letters: list[dict[str, Any]]) -> Table:
     table = Table("sink", "event", "tries", "since", "reason")
     for one in letters:
-        table.add_row(one["sink"], one["event_id"], str(one["tries"]), one["since"][:16], one["reason"])
+        table.add_row(one["sink"], one["event_id"], str(one["tries"]), one["since"][:16], escape(one["reason"]))
     return table

@@ -10,8 +10,10 @@ import socket
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
-_TRANSLATED = tuple(map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
-"""IPv6 that stands for an IPv4 address, which may be a private one."""
+_UNICAST = ipaddress.ip_network("2000::/3")
+"""The IPv6 that is given to hosts of the Internet. Other addresses stand for IPv4, for sites, or for nothing yet."""
+_TRANSLATED = tuple(map(ipaddress.ip_network, ("2002::/16", "2001::/32")))
+"""Addresses among them that stand for an IPv4 address, which may be a private one."""
 
 PRIVATE = "it is an address of a private network; --private allows it"
 
@@ -26,7 +28,7 @@ def is_public(address: str) -> bool:
     if isinstance(ip, ipaddress.IPv6Address):
         if ip.ipv4_mapped is not None:
             ip = ip.ipv4_mapped
-        elif any(ip in network for network in _TRANSLATED):
+        elif ip not in _UNICAST or any(ip in network for network in _TRANSLATED):
             return False
     return ip.is_global and not ip.is_multicast
 

@@ -1,5 +1,7 @@
 """Calls of one webhook."""
 
+import asyncio
+import contextlib
 import hashlib
 import time
 from collections.abc import Sequence
@@ -11,8 +13,8 @@ from yarl import URL
 
 from errors import Refused
 from events.catalogue import BATCH_CONTENT_TYPE, CONTENT_TYPE, USER_AGENT, Event
-from events.limits import CALL_S, LANES
-from events.outcome import Failed
+from events.limits import BODY_S, CALL_S, LANES
+from events.outcome import Failed, one_line
 from events.register import Target
 from events.webhook.addresses import PRIVATE, PublicResolver, is_public
 from events.webhook.signing import key_of, signature
@@ -68,13 +70,16 @@ class Webhook:
                 URL(self.target.address), data=body, headers=headers, allow_redirects=False
             ) as answer:
                 failure = _failure(answer)
-                await answer.content.read(_READ)
+                # The status says it all. Without the body the connection could not be used again.
+                with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
+                    async with asyncio.timeout(BODY_S):
+                        await answer.content.read(_READ)
                 return failure
         except TimeoutError:
             return Failed(f"the receiver did not answer within {CALL_S:.0f} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-            return Failed(f"the receiver was not reached: {cause}")
+            return Failed(one_line(f"the receiver was not reached: {str(cause) or type(cause).__name__}"))
 
     def _keys(self) -> list[bytes]:
         until = self.target.old_secrets_until
@@ -118,7 +123,7 @@ def _failure(answer: aiohttp.ClientResponse) -> Failed | None:
         return Failed("the receiver answered 410 Gone: it wants no events any more", gone=True)
     if 300 <= status < 400:  # noqa: PLR2004 - redirects in HTTP
         return Failed(f"the receiver answered {status}, a redirect, which is not followed; change the sink's address")
-    return Failed(f"the receiver answered {status} {answer.reason or ''}".rstrip(), _retry_after_s(answer))
+    return Failed(one_line(f"the receiver answered {status} {answer.reason or ''}"), _retry_after_s(answer))
 
 
 def _retry_after_s(answer: aiohttp.ClientResponse) -> float:
@@ -126,7 +131,6 @@ def _retry_after_s(answer: aiohttp.ClientResponse) -> float:
     if text.isascii() and text.isdecimal():
         return float(text[:9])
     try:
-        at = parsedate_to_datetime(text)
-    except ValueError:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, OverflowError):  # no date, or one with numbers that no date has
         return 0.0
-    return max(0.0, at.timestamp() - time.time())

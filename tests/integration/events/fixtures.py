@@ -80,6 +80,29 @@ async def receiving(secret: str | None = None) -> AsyncIterator[Receiver]:
         await runner.cleanup()
 
 
+@contextlib.asynccontextmanager
+async def answering(answer: bytes) -> AsyncIterator[str]:
+    """A server that answers every call with these bytes as they are, and then keeps the connection; yields its URL."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+                await reader.readexactly(int(length.split(b":")[1]))
+                writer.write(answer)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
+    finally:
+        server.close()
+        for writer in writers:
+            writer.close()
+
+
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
     async with receiving() as one:
@@ -128,7 +151,7 @@ async def delivering(town: Town) -> AsyncIterator[SetWorker]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of a hundredth."""
     for module, names in (
-        ("events.delivery", {"POLL_S": 0.005, "SAVE_S": 0.02, "RETRY_LOOK_S": 0.02}),
+        ("events.delivery", {"POLL_S": 0.005, "SAVE_S": 0.02, "QUIET_SAVE_S": 0.1, "RETRY_LOOK_S": 0.02}),
         ("events.set_worker", {"LOOK_S": 0.02, "TRIM_S": 0.02}),
         ("events.health", {"FIRST_PAUSE_S": 0.01, "MAX_PAUSE_S": 0.1}),
         ("events.retries", {"RETRY_PAUSES_S": (0.05, 0.05, 0.05)}),

@@ -12,6 +12,7 @@ from nats.js.api import StreamConfig
 from errors import Refused
 from events.register import Kind, Target, add
 from events.service import sender_of
+from machine import ports
 from tests.integration.events.fixtures import delivering, operator, out_of_order, quick, sink_of
 from tests.integration.events.nats_server import NatsServer, nats_server
 from tests.integration.setnode.fixtures import Town, town
@@ -106,3 +107,15 @@ async def test_addresses_that_are_no_servers(address: str) -> None:
     with pytest.raises(Refused) as refused:
         sender_of(Target("bus", Kind.NATS, address))
     assert refused.value.code == "address_invalid"
+
+
+async def test_a_server_that_is_away_is_shown(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it was never reached: the receiver counts as failing, with what the connection met."""
+    monkeypatch.setattr("events.jetstream._CONNECT_S", 1.0)
+    await _add(town, f"nats://127.0.0.1:{ports.free_port()}")
+    async with delivering(town):
+        await town.create(1_000, 1)
+        async with asyncio.timeout(10):
+            while "Connect call failed" not in (sink := await sink_of(town, "bus")).error:
+                await asyncio.sleep(0.05)
+    assert sink.failing_since is not None

@@ -16,9 +16,11 @@ from events.register import Kind, State, Target, new_secret, remove, set_secrets
 from events.retries import dead_letters, redrive
 from events.service import sender_of
 from events.webhook.endpoint import Webhook
+from runtime import metrics
 from tests.integration.events.fixtures import (
     Receiver,
     add_sink,
+    answering,
     by_envelope,
     delivering,
     operator,
@@ -150,6 +152,61 @@ async def test_a_receiver_that_hangs_is_given_up_and_asked_again(
         await receiver.until(lambda: len(receiver.first()) == events)
     ids = [headers["webhook-id"] for headers, _ in receiver.calls]
     assert len(ids) > len(set(ids)) == events
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        (b"500 \xff\xfe\r\nContent-Length: 0", "the receiver answered 500 \ufffd\ufffd"),
+        (b"500 a\x00b\x1b[31mc\r\nContent-Length: 0", "the receiver answered 500 a\ufffdb\ufffd[31mc"),
+        (b"500 " + b"x" * 5_000 + b"\r\nContent-Length: 0", "the receiver answered 500 " + "x" * 374),
+        (
+            b"503 away\r\nContent-Length: 0\r\nRetry-After: Mon, 01 Jan 2026 00:00:00 +99999999999999999999",
+            "the receiver answered 503 away",
+        ),
+    ],
+    ids=["no characters", "control characters", "long", "a date that is none"],
+)
+async def test_whatever_a_receiver_answers_is_shown(town: Town, receiver: Receiver, answer: bytes, shown: str) -> None:
+    """An answer that Postgres could not store, or whose date is none, is a failure like others, and is shown."""
+    async with answering(b"HTTP/1.1 " + answer + b"\r\n\r\n") as url:
+        receiver.url = url
+        await add_sink(town, receiver)
+        async with delivering(town):
+            await town.create(1_000, 1)
+            async with asyncio.timeout(10):
+                while not (error := (await sink_of(town)).error):
+                    await asyncio.sleep(0.02)
+    assert error == shown
+
+
+async def test_the_status_counts_not_the_body(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer whose body never comes has accepted the event, or refused it, as its status says."""
+    monkeypatch.setattr("events.webhook.endpoint.BODY_S", 0.05)
+    event = Event(1, "1.created", "envelope.created", b"{}")
+    for status, failure in ((200, None), (500, "the receiver answered 500 broken")):
+        async with answering(f"HTTP/1.1 {status} broken\r\nContent-Length: 10\r\n\r\n".encode()) as url:
+            webhook = Webhook(Target("app", "webhook", url, private_addresses=True, secrets=(receiver.secret,)))
+            async with asyncio.timeout(5):
+                told = await webhook.send([event])
+            await webhook.close()
+        assert (told and told.reason) == failure
+
+
+async def test_a_receiver_that_fails_for_days_is_disabled(
+    town: Town, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what it last answered, however long that is."""
+    monkeypatch.setattr("events.delivery.DISABLED_AFTER_S", 0.2)
+    receiver.answer = lambda _: web.Response(status=500, reason="x" * 1_000)
+    await add_sink(town, receiver)
+    async with delivering(town):
+        await town.create(1_000, 1)
+        async with asyncio.timeout(10):
+            while (sink := await sink_of(town)).state != State.DISABLED:
+                await asyncio.sleep(0.02)
+    assert sink.reason.startswith("no call has succeeded since")
+    assert "answered 500 xxx" in sink.reason
 
 
 async def test_a_redirect_is_not_followed(town: Town, receiver: Receiver) -> None:
@@ -284,6 +341,9 @@ async def test_a_receiver_that_says_when_is_not_asked_before(receiver: Receiver)
         ("https://169.254.169.254/latest/meta-data", "address_private"),
         ("https://100.64.0.1/", "address_private"),
         ("https://0.0.0.0/", "address_private"),
+        ("https://[::7f00:1]/", "address_private"),
+        ("https://[::ffff:0:7f00:1]/", "address_private"),
+        ("https://[fec0::1]/", "address_private"),
     ],
 )
 async def test_addresses_that_are_not_called(address: str, code: str) -> None:
@@ -322,3 +382,106 @@ async def test_a_receiver_can_prove_who_called(receiver: Receiver) -> None:
     ):
         with pytest.raises(standardwebhooks.WebhookVerificationError):
             wrong()
+
+
+async def test_a_sink_of_the_same_name_is_another_one(town: Town, receiver: Receiver, monkeypatch: Any) -> None:
+    """Removed and added with another address between two looks: it hears all that is committed from then on."""
+    monkeypatch.setattr("events.set_worker.LOOK_S", 0.8)
+    monkeypatch.setattr("events.delivery.SAVE_S", 0.3)
+    async with receiving(receiver.secret) as other:
+        await add_sink(town, receiver)
+        async with delivering(town), operator(town) as connection:
+            for to in (other, receiver) * 2:
+                await town.create(1_000, 1)
+                await asyncio.sleep(1.0)
+                assert await remove(connection, "app")
+                await add_sink(town, to)
+                told = str(await town.create(1_000, 1))
+                await to.until(lambda to=to, told=told: told in {one["subject"] for one in to.accepted})
+
+
+async def test_a_set_in_which_nothing_happens_is_not_written_to(
+    town: Town, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cursor that passes nothing is not written: writing it would move it again, five times a second for ever."""
+    monkeypatch.setattr("events.delivery.QUIET_SAVE_S", limits.QUIET_SAVE_S)
+    await add_sink(town, receiver)
+    async with delivering(town):
+        await town.create(1_000, 1)
+        await receiver.until(lambda: len(receiver.accepted) == 1)
+        async with asyncio.timeout(10):
+            while not (await sink_of(town)).delivered:
+                await asyncio.sleep(0.05)
+        await town.paid_out()
+        seen = (await sink_of(town)).cursor
+        await asyncio.sleep(1.5)
+        assert (await sink_of(town)).cursor == seen
+
+
+async def test_metrics_are_of_sinks_that_stand(town: Town, receiver: Receiver) -> None:
+    """A receiver that fails shows, also once it is disabled; nothing is left of a sink that is removed."""
+
+    def shown() -> list[str]:
+        lines = metrics.render().decode().splitlines()
+        return [one for one in lines if one.startswith("hongbao_events_failing{")]
+
+    receiver.answer = lambda _: 410
+    await add_sink(town, receiver)
+    async with delivering(town), operator(town) as connection:
+        await _lives(town, 1)
+        async with asyncio.timeout(10):
+            while (await sink_of(town)).state != State.DISABLED or shown() != [
+                'hongbao_events_failing{set="set-1",sink="app"} 1.0'
+            ]:
+                await asyncio.sleep(0.02)
+        await remove(connection, "app")
+        async with asyncio.timeout(10):
+            while shown():
+                await asyncio.sleep(0.02)
+
+
+async def test_a_refused_event_of_a_hot_envelope_does_not_stop_the_others(town: Town, receiver: Receiver) -> None:
+    """Also if its envelope's later events fill the lane, so that nothing else is read that could be accepted."""
+    await add_sink(town, receiver)
+    hot = await town.create(100_000, 200)
+    receiver.answer = lambda events: 500 if any(one["id"] == f"{hot}.opened.1" for one in events) else 204
+    await asyncio.gather(*(town.open(hot, f"u{n}") for n in range(200)))
+    other = str(await town.create(1_000, 1))
+    async with delivering(town):
+        await receiver.until(lambda: other in {one["subject"] for one in receiver.accepted})
+        receiver.answer = lambda _: 204
+        await receiver.until(lambda: len(receiver.first()) == 203)
+    assert not list(out_of_order(receiver.accepted))
+
+
+async def test_a_receiver_that_is_away_while_an_envelope_is_hot_loses_nothing(town: Town, receiver: Receiver) -> None:
+    """One event is put apart on suspicion, and its envelope's others behind it; all come, in order, once it is back."""
+    await add_sink(town, receiver)
+    hot = await town.create(100_000, 200)
+    await asyncio.gather(*(town.open(hot, f"u{n}") for n in range(200)))
+    events = await _lives(town, 10)
+    receiver.answer = lambda _: 503
+    async with delivering(town):
+        async with asyncio.timeout(10):
+            while (sink := await sink_of(town)).retried < 100 or sink.failing_since is None:
+                await asyncio.sleep(0.02)
+        receiver.answer = lambda _: 204
+        await receiver.until(lambda: len(receiver.first()) == 202 + events)
+        async with asyncio.timeout(10):
+            while (sink := await sink_of(town)).retried:
+                await asyncio.sleep(0.02)
+    assert not sink.dead
+    assert not list(out_of_order(receiver.accepted))
+
+
+async def test_a_receiver_that_wants_no_more_may_say_so_to_a_retry(town: Town, receiver: Receiver) -> None:
+    """410 counts for an event that is retried apart, too."""
+    await add_sink(town, receiver)
+    bad = await town.create(1_000, 4)
+    answers = iter([500] * limits.APART_TRIES)
+    receiver.answer = lambda events: next(answers, 410) if events[0]["id"] == f"{bad}.created" else 204
+    async with delivering(town):
+        async with asyncio.timeout(10):
+            while (sink := await sink_of(town)).state != State.DISABLED:
+                await _lives(town, 1)
+    assert (sink.state, sink.retried) == (State.DISABLED, 1)

@@ -1,15 +1,13 @@
 """How far a cursor may move, and how long a lane waits."""
 
 import asyncio
-from datetime import UTC, datetime
 
 from events.cursor import Cursor
 from events.health import Health
 from events.outcome import Failed
-from events.progress import Progress
+from events.progress import Passed, Progress
 
 BEGIN = Cursor("1:1:", "1:1:")
-AT = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 def cursor(entry):
@@ -19,24 +17,27 @@ def cursor(entry):
 def test_the_cursor_waits_for_the_oldest_entry():
     """Entries that are delivered behind one that is not do not move it; then it moves over all of them."""
     progress = Progress(BEGIN)
-    first, second = progress.begin(cursor(1), 2, AT), progress.begin(cursor(2), 1, AT)
+    first, second = progress.begin(cursor(1), 2), progress.begin(cursor(2), 1)
     second.done()
     first.done()
     assert progress.advance() == BEGIN
-    assert progress.oldest == AT
     first.done()
     assert progress.advance() == cursor(2)
-    assert (progress.taken(), progress.taken(), len(progress), progress.oldest) == (3, 0, 0, None)
+    assert (progress.taken(), progress.taken(), len(progress)) == (Passed(2, 3), Passed(), 0)
 
 
 def test_an_entry_without_events_is_passed_in_its_turn():
-    """As the end of a span, or one whose events nobody wants."""
+    """As the end of a span, or one whose events nobody wants. Ends of empty spans do not pile up behind it."""
     progress = Progress(BEGIN)
     first = progress.begin(cursor(1), 1)
-    progress.begin(cursor(2).whole, 0)
+    progress.begin(cursor(2), 0)
+    for end in ("9:9:", "10:10:", "11:11:"):
+        progress.end_span(Cursor(end, end))
+    assert len(progress) == 3
     assert progress.advance() == BEGIN
     first.done()
-    assert progress.advance() == Cursor("9:9:", "9:9:")
+    assert progress.advance() == Cursor("11:11:", "11:11:")
+    assert progress.taken() == Passed(2, 1)
 
 
 async def test_a_success_ends_the_pauses_of_all_lanes(monkeypatch):
