@@ -240,6 +240,8 @@ async def _send_test(access: Any, name: str) -> Failed | None:
 
 def _advice(name: str, reason: str) -> str:
     """Return what to look at first, by what the receiver answered; "" if that says it."""
+    if "was not reached" in reason:
+        return "; does it run, and listen at this address?"
     refused = re.search(r"answered (\d{3})", reason)
     match refused and refused[1]:
         case "401" | "403":

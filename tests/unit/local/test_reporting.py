@@ -239,12 +239,13 @@ def test_a_line_of_tail_has_what_is_zero() -> None:
         ("the receiver answered 401 Unauthorized", "events secret chat"),
         ("the receiver answered 404 Not Found", "path"),
         ("the receiver answered 500 Internal Server Error", "sink.test"),
+        ("the receiver was not reached: [Errno 111] Connect call failed ('127.0.0.1', 500)", "does it run"),
     ],
 )
 def test_a_test_that_is_not_accepted_says_where_to_look(reason: str, said: str) -> None:
-    """By the status; where nothing answered, the reason says all."""
+    """By what the receiver answered, or that nobody did."""
     assert said in events._advice("chat", reason)
-    assert not events._advice("chat", "the receiver was not reached: Connect call failed ('127.0.0.1', 500)")
+    assert not events._advice("chat", "the receiver answered 410 Gone: it wants no events any more")
 
 
 @pytest.mark.parametrize(
