@@ -115,8 +115,9 @@ def create(
         "min_fen": min_fen,
         "max_fen": max_fen,
     }
-    if opens_at is not None and opens_at.tzinfo is None:
-        raise ValueError("opens_at has no time zone: which instant is meant?")
+    # Also of a text: one would reach the gateway as it stands, or fail here without a reason.
+    if opens_at is not None and getattr(opens_at, "tzinfo", None) is None:
+        raise ValueError(f"opens_at is a datetime with a time zone, such as datetime.now(UTC), not {opens_at!r}")
     body = _encode({name: value for name, value in terms.items() if value is not None})
     headers = {**_JSON, IDEMPOTENCY_KEY: idempotency_key or uuid.uuid4().hex}
     return Call("POST", "/v1/envelopes", _envelope, body, headers)

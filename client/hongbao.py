@@ -21,7 +21,7 @@ PAGE: Final = 100
 
 
 class Hongbao:
-    """A gateway, by its URL. Use it as `async with`; what it shares among its users is sessions and retries.
+    """A gateway, by its URL (http:// or https://). Use it as `async with`; its users share sessions and retries.
 
     As many connections are open as calls and streams are under way; a gateway bounds them for each address.
     `session`: one of your own, which stays open; calls wait, as its connector has it, while streams take its
@@ -38,6 +38,8 @@ class Hongbao:
         budget: RetryBudget | None = None,
         on_attempt: Callable[[Attempt], None] | None = None,
     ) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"{url!r} is no gateway's URL; it begins with http:// or https://")
         self._url = url
         self._patience = patience or Patience()
         self._given = session
@@ -151,6 +153,7 @@ class User:
     async def watch(self, *envelopes: Named) -> AsyncIterator[Change]:
         """Yield how each envelope is now, then each change, until nobody can open any of them any more.
 
+        One that expires changes twice: to `expired`, and once it is closed, with `refund_fen`; then the watch ends.
         At most 50 envelopes. Changes that follow each other quickly come as one; none is lost, but a change tells of
         the newest 20 claims alone. A stream that breaks is begun again.
         """

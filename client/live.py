@@ -114,13 +114,13 @@ class EventReader:
 
 
 class Watch:
-    """One consumer's stream; `changes` goes on until every envelope is final."""
+    """One consumer's stream; `changes` goes on until no change of any envelope follows (`Change.complete`)."""
 
     def __init__(self, connection: Connection, bearer: Bearer, envelopes: tuple[Named, ...]) -> None:
         self._connection = connection
         self._bearer = bearer
         self._open = {id_of(one): one for one in envelopes}
-        """Those that are not final yet, by ID: one that is named twice is watched once."""
+        """Those of which changes follow, by ID: one that is named twice is watched once."""
         self._seen: dict[str, Change] = {}
         """The last change of each, by ID."""
         self._last_id = ""
@@ -132,7 +132,7 @@ class Watch:
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENT_S)
 
     async def changes(self) -> AsyncGenerator[Change, None]:
-        """Yield how each envelope is, then each change; end once all are final.
+        """Yield how each envelope is, then each change; end after the last one of all.
 
         Raises what refuses for good. All else, an end of the stream above all, is waited out and begun again.
         """
@@ -143,7 +143,7 @@ class Watch:
                 async with contextlib.aclosing(self._stream(rejected)) as stream:
                     async for told in stream:
                         change = self._news(told)
-                        if told.final:
+                        if told.complete:
                             self._open.pop(told.envelope_id, None)
                         if change is not None:
                             yield change

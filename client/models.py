@@ -105,12 +105,18 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     claims: list[Claim]
     best_luck: Claim | None = None
     refund_fen: int | None = None
+    """What is left and goes back to the sender; of one that has expired it comes a moment later, with `closed_at`."""
     closed_at: datetime | None = None
 
     @property
     def final(self) -> bool:
         """Whether nobody can open it any more."""
         return self.status in FINAL
+
+    @property
+    def complete(self) -> bool:
+        """Whether no change follows: it is final, and if it has expired, it is closed and `refund_fen` is there."""
+        return self.final and (self.status != "expired" or self.closed_at is not None)
 
 
 class Wallet(msgspec.Struct, frozen=True):

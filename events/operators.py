@@ -173,6 +173,6 @@ async def _sink(access: Access, name: str) -> AsyncIterator[tuple[dict[str, Conn
         found = await asyncio.gather(*(register.list_sinks(connection) for connection in sets.values()))
         known = {one.target.name: one.target for sinks in found for one in sinks}
         if name not in known:
-            others = f"there are {', '.join(known)}" if known else "there is none; add one: hongbao events add NAME URL"
+            others = f"there are {', '.join(known)}" if known else "there is none; add one: ./run events add NAME URL"
             raise Refused("unknown_sink", f"there is no sink {name[:50]!r}; {others}")
         yield sets, known[name]

@@ -1,4 +1,7 @@
-"""The Sphinx extension: `<!-- from the code: NAME -->` in a page becomes that part of the reference."""
+"""The Sphinx extension: `<!-- from the code: NAME -->` in a page becomes that part of the reference.
+
+The line IN_A_CHECKOUT below it tells those who read the page as a file where the part is; the site has the part.
+"""
 
 import re
 from typing import Any, Final
@@ -8,7 +11,8 @@ from sphinx.errors import ExtensionError
 
 from handbook.reference import PARTS
 
-_MARK: Final = re.compile(r"^<!-- from the code: ([\w-]+) -->$", re.MULTILINE)
+IN_A_CHECKOUT: Final = "*This part is made from the code: `docs/build` makes the site, in which it stands.*"
+_MARK: Final = re.compile(rf"^<!-- from the code: ([\w-]+) -->$(?:\n\n{re.escape(IN_A_CHECKOUT)}$)?", re.MULTILINE)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

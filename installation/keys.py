@@ -94,6 +94,11 @@ class Secrets:
         keys = self._content.get("keys", {})
         return [name for name in KEYS if name not in REPLACEABLE and not _given(name) and not keys.get(name)]
 
+    def replaced(self) -> list[str]:
+        """Return the keys of which the environment gives another one than the file has."""
+        keys = self._content.get("keys", {})
+        return [name for name in KEYS if _given(name) and keys.get(name) and _given(name) != keys[name]]
+
     def key(self, name: str) -> str:
         """Return a key; raises Refused `no_key` if neither the environment nor the file has it."""
         value = _given(name) or self._content.get("keys", {}).get(name)

@@ -31,6 +31,7 @@ from machine.file_lock import hold_lock
 from runtime import postgres
 from runtime.clock import from_ms, to_ms
 from runtime.sandbox_clock import SandboxClock
+from runtime.wording import duration
 from schema import roles
 from schema.day_tables import DayTables, known_days
 from schema.sandbox import move as move_database
@@ -57,8 +58,7 @@ class ClockNow(msgspec.Struct, frozen=True, kw_only=True):
         """Say it to a person."""
         if not self.ahead_s:
             return f"{self._local()}, as on this machine"
-        ahead = str(timedelta(seconds=round(self.ahead_s))).removesuffix(", 0:00:00")
-        return f"{self._local()}, {ahead} ahead of this machine"
+        return f"{self._local()}, {duration(round(self.ahead_s))} ahead of this machine"
 
     def _local(self) -> str:
         return f"{datetime.fromisoformat(self.now):%Y-%m-%d %H:%M:%S} ({self.zone})"

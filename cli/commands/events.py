@@ -62,7 +62,7 @@ def list_(*, data: Path | None, as_json: bool) -> None:
     show: Show | str = (
         (lambda console: print_table(console, _sinks_table(sinks)))
         if sinks
-        else "nobody is told of events; hongbao events add NAME URL adds a receiver"
+        else "nobody is told of events; ./run events add NAME URL adds a receiver"
     )
     print_report({"sinks": sinks}, as_json=as_json, show=show)
     sys.exit(1 if any(one["needs"] for one in sinks) else 0)
@@ -91,7 +91,8 @@ def add(
     told = [f"{name} is told {'of ' + ', '.join(types) if types else 'of every event'} from now on"]
     if secret:
         told.append(f"its calls are signed with {secret}")
-        told.append(f"next: hongbao events test {name} sends it an event of the type {TEST_TYPE}")
+        told.append(f"keep this secret, it is not shown again; ./run events secret {name} makes a new one")
+        told.append(f"next: ./run events test {name} sends it an event of the type {TEST_TYPE}")
     print_report({"name": name, "kind": kind.value, "secret": secret}, as_json=as_json, show="\n".join(told))
 
 
@@ -113,7 +114,7 @@ def remove(*, name: str, data: Path | None, as_json: bool) -> None:
 def pause(*, name: str, reason: str, data: Path | None, as_json: bool) -> None:
     """Send nothing to NAME for a while; what it misses is kept for seven days."""
     _ask(operators.pause(find(data), name, one_line(reason)))
-    print_report({"paused": name}, as_json=as_json, show=f"{name} is paused; hongbao events resume {name} goes on")
+    print_report({"paused": name}, as_json=as_json, show=f"{name} is paused; ./run events resume {name} goes on")
 
 
 @command.command("resume")
@@ -146,7 +147,7 @@ def test(*, name: str, data: Path | None, as_json: bool) -> None:
     """Send one event of the type sink.test to NAME, from here. Exit status 1 if it is not accepted."""
     failure = _ask(_send_test(find(data), name))
     reason = "" if failure is None else failure.reason
-    show = f"{name} has accepted it" if failure is None else f"not accepted: {reason}"
+    show = f"{name} has accepted it" if failure is None else f"not accepted: {reason}{_advice(name, reason)}"
     print_report({"accepted": failure is None, "reason": reason}, as_json=as_json, show=show)
     sys.exit(0 if failure is None else 1)
 
@@ -221,14 +222,14 @@ async def _tail(access: Any, envelope: str | None, types: frozenset[str], *, as_
 def _line(set_name: str, event: Event) -> str:
     told = json.loads(event.body)
     data = {name: value for name, value in told["data"].items() if name != "envelope_id" and not name.endswith("_at")}
-    said = " ".join(f"{name}={value}" for name, value in data.items() if value not in ("", False))
+    said = " ".join(f"{name}={value}" for name, value in data.items() if value != "" and value is not False)
     return f"{told['time'][11:23]}  {set_name}  {event.envelope_id}  {event.type:<17}  {said}"
 
 
 async def _send_test(access: Any, name: str) -> Failed | None:
     known = {one.target.name: one.target for of_set in await operators.sinks(access) for one in of_set.sinks}
     if name not in known:
-        raise Refused("unknown_sink", f"there is no sink {name[:50]!r}; hongbao events lists them")
+        raise Refused("unknown_sink", f"there is no sink {name[:50]!r}; ./run events lists them")
     sender = sender_of(known[name])
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     number = f"test.{secrets.token_hex(8)}"
@@ -240,6 +241,22 @@ async def _send_test(access: Any, name: str) -> Failed | None:
         return await sender.send([Event(0, number, TEST_TYPE, json.dumps(told).encode())])
     finally:
         await sender.close()
+
+
+def _advice(name: str, reason: str) -> str:
+    """Return what to look at first, by what the receiver answered; "" if that says it."""
+    if "was not reached" in reason:
+        return "; does it run, and listen at this address?"
+    refused = re.search(r"answered (\d{3})", reason)
+    match refused and refused[1]:
+        case "401" | "403":
+            return f"; does it verify with the secret of {name}? ./run events secret {name} makes a new one"
+        case "404" | "405":
+            return "; is the path of its address right?"
+        case str(status) if status >= "500":
+            return f"; it got an event of the type {TEST_TYPE}, which has no envelope: does it pass over unknown types?"
+        case _:
+            return ""
 
 
 def _ask(what: Coroutine[Any, Any, T]) -> T:
@@ -279,21 +296,21 @@ def _needs(name: str, of_sets: dict[str, Sink], missing: list[str]) -> Iterator[
     """Yield what is not as it should be, a sentence each."""
     for set_name, one in of_sets.items():
         if one.state == State.DISABLED:
-            yield f"{set_name}: disabled {one.since:%Y-%m-%d %H:%M}: {one.reason}; then: hongbao events resume {name}"
+            yield f"{set_name}: disabled {one.since:%Y-%m-%d %H:%M}: {one.reason}; then: ./run events resume {name}"
         elif one.failing_since is not None:
             yield f"{set_name}: fails since {one.failing_since:%Y-%m-%d %H:%M} UTC: {one.error}"
         if one.dead:
-            yield f"{set_name}: {counted(one.dead, 'dead letter')}: hongbao events dead {name}"
+            yield f"{set_name}: {counted(one.dead, 'dead letter')}: ./run events dead {name}"
         if one.lost_until is not None:
             lost = f"what was committed before {one.lost_until:%Y-%m-%d %H:%M} UTC is lost"
-            yield f"{set_name}: behind for too long; {lost}; when its developers know: hongbao events resume {name}"
+            yield f"{set_name}: behind for too long; {lost}; when its developers know: ./run events resume {name}"
     if len({one.state for one in of_sets.values()}) > 1:
         states = ", ".join(f"{set_name} {one.state}" for set_name, one in of_sets.items())
-        yield f"the SETs differ: {states}; hongbao events pause {name}, or resume {name}"
+        yield f"the SETs differ: {states}; ./run events pause {name}, or resume {name}"
     if len({one.target.secrets[:1] for one in of_sets.values()}) > 1:
-        yield f"the SETs differ: they sign with different secrets; hongbao events secret {name}"
+        yield f"the SETs differ: they sign with different secrets; ./run events secret {name}"
     for set_name in missing:
-        yield f"{set_name}: lacks it; hongbao events resume {name} adds it"
+        yield f"{set_name}: lacks it; ./run events resume {name} adds it"
 
 
 def _without_password(address: str) -> str:

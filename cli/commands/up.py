@@ -12,6 +12,7 @@ import click
 
 from errors import HongbaoError
 from installation.access import find
+from installation.keys import Secrets
 from local import clock_move, play
 from local.config import StackConfig
 from local.stack import Stack
@@ -35,11 +36,11 @@ _KILLED = 128
 @click.option(
     "--sandbox",
     is_flag=True,
-    help="An installation to try things out, whose clock can be moved ahead (hongbao clock +24h). A data folder is a "
+    help="An installation to try things out, whose clock can be moved ahead (./run clock +24h). A data folder is a "
     "sandbox's from its first start on, or never.",
 )
 @click.option("--ops/--no-ops", default=True, show_default=True, help="Serve the operator's view, too.")
-@click.option("--events/--no-events", default=True, show_default=True, help="Deliver events, too (hongbao events).")
+@click.option("--events/--no-events", default=True, show_default=True, help="Deliver events, too (./run events).")
 @click.option(
     "--new-cluster",
     "new_clusters",
@@ -119,6 +120,11 @@ async def _run(config: StackConfig, stop: asyncio.Event) -> None:
             config.notify(f"a sandbox, where it is {now.sentence()}; ./run clock +24h moves its clock ahead")
         for line in what_next(stack.gateway_url, stack.ops_url, config.play_users):
             config.notify(line)
+        for name in Secrets.load(stack.folder.secrets).replaced():
+            config.notify(
+                f"HONGBAO_{name} of the environment is in force, and differs from the {name} of the data folder: "
+                "commands need it in their environment, too"
+            )
         for sentence in out_of_service(load(stack.folder.topology)).values():
             config.notify(f"still out of service: {sentence}")
         await stop.wait()

@@ -173,4 +173,8 @@ def _expired() -> Refused:
 
 
 def _invalid() -> Refused:
-    return Refused("token_invalid", "the bearer token is malformed, forged, or not for a user")
+    return Refused(
+        "token_invalid",
+        "the bearer token is not accepted: it is made with another key, malformed, not valid yet, or lacks `exp` or a "
+        "user ID as `sub`",
+    )

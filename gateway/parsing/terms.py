@@ -16,7 +16,7 @@ from gateway.identity.users import is_user
 from gateway.limits import PAST_OPENS_S
 from gateway.parsing.instants import read_instant
 from gateway.parsing.texts import check_text
-from runtime.wording import counted
+from runtime.wording import counted, duration
 
 SPLITS: Final[dict[Kind, tuple[Split, ...]]] = {
     Kind.LUCKY: (Split.DOUBLE_MEAN, Split.DOUBLE_MEAN_NARROW, Split.LINE_SEGMENTS, Split.BELL),
@@ -155,13 +155,13 @@ def _opens_at(text: str, now_ms: int, open_s: int) -> int:
     opens_at_ms = read_instant(text, name="opens_at")
     ahead_ms = opens_at_ms - now_ms
     if not -PAST_OPENS_S * 1000 <= ahead_ms <= LIMITS.max_opens_in_s * 1000:
-        raise Refused("opens_at_out_of_range", f"opens_at must be in the next {LIMITS.max_opens_in_s} seconds")
+        raise Refused("opens_at_out_of_range", f"opens_at must be in the next {duration(LIMITS.max_opens_in_s)}")
     if ahead_ms + open_s * 1000 > LIMITS.max_lives_s * 1000:
         latest = LIMITS.max_lives_s - open_s
         raise Refused(
             "opens_at_out_of_range",
-            f"an envelope ends at most {LIMITS.max_lives_s} seconds after it was made: with expires_in_s {open_s} "
-            f"opens_at must be in the next {latest} seconds",
+            f"an envelope ends at most {duration(LIMITS.max_lives_s)} after it was made: with expires_in_s {open_s} "
+            f"opens_at must be in the next {duration(latest)}",
         )
     return opens_at_ms
 

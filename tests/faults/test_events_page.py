@@ -20,7 +20,7 @@ PAGE = "apps/events.md"
 
 async def test_the_receiver_of_the_page_hears_of_opens(server_folder: Path, tmp_path: Path) -> None:
     """The program is a file of its own; it verifies, stores each event once, and prints what the page says."""
-    (program,) = [one.code for one in blocks(DOCS / PAGE) if one.language == "python"]
+    (program,) = [one.code for one in blocks(DOCS / PAGE) if one.run_by == "tests/faults/test_events_page.py"]
     (tmp_path / "receiver.py").write_text(program, encoding="utf-8")
     port = ports.free_port()
     async with running_stack(server_folder / "data", sets=1, servers=1, events=True) as one:

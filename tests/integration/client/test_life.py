@@ -108,6 +108,8 @@ async def test_a_password_and_a_start(people: People) -> None:
     assert abs(result.opens_at - starts) < timedelta(seconds=1)
     with pytest.raises(ValueError, match="time zone"):
         await alice.create(total_fen=100, count=1, opens_at=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the mistake
+    with pytest.raises(ValueError, match="not 'tomorrow'"):
+        await alice.create(total_fen=100, count=1, opens_at="tomorrow")  # type: ignore[arg-type]
 
 
 async def test_pages_are_iterators(people: People) -> None:
@@ -157,6 +159,15 @@ async def test_a_stream_tells_of_everything_and_ends(people: People) -> None:
     assert of_one[-1].best_luck is not None
     last = next(change for change in reversed(changes) if change.envelope_id == other.envelope_id)
     assert last.status == "canceled"
+
+
+async def test_a_stream_tells_what_comes_back(people: People) -> None:
+    """Of an envelope that expires while it is watched: the last change has what goes back to its sender."""
+    alice = await people.rich("alice")
+    envelope = await alice.create(total_fen=300, count=3, expires_in_s=1)
+    async with asyncio.timeout(20):
+        changes = [change async for change in alice.watch(envelope)]
+    assert (changes[-1].status, changes[-1].refund_fen) == ("expired", 300)
 
 
 async def test_what_is_refused_is_an_exception_of_its_own(people: People) -> None:

@@ -69,12 +69,12 @@ async def test_what_is_passed_in_the_middle_of_a_span_is_deleted(town: Town, bus
     """A sink that catches up after days frees what it has passed, and has lost only what it had not."""
     await _write(town, 2, 10)
     await _stop_after(bus, "bus", 7)
-    assert await bus.fetchval(sql.read("events", "trim_log"), 5_000) == 6  # the fourth transaction is passed by half
+    assert await bus.fetchval(sql.read("events", "trim_log"), 5_000, "0") == 6  # the fourth transaction is passed by half
     await _stop_after(bus, "bus", 12)
     drop = sql.read("events", "drop_old")
-    assert await bus.fetchval(drop, 3_600.0, 5_000) == 0
-    assert await bus.fetchval(drop, 0.0, 13) == 0
+    assert await bus.fetchval(drop, 3_600.0, 5_000, "0") == 0
+    assert await bus.fetchval(drop, 0.0, 13, "0") == 0
     assert (await sink_of(town, "bus")).lost_until is None
     assert await town.scalar("SELECT count(*) FROM event_log") == 1
-    assert await bus.fetchval(drop, 0.0, 13) == 1
+    assert await bus.fetchval(drop, 0.0, 13, "0") == 1
     assert (await sink_of(town, "bus")).lost_until is not None

@@ -119,6 +119,16 @@ def test_a_token_names_its_user_and_expires(tmp_path: Path) -> None:
     assert set(claims) == {"sub", "iat", "exp"}
 
 
+def test_a_key_of_the_environment_that_differs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is left in a terminal from another installation is in force there alone; the same one is no news."""
+    secrets = Secrets.load(tmp_path / "secrets.json")
+    secrets.ensure({})
+    monkeypatch.setenv("HONGBAO_SHARE_KEY", secrets.key("SHARE_KEY"))
+    assert secrets.replaced() == []
+    monkeypatch.setenv("HONGBAO_TOKEN_KEY", "f" * 64)
+    assert secrets.replaced() == ["TOKEN_KEY"]
+
+
 def test_a_deliberate_error_is_one_line(tmp_path: Path) -> None:
     """Without a key there is one line on standard error that says what to do, exit status 1 and no traceback."""
     answer = CliRunner().invoke(main, ["token", "alice", "--data", str(tmp_path)])

@@ -300,6 +300,33 @@ async def test_a_stream_goes_on_with_a_new_token() -> None:
     assert [one.headers.get("Last-Event-ID") for one in line.asked] == [None, "1.0.open", "1.0.open"]
 
 
+async def test_one_that_expires_is_watched_until_it_is_closed() -> None:
+    """By the clock alone nobody knows what goes back: the watch goes on, over a new stream as well, until that came."""
+    frame = (
+        b'event: envelope\nid: 1.%d.expired\ndata: {"envelope_id":"1","status":"expired","count":2,"claimed_count":0,'
+        b'"claimed_fen":0,"claims":[]%b}\n\n'
+    )
+    closed = b',"refund_fen":7,"closed_at":"2026-11-27T00:00:01Z"'
+    streams = iter([b"retry: 1\n\n" + frame % (0, b""), b"retry: 1\n\n" + frame % (1, closed)])
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(next(streams))
+        return response
+
+    async with over(Line(stream)) as hongbao, asyncio.timeout(20):
+        seen = [(one.final, one.complete, one.refund_fen) async for one in hongbao.user("t").watch("1")]
+    assert seen == [(True, False, None), (True, True, 7)]
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8080", "localhost", "", "ws://127.0.0.1:8080"])
+def test_a_url_without_http_is_refused_at_once(url: str) -> None:
+    """Not after five attempts that nobody answered."""
+    with pytest.raises(ValueError, match="begins with http://"):
+        Hongbao(url)
+
+
 async def test_a_quiet_stream_outlives_many_tokens() -> None:
     """Nothing happens for hours, and each token ends: every one is followed by the next, at the server's pace."""
     ended = b'retry: 1\n\nevent: end\ndata: {"reason":"token_expired"}\n\n'

@@ -327,5 +327,5 @@ def test_an_envelope_may_be_prepared_five_days_before():
     """With a day to open; with three days to open, three days before: it always ends within six days."""
     assert read(but(opens_at="2026-11-26T04:00:00Z")).opens_at_ms == NOW_MS + 5 * 86_400_000
     assert read(but(opens_at="2026-11-24T04:00:00Z", expires_in_s=259_200)).opens_at_ms == NOW_MS + 3 * 86_400_000
-    with pytest.raises(Refused, match="in the next 259200 seconds"):
+    with pytest.raises(Refused, match="in the next 3 days"):
         read(but(opens_at="2026-11-25T04:00:00Z", expires_in_s=259_200))

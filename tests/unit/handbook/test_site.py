@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from handbook.extension import IN_A_CHECKOUT
 from handbook.links import broken
 from handbook.markup import externalize
 from tests.handbook_site import ROOT, build, build_seconds, handbook_site
@@ -64,6 +65,16 @@ def test_every_page_is_in_the_navigation(handbook_site: Path) -> None:
     for page in handbook_site.rglob("*.html"):
         name = page.relative_to(handbook_site).as_posix()
         assert name in ("index.html", "search.html") or f'href="{name}"' in first, name
+
+
+def test_a_part_from_the_code_stands_in_the_site_alone(handbook_site: Path) -> None:
+    """A page in the checkout says, below each mark, where the part is; the site has the part in place of that."""
+    for page in (ROOT / "docs").rglob("*.md"):
+        text = page.read_text()
+        marks = re.findall(r"^<!-- from the code: [\w-]+ -->$", text, re.MULTILINE)
+        assert text.count(f"-->\n\n{IN_A_CHECKOUT}\n") == len(marks), page
+    for path in handbook_site.rglob("*.html"):
+        assert "This part is made from the code" not in path.read_text(), path
 
 
 def test_a_build_that_fails_keeps_the_site(tmp_path: Path) -> None:

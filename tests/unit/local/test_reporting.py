@@ -14,11 +14,12 @@ from rich.table import Column, Table
 
 from cli.commands import archive, backup_text, dba, events, payout, rotate_text, status, topology
 from cli.table import COMMANDS, main
+from events.catalogue import Event
 from inspection.hot import Hot
 from local.status import PartStatus, SetStatus, Status
 from runtime.reporting import print_output
 from runtime.tables import print_table
-from runtime.wording import counted
+from runtime.wording import counted, duration
 from sharding.topology import ServerSpec, SetSpec, Topology
 from sharding.topology.service import out_of_service
 
@@ -73,7 +74,7 @@ SINKS = [
     {
         "name": "chat-of-the-company", "kind": "webhook", "url": "https://chat.example.com/hooks/hongbao", "types": [],
         "batch": 1, "state": "disabled", "behind_s": 86_400.0, "delivered": 1_234_567, "retried": 3, "dead": 12,
-        "needs": [f"set-1: disabled 2026-11-21 10:15: {LONG}; then: hongbao events resume chat-of-the-company"],
+        "needs": [f"set-1: disabled 2026-11-21 10:15: {LONG}; then: ./run events resume chat-of-the-company"],
     }
 ]  # fmt: skip
 DEAD = [
@@ -82,6 +83,7 @@ DEAD = [
         "since": "2026-11-21T10:15:00+00:00", "reason": LONG, "event": {},
     }
 ]  # fmt: skip
+
 
 TABLES: dict[str, tuple[Any, Any, list[str]]] = {
     "events list": (
@@ -219,3 +221,43 @@ def test_the_table_names_where_each_command_is_written() -> None:
 def test_a_count_agrees_with_its_noun(number: int, text: str) -> None:
     """One is singular, everything else plural."""
     assert counted(number, "row") == text
+
+
+def test_a_line_of_tail_has_what_is_zero() -> None:
+    """That no share is left is news; an empty greeting is none."""
+    event = Event(
+        int(ENVELOPE), "1", "share.opened",
+        b'{"time":"2026-11-21T10:15:00.123Z","data":{"envelope_id":"1","seq":0,"user":"bob","left":0,"named":false,'
+        b'"greeting":"","opened_at":"x"}}',
+    )  # fmt: skip
+    assert events._line("set-1", event).split()[3:] == ["share.opened", "seq=0", "user=bob", "left=0"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("the receiver answered 401 Unauthorized", "events secret chat"),
+        ("the receiver answered 404 Not Found", "path"),
+        ("the receiver answered 500 Internal Server Error", "sink.test"),
+        ("the receiver was not reached: [Errno 111] Connect call failed ('127.0.0.1', 500)", "does it run"),
+    ],
+)
+def test_a_test_that_is_not_accepted_says_where_to_look(reason: str, said: str) -> None:
+    """By what the receiver answered, or that nobody did."""
+    assert said in events._advice("chat", reason)
+    assert not events._advice("chat", "the receiver answered 410 Gone: it wants no events any more")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0 seconds"),
+        (1, "1 second"),
+        (86_400, "1 day"),
+        (183_600, "2 days 3 hours"),
+        (3_662, "1 hour 1 minute 2 seconds"),
+    ],
+)
+def test_a_duration_in_words(seconds: int, said: str) -> None:
+    """Without the units of which there are none."""
+    assert duration(seconds) == said
