@@ -37,7 +37,7 @@ async def test_the_receiver_of_the_page_hears_of_opens(server_folder: Path, tmp_
             env={**os.environ, "WEBHOOK_SECRET": secret, "PORT": str(port)},
         )  # fmt: skip
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while True:
                     try:
                         _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -52,7 +52,7 @@ async def test_the_receiver_of_the_page_hears_of_opens(server_folder: Path, tmp_
                 envelope = await hongbao.user(one.access.token("alice")).create(total_fen=1_000, count=2)
                 won = [await hongbao.user(one.access.token(user)).open(envelope) for user in ("bob", "carol")]
             assert receiver.stdout is not None
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 lines = [(await receiver.stdout.readline()).decode().strip() for _ in range(3)]
         finally:
             receiver.terminate()

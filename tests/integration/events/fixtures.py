@@ -19,7 +19,7 @@ from schema import roles
 from tests.integration.setnode.fixtures import Town
 
 Answer = Callable[[list[dict[str, Any]]], Awaitable[web.StreamResponse] | web.StreamResponse | int]
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 class Receiver:

@@ -69,7 +69,9 @@ async def test_what_is_passed_in_the_middle_of_a_span_is_deleted(town: Town, bus
     """A sink that catches up after days frees what it has passed, and has lost only what it had not."""
     await _write(town, 2, 10)
     await _stop_after(bus, "bus", 7)
-    assert await bus.fetchval(sql.read("events", "trim_log"), 5_000, "0") == 6  # the fourth transaction is passed by half
+    assert (
+        await bus.fetchval(sql.read("events", "trim_log"), 5_000, "0") == 6
+    )  # the fourth transaction is passed by half
     await _stop_after(bus, "bus", 12)
     drop = sql.read("events", "drop_old")
     assert await bus.fetchval(drop, 3_600.0, 5_000, "0") == 0
