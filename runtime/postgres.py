@@ -38,10 +38,14 @@ T = TypeVar("T")
 Connection: TypeAlias = Any
 """An `asyncpg.Connection`; asyncpg has no types."""
 
-LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, ConnectionError, OSError, TimeoutError)
+LOST = (
+    asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.InternalClientError, ConnectionError, OSError,
+    TimeoutError,
+)  # fmt: skip
 """Errors after which the outcome of a statement is unknown and the connection is useless.
 
 Cancelled and terminated backends (57P01…57P03: admin shutdown, crash shutdown, starting up) count too: see `is_lost`.
+InternalClientError is what asyncpg raises if Postgres has said goodbye on an idle connection just before a statement.
 """
 
 _UNIQUE_VIOLATION = "23505"
