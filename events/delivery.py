@@ -1,6 +1,7 @@
 """One sink in one SET: reads the log, delivers, and keeps how far it has come."""
 
 import asyncio
+import contextlib
 import time
 from datetime import UTC, datetime
 from typing import cast
@@ -48,7 +49,7 @@ class Delivery:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._read())
                 tasks.create_task(self._lanes.run())
-                tasks.create_task(self._save_again_and_again())
+                tasks.create_task(self._keep_saving())
                 tasks.create_task(self._retry())
         except* Refused as group:
             first: BaseException = group
@@ -75,9 +76,10 @@ class Delivery:
                 if not cursor.span_begun:
                     self._progress.end_span(cursor)
             if not found.entries:
-                await asyncio.sleep(max(0.0, began + POLL_S - time.monotonic()))
+                took_s = time.monotonic() - began
+                await asyncio.sleep(max(POLL_S - took_s, took_s))
 
-    async def _save_again_and_again(self) -> None:
+    async def _keep_saving(self) -> None:
         while True:
             await asyncio.sleep(SAVE_S)
             await self.save()
@@ -124,13 +126,7 @@ class Delivery:
         _log.error(
             "sink disabled", sink=self._target.name, set=self._set, reason=refusal.detail, gone=refusal.code == GONE
         )
-        await self.save_before_end()
+        with contextlib.suppress(Refused):  # it may be removed meanwhile
+            await self.save()
         reason = one_line(refusal.detail)
         await self._session.run(lambda connection: disable(connection, self._target.name, self._since, reason))
-
-    async def save_before_end(self) -> None:
-        """As `save`, for a sink that may be removed meanwhile."""
-        try:
-            await self.save()
-        except Refused:
-            return

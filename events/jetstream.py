@@ -27,6 +27,8 @@ STREAM = "HONGBAO"
 _SUBJECTS = f"{PREFIX}.>"
 _CONNECT_S = 5.0
 _CLOSE_S = 2.0
+_PING_S = 10
+"""Between two pings: a host that is gone without a word is noticed within half a minute, not within minutes."""
 
 _log = logs.get("events")
 
@@ -93,6 +95,7 @@ class JetStream:
                 await client.connect(
                     server, name="hongbao events", connect_timeout=int(_CONNECT_S), max_reconnect_attempts=-1,
                     allow_reconnect=True, reconnect_time_wait=1, error_cb=self._note, pending_size=8 << 20,
+                    ping_interval=_PING_S, max_outstanding_pings=2,
                 )  # fmt: skip
         except TimeoutError as error:
             cause = client.last_error

@@ -72,15 +72,19 @@ class Lanes:
                 for event in free:
                     await self._deliver([event], reader_waits)
                 return
-            if len(free) == 1 and tries >= APART_TRIES and not self._retries.full:
-                others_succeed = self._health.successes > first
-                if others_succeed or (reader_waits() and self._may_suspect(free[0])):
-                    await self._retries.put(free[0], 1, failure.reason)
-                    self._health.set_apart()
-                    return
+            if len(free) == 1 and tries >= APART_TRIES and self._may_go_apart(free[0], first, reader_waits):
+                await self._retries.put(free[0], 1, failure.reason)
+                self._health.set_apart()
+                return
             await self._health.pause(tries)
         self._health.succeeded()
         await self._try_suspect()
+
+    def _may_go_apart(self, event: Event, first: int, reader_waits: Callable[[], bool]) -> bool:
+        """Say whether others were accepted since there were `first` successes, or the event is suspected."""
+        if self._retries.full:
+            return False
+        return self._health.successes > first or (reader_waits() and self._may_suspect(event))
 
     def _may_suspect(self, event: Event) -> bool:
         if self._suspect is not None and self._suspect[1] == self._health.successes:

@@ -4,7 +4,8 @@ from errors import check_limit
 
 # Reading the log.
 POLL_S = 0.1
-"""Between two looks at a log in which nothing was new. One look costs Postgres about 0.1 ms."""
+"""Between two looks at a log in which nothing was new. One look costs Postgres about 0.1 ms; while it takes longer than
+this (a transaction in the same Postgres has been open for long), the pause is as long as the look."""
 READ_ENTRIES = 16
 """Log entries read at once. An entry is a commit: 2,000 claims at most, about 200 KB."""
 ENTRIES_IN_FLIGHT = 64

@@ -78,8 +78,7 @@ class Webhook:
         except TimeoutError:
             return Failed(f"the receiver did not answer within {CALL_S:.0f} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-            return Failed(one_line(f"the receiver was not reached: {str(cause) or type(cause).__name__}"))
+            return Failed(one_line(f"the receiver was not reached: {_cause(error)}"))
 
     def _keys(self) -> list[bytes]:
         until = self.target.old_secrets_until
@@ -124,6 +123,13 @@ def _failure(answer: aiohttp.ClientResponse) -> Failed | None:
     if 300 <= status < 400:  # noqa: PLR2004 - redirects in HTTP
         return Failed(f"the receiver answered {status}, a redirect, which is not followed; change the sink's address")
     return Failed(one_line(f"the receiver answered {status} {answer.reason or ''}"), _retry_after_s(answer))
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"no answer that is HTTP: {error.message}"  # in its words there would be the URL, which may hold a token
+    cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+    return str(cause) or type(cause).__name__
 
 
 def _retry_after_s(answer: aiohttp.ClientResponse) -> float:

@@ -180,6 +180,18 @@ async def test_whatever_a_receiver_answers_is_shown(town: Town, receiver: Receiv
     assert error == shown
 
 
+async def test_a_token_in_the_address_is_not_told(receiver: Receiver) -> None:
+    """What is stored and logged of a call does not hold the address, whose path or query may be a secret."""
+    async with answering(b"SSH-2.0-OpenSSH\r\n\r\n") as url:
+        target = Target("app", "webhook", f"{url}?token=hidden", private_addresses=True, secrets=(receiver.secret,))
+        webhook = Webhook(target)
+        failure = await webhook.send([Event(1, "1.created", "envelope.created", b"{}")])
+        await webhook.close()
+    assert failure is not None
+    assert "no answer that is HTTP" in failure.reason
+    assert "hidden" not in failure.reason
+
+
 async def test_the_status_counts_not_the_body(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer whose body never comes has accepted the event, or refused it, as its status says."""
     monkeypatch.setattr("events.webhook.endpoint.BODY_S", 0.05)
