@@ -21,6 +21,7 @@ from gateway.identity.tokens import make_token
 from installation import data_folder, inventory
 from installation.inventory import Inventory
 from installation.keys import Secrets
+from runtime import postgres
 from runtime.clock import SystemClock
 from schema import roles
 from sharding.ids import business_date
@@ -187,8 +188,11 @@ class Access:
             found = await audit(
                 targets, dsns["wallet"], progress, archive=archive, only=only, provider=provider, proofs=proofs
             )
-            # A database that moved between two SETs' snapshots is in both or in neither: that proves nothing.
-            if found.holds or self.topology().epoch_of == topology.epoch_of:
+            # A database that moved between two SETs' snapshots is in both or in neither: that proves nothing. The same
+            # holds for a user whose name was replaced in one snapshot and not in another.
+            if found.holds or (
+                self.topology().epoch_of == topology.epoch_of and not await _forgot_meanwhile(dsns["wallet"], found)
+            ):
                 return found
 
     def audit_target(self, set_name: str) -> AuditTarget:
@@ -224,6 +228,27 @@ def find(data: Path | None) -> Access:
         for path, beside in ((Path(found.secrets), folder.secrets), (Path(found.topology), folder.topology))
     )
     return Access(msgspec.structs.replace(found, topology=str(topology)), Secrets.load(secrets))
+
+
+async def _forgot_meanwhile(wallet_dsn: str, report: Report) -> bool:
+    """Say whether a user was forgotten while an audit, just over, ran.
+
+    Raises Unavailable `user_being_forgotten` if one still is: then nothing of them can be proven.
+    """
+    async with postgres.connected(wallet_dsn) as wallet:
+        if await wallet.fetchval("SELECT to_regclass('public.forgetting')") is None:
+            return False  # a copy of before users could be forgotten
+        begun_at = await wallet.fetchval("SELECT min(begun_at) FROM forgetting")
+        if begun_at is not None:
+            raise Unavailable(
+                "user_being_forgotten",
+                f"a user is being forgotten since {begun_at:%Y-%m-%d %H:%M} UTC, and the names on two sides differ "
+                "until that is over: wait, or run `hongbao user forget` again where it was killed; then audit",
+            )
+        found: bool = await wallet.fetchval(
+            "SELECT EXISTS (SELECT FROM forget_log WHERE at > now() - $1 * interval '1 second')", report.seconds + 1
+        )
+        return found
 
 
 def _slots(topology: Topology, name: str, day: date | None = None) -> list[int]:
