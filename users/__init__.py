@@ -21,6 +21,6 @@ leaves a line in `forget_log` of the wallet; after a kill the command, run again
 sides of an envelope may have different names, and `hongbao audit` says so instead of reporting them.
 
 **How it fails.** Refused with a stable code before anything was changed: `unknown_user`, `already_forgotten`,
-`user_not_ready` (with all that is in the way), `forget_busy`, `not_confirmed`; later: `header_differs`,
-`forget_unfinished`, codes of the archive. Unavailable if a SET or the wallet is away.
+`user_not_ready` (with all that is in the way), `forget_busy`, `not_confirmed`, codes of the archive; later, of what
+another hand changes meanwhile: `header_differs`, `forget_unfinished`. Unavailable if a SET or the wallet is away.
 """

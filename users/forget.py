@@ -131,9 +131,23 @@ async def _outlook(sessions: Sessions, user: str, progress: Progress, *, leave_b
         raise Refused(
             "unknown_user", f"there is no user {user}: no account and no row has the name; nothing was changed"
         )
-    # What has begun is finished: its account was found ready, and is another one's name now.
-    money = [] if resumes else await obstacles(sessions, user, leave_balance=leave_balance)
-    return Outlook(found, balance, money, resumes)
+    # What has begun is finished: its account was found ready, and has another name now.
+    in_the_way = [] if resumes else await obstacles(sessions, user, leave_balance=leave_balance)
+    return Outlook(found, balance, [*in_the_way, *await _damage(sessions, user, found, progress)], resumes)
+
+
+async def _damage(sessions: Sessions, user: str, found: Found, progress: Progress) -> list[str]:
+    """Return a sentence for each place whose headers or files are not what they were: they are not written anew."""
+    account = await sessions.wallet.fetchval("SELECT account_id FROM account WHERE name = 'user:' || $1", user)
+    names = await journal.begun(sessions.wallet, user) or Names(user, new_pseudonym(), account)
+    damaged = []
+    for name, day in found.tables:
+        progress.at(f"reading {day} of {name}")
+        damaged += await steps.damage_of_tables(sessions, names, name, day)
+    for one, _ in found.archives:
+        progress.at(f"reading {one}")
+        damaged += await steps.damage_of_archive(sessions, names, one)
+    return damaged
 
 
 async def _begin(sessions: Sessions, user: str, by: Operator, outlook: Outlook, *, leave_balance: bool) -> Names:

@@ -27,6 +27,7 @@ from archive.states import State
 from archive.threads import run_blocking
 from archive.verify import verified_manifest, verify_database
 from days import crash_points
+from errors import Refused
 from runtime import sql
 from runtime.postgres import Connection
 from setnode.commit.invalidation import payload
@@ -88,6 +89,28 @@ async def changes_of(sessions: Sessions, source: UserInTables | UserInArchive, n
         payout_order(row["envelope_id"], row["seq"]): (row["envelope_id"], row["seq"]) async for row in source.claims()
     }
     return Changes(headers, await own_claims(sessions.wallet, claims, names), [row["envelope_id"] for row in guests])
+
+
+async def damage_of_tables(sessions: Sessions, names: Names, name: str, day: date) -> list[str]:
+    """Return why the rows of a day cannot be changed, or nothing."""
+    connection = sessions.sets[name]
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        try:
+            await changes_of(sessions, UserInTables(connection, day, names.before), names)
+        except Refused as refused:
+            return [refused.detail]
+    return []
+
+
+async def damage_of_archive(sessions: Sessions, names: Names, at: ArchiveAt) -> list[str]:
+    """Return why an archive cannot be written anew, or nothing; reads all of it."""
+    try:
+        await verified_manifest(*sessions.at.archive, xx=at.xx, day=at.day, digest=at.digest)
+        with UserInArchive(_folder(sessions, at), names.before) as archived:
+            await changes_of(sessions, archived, names)
+    except Refused as refused:
+        return [refused.detail]
+    return []
 
 
 async def rename(

@@ -35,6 +35,7 @@ from tests.integration.rotation.fixtures import (
     OldDays,
     build_old_set,
 )
+from users import forget as forgetting
 from users.forget import Forgotten, forget
 from users.installed import Installed, SetPlace
 from users.journal import Operator
@@ -244,7 +245,10 @@ async def past_in(databases: Databases, folder: Path, made: SealedBooks) -> Alic
 
 
 @pytest.fixture
-async def past_of_alice(databases: Databases, tmp_path: Path) -> AsyncIterator[AlicesPast]:
+async def past_of_alice(
+    databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[AlicesPast]:
+    monkeypatch.setattr(forgetting, "CACHES_S", 0.0)  # no server remembers anything here
     one = await past_in(databases, tmp_path, books())
     yield one
     assert await one.violations() == []
