@@ -4,6 +4,9 @@ import signal
 
 import pytest
 
+from audit.report import Report
+from errors import Unavailable
+from installation.access import _forgot_meanwhile
 from tests import forks
 from tests.integration.rotation.fixtures import ARCHIVE_KEY, TODAY, XXS
 from tests.integration.users.fixtures import ALICE, AlicesPast, past_of_alice
@@ -48,3 +51,18 @@ async def test_killed_and_run_again_it_completes(past_of_alice: AlicesPast, stat
     assert await one.violations() == []
     assert await one.money() == one.before
     assert await one.days.scalar("SELECT count(*) FROM forgetting", wallet=True) == 0
+
+
+async def test_the_audit_says_that_a_user_is_being_forgotten(past_of_alice: AlicesPast) -> None:
+    """While the names on two sides differ it proves nothing, says so, and is made again once that is over."""
+    one = past_of_alice
+    assert await kill_at(one, "hashed", 1) == -signal.SIGKILL
+    assert await one.violations(), "names differ"
+    report = Report()
+    with pytest.raises(Unavailable, match="user_being_forgotten"):
+        await _forgot_meanwhile(one.installed.wallet_audit_dsn, report)
+    await one.forget()
+    report.seconds = 60.0
+    assert await _forgot_meanwhile(one.installed.wallet_audit_dsn, report)
+    report.seconds = -60.0
+    assert not await _forgot_meanwhile(one.installed.wallet_audit_dsn, report)

@@ -6,6 +6,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from archive.export import export_database
 from archive.restore import restore
 from envelope.pseudonyms import new_pseudonym
 from errors import HongbaoError, Refused, Unavailable
@@ -13,6 +14,7 @@ from runtime import postgres
 from tests.conftest import Databases
 from tests.integration.rotation.fixtures import ARCHIVE_KEY, DAY, NEXT, TODAY
 from tests.integration.users.fixtures import ALICE, BY, AlicesPast, SealedBooks, books, past_in, past_of_alice
+from users import sessions
 from users.forget import check, forget
 from users.installed import Installed, SetPlace
 from users.journal import Operator
@@ -133,6 +135,18 @@ async def test_a_database_on_the_move(past_of_alice: AlicesPast) -> None:
         assert (await refused(one)).code == "forget_busy"
 
 
+async def test_a_table_that_another_holds(past_of_alice: AlicesPast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock that is not to be had ends it in a sentence; what is begun is finished by the next run."""
+    one = past_of_alice
+    monkeypatch.setitem(sessions._SETTINGS, "lock_timeout", "100ms")
+    async with postgres.connected(one.installed.sets[0].owner_dsn) as holder, holder.transaction():
+        await holder.execute(f"LOCK TABLE claim_{NEXT:%Y%m%d} IN SHARE MODE")
+        with pytest.raises(Unavailable, match="forget_waits"):
+            await one.forget()
+    await one.forget()
+    assert await one.where(ALICE) == []
+
+
 @pytest.mark.parametrize("away", ["set", "wallet"])
 async def test_a_database_that_is_away(past_of_alice: AlicesPast, away: str) -> None:
     """Without all databases nothing is begun."""
@@ -156,6 +170,16 @@ async def test_a_restored_copy(past_of_alice: AlicesPast) -> None:
     assert f"archive restore {DAY} db_00 --remove" in error.detail
 
 
+async def test_an_export_that_was_interrupted(past_of_alice: AlicesPast) -> None:
+    """Files that no register names yet have the name, too: the rotation is finished first."""
+    one = past_of_alice
+    await one.take_to("detached")
+    async with postgres.connected(one.installed.sets[0].owner_dsn) as connection:
+        await export_database(connection, one.installed.archive.folder, ARCHIVE_KEY, xx=0, day=DAY, proof=None)
+    error = await refused(one)
+    assert f"rotate run --date {DAY}" in error.detail
+
+
 async def test_an_archive_that_is_not_what_the_register_names(past_of_alice: AlicesPast) -> None:
     """What cannot be read cannot be promised to be free of a name."""
     one = past_of_alice
@@ -166,15 +190,23 @@ async def test_an_archive_that_is_not_what_the_register_names(past_of_alice: Ali
     where.with_name("away").rename(where)
 
 
-async def test_a_header_that_was_changed_by_hand_is_not_sealed_anew(past_of_alice: AlicesPast) -> None:
-    """A forged header stays as it is, for the audit to find; once it is put right, the user can be forgotten."""
-    one = past_of_alice
-    row = (await one.days.rows("SELECT min(envelope_id) AS id FROM envelope WHERE sender = $1", ALICE))[0]
-    greeting = await one.days.scalar("SELECT greeting FROM envelope WHERE envelope_id = $1", row["id"])
-    await execute(one, "UPDATE envelope SET greeting = 'forged' WHERE envelope_id = $1", row["id"])
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [("envelope", "greeting", "forged"), ("envelope", "header_seal", "0" * 32), ("fund", "header_hash", b"0" * 32)],
+)
+async def test_a_header_that_was_changed_by_hand_is_not_sealed_anew(
+    past_of_alice: AlicesPast, table: str, column: str, value: Any
+) -> None:
+    """What does not fit its seal, or what was paid for, stays for the audit to find; put right, it is no obstacle."""
+    one, wallet = past_of_alice, table == "fund"
+    forged = await one.days.scalar("SELECT min(envelope_id) FROM envelope WHERE sender = $1", ALICE)
+    select = f"SELECT {column} FROM {table} WHERE envelope_id = $1"
+    update = f"UPDATE {table} SET {column} = $2 WHERE envelope_id = $1"
+    true = await one.days.scalar(select, forged, wallet=wallet)
+    await execute(one, update, forged, value, wallet=wallet)
     error = await refused(one)
-    assert (error.code, str(row["id"]) in error.detail, "audit" in error.detail) == ("user_not_ready", True, True)
-    await execute(one, "UPDATE envelope SET greeting = $2 WHERE envelope_id = $1", row["id"], greeting)
+    assert (error.code, str(forged) in error.detail, "audit" in error.detail) == ("user_not_ready", True, True)
+    await execute(one, update, forged, true, wallet=wallet)
     await one.forget()
     assert await one.where(ALICE) == []
 

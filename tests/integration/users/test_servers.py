@@ -38,11 +38,13 @@ def shown(told: dict[Any, Any], user: str) -> list[Any]:
 
 
 async def test_no_server_shows_the_name_afterwards(past: Past) -> None:
-    """Logs in memory, of days in tables and in archives, are read again: winner, sender, greeting; nothing is away."""
-    assert shown(await past.everything(), "u0")
-    gone = await forget_user(past, "u0")
-    told = await past.everything()
-    assert (shown(told, "u0"), bool(shown(told, gone.pseudonym))) == ([], True)
+    """Logs in memory, hot and cold, are read again: winner, receiver, sender, greeting; none is away or frozen."""
+    assert shown(await past.everything(), "ann")
+    for user in ("ann", "again"):
+        gone = await forget_user(past, user)
+        told = await past.everything()
+        assert (shown(told, user), bool(shown(told, gone.pseudonym))) == ([], True)
+        assert "invariant_broken" not in told.values(), "a header that was written anew is sealed"
     async with past.owner as connection:
         await detach(connection, past.day, XXS)
     await past.look()
@@ -103,9 +105,9 @@ async def test_who_acts_while_it_is_done_keeps_what_is_theirs(past: Past) -> Non
 
     def stop(point: str) -> None:
         if point == "begun":
-            raise ConnectionError(point)
+            raise RuntimeError(point)
 
-    with crash_points.armed(stop), pytest.raises(ConnectionError):
+    with crash_points.armed(stop), pytest.raises(RuntimeError):
         await forget_user(past, "u0")
     own = await town.create(500, 5, sender="u0")
     third = await town.create(600, 6)
