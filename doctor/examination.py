@@ -20,6 +20,7 @@ from doctor import (
     days,
     disk,
     files,
+    forgetting,
     open_files,
     parts,
     payouts,
@@ -53,6 +54,7 @@ CHECKS: Mapping[str, Check] = {
     "backup_log": backup_log.backup_log,
     "closed": closed.closed,
     "payouts": payouts.payouts,
+    "forgetting": forgetting.forgetting,
 }
 """By their names in --json, in the order in which they are shown."""
 

@@ -1,9 +1,9 @@
 """Users (floor 7): what an installation holds of one user, exported; and their name taken out of all of it.
 
 What lives here: `export` (records, and sums that must add up), `documents` (how they are written); `forget` (the
-procedure), `obstacles` (what forbids it), `survey` (where a name stands), `headers` and `day` (rows of one day, written
-anew), `archived` (its archives), `journal` (how far it came), `sessions`, `tables` (rows of one user in Postgres),
-`installed`, `progress`, `limits`. SQL stands in `queries/*.sql`; what changes rows, in schema/set.sql and
+procedure), `obstacles` (what forbids it), `survey` (where a name stands), `headers` (written anew, sealed), `steps`
+(a day, with its archives), `registers` (after a kill), `journal` (how far it came), `sessions`, `tables` (rows of one
+user in Postgres), `installed`, `progress`, `limits`. SQL stands in `queries/*.sql`; what changes rows, in schema/set.sql and
 schema/wallet.sql.
 
 May import: `installation`, `days`, `setnode` (seals, what servers tell each other), `audit` (snapshots), `archive`,

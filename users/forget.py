@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 
-from archive.rename import settle
 from archive.states import State
 from days import crash_points
 from envelope.pseudonyms import is_pseudonym, new_pseudonym
@@ -19,10 +18,10 @@ from users.journal import Operator
 from users.limits import CACHES_S, PASSES
 from users.obstacles import obstacles, pending, refuse
 from users.progress import Progress
+from users.registers import carry_over
 from users.sessions import Sessions, opened
 from users.survey import Found, survey
 
-_ARCHIVES = sql.read("users", "archives")
 _WORDS = sql.read("users", "words")
 _ACCOUNT = "SELECT balance_fen FROM account WHERE name = 'user:' || $1"
 _PLACES = """
@@ -85,7 +84,7 @@ async def forget(
     by.check(user)
     progress = progress or Progress()
     async with opened(at) as sessions:
-        await _settle(sessions)
+        await carry_over(sessions, by)
         outlook = await _outlook(sessions, user, progress, leave_balance=leave_balance)
         refuse(outlook.in_the_way)
         confirm(outlook)
@@ -166,14 +165,6 @@ async def _begin(sessions: Sessions, user: str, by: Operator, outlook: Outlook, 
     names = await journal.begun(sessions.wallet, user)
     assert names is not None  # noqa: S101 - it was written above
     return names
-
-
-async def _settle(sessions: Sessions) -> None:
-    """Put archives in order that a kill has left between two folders."""
-    archive = sessions.at.archive
-    for connection in sessions.sets.values():
-        for row in await connection.fetch(_ARCHIVES):
-            settle(archive, xx=row["xx"], day=row["day"], digest=row["manifest_sha256"])
 
 
 async def _pass(sessions: Sessions, names: Names, by: Operator, found: Found, progress: Progress) -> int:

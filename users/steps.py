@@ -8,10 +8,11 @@
 5. The old archives are removed, and a line is written to the journal.
 
 After a kill before 4 is committed, the rows have the old name and the same step is taken again: the new hashes of 3 are
-recognized, and `archive.rename.settle` puts an archive back that had taken its place too soon. After it only 5 is
+recognized, and `registers` puts an archive back that had taken its place too soon. After it only 5 is
 left.
 """
 
+import contextlib
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -187,9 +188,7 @@ async def _write(
     concerned = {name for one in staged for name in one.at.holders} | ({tables[0]} if tables else set())
     folder, key = sessions.at.archive
     touched = sorted(set().union(*(one.envelopes for one in changes)))
-    async with AsyncExitStack() as transactions:
-        for name in sorted(concerned):
-            await transactions.enter_async_context(sessions.sets[name].transaction())
+    async with _together([sessions.sets[name] for name in sorted(concerned)]):
         if tables is not None:
             await _write_rows(sessions.sets[tables[0]], tables[1], names, by, changes[-1])
         for one in staged:
@@ -202,6 +201,30 @@ async def _write(
             content = sign(one.manifest, key)
             await run_blocking(place.publish, one.new, content, folder, xx=one.at.xx, day=one.at.day, keep_old=True)
         crash_points.reach("published")
+
+
+@asynccontextmanager
+async def _together(connections: Sequence[Connection]) -> AsyncIterator[None]:
+    """Run the block in a transaction on each connection; they are committed one after the other, or none is.
+
+    Several are only those whose registers name the same archive, after a move. After a kill between two of the commits
+    `registers.carry_over` does what is left.
+    """
+    begun = []
+    try:
+        for connection in connections:
+            transaction = connection.transaction()
+            await transaction.start()
+            begun.append(transaction)
+        yield
+        while begun:
+            await begun.pop(0).commit()
+            crash_points.reach("committed")
+    except BaseException:
+        for transaction in begun:
+            with contextlib.suppress(Exception):
+                await transaction.rollback()
+        raise
 
 
 async def _write_rows(connection: Connection, day: date, names: Names, by: Operator, changes: Changes) -> None:

@@ -16,8 +16,8 @@ from users.installed import Installed, SetPlace
 def forget_and_die(told: dict) -> None:
     """Forget as `told`: DSNs, folder, user, day; killed when it reaches the point for the `nth` time."""
     archive = Archive(Path(told["folder"]), told["archive_key"].encode())
-    place = SetPlace("set-1", *told["set"], lambda _: range(told["slots"]))
-    at = Installed([place], *told["wallet"], archive, HEADER_KEY)
+    places = [SetPlace(*one, lambda _: range(told["slots"])) for one in told["sets"]]
+    at = Installed(places, *told["wallet"], archive, HEADER_KEY)
     left = told["nth"]
 
     def die(point: str) -> None:

@@ -7,18 +7,23 @@ import pytest
 from audit.report import Report
 from errors import Unavailable
 from installation.access import _forgot_meanwhile
+from runtime import postgres
+from schema import roles
+from schema.migrate import migrate_set
 from tests import forks
-from tests.integration.rotation.fixtures import ARCHIVE_KEY, TODAY, XXS
+from tests.integration.rotation.fixtures import ARCHIVE_KEY, DAY, TODAY, XXS
 from tests.integration.users.fixtures import ALICE, AlicesPast, past_of_alice
 from tests.integration.users.forget_and_die import forget_and_die
+from users.installed import Installed, SetPlace
 
 __all__ = ["past_of_alice"]
 
 
 async def kill_at(one: AlicesPast, point: str, nth: int) -> int:
-    place, at = one.installed.sets[0], one.installed
+    at = one.installed
     told = {
-        "set": [place.owner_dsn, place.audit_dsn], "wallet": [at.wallet_owner_dsn, at.wallet_audit_dsn],
+        "sets": [(place.name, place.owner_dsn, place.audit_dsn) for place in at.sets],
+        "wallet": [at.wallet_owner_dsn, at.wallet_audit_dsn],
         "folder": str(at.archive.folder), "archive_key": ARCHIVE_KEY.decode(), "slots": 10 * len(XXS), "user": ALICE,
         "today": str(TODAY), "point": point, "nth": nth,
     }  # fmt: skip
@@ -66,3 +71,26 @@ async def test_the_audit_says_that_a_user_is_being_forgotten(past_of_alice: Alic
     assert await _forgot_meanwhile(one.installed.wallet_audit_dsn, report)
     report.seconds = -60.0
     assert not await _forgot_meanwhile(one.installed.wallet_audit_dsn, report)
+
+
+async def test_two_sets_name_the_same_archive(past_of_alice: AlicesPast) -> None:
+    """After a move both registers do: killed between their commits, the next run has the other one follow."""
+    one = past_of_alice
+    await one.take_to("dropped")
+    other = await one.days.databases.clone("empty_set", migrate_set)
+    owner, audit = (one.days.databases.dsn_as(other, role) for role in (roles.OWNER, roles.AUDIT))
+    rows = await one.days.rows("SELECT * FROM day_register WHERE day = $1", DAY)
+    async with postgres.connected(owner) as connection:
+        await connection.copy_records_to_table("day_register", records=[tuple(row) for row in rows])
+    at = one.installed
+    second = SetPlace("set-2", owner, audit, lambda _: [])
+    one.installed = Installed([*at.sets, second], at.wallet_owner_dsn, at.wallet_audit_dsn, at.archive, at.header_key)
+    # The first commit is that of the hot day, the second that of one SET for the first archive.
+    assert await kill_at(one, "committed", 2) == -signal.SIGKILL
+    await one.forget()
+    digests = "SELECT xx, manifest_sha256 FROM day_register ORDER BY 1"
+    async with postgres.connected(owner) as connection:
+        assert [tuple(row) for row in await connection.fetch(digests)] == [
+            tuple(row) for row in await one.days.rows(digests)
+        ]
+    assert await one.where(ALICE) == []
