@@ -3,8 +3,8 @@
 What lives here: `export` (records, and sums that must add up), `documents` (how they are written); `forget` (the
 procedure), `obstacles` (what forbids it), `survey` (where a name stands), `headers` (written anew, sealed), `steps`
 (a day, with its archives), `registers` (after a kill), `journal` (how far it came), `sessions`, `tables` (rows of one
-user in Postgres), `installed`, `progress`, `limits`. SQL stands in `queries/*.sql`; what changes rows, in schema/set.sql and
-schema/wallet.sql.
+user in Postgres), `installed`, `progress`, `limits`. SQL stands in `queries/*.sql`; what changes rows, in
+schema/set.sql and schema/wallet.sql.
 
 May import: `installation`, `days`, `setnode` (seals, what servers tell each other), `audit` (snapshots), `archive`,
 `wire`, `schema`, `sharding`, `envelope`, `runtime`, `errors`.
