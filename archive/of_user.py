@@ -22,17 +22,19 @@ SELECT (SELECT count(*) FROM read_parquet(?) WHERE sender = ?),
     (SELECT count(*) FROM read_parquet(?) WHERE user_id = ?),
     (SELECT count(*) FROM read_parquet(?) WHERE user_id = ?)
 """
-_HEADERS = f"SELECT * FROM ({stream.HEADERS}) WHERE sender = ? OR (named AND list_contains(?::BIGINT[], envelope_id))"  # noqa: S608 - ours
+_HEADERS = (
+    f"SELECT * FROM ({stream.HEADERS}) WHERE sender = ? OR (named AND envelope_id IN (SELECT unnest(?::BIGINT[])))"  # noqa: S608 - ours
+)
 _CLAIMS = f"""
 SELECT envelope_id, seq, amount_fen, {in_ms("claimed_at")} AS at_ms FROM read_parquet(?) WHERE user_id = ?
 """  # noqa: S608 - our own column names
 _GUESTS = "SELECT envelope_id, invited, wrong_tries FROM read_parquet(?) WHERE user_id = ?"
 _CLOSINGS = f"""
 SELECT envelope_id, seq, kind, amount_fen, {in_ms("claimed_at")} AS at_ms FROM read_parquet(?)
-WHERE kind <> 'open' AND list_contains(?::BIGINT[], envelope_id)
+WHERE kind <> 'open' AND envelope_id IN (SELECT unnest(?::BIGINT[]))
 """  # noqa: S608 - our own column names
 _RECEIVERS = """
-SELECT envelope_id, user_id FROM read_parquet(?) WHERE invited AND list_contains(?::BIGINT[], envelope_id)
+SELECT envelope_id, user_id FROM read_parquet(?) WHERE invited AND envelope_id IN (SELECT unnest(?::BIGINT[]))
 """
 
 

@@ -19,9 +19,12 @@ async def write_lines(records: AsyncIterator[Record], out: TextIO) -> None:
 async def write_document(records: AsyncIterator[Record], out: TextIO) -> None:
     """Write one object with a member for each section, in their order, also for those that are empty."""
     sections = iter(SECTIONS)
-    at, first = next(sections), True
-    out.write("{" + _begun(at))
+    at, first = "", True
     async for section, content in records:
+        if not at:
+            # Only now: who asks for a user that is unknown gets no half of a document.
+            at = next(sections)
+            out.write("{" + _begun(at))
         while at != section:
             out.write(_ended(at, empty=first))
             at, first = next(sections), True

@@ -111,7 +111,9 @@ class Sums:
 
 @dataclass
 class Export:
-    """One export: iterate over `records`; then `sums` are complete. Raises Refused `unknown_user`; Unavailable."""
+    """One export: iterate over `records`; then `sums` are complete. Raises Refused `unknown_user`,
+    `already_forgotten`, `user_being_forgotten`, as `archive.manifest` and `archive_corrupt`; Unavailable.
+    """
 
     at: Installed
     user: str
@@ -126,6 +128,7 @@ class Export:
             wallet = await snapshot(stack, self.at.wallet_audit_dsn)
             # The wallet's snapshot must be older than every SET's (see `audit`).
             sets = {one.name: await set_snapshot(stack, one.audit_dsn) for one in self.at.sets}
+            await self._check_not_forgotten(wallet)
             account = await wallet.fetchrow(_ACCOUNT, self.user)
             if account is not None:
                 self._account, self.sums.balance_fen = account["account_id"], account["balance_fen"]
@@ -136,11 +139,22 @@ class Export:
                 yield record
             async for record in self._left_over(wallet, sets):
                 yield record
-        if not self.sums.records:
-            raise Refused("unknown_user", f"there is no user {self.user}: no account and no row has the name")
+            if not self.sums.records:
+                await self._raise_unknown(wallet)
         self.sums.beginning_fen = sum(self._young.values())
         wrong = self.sums.differences()
         yield "sums", {**_plain(vars(self.sums)), "adds_up": not wrong, "differences": wrong}
+
+    async def _check_not_forgotten(self, wallet: Connection) -> None:
+        if await wallet.fetchval("SELECT EXISTS (SELECT FROM forgetting WHERE name = $1)", self.user):
+            sentence = f"{self.user} is being forgotten: what is left of the name is no whole export"
+            raise Refused("user_being_forgotten", sentence)
+
+    async def _raise_unknown(self, wallet: Connection) -> None:
+        before = await wallet.fetchval("SELECT day FROM forgotten WHERE name_mac = $1", self.at.name_mac(self.user))
+        if before is not None:
+            raise Refused("already_forgotten", f"{self.user} was forgotten on {before}; nothing is left of the name")
+        raise Refused("unknown_user", f"there is no user {self.user}: no account and no row has the name")
 
     def _count(self, section: str, content: dict[str, Any]) -> Record:
         self.sums.records += 1

@@ -49,7 +49,8 @@ async def test_exported_forgotten_and_told_so(stack: RealStack, client: Client, 
     assert [row["greeting"] for row in found["envelopes"]] == [f"by {who}"]
     lines = (await user(stack, "export", who)).out.splitlines()
     assert json.loads(lines[-1])["record"] == "sums"
-    assert (await user(stack, "export", "nobody-at-all")).status == 1
+    ended = await user(stack, "export", "nobody-at-all", "--json")
+    assert (ended.status, ended.out, "no user" in ended.err) == (1, "", True)
 
     ended = await user(stack, "forget", who, "--check", "--json")
     assert (ended.status, json.loads(ended.out)["ready"]) == (1, False)

@@ -7,6 +7,9 @@ from typing import Any
 import duckdb
 import pytest
 
+from archive import rename
+from errors import InvariantBroken
+from schema.names import TableKind
 from tests.integration.users.fixtures import ALICE, AlicesPast, past_of_alice
 
 __all__ = ["past_of_alice"]
@@ -68,3 +71,28 @@ def read(one: AlicesPast, names: Mapping[str, str] = MappingProxyType({})) -> li
                 for values in cursor.fetchall()
             ]
     return sorted(rows, key=lambda row: [str(row[name]) for name in row if name not in ("greeting", "header_seal")])
+
+
+async def test_an_archive_that_would_differ_in_more_is_not_published(
+    past_of_alice: AlicesPast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever wrote it: an amount that is another, or a name too many, ends the step before anything is changed."""
+    one = past_of_alice
+    await one.take_to("dropped")
+    copy = rename._copy
+    for changed in ("* REPLACE (amount_fen + 1 AS amount_fen)", "* REPLACE ('zoe' AS user_id)"):
+
+        def wrong(duck: Any, table: Any, source: Any, target: Any, renaming: Any, changed: str = changed) -> None:
+            copy(duck, table, source, target, renaming)
+            if table.kind is TableKind.CLAIM:
+                duck.execute(f"CREATE TEMP TABLE wrong AS SELECT {changed} FROM '{target}'")
+                duck.execute(f"COPY wrong TO '{target}' (FORMAT parquet)")
+
+        monkeypatch.setattr(rename, "_copy", wrong)
+        before = read(one)
+        with pytest.raises(InvariantBroken, match="only_names_change"):
+            await one.forget()
+        assert read(one) == before
+    monkeypatch.setattr(rename, "_copy", copy)
+    await one.forget()
+    assert await one.where(ALICE) == []

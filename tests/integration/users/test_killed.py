@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from audit.report import Report
-from errors import Unavailable
+from errors import Refused, Unavailable
 from installation.access import _forgot_meanwhile
 from runtime import postgres
 from schema import roles
@@ -14,6 +14,7 @@ from tests import forks
 from tests.integration.rotation.fixtures import ARCHIVE_KEY, DAY, TODAY, XXS
 from tests.integration.users.fixtures import ALICE, AlicesPast, past_of_alice
 from tests.integration.users.forget_and_die import forget_and_die
+from users.export import Export
 from users.installed import Installed, SetPlace
 
 __all__ = ["past_of_alice"]
@@ -63,6 +64,8 @@ async def test_the_audit_says_that_a_user_is_being_forgotten(past_of_alice: Alic
     one = past_of_alice
     assert await kill_at(one, "hashed", 1) == -signal.SIGKILL
     assert await one.violations(), "names differ"
+    with pytest.raises(Refused, match="user_being_forgotten"):
+        await anext(Export(one.installed, ALICE).records())
     report = Report()
     with pytest.raises(Unavailable, match="user_being_forgotten"):
         await _forgot_meanwhile(one.installed.wallet_audit_dsn, report)
