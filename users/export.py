@@ -111,8 +111,10 @@ class Sums:
 
 @dataclass
 class Export:
-    """One export: iterate over `records`; then `sums` are complete. Raises Refused `unknown_user`,
-    `already_forgotten`, `user_being_forgotten`, as `archive.manifest` and `archive_corrupt`; Unavailable.
+    """One export: iterate over `records`; then `sums` are complete.
+
+    Raises Refused `unknown_user`, `already_forgotten`, `user_being_forgotten`, `archive_corrupt` and as
+    `archive.manifest.read`; Unavailable.
     """
 
     at: Installed
