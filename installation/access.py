@@ -174,7 +174,8 @@ class Access:
         """Audit all SETs and the wallet as the audit role.
 
         `instead`: other DSNs by server, of restored copies, which are read whole. `only`, `provider`: as in
-        `audit.proof`. Days that were proven before are compared by their digests, unless `full`.
+        `audit.proof`. Days that were proven before are compared by their digests, unless `full`. Raises as that, and
+        Unavailable `user_being_forgotten` if it does not hold while names are being replaced.
         """
         dsns = {name: self.dsn(name, roles.AUDIT) for name in self._inventory.clusters} | dict(instead or {})
         while True:

@@ -1,7 +1,6 @@
 """`forget`: a user's name goes, the money stays. Looks first, changes then, looks again; resumable at every point."""
 
 import asyncio
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
@@ -197,12 +196,11 @@ async def _belongs_to_another(sessions: Sessions, names: Names, found: Found) ->
 
 async def _words(sessions: Sessions, user: str) -> list[str]:
     """Return the lines of operators and parts in which the name stands as a word: their words are not changed."""
-    word = re.compile(rf"(?<![A-Za-z0-9._@-]){re.escape(user)}(?![A-Za-z0-9_@-])")
     return [
         f"{name}: {row['place']} {row['entry']}"
         for name, connection in sessions.sets.items()
         for row in await connection.fetch(_WORDS, user)
-        if word.search(row["text"])
+        if journal.stands_in(user, row["text"])
     ]
 
 

@@ -1,5 +1,6 @@
 """The journal in the wallet's database: who is being forgotten, what was done, who was forgotten."""
 
+import re
 from dataclasses import dataclass
 from datetime import date
 
@@ -29,9 +30,15 @@ class Operator:
             raise Refused("operator_unnamed", f"give the operator's name, in 1 to {WHO_CHARS} characters")
         if not self.reason.strip() or len(self.reason) > REASON_CHARS:
             raise Refused("reason_missing", f"give a reason, in 1 to {REASON_CHARS} characters, for the logs")
-        if user in self.reason or user in self.who:
+        if stands_in(user, self.reason) or stands_in(user, self.who):
             sentence = "the reason or the operator's name has the user's ID in it, and would keep it: say it otherwise"
             raise Refused("reason_names_user", sentence)
+
+
+def stands_in(user: str, text: str) -> bool:
+    """Say whether a user's ID stands in a text, as a word of its own."""
+    # A sentence may end with a dot after it.
+    return re.search(rf"(?<![A-Za-z0-9._@-]){re.escape(user)}(?![A-Za-z0-9_@-])", text) is not None
 
 
 async def begun(wallet: Connection, user: str) -> Names | None:

@@ -1,8 +1,9 @@
-"""Answers for envelopes of cold days, without actors: nothing about them can change any more.
+"""Answers for envelopes of cold days, without actors: nothing about them can change any more, but names.
 
 The day register (`archive.register`) says that a day is cold and where its rows are: in the day's own tables until they
 are dropped, then in the archive. Open and grab get `expired` by the register alone; detail, cancel and cards need the
-log, which is read once for all requests that wait for it. The most recently used logs are kept.
+log, which is read once for all requests that wait for it. The most recently used logs are kept, until a user in them is
+forgotten (`users`): that is told as any write that is not the server's own (`setnode.commit.invalidation`).
 """
 
 import asyncio

@@ -214,6 +214,7 @@ async def test_a_header_that_was_changed_by_hand_is_not_sealed_anew(
 async def test_the_reason_may_not_keep_the_name(past_of_alice: AlicesPast) -> None:
     """What the operator writes into the logs is looked at first."""
     assert (await refused(past_of_alice, by=Operator("me", f"{ALICE} asked"))).code == "reason_names_user"
+    assert (await refused(past_of_alice, "a", by=Operator("ada", "asked"))).code == "unknown_user"
 
 
 async def test_check_changes_nothing(past_of_alice: AlicesPast) -> None:
