@@ -127,7 +127,9 @@ async def rename(
     Raises Refused as `changes_of` and `archive.rename`; Unavailable.
     """
     async with AsyncExitStack() as stack:
-        staged = [await stack.enter_async_context(_staged(sessions, names, one)) for one in archives]
+        every = [await stack.enter_async_context(_staged(sessions, names, one)) for one in archives]
+        # Of the others all that has the name is another account's: the same archive again is none to publish.
+        staged = [one for one in every if one.changes.rows]
         changes = [one.changes for one in staged]
         if tables is not None:
             connection = sessions.sets[tables[0]]
