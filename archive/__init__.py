@@ -3,8 +3,9 @@
 What lives here: `tables` (columns and canonical rows), `place` (folders, publication), `manifest` (what is signed),
 `export` (writes an archive), `verify` (compares it with Postgres), `restore` (puts a date beside the hot tables),
 `register` and `states` (what became of each day), `details` (reads one envelope), `stream` (reads all rows in order),
-`view` (SQL over all days), `adapter` (export and verify, for the rotation), `pipes` and `threads` (rows between COPY
-and DuckDB), `limits`, `engine` (DuckDB, imported nowhere else).
+`view` (SQL over all days), `of_user` and `rename` (what has a user's name; the same without it), `adapter` (export and
+verify, for the rotation), `pipes` and `threads` (rows between COPY and DuckDB), `limits`, `engine` (DuckDB, imported
+nowhere else).
 
 May import: `schema`, `sharding`, `runtime`, `errors`.
 

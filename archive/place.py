@@ -63,7 +63,7 @@ def staging(archive: Path, *, xx: int, day: date) -> Iterator[Path]:
     final = folder_of(archive, xx=xx, day=day)
     new = final.with_name(f".{final.name}.new")
     try:
-        if not final.exists() and (old := _old(final)).exists():
+        if not final.exists() and (old := replaced(final)).exists():
             old.rename(final)  # killed between the two renames of `publish`
         shutil.rmtree(new, ignore_errors=True)
         _ensure_folder(archive)
@@ -78,13 +78,14 @@ def staging(archive: Path, *, xx: int, day: date) -> Iterator[Path]:
         shutil.rmtree(new, ignore_errors=True)
 
 
-def publish(new: Path, manifest: bytes, archive: Path, *, xx: int, day: date) -> None:
+def publish(new: Path, manifest: bytes, archive: Path, *, xx: int, day: date, keep_old: bool = False) -> None:
     """Add the manifest to the folder `new`, make it durable (fsync), and rename it into place over an older export.
 
-    Owner and mode are those of the archive's own folder, whichever user exported. Raises Refused `archive_not_written`.
+    Owner and mode are those of the archive's own folder, whichever user exported. With `keep_old` the older one stays
+    beside it until `discard_replaced`, or `put_back`. Raises Refused `archive_not_written`.
     """
     final = folder_of(archive, xx=xx, day=day)
-    old = _old(final)
+    old = replaced(final)
     try:
         shutil.rmtree(new / SPILL, ignore_errors=True)
         (new / NAME).write_bytes(manifest)
@@ -100,7 +101,21 @@ def publish(new: Path, manifest: bytes, archive: Path, *, xx: int, day: date) ->
             _fsync(folder)
     except OSError as error:
         raise not_written(final, error) from error
-    shutil.rmtree(old, ignore_errors=True)
+    if not keep_old:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def put_back(final: Path) -> None:
+    """Put the replaced archive of the folder `final` in its place again; raises OSError."""
+    shutil.rmtree(final, ignore_errors=True)
+    replaced(final).rename(final)
+    _fsync(final.parent)
+
+
+def discard_replaced(final: Path) -> None:
+    """Remove the archive that was replaced in the folder `final`; raises OSError."""
+    shutil.rmtree(replaced(final))
+    _fsync(final.parent)
 
 
 def _ensure_folder(archive: Path) -> None:
@@ -121,7 +136,8 @@ def _copy_owner_and_mode(archive: Path, path: Path) -> None:
     path.chmod(root.st_mode & (0o7777 if path.is_dir() else 0o666))
 
 
-def _old(final: Path) -> Path:
+def replaced(final: Path) -> Path:
+    """Name the folder of the archive that was replaced in `final`."""
     return final.with_name(f".{final.name}.old")
 
 

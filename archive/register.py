@@ -67,7 +67,7 @@ async def read_register(
     """Return the entries of `days`, or of all days. Index: the register's primary key. Lock: none.
 
     With `since`, a `watermark` taken before an earlier read, dropped entries that were visible to that read are left
-    out: a register grows for ever, and dropped entries never change.
+    out: a register grows for ever, and a dropped entry changes only when its archive is written anew (`users`).
     """
     rows = await connection.fetch(_READ, None if days is None else list(days), since)
     return {(row["day"], row["xx"]): _existing(row) for row in rows}

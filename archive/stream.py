@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import duckdb
 
 
-_HEADERS = f"""
+HEADERS = f"""
 SELECT envelope_id, sender, kind, split, split_version, total_fen, shares, greeting, seed, create_key, password_mac,
     min_fen, max_fen, header_seal, named, slot,
     {in_ms("created_at")} AS created_at_ms, {in_ms("opens_at")} AS opens_at_ms,
@@ -33,7 +33,7 @@ def headers(duck: "duckdb.DuckDBPyConnection", where: Path) -> AsyncIterator[dic
 
     The order is the file's own: verify the archive first (`place.verified`). Raises Refused `archive_corrupt`.
     """
-    return _rows(duck, _HEADERS, where / FILES[TableKind.ENVELOPE])
+    return _rows(duck, HEADERS, where / FILES[TableKind.ENVELOPE])
 
 
 def claims(duck: "duckdb.DuckDBPyConnection", where: Path) -> AsyncIterator[dict[str, Any]]:

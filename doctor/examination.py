@@ -22,6 +22,7 @@ from doctor import (
     disk,
     events,
     files,
+    forgetting,
     open_files,
     parts,
     payouts,
@@ -57,6 +58,7 @@ CHECKS: Mapping[str, Check] = {
     "closed": closed.closed,
     "payouts": payouts.payouts,
     "events": events.events,
+    "forgetting": forgetting.forgetting,
 }
 """By their names in --json, in the order in which they are shown."""
 

@@ -23,6 +23,7 @@ from installation.inventory import Inventory
 from installation.keys import EVENTS, OPS, Secrets
 from installation.processes import Surroundings, settings_of
 from installation.sandbox import clock_of
+from runtime import postgres
 from runtime.clock import Clock, SystemClock
 from runtime.dsn import password_of, with_login
 from runtime.sandbox_clock import ahead_ms
@@ -213,7 +214,8 @@ class Access:
         """Audit all SETs and the wallet as the audit role.
 
         `instead`: other DSNs by server, of restored copies, which are read whole. `only`, `provider`: as in
-        `audit.proof`. Days that were proven before are compared by their digests, unless `full`.
+        `audit.proof`. Days that were proven before are compared by their digests, unless `full`. Raises as that, and
+        Unavailable `user_being_forgotten` if it does not hold while names are being replaced.
         """
         dsns = {name: self.dsn(name, roles.AUDIT) for name in self._inventory.clusters} | dict(instead or {})
         while True:
@@ -228,8 +230,11 @@ class Access:
                 targets, dsns["wallet"], progress, archive=archive, only=only, provider=provider, proofs=proofs,
                 ahead_s=ahead_ms(self.clock) / 1000,
             )  # fmt: skip
-            # A database that moved between two SETs' snapshots is in both or in neither: that proves nothing.
-            if found.holds or self.topology().epoch_of == topology.epoch_of:
+            # A database that moved between two SETs' snapshots is in both or in neither: that proves nothing. The same
+            # holds for a user whose name was replaced in one snapshot and not in another.
+            if found.holds or (
+                self.topology().epoch_of == topology.epoch_of and not await _forgot_meanwhile(dsns["wallet"], found)
+            ):
                 return found
 
     def audit_target(self, set_name: str) -> AuditTarget:
@@ -269,6 +274,27 @@ def find(data: Path | None) -> Access:
     )
     clock = clock_of(folder)
     return Access(msgspec.structs.replace(found, topology=str(topology)), Secrets.load(secrets), clock)
+
+
+async def _forgot_meanwhile(wallet_dsn: str, report: Report) -> bool:
+    """Say whether a user was forgotten while an audit, just over, ran.
+
+    Raises Unavailable `user_being_forgotten` if one still is: then nothing of them can be proven.
+    """
+    async with postgres.connected(wallet_dsn) as wallet:
+        if await wallet.fetchval("SELECT to_regclass('public.forgetting')") is None:
+            return False  # a copy of before users could be forgotten
+        begun_at = await wallet.fetchval("SELECT min(begun_at) FROM forgetting")
+        if begun_at is not None:
+            raise Unavailable(
+                "user_being_forgotten",
+                f"a user is being forgotten since {begun_at:%Y-%m-%d %H:%M} UTC, and the names on two sides differ "
+                "until that is over: wait, or run `hongbao user forget` again where it was killed; then audit",
+            )
+        found: bool = await wallet.fetchval(
+            "SELECT EXISTS (SELECT FROM forget_log WHERE at > now() - $1 * interval '1 second')", report.seconds + 1
+        )
+        return found
 
 
 def _slots(topology: Topology, name: str, day: date | None = None) -> list[int]:

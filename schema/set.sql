@@ -3,7 +3,8 @@
 --
 -- envelope, claim and guest are partitioned by business date (a range of envelope IDs, which begin with YYMMDD) and
 -- under it by slot. The leaves live in schemas db_00 … db_99: db_07.claim_3_21 holds slot 073 of the 21st.
--- Rows of envelope and claim are never updated and never deleted: the setnode's role may only SELECT and INSERT.
+-- Rows of envelope and claim are never updated and never deleted: the setnode's role may only SELECT and INSERT. One
+-- exception: when a user is forgotten, the owner replaces their name (`forget_name` below); no amount ever changes.
 --
 -- The rules within a row of these three stand in a trigger on the whole table that checks all rows of a statement at
 -- once, not in CHECKs: Postgres parses and compiles a CHECK anew for every leaf that a statement touches
@@ -434,7 +435,8 @@ END $$;
 -- The guard of the register. A day enters as `closed`, or as `dropped` if it has no table here (a database that moved
 -- in brings the days that are only archived), and advances one step at a time, each proven in the same transaction. One
 -- step back is allowed: an archive found corrupt while the tables exist is exported again, and then has to be verified
--- again.
+-- again. Without a step the manifest alone may be replaced, of a day whose archive was rewritten because a user was
+-- forgotten: only together with a line of the operation log, of the same transaction, that names both manifests.
 CREATE FUNCTION guard_day_register() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     said day_register;
@@ -448,10 +450,15 @@ BEGIN
         WHERE b.state IS NULL OR n.state IS NULL
             OR (b.state, n.state) NOT IN (
                 ('closed', 'detached'), ('detached', 'exported'), ('exported', 'verified'), ('verified', 'dropped'),
-                ('exported', 'exported'), ('verified', 'exported'))
+                ('exported', 'exported'), ('verified', 'exported'), ('verified', 'verified'), ('dropped', 'dropped'))
             OR (b.envelopes, b.claims, b.paid_in_fen, b.claimed_fen, b.refunded_fen)
                 <> (n.envelopes, n.claims, n.paid_in_fen, n.claimed_fen, n.refunded_fen)
-            OR (n.state <> 'exported' AND b.manifest_sha256 IS DISTINCT FROM n.manifest_sha256)
+            OR (b.state <> n.state AND n.state <> 'exported' AND b.manifest_sha256 IS DISTINCT FROM n.manifest_sha256)
+            OR (b.state = n.state AND n.state <> 'exported' AND NOT EXISTS (
+                SELECT FROM operation_log o
+                WHERE o.xmin = pg_current_xact_id()::xid AND o.what = 'forget' AND o.day = n.day AND o.xx = n.xx
+                    AND b.manifest_sha256 <> n.manifest_sha256
+                    AND o.proof LIKE '%' || b.manifest_sha256 || '%' || n.manifest_sha256 || '%'))
         LIMIT 1;
     END IF;
     IF FOUND THEN
@@ -486,6 +493,75 @@ ALTER TABLE day_register ENABLE ALWAYS TRIGGER day_register_insert;
 CREATE TRIGGER day_register_update AFTER UPDATE ON day_register REFERENCING OLD TABLE AS said_before NEW TABLE AS said_now
     FOR EACH STATEMENT EXECUTE FUNCTION guard_day_register();
 ALTER TABLE day_register ENABLE ALWAYS TRIGGER day_register_update;
+
+-- Replace a user's name on rows of one business day, hot or detached: on the headers, the claims and the guests that are
+-- named. Nothing but names, greetings and seals can be changed by it. `sent` says of each header whether the user is its
+-- sender, whose words go with the name; `seals` are those of the headers as they are afterwards. Guests are all that
+-- have the name. Returns how many headers, claims and guests were changed; raises an error, and changes nothing, unless
+-- each header and claim that is named was found once under the old name.
+--
+-- Lock: the rows. Of a day that is closed its fence is lifted within the transaction, which locks the day's three tables
+-- against writers (SHARE ROW EXCLUSIVE) until it ends. Scans the guests of the day; index: the unique keys.
+CREATE FUNCTION forget_name(
+    of_day date, old_name varchar, new_name varchar,
+    headers bigint[], sent boolean[], seals varchar[], claims bigint[], seqs integer[]
+) RETURNS bigint[] LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    tag text := to_char(of_day, 'YYYYMMDD');
+    fenced name[];
+    one name;
+    headers_changed bigint;
+    claims_changed bigint;
+    guests_changed bigint;
+BEGIN
+    IF new_name !~ '^gone-.{26}$' OR old_name ~ '^gone-.{26}$' OR old_name = '' THEN
+        RAISE EXCEPTION 'a name is replaced by a pseudonym, never the other way' USING ERRCODE = 'HB005';
+    END IF;
+    SELECT coalesce(array_agg(c.relname ORDER BY c.relname), '{}') INTO fenced
+    FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+    WHERE t.tgname = 'day_fence' AND c.relnamespace = 'public'::regnamespace
+        AND c.relname IN ('envelope_' || tag, 'claim_' || tag, 'guest_' || tag);
+    FOREACH one IN ARRAY fenced LOOP
+        EXECUTE format('ALTER TABLE public.%I DISABLE TRIGGER day_fence', one);
+    END LOOP;
+    EXECUTE format(
+        'UPDATE public.envelope_%s e SET header_seal = n.seal, sender = CASE WHEN n.sent THEN $5 ELSE e.sender END, '
+        'greeting = CASE WHEN n.sent THEN '''' ELSE e.greeting END '
+        'FROM unnest($1, $2, $3) AS n (envelope_id, sent, seal) '
+        'WHERE e.envelope_id = n.envelope_id AND e.slot = n.envelope_id %% 1000 AND (e.sender = $4 OR NOT n.sent)', tag)
+    USING headers, sent, seals, old_name, new_name;
+    GET DIAGNOSTICS headers_changed = ROW_COUNT;
+    EXECUTE format(
+        'UPDATE public.claim_%s c SET user_id = $4 FROM unnest($1, $2) AS n (envelope_id, seq) '
+        'WHERE c.envelope_id = n.envelope_id AND c.slot = n.envelope_id %% 1000 AND c.seq = n.seq AND c.user_id = $3',
+        tag)
+    USING claims, seqs, old_name, new_name;
+    GET DIAGNOSTICS claims_changed = ROW_COUNT;
+    EXECUTE format('UPDATE public.guest_%s SET user_id = $2 WHERE user_id = $1', tag) USING old_name, new_name;
+    GET DIAGNOSTICS guests_changed = ROW_COUNT;
+    IF headers_changed <> cardinality(headers) OR claims_changed <> cardinality(claims) THEN
+        RAISE EXCEPTION '% headers and % claims were named, % and % found', cardinality(headers), cardinality(claims),
+            headers_changed, claims_changed USING ERRCODE = 'HB005';
+    END IF;
+    FOREACH one IN ARRAY fenced LOOP
+        EXECUTE format('ALTER TABLE public.%I ENABLE ALWAYS TRIGGER day_fence', one);
+    END LOOP;
+    RETURN ARRAY[headers_changed, claims_changed, guests_changed];
+END $$;
+
+-- Name another manifest for a day whose archive was rewritten because a user was forgotten, and log it: one transaction,
+-- as the guard of the register demands. Sums and state stay. Index: the register's primary key. Lock: its row.
+CREATE FUNCTION replace_manifest(
+    of_day date, of_xx smallint, before varchar, after varchar, by_whom varchar, because varchar
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+    INSERT INTO operation_log (who, what, day, xx, reason, proof)
+    VALUES (by_whom, 'forget', of_day, of_xx, because, json_build_object('before', before, 'after', after)::text);
+    UPDATE day_register SET manifest_sha256 = after WHERE day = of_day AND xx = of_xx AND manifest_sha256 = before;
+    IF NOT FOUND THEN
+        PERFORM refuse_state(of_day, of_xx, 'changed', 'the register names another manifest than the one replaced');
+    END IF;
+END $$;
 
 -- The business date by this server's own clock, in the business zone (UTC+8; Shanghai has no summer time). Closing a
 -- day is irreversible, so the caller's date is checked against it. If it returns NULL, nothing is checked: only tests
@@ -550,3 +626,4 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON event_sink, event_cursor, event_retry TO
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO hongbao_audit;
 -- The secrets of sinks are for the events process alone.
 REVOKE ALL ON event_sink FROM hongbao_audit;
+REVOKE EXECUTE ON FUNCTION forget_name, replace_manifest FROM PUBLIC;

@@ -122,7 +122,8 @@ END $$;
 -- Refusals: a known order number is refused by UNIQUE, a balance below zero, or payouts of an envelope above what was
 -- paid in for it, by CHECK; the batch is then decided again, with what the database knows. They are caught here, so that
 -- a user without money is no ERROR in the server's log. (ON CONFLICT DO NOTHING would make the usual case slower.) If
--- fewer accounts moved than were named, one is missing: that is an error, nothing is written.
+-- fewer accounts moved than were named, one is missing, or its user was forgotten and the caller has its number from
+-- before: that is an error, nothing is written, and the wallet looks the names up again.
 --
 -- It is a function so that a batch of payouts is one round trip, commit included; each statement in it sees what was
 -- committed before the lock was granted. `unnest` in the SELECT list goes row by row; in FROM, Postgres would first
@@ -164,6 +165,7 @@ BEGIN
     ), moved AS (
         UPDATE account SET balance_fen = account.balance_fen + delta.change_fen
         FROM delta WHERE account.account_id = delta.account_id
+            AND account.name NOT LIKE 'user:gone-__________________________'
         RETURNING 1
     ), paid AS (
         SELECT envelope_id, sum(amount_fen)::bigint AS fen FROM posted WHERE kind IN (2, 3)
@@ -177,6 +179,14 @@ BEGIN
     INTO moved_accounts, missing_funds;
     IF moved_accounts <> named THEN
         RAISE EXCEPTION '% accounts were named, % moved', named, moved_accounts;
+    END IF;
+    -- Of a payout through a channel the user's own account does not move, and shows it all the same.
+    IF users <> credits AND EXISTS (
+        SELECT FROM unnest(users::bigint[], credits::bigint[], kinds::smallint[]) AS t (user_account, credit, kind)
+        JOIN account a ON a.account_id = t.user_account
+        WHERE t.kind = 2 AND t.credit <> t.user_account AND a.name LIKE 'user:gone-__________________________')
+    THEN
+        RAISE EXCEPTION 'an account was named whose user is forgotten';
     END IF;
     IF missing_funds > 0 THEN
         RAISE EXCEPTION 'nothing was paid in for % of the envelopes', missing_funds
@@ -262,6 +272,91 @@ RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp A
     SELECT count(*) FROM gone
 $$;
 
+-- Users who are being forgotten: the old name stands here until it stands nowhere else, so that the work can be finished
+-- after a kill. account_id is NULL for one who was only invited and never had an account.
+CREATE TABLE forgetting (
+    name       varchar(40) COLLATE "C" NOT NULL,
+    pseudonym  varchar(40) COLLATE "C" NOT NULL,
+    account_id bigint,
+    begun_at   timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT forgetting_name PRIMARY KEY (name),
+    CONSTRAINT forgetting_pseudonym CHECK (pseudonym ~ '^gone-.{26}$')
+);
+
+-- Users who were forgotten, by a MAC of their name under a key that no database has, and the day: so that a second
+-- request can be answered. Nothing here leads to the pseudonym.
+CREATE TABLE forgotten (
+    name_mac bytea NOT NULL,
+    day      date  NOT NULL,
+    CONSTRAINT forgotten_name PRIMARY KEY (name_mac)
+);
+
+-- What was done to forget a user, step by step, under the pseudonym.
+CREATE TABLE forget_log (
+    entry_id  bigint GENERATED ALWAYS AS IDENTITY,
+    at        timestamptz NOT NULL DEFAULT now(),
+    pseudonym varchar(40) COLLATE "C" NOT NULL,
+    step      varchar(64) NOT NULL,   -- begun; a SET and a day; an archive's day and database; places; done
+    changed   bigint NOT NULL,        -- rows that had the name
+    who       varchar(64) NOT NULL,
+    reason    varchar(200) NOT NULL,
+    CONSTRAINT forget_log_entry PRIMARY KEY (entry_id)
+);
+
+-- Begin to forget a user: under the ledger's lock, so that nothing is posted meanwhile, their account gets the pseudonym
+-- as its name and the journal its row. Refused, by returning why, and nothing is changed: `unknown` (there is no such
+-- account, and one is needed), `balance` (not 0, and it is not to be left), `open` (money of the user's envelopes is not
+-- all paid out). Index: account_name, transfer_sent, fund_envelope. Lock: the ledger's.
+CREATE FUNCTION begin_forgetting(
+    old_name varchar, new_name varchar, leave_balance boolean, without_account boolean, by_whom varchar, because varchar
+) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    found_id bigint;
+    found_fen bigint;
+BEGIN
+    LOCK TABLE ledger_lock IN EXCLUSIVE MODE;
+    IF old_name LIKE 'gone-__________________________' THEN
+        RAISE EXCEPTION 'a pseudonym is not forgotten' USING ERRCODE = 'HB005';
+    END IF;
+    SELECT account_id, balance_fen INTO found_id, found_fen FROM account WHERE name = 'user:' || old_name AND kind = 0;
+    IF found_id IS NULL AND NOT without_account THEN
+        RETURN 'unknown';
+    ELSIF found_fen <> 0 AND NOT leave_balance THEN
+        RETURN 'balance';
+    ELSIF EXISTS (
+        SELECT FROM transfer t JOIN fund f ON f.envelope_id = t.envelope_id
+        WHERE t.user_account = found_id AND t.kind = 1 AND f.left_fen > 0)
+    THEN
+        RETURN 'open';
+    END IF;
+    INSERT INTO forgetting (name, pseudonym, account_id) VALUES (old_name, new_name, found_id);
+    UPDATE account SET name = 'user:' || new_name WHERE account_id = found_id;
+    INSERT INTO forget_log (pseudonym, step, changed, who, reason)
+    VALUES (new_name, 'begun', (found_id IS NOT NULL)::integer, by_whom, because);
+    RETURN NULL;
+END $$;
+
+-- Replace the hashes of headers that are written anew for a user who is being forgotten. A hash that is neither the one
+-- before nor the one after is an error, and nothing is changed. Returns how many were replaced. Index: fund_envelope.
+CREATE FUNCTION replace_header_hashes(envelopes bigint[], hashes_before bytea[], hashes_after bytea[])
+RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    replaced bigint;
+    wrong bigint;
+BEGIN
+    UPDATE fund SET header_hash = n.after
+    FROM unnest(envelopes, hashes_before, hashes_after) AS n (envelope_id, before, after)
+    WHERE fund.envelope_id = n.envelope_id AND fund.header_hash = n.before AND n.before <> n.after;
+    GET DIAGNOSTICS replaced = ROW_COUNT;
+    SELECT n.envelope_id INTO wrong
+    FROM unnest(envelopes, hashes_after) AS n (envelope_id, after) LEFT JOIN fund f ON f.envelope_id = n.envelope_id
+    WHERE f.header_hash IS DISTINCT FROM n.after LIMIT 1;
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION 'the fund of % has the hash of another header', wrong USING ERRCODE = 'HB005';
+    END IF;
+    RETURN replaced;
+END $$;
+
 -- Roles: the wallet reads, opens accounts and calls the two functions; the audit reads; only the owner can change or
 -- delete what was written.
 GRANT USAGE ON SCHEMA public TO hongbao_wallet, hongbao_audit;
@@ -272,3 +367,4 @@ REVOKE EXECUTE ON FUNCTION post, hold_ledger, deposit_rules FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION post, hold_ledger TO hongbao_wallet;
 REVOKE EXECUTE ON FUNCTION take_places, give_back_places, forget_places FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION take_places, give_back_places, forget_places TO hongbao_wallet;
+REVOKE EXECUTE ON FUNCTION begin_forgetting, replace_header_hashes FROM PUBLIC;

@@ -184,7 +184,11 @@ class Setnode:
             after_s=settings.sweep_after_s,
             in_a_row=settings.sweep_in_a_row,
         )
-        self.foreign_writes = ForeignWrites(sessions["listen"], self.registry.invalidate, self.ownership.reload)
+        self.foreign_writes = ForeignWrites(sessions["listen"], self._invalidate, self.ownership.reload)
+
+    def _invalidate(self, envelope_id: int | None = None) -> None:
+        self.registry.invalidate(envelope_id)
+        self.cold.invalidate(envelope_id)
 
     def _enqueue_load(self, actor: Actor) -> None:
         # A method, because registry and loader need each other.

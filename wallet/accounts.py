@@ -16,8 +16,8 @@ class Accounts:
 
     Numbers are kept as the text that goes into an array literal: each is written many times and never computed with.
 
-    A number never changes, so an entry is stale only if the database was replaced: the ledger calls `forget` with every
-    new connection, and when `post` finds an account gone.
+    A number never changes, so an entry is stale only if the database was replaced, or if the user was forgotten and the
+    number has another name: the ledger calls `forget` with every new connection, and when `post` finds an account gone.
     """
 
     def __init__(self, most: int = CACHED_ACCOUNTS) -> None:

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from envelope.limits import LIMITS
+from envelope.pseudonyms import is_pseudonym
 from errors import Refused
 
 USER_PATTERN: Final = rf"^[A-Za-z0-9][A-Za-z0-9._@-]{{0,{LIMITS.user_id_chars - 1}}}$"
@@ -12,8 +13,11 @@ _matches = re.compile(rf"{USER_PATTERN[:-1]}\Z").match
 
 
 def is_user(text: object) -> bool:
-    """Say whether `text` is a well-formed user ID; whether the user exists is not checked."""
-    return isinstance(text, str) and _matches(text) is not None
+    """Say whether `text` is a well-formed user ID; whether the user exists is not checked.
+
+    Pseudonyms of users who were forgotten are none: nobody can be such a user, or invite one.
+    """
+    return isinstance(text, str) and _matches(text) is not None and not is_pseudonym(text)
 
 
 def check_user(text: str) -> str:
@@ -22,6 +26,6 @@ def check_user(text: str) -> str:
         raise Refused(
             "malformed_user",
             f"{text[:50]!r} is not a user ID: 1 to {LIMITS.user_id_chars} letters, digits or . _ @ -, "
-            "beginning with a letter or digit",
+            "beginning with a letter or digit, and no pseudonym of one who was forgotten",
         )
     return text

@@ -1,8 +1,9 @@
-"""Answers for envelopes of cold days, without actors: nothing about them can change any more.
+"""Answers for envelopes of cold days, without actors: nothing about them can change any more, but names.
 
 The day register (`archive.register`) says that a day is cold and where its rows are: in the day's own tables until they
 are dropped, then in the archive. Open and grab get `expired` by the register alone; detail, cancel and cards need the
-log, which is read once for all requests that wait for it. The most recently used logs are kept.
+log, which is read once for all requests that wait for it. The most recently used logs are kept, until a user in them is
+forgotten (`users`): that is told as any write that is not the server's own (`setnode.commit.invalidation`).
 """
 
 import asyncio
@@ -69,6 +70,10 @@ class ColdEnvelopes:
         """By `_database_day`, as last read: rotation may have gone on since."""
         self._seen: str | None = None
         """The register's watermark at the last read of all days."""
+        self._stale: set[int] = set()
+        """Of these the register is read again before an archive: the one that it named was replaced."""
+        self._invalidated = 0
+        """Counts `invalidate`: what was read across a call is read again."""
         self._kept: OrderedDict[int, _Kept] = OrderedDict()
         self._weight = 0
         self._waiting: dict[int, list[Request]] = {}
@@ -117,6 +122,18 @@ class ColdEnvelopes:
             else:
                 self._queue(envelope_id, request)
 
+    def invalidate(self, envelope_id: int | None = None) -> None:
+        """Have a log (None: all logs) read again before it is shown: a name in it was replaced (`users`)."""
+        self._invalidated += 1
+        if envelope_id is None:
+            self._stale.update(self._cold)
+            self._kept.clear()
+            self._weight = 0
+            return
+        self._stale.add(_database_day(envelope_id))
+        if (kept := self._kept.pop(envelope_id, None)) is not None:
+            self._weight -= kept.log.terms.count
+
     async def run(self) -> None:
         """Read logs until cancelled."""
         try:
@@ -138,12 +155,19 @@ class ColdEnvelopes:
         # have been dropped since, and the row is in the archive then.
         for _ in range(COLD_LOOKS):
             entry = self._entry_of(envelope_id)
-            if entry is None or entry == before:
+            if entry is None or entry == before or _database_day(envelope_id) in self._stale:
                 await self._refresh_day(envelope_id)
                 entry = self._entry_of(envelope_id)
             if entry is None or entry == before:
                 return None
-            row = await self._read(envelope_id, entry, may_verify=may_verify)
+            try:
+                row = await self._read(envelope_id, entry, may_verify=may_verify)
+            except Unavailable:
+                # An archive that was written anew is in its place before the register, as last read, names it.
+                await self._refresh_day(envelope_id)
+                if not entry.dropped or self._entry_of(envelope_id) == entry:
+                    raise
+                continue
             if row is not None:
                 return self._restored(row)
             if entry.dropped:
@@ -194,15 +218,23 @@ class ColdEnvelopes:
         now = self._context.loop_time()
         if all(request.arrived_at < now - _patience_s(request) for request in self._waiting[envelope_id]):
             return _busy()
-        try:
-            log = await self.find(envelope_id, may_verify=may_verify)
-        except NotVerifiedYet:
-            raise
-        except HongbaoError as error:
-            return error
-        except Exception as error:  # noqa: BLE001 - every request must get a reply, and the worker goes on
-            return _away(f"{type(error).__name__}: {error}")
-        return not_found() if log is None else self._keep(log)
+        for _ in range(COLD_LOOKS):
+            invalidated = self._invalidated
+            try:
+                log = await self.find(envelope_id, may_verify=may_verify)
+            except NotVerifiedYet:
+                raise
+            except HongbaoError as error:
+                found: _Kept | HongbaoError = error
+            except Exception as error:  # noqa: BLE001 - every request must get a reply, and the worker goes on
+                found = _away(f"{type(error).__name__}: {error}")
+            else:
+                found = not_found() if log is None else _kept_of(log)
+            if invalidated == self._invalidated:
+                break
+        else:
+            return _busy()
+        return self._keep(found) if isinstance(found, _Kept) else found
 
     async def _read(self, envelope_id: int, entry: RegisterEntry, *, may_verify: bool) -> Any:
         """Return the row of an envelope from where `entry` says; None if it, or the day's tables, are not there."""
@@ -233,7 +265,10 @@ class ColdEnvelopes:
 
     async def _refresh_day(self, envelope_id: int) -> None:
         day = day_of(envelope_id)
+        invalidated = self._invalidated
         await self._run(lambda connection: self.refresh(connection, [day]))
+        if invalidated == self._invalidated:
+            self._stale.discard(_database_day(envelope_id))
 
     async def _run(self, work: Any) -> Any:
         async with self._reading:
@@ -246,10 +281,8 @@ class ColdEnvelopes:
             raise log
         return log
 
-    def _keep(self, log: ClaimLog) -> _Kept:
-        claims = ClaimsJson(log)
-        claims.catch_up()
-        kept = _Kept(log, claims)
+    def _keep(self, kept: _Kept) -> _Kept:
+        log = kept.log
         self._kept[log.terms.envelope_id] = kept
         self._weight += log.terms.count
         while self._weight > COLD_SHARES and len(self._kept) > 1:
@@ -279,6 +312,12 @@ class ColdEnvelopes:
             if not is_known(version, page):
                 shown = as_json({**detail_view(log, request.user, now_ms, claims, page), "archived": True})
             request.show(shown, request.user == log.terms.sender, version)
+
+
+def _kept_of(log: ClaimLog) -> _Kept:
+    claims = ClaimsJson(log)
+    claims.catch_up()
+    return _Kept(log, claims)
 
 
 def _patience_s(request: Request) -> float:

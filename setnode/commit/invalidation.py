@@ -6,6 +6,8 @@ that writes to a foreign envelope says so in the same transaction, in the table 
 owner reads that log again before it shows it. In ordinary operation no server writes to foreign envelopes
 (docs/decisions/0007).
 
+So does the operator's command that replaces a user's name (`users`), of cold envelopes, too.
+
 The table is the authority, NOTIFY only tells sooner. Each server looks at it twice a second, from the oldest
 transaction that was running at its last look; so an owner whose connection was silent or lost for a while learns
 exactly what was written meanwhile, and trusts its other logs. Everything is invalidated only if that cannot be known:

@@ -15,7 +15,20 @@ from packaging.requirements import Requirement
 
 from archive.states import State
 from backup.folder import LogState
-from doctor import backup_log, closed, clusters, days, disk, files, open_files, parts, payouts, ports, programs
+from doctor import (
+    backup_log,
+    closed,
+    clusters,
+    days,
+    disk,
+    files,
+    forgetting,
+    open_files,
+    parts,
+    payouts,
+    ports,
+    programs,
+)
 from doctor.clock import clock, jump_s
 from doctor.finding import Finding, Level, all_is_well
 from doctor.limits import EARLY_S
@@ -361,10 +374,18 @@ def test_stuck_payouts_are_wrong_with_their_reasons() -> None:
     assert "./run payout retry" in wrong.do
 
 
+def test_a_user_left_half_forgotten_is_wrong_with_the_command() -> None:
+    """One that was just begun is a note; after an hour somebody must finish it."""
+    found = [forgetting.judge(begun, NOW) for begun in (None, NOW - timedelta(minutes=5), NOW - timedelta(hours=2))]
+    assert [one.level for one in found] == [Level.OK, Level.NOTE, Level.WRONG]
+    assert "./run user forget" in found[2].do
+
+
 async def test_servers_that_are_away_are_left_to_the_parts(data: Path) -> None:
     """Checks that need a server say nothing of one that does not answer: it is said once."""
     place = look(data)
     assert (await days.days(place), await payouts.payouts(place), await backup_log.backup_log(place)) == ([], [], [])
+    assert await forgetting.forgetting(place) == []
 
 
 def snapshot(folder: Path) -> Iterator[tuple[str, int, int]]:
