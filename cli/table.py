@@ -27,7 +27,7 @@ COMMANDS = {
     },
     "Operate": {
         "ops": Entry("cli.commands.ops", "the operator's view: a page on a port of its own"),
-        "events": Entry("cli.commands.events", "who is told of what was committed: webhooks, NATS; follow it here"),
+        "events": Entry("cli.commands.events", "tell other programs what was committed: webhooks, NATS"),
         "user": Entry("cli.commands.user", "export what is held of a user; take their name out of it"),
         "payout": Entry("cli.commands.payout", "show payouts that are stuck, and drive them again"),
         "switch": Entry("cli.commands.switch", "close a kind of request for a while, so that the rest goes on"),

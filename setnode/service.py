@@ -148,7 +148,7 @@ class Setnode:
         limits = Limits(self.settings.wins_per_day, self.settings.opens_from_sender_per_day)
         self.daily = DailyLimits(limits, self.registry, wallet, self.clock, lambda: self.topology.zone)
         self.watches = Watches(self.registry)
-        self.standby = StandbyWatch(self._shared)
+        self.standby = StandbyWatch(self._sessions["standby"])
         self.dispatcher = Dispatcher(
             self.registry,
             coalescer,

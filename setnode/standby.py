@@ -7,8 +7,8 @@ on the SET is read-only: what needs a commit is refused at once, and the refusal
 
 from errors import Unavailable
 from runtime import logs, metrics
-from setnode.limits import STANDBY_MISSING_S
-from setnode.shared_session import SharedSession
+from runtime.postgres import Session
+from setnode.limits import LOAD_DEADLINE_S, STANDBY_MISSING_S
 
 _LONGEST = """-- longest_wait: how long a commit of ours has waited for a standby. Index, lock: none.
 SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)::float8 FROM pg_stat_activity
@@ -25,13 +25,13 @@ class StandbyWatch:
     none waits any more, a standby is back.
     """
 
-    def __init__(self, session: SharedSession) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
         self.missing = False
 
     async def look(self) -> None:
         """Ask Postgres; raises Unavailable if it does not answer: then requests hear that instead."""
-        longest_s = await self._session.run(lambda connection: connection.fetchval(_LONGEST))
+        longest_s = await self._session.run(lambda connection: connection.fetchval(_LONGEST), LOAD_DEADLINE_S)
         missing = longest_s >= STANDBY_MISSING_S
         if missing != self.missing:
             if missing:

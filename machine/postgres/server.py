@@ -174,12 +174,12 @@ class Postgres(ChildPart):
         )
 
     def _ready(self, pid: int) -> bool:
-        """Read postmaster.pid, as pg_ctl does: line 1 is the process ID, line 8 the state; a standby takes readers."""
+        """Read postmaster.pid, as pg_ctl does: line 1 is the process ID, line 8 the state."""
         try:
             lines = self._folder.pid_file.read_text(encoding="utf-8").splitlines()
         except OSError:
             return False
-        return lines[:1] == [str(pid)] and [line.strip() for line in lines[7:8]] in (["ready"], ["standby"])
+        return lines[:1] == [str(pid)] and [line.strip() for line in lines[7:8]] == ["ready"]
 
     def _raise_unless_retryable(self, logged: str, port: int) -> None:
         """Raise unless another attempt can succeed."""

@@ -17,6 +17,7 @@ from audit.proof import AuditTarget, audit
 from audit.proofs import Proofs
 from audit.report import Report
 from envelope.claim_log import ClaimLog
+from runtime import logs
 from sharding.ids import business_date, first_id
 from tests.integration.audit.test_money_columns import ALL, SET, Edit, Ground
 from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town, unswept
@@ -170,8 +171,12 @@ async def test_what_full_finds_wrong_loses_its_proof(ground: Ground, monkeypatch
     assert [await proven_by(ground) > 0 for _ in range(2)] == [False, True]
 
 
-async def test_what_cannot_be_kept_or_read_is_said_and_the_report_stands(ground: Ground, tmp_path: Path) -> None:
+async def test_what_cannot_be_kept_or_read_is_said_and_the_report_stands(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A folder that refuses the file, and a file that cannot be opened: all is read, a warning says why."""
+    # A logger that has been used before, in a test that set up logs, keeps what it had then.
+    monkeypatch.setattr("audit.proofs._log", logs.get("audit"))
     (tmp_path / "proofs.json.new").mkdir()
     (tmp_path / "proofs.json.new" / "in the way").touch()
     for name in ("proofs.json", "missing/proofs.json"):

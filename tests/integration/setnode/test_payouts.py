@@ -219,6 +219,7 @@ class Access:
 
     def __init__(self, town: Town) -> None:
         self._town = town
+        self.clock = town.clock
 
     def topology(self):
         return SimpleNamespace(sets=[SimpleNamespace(name="set-1")])
