@@ -9,7 +9,7 @@ from loadtest.plan.measured import Measured
 from setnode.limits import CLAIM_CONNECTIONS, ENVELOPE_WEIGHT, LIVE_SHARES
 from sharding.slots import PRODUCTION, TABLES_PER_DATABASE
 
-SERVICE_CONNECTIONS = 9
+SERVICE_CONNECTIONS = 10
 """Connections of a setnode besides those that write claims: create, load, fetch, payout, expiry, sweep, listen."""
 EMPTY_TABLE_BYTES = 38_000
 """A leaf with its indexes before its first row, as measured when the layout was chosen."""
