@@ -214,6 +214,33 @@ ALTER TABLE event_log ALTER envelope_ids SET STORAGE EXTERNAL, ALTER seqs SET ST
     ALTER shares SET STORAGE EXTERNAL, ALTER kinds SET STORAGE EXTERNAL, ALTER user_ids SET STORAGE EXTERNAL,
     ALTER amounts_fen SET STORAGE EXTERNAL, ALTER notes SET STORAGE EXTERNAL;
 
+-- Note for those who receive events what a statement has written. Functions, so that a commit pays for event_log only while
+-- there is a sink: a statement that names a table as its target opens the table and its indexes, whether or not it writes.
+-- They are called within `CASE WHEN EXISTS (… event_sink …)`, and return true. Index: event_log's primary key.
+CREATE FUNCTION note_claims(
+    at timestamptz, envelopes bigint[], seqs integer[], shares integer[], kinds text[], users text[], amounts bigint[]
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO event_log (what, at, envelope_ids, seqs, shares, kinds, user_ids, amounts_fen)
+    VALUES ('claims', note_claims.at, envelopes, note_claims.seqs, note_claims.shares, note_claims.kinds, users, amounts);
+    RETURN true;
+END $$;
+
+CREATE FUNCTION note_created(
+    envelopes bigint[], senders text[], kinds text[], splits text[], totals bigint[], shares integer[], greetings text[],
+    named boolean[], created timestamptz[], opens timestamptz[], expires timestamptz[]
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO event_log (what, envelope_ids, seqs, shares, kinds, user_ids, amounts_fen, notes)
+    SELECT 'created', envelopes, array_fill(0, ARRAY[cardinality(envelopes)]), note_created.shares, note_created.kinds,
+        senders, totals, array_agg(
+            json_build_object('greeting', greeting, 'split', split, 'named', is_named, 'created_at', created_at,
+                'opens_at', opens_at, 'expires_at', expires_at)::text ORDER BY place)
+    FROM unnest(greetings, splits, note_created.named, created, opens, expires)
+        WITH ORDINALITY AS n (greeting, split, is_named, created_at, opens_at, expires_at, place);
+    RETURN true;
+END $$;
+
 -- Sinks: who receives events. Every commit of claims looks whether there is one, so rows change by an operator's hand only
 -- (and a tail's, every ten seconds): old versions of rows would have to be passed by each commit.
 CREATE TABLE event_sink (

@@ -26,11 +26,11 @@ WITH input AS (
     FROM written HAVING count(*) > 0
     RETURNING batch_id
 ), told AS (
-    INSERT INTO event_log (what, at, envelope_ids, seqs, shares, kinds, user_ids, amounts_fen)
-    SELECT 'claims', $7, array_agg(envelope_id ORDER BY envelope_id, seq), array_agg(seq ORDER BY envelope_id, seq),
-        array_agg(shares ORDER BY envelope_id, seq), array_agg(kind ORDER BY envelope_id, seq),
-        array_agg(user_id ORDER BY envelope_id, seq), array_agg(amount_fen ORDER BY envelope_id, seq)
+    SELECT note_claims($7, array_agg(envelope_id ORDER BY envelope_id, seq), array_agg(seq ORDER BY envelope_id, seq),
+        array_agg(shares ORDER BY envelope_id, seq), array_agg(kind::text ORDER BY envelope_id, seq),
+        array_agg(user_id::text ORDER BY envelope_id, seq), array_agg(amount_fen ORDER BY envelope_id, seq)) AS done
     FROM written WHERE EXISTS (SELECT FROM event_sink WHERE expires_at IS NULL OR expires_at > now())
     HAVING count(*) > 0
 )
-SELECT (SELECT batch_id FROM boxed) AS batch_id, (SELECT array_agg(envelope_id) FROM head) AS envelope_ids
+SELECT (SELECT batch_id FROM boxed) AS batch_id, (SELECT array_agg(envelope_id) FROM head) AS envelope_ids,
+    (SELECT done FROM told) AS told

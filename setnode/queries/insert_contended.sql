@@ -23,12 +23,11 @@ WITH written AS (
     INSERT INTO guest (envelope_id, slot, user_id, invited)
     SELECT g.envelope_id, (g.envelope_id % 1000)::smallint, g.user_id, true
     FROM unnest($16::text::bigint[], $17::text::text[]) AS g (envelope_id, user_id) JOIN written USING (envelope_id)
-), told AS (
-    INSERT INTO event_log (what, envelope_ids, seqs, shares, kinds, user_ids, amounts_fen, notes)
-    SELECT 'created', array_agg(envelope_id), array_agg(0), array_agg(shares), array_agg(kind), array_agg(sender),
-        array_agg(total_fen), array_agg(json_build_object('greeting', greeting, 'split', split, 'named', named,
-            'created_at', created_at, 'opens_at', opens_at, 'expires_at', expires_at)::text)
-    FROM written WHERE EXISTS (SELECT FROM event_sink WHERE expires_at IS NULL OR expires_at > now())
-    HAVING count(*) > 0
+), told AS MATERIALIZED (
+    SELECT CASE WHEN EXISTS (SELECT FROM event_sink WHERE expires_at IS NULL OR expires_at > now()) AND EXISTS (SELECT FROM written) THEN (
+        SELECT note_created(array_agg(envelope_id), array_agg(sender::text), array_agg(kind::text), array_agg(split::text),
+            array_agg(total_fen), array_agg(shares), array_agg(greeting::text), array_agg(named), array_agg(created_at),
+            array_agg(opens_at), array_agg(expires_at))
+        FROM written) END AS done
 )
-SELECT envelope_id FROM written
+SELECT envelope_id FROM written, told WHERE done IS NOT FALSE

@@ -24,12 +24,11 @@ WITH input AS (
     INSERT INTO guest (envelope_id, slot, user_id, invited)
     SELECT envelope_id, (envelope_id % 1000)::smallint, user_id, true
     FROM (SELECT unnest($16::text::bigint[]) AS envelope_id, unnest($17::text::text[]) AS user_id) AS guests
-), told AS (
-    INSERT INTO event_log (what, envelope_ids, seqs, shares, kinds, user_ids, amounts_fen, notes)
-    SELECT 'created', array_agg(envelope_id), array_agg(0), array_agg(shares), array_agg(kind), array_agg(sender),
-        array_agg(total_fen), array_agg(json_build_object('greeting', greeting, 'split', split, 'named', named,
-            'created_at', created_at, 'opens_at', opens_at, 'expires_at', expires_at)::text)
-    FROM input WHERE EXISTS (SELECT FROM event_sink WHERE expires_at IS NULL OR expires_at > now())
-    HAVING count(*) > 0
+), told AS MATERIALIZED (
+    SELECT CASE WHEN EXISTS (SELECT FROM event_sink WHERE expires_at IS NULL OR expires_at > now()) THEN (
+        SELECT note_created(array_agg(envelope_id), array_agg(sender), array_agg(kind), array_agg(split), array_agg(total_fen),
+            array_agg(shares), array_agg(greeting), array_agg(named), array_agg(created_at), array_agg(opens_at),
+            array_agg(expires_at))
+        FROM input) END AS done
 )
-INSERT INTO due (expires_at, envelope_id) SELECT expires_at, envelope_id FROM input
+INSERT INTO due (expires_at, envelope_id) SELECT expires_at, envelope_id FROM input, told WHERE done IS NOT FALSE

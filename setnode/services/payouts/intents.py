@@ -14,6 +14,7 @@ _READ = sql.read("setnode", "read_payouts")
 _CLAIMS = sql.read("setnode", "read_claims")
 _STUCK = "SELECT coalesce(sum(amount_fen), 0)::bigint FROM payout_stuck"
 _FINISH = sql.read("setnode", "finish_payouts")
+_DELETE = sql.read("setnode", "delete_intents")
 
 Claims = tuple[list[Row], list[str]]
 """The claims of one intent and the receiver of each, as `PayoutBatch` takes them."""
@@ -64,6 +65,9 @@ async def finish_intents(
     It may be repeated after a lost connection; who receives events may hear of a refund twice then.
     """
     refunds = [one for batch in batches for one in batch.refunds]
+    if not stuck and not refunds:  # the usual case
+        await connection.execute(_DELETE, [batch.batch_id for batch in batches])
+        return
     await connection.execute(
         _FINISH,
         [batch.batch_id for batch in batches],

@@ -82,7 +82,8 @@ class PayoutBatch:
         if self._orders is None:
             self._orders = [_order(row, receiver) for row, receiver in zip(self._rows, self._receivers, strict=True)]
             self._seqs = [row[1] for row in self._rows]
-            self._closings = frozenset(row[0] for row in self._rows if not row[4] and row[3] != _UNDONE)
+            closings = [row for row in self._rows if not row[4]]
+            self._closings = frozenset(row[0] for row in closings if row[3] != _UNDONE)
             self._rows = self._receivers = ()
         return self._orders
 
