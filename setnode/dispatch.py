@@ -117,7 +117,8 @@ class Dispatcher:
         if yymmdd_of(envelope_id) not in self._valid_days:
             self._check_day(yymmdd_of(envelope_id))
         self._admit(caller, envelope_id)
-        if (action is Action.OPEN or action is Action.CANCEL) and self._standby is not None:
+        if self._standby is not None and (action is not Action.DETAIL or not self._registry.shows(envelope_id)):
+            # What is read from Postgres is shown once a commit after it is confirmed (`setnode.activation`).
             self._standby.check()
         if action is Action.DETAIL and self._switches.closed and envelope_id not in self._registry:
             # Only what must be read from Postgres first is not shown.

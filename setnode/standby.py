@@ -1,8 +1,9 @@
 """Whether commits of this SET wait for a standby that is gone.
 
 With synchronous replication a commit is answered once a standby has it. If no standby is left, commits wait, and with
-them every request that needs one: clients would hear only that the outcome is unknown, later and later. So from a bound
-on the SET is read-only: what needs a commit is refused at once, and the refusal says that nothing was begun.
+them every request that needs one, also to show what was read from Postgres: clients would hear only that the outcome is
+unknown, later and later. So from a bound on the SET is read-only: what is in memory is shown, anything else is refused
+at once, and the refusal says that nothing was begun.
 """
 
 from errors import Unavailable
@@ -30,14 +31,21 @@ class StandbyWatch:
         self.missing = False
 
     async def look(self) -> None:
-        """Ask Postgres; raises Unavailable if it does not answer: then requests hear that instead."""
-        longest_s = await self._session.run(lambda connection: connection.fetchval(_LONGEST), LOAD_DEADLINE_S)
+        """Ask Postgres; raises Unavailable if it does not answer: then that is what requests hear."""
+        try:
+            longest_s = await self._session.run(lambda connection: connection.fetchval(_LONGEST), LOAD_DEADLINE_S)
+        except Exception:
+            self._note(missing=False)
+            raise
         missing = longest_s >= STANDBY_MISSING_S
         if missing != self.missing:
             if missing:
                 _log.error("no standby confirms commits: this SET is read-only", waited_s=round(longest_s, 1))
             else:
                 _log.info("a standby confirms commits again")
+        self._note(missing=missing)
+
+    def _note(self, *, missing: bool) -> None:
         self.missing = missing
         _missing.set(missing)
 

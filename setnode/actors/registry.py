@@ -92,6 +92,11 @@ class Registry:
         """Return the actor of an envelope, if it has one; it does not count as referenced by this."""
         return self._actors.get(envelope_id)
 
+    def shows(self, envelope_id: int) -> bool:
+        """Whether an envelope's log is in memory and may be shown without asking Postgres."""
+        actor = self._actors.get(envelope_id)
+        return actor is not None and actor.shown_log is not None
+
     def sender_of(self, envelope_id: int) -> str | None:
         """Return who sent an envelope whose log is in memory; None for others."""
         actor = self._actors.get(envelope_id)

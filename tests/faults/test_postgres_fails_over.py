@@ -122,6 +122,11 @@ async def test_without_a_standby_a_set_is_read_only(
     ):
         envelope_id, other = await town.create(1_000, 10), await town.create(1_000, 10)
         await town.open(other, "first")
+        async with asyncio.timeout(10):
+            # Once a server has looked for what others wrote, it reads no log again for that.
+            while any(node.foreign_writes._seen is None for node in town.nodes):
+                await asyncio.sleep(0.05)
+        assert (await town.detail(other, "sender"))["claimed_count"] == 1
         pair.standby.kill()
         await pair.standby.wait()
         waiting = asyncio.create_task(town.open(envelope_id, "waits"))
@@ -134,6 +139,11 @@ async def test_without_a_standby_a_set_is_read_only(
             assert told.value.code == "standby_missing"
             assert told.value.outcome_known
         assert (await town.detail(other, "sender"))["claimed_count"] == 1
+        for node in town.nodes:
+            node.registry.invalidate()
+        with pytest.raises(Unavailable) as told:
+            await town.detail(other, "sender")
+        assert told.value.code == "standby_missing"
         await pair.standby.start()
         async with asyncio.timeout(30):
             while any(node.standby.missing for node in town.nodes):
