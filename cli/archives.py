@@ -9,8 +9,7 @@ from archive.place import Archive
 from archive.register import read_register
 from errors import Refused
 from installation import data_folder
-from installation.access import Access, find
-from installation.keys import Secrets
+from installation.access import Access, find, secrets_of
 from runtime import postgres
 from schema import roles
 from sharding.slots import database_name
@@ -22,7 +21,7 @@ def open_archive(data: Path | None) -> Archive:
     if access is not None:
         return access.archive()
     folder = data_folder.locate(data)
-    return Archive(folder.archive, Secrets.load(folder.secrets).key("ARCHIVE_KEY").encode())
+    return Archive(folder.archive, secrets_of(data).key("ARCHIVE_KEY").encode())
 
 
 def find_installed(data: Path | None) -> Access | None:

@@ -41,4 +41,5 @@ def clusters(place: Place) -> Iterator[Finding]:
 
 
 def _is_here(one: Cluster) -> bool:
-    return all(is_loopback(host) for dsn in one.dsns.values() for host, _ in hosts(dsn))
+    named = [dsn for dsn in one.dsns.values() if isinstance(dsn, str)]
+    return bool(named) and all(is_loopback(host) for dsn in named for host, _ in hosts(dsn))

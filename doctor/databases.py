@@ -68,7 +68,7 @@ def judge(one: Database) -> Iterator[Finding]:
     """Say what is wrong with a database."""
     for role, why in one.refused.items():
         what = f"{one.name} refuses the role {role}: {why}."
-        do = "Compare secrets.json, or the DSN in installation.json, with the password of the role there."
+        do = "Compare secrets.json, or the DSN in installation.toml, with the password of the role there."
         yield Finding("databases", Level.WRONG, one.name, what, do)
     if one.identity and one.expected and one.identity != one.expected:
         what = f"{one.name} is another cluster ({one.identity}) than the one of this installation ({one.expected})."

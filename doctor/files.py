@@ -7,8 +7,7 @@ from pathlib import Path
 from doctor.finding import Finding, Level, sentence
 from doctor.place import Place
 from errors import Refused
-from installation.access import PROOFS
-from installation.keys import Secrets
+from installation.access import PROOFS, secrets_of
 from local.known_clusters import check_secrets
 from switches.file import beside
 
@@ -48,7 +47,7 @@ def secrets(place: Place) -> Iterator[Finding]:
         return
     path = place.folder.secrets
     try:
-        check_secrets(place.folder, Secrets.load(path), place.access.servers())
+        check_secrets(place.folder, secrets_of(place.folder.named), place.access.servers())
     except Refused as refused:
         do = f"Bring {path} back from where the backups are; without it the next start is refused."
         yield Finding("secrets", Level.WRONG, str(path), sentence(refused.detail), do)

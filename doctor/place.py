@@ -37,7 +37,7 @@ def look(data: Path | None, backups: Path | None = None) -> Place:
 def _installed(folder: DataFolder, troubles: list[Finding]) -> Access | None:
     where = str(folder.path)
     try:
-        access = find(folder.path)
+        access = find(folder.named)
     except Refused as refused:
         level = Level.NOTE if refused.code == "not_installed" else Level.WRONG
         do = (

@@ -25,6 +25,7 @@ PROCESSES: Final[dict[str, type[msgspec.Struct]]] = {
 """Every process of an installation that has settings, by its name in `python -m`, or in `./run`."""
 OTHERS: Final = {
     "HONGBAO_DATA": "Commands: the data folder, where `--data` does not name it.",
+    "HONGBAO_INSTALLATION": "Commands: the installation file, where neither `--installation` nor `--data` is named.",
     "HONGBAO_LOG_LEVEL": "Every process: the least level that is logged, `debug`, `info` (unless set), `warning` or "
     "`error`. Commands: the same for standard error, `warning` unless set.",
     "HONGBAO_PG_BIN": "`./run`: the folder with the programs of Postgres; unless set, those that the project brings "

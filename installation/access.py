@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import msgspec
-
 from archive.manifest import fingerprint
 from archive.place import Archive
 from audit.proof import AuditTarget, audit
@@ -31,7 +29,7 @@ from schema import roles
 from sharding.ids import business_date
 from sharding.slots import slots_of
 from sharding.topology import Topology, load
-from wire.keys import OPERATOR, SETNODE, WALLET, LinkKey
+from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, LinkKey
 from wire.link import Link
 from wire.wallet import WalletClient
 
@@ -45,12 +43,16 @@ PROOFS = "audit-proofs.json"
 class Access:
     """Made from files alone; a process or a database is contacted only by `wallet` and `audit`.
 
-    `clock` is the one by which the installation goes: the machine's, or a sandbox's.
+    `clock` is the one by which the installation goes: the machine's, or a sandbox's. `source` is where it was found: a
+    data folder, or an installation file.
     """
 
-    def __init__(self, inventory: Inventory, secrets: Secrets, clock: Clock | None = None) -> None:
+    def __init__(
+        self, inventory: Inventory, secrets: Secrets, clock: Clock | None = None, source: Path | None = None
+    ) -> None:
         self._inventory = inventory
         self._secrets = secrets
+        self._source = source or secrets.path.parent
         self.clock = clock or SystemClock()
 
     @property
@@ -132,16 +134,22 @@ class Access:
         around = Surroundings(
             topology=self.topology_path,
             wallet_url=self.wallet_url,
-            memcached=self.memcached,
+            memcached=self._memcached_of(name),
             archive=self._inventory.archive,
-            data=self._secrets.path.parent,
+            data=self._source,
             sets=[one.name for one in self.topology().sets],
             dsn=self.dsn,
         )
         return settings_of(kind, name or kind, around, self._secrets, set_name), urlsplit(url).netloc
 
+    def _memcached_of(self, server: str) -> str:
+        known = self._inventory.setnodes.get(server)
+        return known.memcached if known is not None and known.memcached else self.memcached
+
     def _place_of(self, kind: str, name: str) -> tuple[str, str]:
         """Return the SET of a process, "" but for a setnode, and the URL at which it is known, "" if nowhere."""
+        if kind == GATEWAY:
+            return "", self._inventory.gateways.get(name, "")
         if kind != SETNODE:
             return "", {WALLET: self.wallet_url, EVENTS: self.events_url, OPS: self._inventory.ops_url}.get(kind, "")
         known = {server.name: (one.name, server.url) for one in self.topology().sets for server in one.servers}
@@ -164,13 +172,17 @@ class Access:
         return self.dsn(server, SUPERUSER)
 
     def dsn(self, server: str, role: str) -> str:
-        """Return a role's DSN of one database server, with its password; raises Refused `unknown_set`, `no_dsn`."""
+        """Return a role's DSN of one database server, with its password; raises Refused `unknown_set`, `no_dsn`.
+
+        And `secret_missing`, if it is elsewhere and not there.
+        """
         clusters = self._inventory.clusters
         if server not in clusters:
             raise Refused("unknown_set", f"there is no SET {server!r}; there are {', '.join(clusters)}")
-        dsn = clusters[server].dsns.get(role)
-        if dsn is None:
+        named = clusters[server].dsns.get(role)
+        if named is None:
             raise Refused("no_dsn", f"the inventory names no DSN of {server} for the role {role}; add it there")
+        dsn = named if isinstance(named, str) else named.read(f"the DSN of {server} for the role {role}")
         return dsn if password_of(dsn) is not None else with_login(dsn, role, self.passwords(server)[role])
 
     def passwords(self, server: str) -> dict[str, str]:
@@ -261,19 +273,22 @@ class Access:
 
 
 def find(data: Path | None) -> Access:
-    """Return the installation of the data folder.
+    """Return the installation of a data folder, or of an installation file (`installation.data_folder.locate`).
 
     Raises Refused `not_installed` if there is none, `sandbox_clock_missing` if it is a sandbox without its clock.
     """
     folder = data_folder.locate(data)
     found = inventory.load(folder.inventory)
-    # Brought to another machine or folder with the inventory: they lie beside it, not where it says.
-    secrets, topology = (
-        path if path.exists() or not beside.exists() else beside
-        for path, beside in ((Path(found.secrets), folder.secrets), (Path(found.topology), folder.topology))
-    )
-    clock = clock_of(folder)
-    return Access(msgspec.structs.replace(found, topology=str(topology)), Secrets.load(secrets), clock)
+    return Access(found, Secrets.load(Path(found.secrets), found.keys), clock_of(folder), folder.named)
+
+
+def secrets_of(data: Path | None) -> Secrets:
+    """Return the secrets of an installation, also before its first start has written an inventory."""
+    folder = data_folder.locate(data)
+    if not inventory.is_there(folder.inventory):
+        return Secrets.load(folder.secrets)
+    found = inventory.load(folder.inventory)
+    return Secrets.load(Path(found.secrets), found.keys)
 
 
 async def _forgot_meanwhile(wallet_dsn: str, report: Report) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errors import Refused
+from installation.inventory import DEFAULT_NAME
 from machine.account import Account, server_account
 from machine.checkout import CHECKOUT
 from machine.file_lock import hold_lock
@@ -18,10 +19,19 @@ FALLBACK = Path("/var/lib")
 
 @dataclass(frozen=True)
 class DataFolder:
-    """`note`: a sentence for the operator if the folder is not where they would look for it."""
+    """`note`: a sentence for the operator if the folder is not where they would look for it.
+
+    `file`: the inventory, if it was named and not the folder; the folder is the one in which it is.
+    """
 
     path: Path
     note: str = ""
+    file: Path | None = None
+
+    @property
+    def named(self) -> Path:
+        """What names the installation to a command: the inventory if it was named, else the folder."""
+        return self.file or self.path
 
     @property
     def secrets(self) -> Path:
@@ -36,7 +46,7 @@ class DataFolder:
     @property
     def inventory(self) -> Path:
         """What is installed, 0600; stays when nothing runs (`installation.inventory`)."""
-        return self.path / "installation.json"
+        return self.file or self.path / DEFAULT_NAME
 
     @property
     def running(self) -> Path:
@@ -114,13 +124,16 @@ class DataFolder:
 
 
 def locate(explicit: Path | None, account: Account | None = None) -> DataFolder:
-    """Return --data, else HONGBAO_DATA, else `data` in the checkout. Nothing is made.
+    """Return what was named, else HONGBAO_INSTALLATION, HONGBAO_DATA, `data` in the checkout. Nothing is made.
 
+    `explicit` is a data folder, or the inventory of an installation: then the data folder is the one in which it lies.
     If `account`, which servers run as (default: `server_account`), cannot enter the checkout: a folder in /var/lib.
     """
-    named = explicit or (Path(os.environ["HONGBAO_DATA"]) if os.environ.get("HONGBAO_DATA") else None)
+    given = os.environ.get("HONGBAO_INSTALLATION") or os.environ.get("HONGBAO_DATA")
+    named = explicit or (Path(given) if given else None)
     if named is not None:
-        return DataFolder(named.absolute())
+        named = named.absolute()
+        return DataFolder(named.parent, file=named) if named.suffix == ".toml" else DataFolder(named)
     account = account or server_account()
     if not account.drop_privileges or account.can_access("-x", CHECKOUT):
         return DataFolder(CHECKOUT / "data")

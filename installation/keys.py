@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from errors import Refused
+from installation.reference import Reference
 from runtime.files import write_private
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, LinkKey, root_key
 
@@ -15,7 +16,8 @@ KEYS = (
     "TOKEN_KEY", "SHARE_KEY", "SLOT_KEY", "PASSWORD_KEY", "LINK_SECRET", "ARCHIVE_KEY", "METRICS_KEY",
     "OPS_KEY", "OPS_VIEW_KEY",
 )  # fmt: skip
-"""A variable HONGBAO_<name> in our environment has precedence over the file.
+"""A variable HONGBAO_<name> in our environment, or the file that HONGBAO_<name>_FILE names, has precedence over
+`secrets.json`; so has what the inventory's `keys` names.
 
 LINK_SECRET is given to no process but `ops`, and to that only if no file has it: the key of each is derived from it
 (`wire.keys`).
@@ -43,11 +45,12 @@ SHORTEST = 16
 
 
 class Secrets:
-    """The keys of the processes and the passwords of the databases, in `path`."""
+    """The keys of the processes and the passwords of the databases, in `path`; `elsewhere`: where other keys are."""
 
-    def __init__(self, path: Path, content: dict[str, Any]) -> None:
+    def __init__(self, path: Path, content: dict[str, Any], elsewhere: Mapping[str, Reference] | None = None) -> None:
         self._path = path
         self._content = content
+        self._elsewhere = elsewhere or {}
 
     @property
     def path(self) -> Path:
@@ -55,7 +58,7 @@ class Secrets:
         return self._path
 
     @classmethod
-    def load(cls, path: Path) -> "Secrets":
+    def load(cls, path: Path, elsewhere: Mapping[str, Reference] | None = None) -> "Secrets":
         """Read the file, if there is one; nothing is written. Raises Refused `secrets_unreadable`."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
@@ -63,7 +66,7 @@ class Secrets:
             content = {}
         except (OSError, ValueError) as error:
             raise Refused("secrets_unreadable", f"cannot read {path}: {error}") from error
-        return cls(path, content)
+        return cls(path, content, elsewhere)
 
     def ensure(self, databases: dict[str, tuple[str, ...]]) -> None:
         """Generate missing keys, and a missing password for each role of each database server; durable on return.
@@ -76,7 +79,7 @@ class Secrets:
         for name in REPLACED:
             keys.pop(name, None)
         for name in KEYS:
-            if not _given(name):
+            if not self._given(name):
                 keys.setdefault(name, secrets.token_hex(32))
         for server, roles in databases.items():
             passwords = self._content.setdefault("postgres", {}).setdefault(server, {})
@@ -92,16 +95,16 @@ class Secrets:
     def lost_keys(self) -> list[str]:
         """Return the keys that neither the environment nor the file has and that cannot be replaced by others."""
         keys = self._content.get("keys", {})
-        return [name for name in KEYS if name not in REPLACEABLE and not _given(name) and not keys.get(name)]
+        return [name for name in KEYS if name not in REPLACEABLE and not self._given(name) and not keys.get(name)]
 
     def replaced(self) -> list[str]:
         """Return the keys of which the environment gives another one than the file has."""
         keys = self._content.get("keys", {})
-        return [name for name in KEYS if _given(name) and keys.get(name) and _given(name) != keys[name]]
+        return [name for name in KEYS if (given := self._given(name)) and keys.get(name) not in (None, "", given)]
 
     def key(self, name: str) -> str:
-        """Return a key; raises Refused `no_key` if neither the environment nor the file has it."""
-        value = _given(name) or self._content.get("keys", {}).get(name)
+        """Return a key; raises Refused `no_key` if neither the environment nor a file has it, `secret_missing`."""
+        value = self._given(name) or self._content.get("keys", {}).get(name)
         if not value:
             raise Refused("no_key", f"no {name} in {self._path} yet; start hongbao once, or set HONGBAO_{name}")
         if len(value) < SHORTEST:
@@ -124,7 +127,7 @@ class Secrets:
             return env
         if kind == OPS:
             # It reads the others in the file, as commands do: one that was given instead stands in no file.
-            given = {f"HONGBAO_{one}": _given(one) for one in ("ARCHIVE_KEY", "LINK_SECRET")}
+            given = {f"HONGBAO_{one}": self._given(one) for one in ("ARCHIVE_KEY", "LINK_SECRET")}
             return {**env, **{name: value for name, value in given.items() if value}}
         callers = [self.link_key(role, name) for role in (GATEWAY, OPERATOR)]
         if kind == GATEWAY:
@@ -139,6 +142,11 @@ class Secrets:
         """Return one database server's passwords by role."""
         return dict(self._content["postgres"][server])
 
-
-def _given(name: str) -> str | None:
-    return os.environ.get(f"HONGBAO_{name}") or None
+    def _given(self, name: str) -> str | None:
+        """Return a key that is not in our file but in the environment, or where the inventory says; None if neither."""
+        variable = f"HONGBAO_{name}"
+        if os.environ.get(variable):
+            return os.environ[variable]
+        file = os.environ.get(f"{variable}_FILE")
+        where = Reference(file=file) if file else self._elsewhere.get(name)
+        return where.read(name) if where is not None else None

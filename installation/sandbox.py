@@ -13,7 +13,9 @@ from runtime.sandbox_clock import SandboxClock
 
 def is_sandbox(folder: DataFolder) -> bool:
     """Say whether the folder is a sandbox's. One that is empty, or not there, is not."""
-    return folder.sandbox_clock.exists() or (folder.inventory.exists() and inventory.load(folder.inventory).sandbox)
+    if folder.sandbox_clock.exists():
+        return True
+    return inventory.is_there(folder.inventory) and inventory.load(folder.inventory).sandbox
 
 
 def clock_of(folder: DataFolder) -> Clock:
@@ -34,7 +36,9 @@ def take(folder: DataFolder, *, sandbox: bool) -> Clock:
             "for a real installation with --data",
         )
     if sandbox and not is_sandbox(folder):
-        if any(one.exists() for one in (folder.secrets, folder.inventory, folder.topology, folder.clusters)):
+        if any(one.exists() for one in (folder.secrets, folder.topology, folder.clusters)) or inventory.is_there(
+            folder.inventory
+        ):
             raise Refused(
                 "is_real",
                 f"{folder.path} is the data folder of a real installation, whose clock is never moved: start it "

@@ -2,7 +2,7 @@
 
 What lives here, in the order of a start: `config` (how large a stack is), `known_clusters` (what stood here at earlier
 starts), `gateway_ports`, `stable_ports` and `memcached_socket` (where parts listen), `backing_services` (Postgres
-servers and memcached), `cluster_setup` and `scram` (database, roles and passwords of a new cluster), `topology_file`,
+servers and memcached), `topology_file`,
 `day_table_service`, `process_factory` and `service` (our own processes), `part` (what all of these can do),
 `supervisor`, `rolling_restart`, `answers` (who hangs), `supervisor_log` and `crashes` (who has ended how often),
 `stack` (all of it as one `async with`).

@@ -24,7 +24,7 @@ def known_clusters(config: StackConfig, folder: DataFolder) -> dict[str, str | N
     if folder.topology.exists():
         # It is written once all clusters of a start are up.
         earlier = dict.fromkeys([WALLET, *(one.name for one in topology.load(folder.topology).sets)], "")
-    if folder.inventory.exists():
+    if inventory.is_there(folder.inventory):
         clusters = inventory.load(folder.inventory).clusters
         earlier |= {name: one.system_identifier for name, one in clusters.items()}
     return {name: None if name in config.new_clusters else earlier.get(name) for name in names}

@@ -46,7 +46,7 @@ def memcached_socket(folder: DataFolder) -> Path:
 
 def _earlier(folder: DataFolder) -> Path | None:
     """Return the socket that the inventory names, if it is outside the data folder."""
-    if not folder.inventory.exists():
+    if not inventory.is_there(folder.inventory):
         return None
     found = Path(inventory.load(folder.inventory).memcached)
     return found if found.is_absolute() and found.parent.name.startswith(_PREFIX) else None

@@ -49,7 +49,11 @@ def _inventory_ports(folder: DataFolder) -> dict[str, int]:
         if refusal.code != "not_installed":
             raise
         return {}
-    last = {postgres_part(name): hosts(one.dsns[roles.OWNER])[0][1] for name, one in found.clusters.items()}
+    last = {
+        postgres_part(name): hosts(dsn)[0][1]
+        for name, one in found.clusters.items()
+        if isinstance(dsn := one.dsns[roles.OWNER], str)
+    }
     last[WALLET] = urlsplit(found.wallet_url).port or 0
     for part, url in ((OPS, found.ops_url), (EVENTS, found.events_url)):
         if url:

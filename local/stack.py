@@ -10,9 +10,9 @@ from typing import Self
 
 from errors import HongbaoError, Refused
 from installation import data_folder, sandbox
+from installation.access import secrets_of
 from installation.keys import Secrets
 from local.backing_services import BackingServices, backing_services
-from local.cluster_setup import set_up_cluster
 from local.config import StackConfig
 from local.day_table_service import OCCUPIED, DayTableService
 from local.fund_cursors import set_back
@@ -33,6 +33,7 @@ from machine.postgres.server import Postgres
 from runtime.clock import Clock, SystemClock
 from runtime.sandbox_clock import ahead_ms
 from schema import roles
+from schema.cluster_setup import set_up_cluster
 from schema.migrate import migrate_set, migrate_wallet
 from schema.sandbox import put_ahead, refuse_sandbox
 
@@ -138,7 +139,14 @@ class Stack:
         self.today_occupied = not await self._make_today(self._day_tables)
         self._make_processes(factory, backing)
         # Before any process serves: from now on a cluster that is missing is not made anew.
-        write_inventory(self.folder, backing, factory, gateway_urls=[self.gateway_url], sandbox=self.config.sandbox)
+        write_inventory(
+            self.folder,
+            backing,
+            factory,
+            gateway_urls=[self.gateway_url],
+            setnodes={name: self.config.server_names(name) for name in self.config.set_names()},
+            sandbox=self.config.sandbox,
+        )
         await self._start_processes()
         self._supervisor = Supervisor(self._parts(), self.notify, self._write_running)
         self._supervisor.start()
@@ -161,12 +169,12 @@ class Stack:
         self.clock = sandbox.take(self.folder, sandbox=self.config.sandbox)
         if self.folder.note:
             self.config.notify(self.folder.note)
-        return Secrets.load(self.folder.secrets)
+        return secrets_of(self.folder.path)
 
     async def _start_database(self, name: str) -> None:
         server = self.postgres(name)
         await server.start()
-        await set_up_cluster(server)
+        await set_up_cluster(server.dsn(), server.spec.passwords)
         owner = server.dsn(roles.OWNER, roles.DATABASE)
         await (migrate_wallet(owner) if name == WALLET else migrate_set(owner))
         if self.config.sandbox:

@@ -29,7 +29,7 @@ WHERE pubname = $1 AND tablename <> 'move_beat'"""
 
 _QUIET = "SET track_activities = off; SET log_min_error_statement = panic; SET log_min_duration_statement = -1"
 _LOUD = "RESET log_min_duration_statement; RESET log_min_error_statement; RESET track_activities"
-_GRANT = "start that SET once with this version of ./run, which grants it (`local.cluster_setup`)"
+_GRANT = "start that SET once with this version of ./run, which grants it (`schema.cluster_setup`)"
 
 
 class Replication:

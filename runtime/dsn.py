@@ -40,5 +40,10 @@ def with_login(dsn: str, user: str, password: str) -> str:
     return urlunsplit(urlsplit(dsn)._replace(netloc=f"{login}@{_host_list(dsn)}"))
 
 
+def with_database(dsn: str, database: str) -> str:
+    """Return the DSN for another database; hosts, login and parameters stay."""
+    return urlunsplit(urlsplit(dsn)._replace(path=f"/{quote(database, safe='')}"))
+
+
 def _host_list(dsn: str) -> str:
     return urlsplit(dsn).netloc.rpartition("@")[2]

@@ -13,11 +13,50 @@ from rich.status import Status
 
 from runtime.tables import UNLIMITED
 
-data_option = click.option(
+_INSTALLATION = "hongbao.installation"
+
+
+def _remember(context: click.Context, _parameter: click.Parameter, file: Path | None) -> None:
+    if file is not None and file.suffix != ".toml":
+        raise click.BadParameter(f"{file} is no installation file: its name ends with .toml")
+    context.meta[_INSTALLATION] = file
+
+
+def _one_of_both(context: click.Context, _parameter: click.Parameter, folder: Path | None) -> Path | None:
+    file: Path | None = context.meta.get(_INSTALLATION)
+    if folder is not None and file is not None:
+        raise click.UsageError("name the data folder (--data) or the installation file (--installation), not both")
+    return folder or file
+
+
+folder_option = click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
     help="Data folder.  [default: $HONGBAO_DATA, else data in the checkout]",
 )
+"""For commands that start or end processes of this machine."""
+
+
+def data_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `data`: the data folder, or the file of an installation; None if neither is named."""
+    folder = click.option(
+        "--data",
+        type=click.Path(path_type=Path, file_okay=False),
+        callback=_one_of_both,
+        help="Data folder.  [default: $HONGBAO_DATA, else data in the checkout]",
+    )
+    file = click.option(
+        "--installation",
+        type=click.Path(path_type=Path, dir_okay=False),
+        callback=_remember,
+        is_eager=True,
+        expose_value=False,
+        metavar="FILE",
+        help="Installation file, in place of --data.  [default: $HONGBAO_INSTALLATION]",
+    )
+    return folder(file(command))
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 
 Show = Callable[[Console], None]

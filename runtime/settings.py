@@ -1,7 +1,8 @@
 """Settings: one frozen struct per process, read once from the environment.
 
-A field `postgres_dsn` is read from `HONGBAO_POSTGRES_DSN`. Types, bounds and defaults are those of the struct (msgspec
-validates); the error for a missing or malformed one names the variable.
+A field `postgres_dsn` is read from `HONGBAO_POSTGRES_DSN`, or from the file that `HONGBAO_POSTGRES_DSN_FILE` names.
+Types, bounds and defaults are those of the struct (msgspec validates); the error for a missing or malformed one names
+the variable.
 """
 
 import ast
@@ -11,6 +12,7 @@ import itertools
 import os
 import textwrap
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -30,12 +32,22 @@ def load(kind: type[T], environ: Mapping[str, str] | None = None) -> T:
         name = PREFIX + field.name.upper()
         if name in source:
             values[field.name] = source[name]
+        elif f"{name}_FILE" in source:
+            values[field.name] = _content(f"{name}_FILE", source)
         elif field.required:
             raise Refused("settings_invalid", f"set {name}: this process does not start without it")
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise Refused("settings_invalid", f"{PREFIX}* settings of {kind.__name__}: {error}") from error
+
+
+def _content(name: str, source: Mapping[str, str]) -> str:
+    """Return what is in the file of a setting that was given as a file, as engines give secrets to containers."""
+    try:
+        return Path(source[name]).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused("settings_invalid", f"{name} names {source[name]!r}, which cannot be read: {error}") from None
 
 
 def describe(kind: type[msgspec.Struct]) -> str:
@@ -45,7 +57,7 @@ def describe(kind: type[msgspec.Struct]) -> str:
 
 def _lines(kind: type[msgspec.Struct]) -> Iterator[str]:
     told = meanings(kind)
-    yield "Settings are read from the environment:"
+    yield "Settings are read from the environment; instead of HONGBAO_X, HONGBAO_X_FILE may name a file with its text:"
     for field in msgspec.structs.fields(kind):
         given = "must be set" if field.required else f"{field.default!r} unless set"
         yield f"  {PREFIX}{field.name.upper()}  ({given})"

@@ -27,13 +27,13 @@ import hypothesis
 import pytest
 import pytest_asyncio
 
-from local.cluster_setup import set_up_cluster
 from machine import ports
 from machine.account import Account, server_account
 from machine.memcached import Memcached, MemcachedSpec
 from machine.postgres.cluster_folder import ClusterFolder
 from machine.postgres.server import Postgres, PostgresSpec
 from schema import roles
+from schema.cluster_setup import set_up_cluster
 from sharding.ids import business_date
 from tests import once
 from tests.sizes import FULL
@@ -194,7 +194,7 @@ async def postgres(_session_folder: Path, account: Account) -> AsyncIterator[Pos
     server = Postgres(spec, account=account)
     await server.start()
     try:
-        await set_up_cluster(server)
+        await set_up_cluster(server.dsn(), server.spec.passwords)
         yield server
     finally:
         await server.stop("immediate")

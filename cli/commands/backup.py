@@ -133,7 +133,7 @@ def restore(
 ) -> None:
     """Restore SERVER as it was at an instant into another folder, and audit it there with the rest of the installation.
 
-    The running cluster is not touched, and need not exist: installation.json and secrets.json in the data folder are
+    The running cluster is not touched, and need not exist: installation.toml and secrets.json in the data folder are
     enough. Exit status 0 only if the audit holds, or with --no-audit: at an instant before the last payouts the copy is
     behind the wallet, and the audit names every fen of that. Where the other servers do not answer, the copy stands,
     unaudited, and the exit status is 1.

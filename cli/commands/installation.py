@@ -1,7 +1,9 @@
 """`hongbao installation`: what an installation consists of, and whether all of it is reached and is what it was."""
 
+import asyncio
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,15 @@ from cli.commands.doctor import show as show_findings
 from doctor.examination import CHECKS, run_checks
 from doctor.finding import all_is_well
 from doctor.place import look
+from errors import Refused
 from installation import data_folder, inventory
 from installation.access import Access, find
+from installation.draft import draft
+from installation.inventory_check import check_inventory
+from installation.keys import Secrets
+from installation.preparation import prepare
 from runtime.dsn import place
-from runtime.reporting import data_option, json_option, print_report, working
+from runtime.reporting import data_option, json_option, print_output, print_report, working
 from runtime.tables import print_table
 
 CONNECTS = ("clusters", "databases", "private", "secrets", "clock", "parts")
@@ -25,7 +32,7 @@ CONNECTS = ("clusters", "databases", "private", "secrets", "clock", "parts")
 
 @click.group("installation")
 def command() -> None:
-    """Show what is installed and where, and check that all of it is reached."""
+    """What is installed and where: write it for many hosts, show it, check that all of it is reached."""
 
 
 @command.command("show")
@@ -55,6 +62,67 @@ def check(*, data: Path | None, as_json: bool) -> None:
     sys.exit(0 if holds else 1)
 
 
+@command.command("init")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--postgres", "postgres", multiple=True, metavar="SET=HOST:PORT,…", help="A cluster; also wallet=….")
+@click.option("--setnode", "setnodes", multiple=True, metavar="NAME=SET@HOST:PORT", help="A setnode server.")
+@click.option("--gateway", "gateways", multiple=True, metavar="NAME=HOST:PORT", help="A gateway.")
+@click.option("--wallet", required=True, metavar="HOST:PORT", help="Where the wallet listens.")
+@click.option("--memcached", multiple=True, metavar="[NAME=]HOST:PORT", help="That of a setnode, or of all others.")
+@click.option("--archive", required=True, type=click.Path(path_type=Path), help="Folder of the archived days.")
+@click.option("--ops", default="", metavar="HOST:PORT", help="Where the operator's view is served, if it is.")
+@click.option(
+    "--events", default="", metavar="HOST:PORT", help="Where the process that delivers events has its probes."
+)
+@click.option("--tls", is_flag=True, help="Setnodes and wallet are called over TLS.")
+def init(*, file: Path, tls: bool, **facts: Any) -> None:
+    """Write FILE, an installation on many hosts, and secrets.json beside it with keys and passwords.
+
+    Nothing is contacted, and a file that is there already is not touched. What comes next: copy both to each host,
+    `hongbao installation prepare`, `migrate`, `topology apply`, then `serve` on each host.
+    """
+    if file.suffix != ".toml":
+        raise Refused("installation_incomplete", f"call it installation.toml: the name of {file} must end with .toml")
+    folder = data_folder.locate(file)
+    if folder.inventory.exists():
+        raise Refused("already_installed", f"{file} is there already, and is not touched; write another, or edit it")
+    named = {name: _pairs(facts[name]) for name in ("postgres", "setnodes", "gateways", "memcached")}
+    made = draft(
+        **named, wallet=facts["wallet"], archive=facts["archive"].absolute(), ops=facts["ops"],
+        events=facts["events"], scheme="https" if tls else "http",
+    )  # fmt: skip
+    folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    check_inventory(made, file)
+    Secrets.load(folder.secrets).ensure({name: tuple(one.dsns) for name, one in made.clusters.items()})
+    made.save(folder.inventory)
+    print_output(f"{file} and {folder.secrets} are written; next: hongbao installation prepare --installation {file}")
+
+
+def _pairs(words: Sequence[str]) -> dict[str, str]:
+    pairs = [word.partition("=") if "=" in word else ("", "=", word) for word in words]
+    return {name: value for name, _, value in pairs}
+
+
+@command.command("prepare")
+@click.argument("server", nargs=-1)
+@data_option
+@json_option
+def prepare_command(*, server: tuple[str, ...], data: Path | None, as_json: bool) -> None:
+    """Make database and roles in each SERVER (set-1, wallet; all unless named), as its superuser.
+
+    Can be repeated: what is there stays, a changed password is set. The cluster's identity is kept in the file; one
+    that is another than before is refused.
+    """
+    folder, access = data_folder.locate(data), find(data)
+    names = server or tuple(access.servers())
+    with working("preparing"):
+        found = {name: asyncio.run(prepare(access, folder, name)) for name in names}
+    table = Table("server", "cluster")
+    for name, identity in found.items():
+        table.add_row(name, identity)
+    print_report({"clusters": found}, as_json=as_json, show=lambda console: print_table(console, table))
+
+
 def _shown(access: Access, known: inventory.Inventory) -> dict[str, Any]:
     """Return what the files say; DSNs without passwords, also where an operator has written one."""
     topology = access.topology()
@@ -66,7 +134,7 @@ def _shown(access: Access, known: inventory.Inventory) -> dict[str, Any]:
         },
         "sets": {one.name: [server.name for server in one.servers] for one in topology.sets},
         "servers": servers,
-        "gateways": known.gateway_urls,
+        "gateways": known.gateways,
         "wallet": known.wallet_url,
         "memcached": known.memcached,
         "events": known.events_url,
@@ -79,7 +147,7 @@ def _shown(access: Access, known: inventory.Inventory) -> dict[str, Any]:
 
 
 def _address(one: inventory.Cluster) -> str:
-    return next((place(dsn) for dsn in one.dsns.values()), "")
+    return next((place(dsn) if isinstance(dsn, str) else str(dsn) for dsn in one.dsns.values()), "")
 
 
 def _table(found: dict[str, Any]) -> Table:
@@ -88,8 +156,8 @@ def _table(found: dict[str, Any]) -> Table:
         table.add_row("Postgres", name, one["address"])
     for name, url in found["servers"].items():
         table.add_row("setnode", name, url)
-    for number, url in enumerate(found["gateways"], 1):
-        table.add_row("gateway", str(number), url)
+    for name, url in found["gateways"].items():
+        table.add_row("gateway", name, url)
     for name in ("wallet", "events", "ops", "memcached", "archive", "secrets"):
         if found[name]:
             table.add_row(name, "", found[name])

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from errors import Refused
-from installation import data_folder
-from installation.keys import OPS, Secrets
+from installation.access import secrets_of
+from installation.keys import OPS
 from runtime.reporting import data_option, json_option, print_report
 from wire.keys import GATEWAY, SETNODE, WALLET
 
@@ -27,6 +27,6 @@ def command(*, kind: str, server: str | None, set_name: str | None, data: Path |
     """
     if kind == SETNODE and not (server and set_name):
         raise Refused("server_missing", "name the setnode: keys setnode --set set-1 --server set-1-a")
-    env = Secrets.load(data_folder.locate(data).secrets).environment(kind, server or kind, set_name or "")
+    env = secrets_of(data).environment(kind, server or kind, set_name or "")
     shown = "\n".join(f"{name}={value}" for name, value in env.items())
     print_report({"kind": kind, "environment": env}, as_json=as_json, show=shown)

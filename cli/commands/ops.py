@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from installation import data_folder
-from installation.keys import OPS, Secrets
+from installation.access import secrets_of
+from installation.keys import OPS
 from ops.service import OpsSettings, serving
 from runtime.reporting import data_option, print_output
 from runtime.settings import load
@@ -23,8 +24,8 @@ def command(*, listen: str, data: Path | None) -> None:
     started by other means. It prints its address, and Ctrl-C ends it; `./run keys ops` prints the keys to log in with.
     """
     folder = data_folder.locate(data)
-    environment = Secrets.load(folder.secrets).environment(OPS, OPS)
-    settings = load(OpsSettings, {**environment, "HONGBAO_LISTEN": listen, "HONGBAO_DATA": str(folder.path)})
+    environment = secrets_of(data).environment(OPS, OPS)
+    settings = load(OpsSettings, {**environment, "HONGBAO_LISTEN": listen, "HONGBAO_DATA": str(folder.named)})
     asyncio.run(_serve(settings))
 
 

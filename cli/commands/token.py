@@ -6,7 +6,7 @@ import click
 
 from gateway.identity.tokens import sign
 from installation import data_folder
-from installation.keys import Secrets
+from installation.access import secrets_of
 from installation.sandbox import clock_of
 from runtime.reporting import data_option, json_option, print_report
 
@@ -27,7 +27,7 @@ def command(*, users: tuple[str, ...], hours: float, data: Path | None, as_json:
     folder = data_folder.locate(data)
     issued_at = clock_of(folder).now_ms() // 1000
     expires_at = issued_at + int(hours * 3600)
-    key = Secrets.load(folder.secrets).key("TOKEN_KEY")
+    key = secrets_of(data).key("TOKEN_KEY")
     made = [{"user": user, "token": sign(key, user, issued_at, expires_at), "expires_at": expires_at} for user in users]
     if len(made) == 1:
         print_report(made[0], as_json=as_json, show=str(made[0]["token"]))

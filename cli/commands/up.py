@@ -11,13 +11,12 @@ from pathlib import Path
 import click
 
 from errors import HongbaoError
-from installation.access import find
-from installation.keys import Secrets
+from installation.access import find, secrets_of
 from local import clock_move, play
 from local.config import StackConfig
 from local.stack import Stack
 from rotation.background import BackgroundRotation
-from runtime.reporting import data_option, print_output
+from runtime.reporting import folder_option, print_output
 from runtime.wording import counted
 from sharding.topology import load
 from sharding.topology.service import out_of_service
@@ -48,7 +47,7 @@ _KILLED = 128
     multiple=True,
     help="Accept for SERVER (set-1, wallet) another Postgres cluster than before; make an empty one if it is gone.",
 )
-@data_option
+@folder_option
 def command(
     *,
     sets: int,
@@ -120,7 +119,7 @@ async def _run(config: StackConfig, stop: asyncio.Event) -> None:
             config.notify(f"a sandbox, where it is {now.sentence()}; ./run clock +24h moves its clock ahead")
         for line in what_next(stack.gateway_url, stack.ops_url, config.play_users):
             config.notify(line)
-        for name in Secrets.load(stack.folder.secrets).replaced():
+        for name in secrets_of(stack.folder.path).replaced():
             config.notify(
                 f"HONGBAO_{name} of the environment is in force, and differs from the {name} of the data folder: "
                 "commands need it in their environment, too"

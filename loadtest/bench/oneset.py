@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from errors import InvariantBroken
-from local.cluster_setup import set_up_cluster
 from local.service import Service, ServiceSpec
 from machine import ports
 from machine.memcached import Memcached, MemcachedSpec
@@ -23,6 +22,7 @@ from machine.postgres.server import Postgres, PostgresSpec
 from runtime import postgres
 from runtime.clock import SystemClock
 from schema import roles
+from schema.cluster_setup import set_up_cluster
 from schema.day_tables import DayTables
 from schema.migrate import migrate_set, migrate_wallet
 from setnode.actors.request import OUTCOMES
@@ -217,7 +217,7 @@ async def _server(
     server = Postgres(PostgresSpec(kind, folder / "pg" / kind, log, passwords, settings=settings or {}))
     stack.push_async_callback(server.stop, "immediate")
     await server.start()
-    await set_up_cluster(server)
+    await set_up_cluster(server.dsn(), server.spec.passwords)
     return server
 
 

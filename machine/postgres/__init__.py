@@ -2,7 +2,7 @@
 
 `binaries` finds the programs, `cluster_folder` makes a cluster with initdb and checks it before each start, `settings`
 renders the configuration, `server` starts, watches and stops the process. What is inside the database is not known
-here: `local.cluster_setup` makes roles and database, `schema` the tables; `backup` copies clusters.
+here: `schema.cluster_setup` makes roles and database, `schema` the tables; `backup` copies clusters.
 
 Promises, each with the test that keeps it (tests/integration/local/test_postgres.py):
 - What was committed survives a stop, a kill and a restart (`test_data_survives_stop_kill_and_restart`): fsync and

@@ -129,22 +129,34 @@ def _check_epochs(topology: Topology) -> None:
 
 
 def _check_url(field: str, url: str) -> None:
+    if wrong := wrong_url(url):
+        raise invalid(field, wrong)
+
+
+def wrong_url(url: str) -> str:
+    """Return what is wrong with the address of a process, for a sentence that begins with its field; "" if nothing."""
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise invalid(field, f"{url!r} is no URL") from None
+        return f"{url!r} is no URL"
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or parts.query or parts.fragment:
-        raise invalid(field, f"{url!r} must be http(s)://host[:port][/path]")
+        return f"{url!r} must be http(s)://host[:port][/path]"
+    return ""
 
 
 def _check_memcached(field: str, address: str) -> None:
+    if wrong := wrong_memcached(address):
+        raise invalid(field, wrong)
+
+
+def wrong_memcached(address: str) -> str:
+    """Return what is wrong with the address of a memcached, as `wrong_url` does."""
     if address.startswith("/"):
-        return
+        return ""
     try:
         parts = urlsplit(f"//{address}")
         plain = bool(parts.hostname and parts.port) and parts.netloc == address
     except ValueError:
         plain = False
-    if not plain:
-        raise invalid(field, f"{address!r} must be host:port or the absolute path of a socket")
+    return "" if plain else f"{address!r} must be host:port or the absolute path of a socket"

@@ -10,11 +10,11 @@ from typing import Any
 
 import asyncpg
 
-from local.cluster_setup import set_up_cluster
 from machine.account import Account
 from machine.postgres.server import Postgres, PostgresSpec
 from runtime.dsn import with_login
 from schema import roles
+from schema.cluster_setup import set_up_cluster
 from tests.conftest import Build, Databases
 
 STREAMING_S = 30.0
@@ -60,7 +60,7 @@ async def postgres_pair(folder: Path, account: Account) -> AsyncIterator[Postgre
     spec = PostgresSpec("primary", folder / "pair" / "primary", folder / "logs" / "primary.log", passwords)
     primary = Postgres(spec, account=account)
     await primary.start()
-    await set_up_cluster(primary)
+    await set_up_cluster(primary.dsn(), primary.spec.passwords)
     copied = replace(spec, name="standby", folder=folder / "pair" / "standby", log=folder / "logs" / "standby.log")
     standby = Postgres(replace(copied, known=primary.system_identifier), account=account)
     try:

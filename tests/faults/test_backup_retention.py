@@ -150,7 +150,7 @@ async def test_a_restore_needs_files_only(server_folder: Path) -> None:
         assert [len(one["bases"]) for one in json.loads(listed.out)["servers"]] == [1, 1]
     new.mkdir(mode=0o711)
     new.chmod(0o711)
-    for name in ("installation.json", "secrets.json", "topology.json"):
+    for name in ("installation.toml", "secrets.json", "topology.json"):
         (server_folder / "data" / name).rename(new / name)
     shutil.rmtree(server_folder / "data")
     words = ["--folder", folder, "--data", str(new), "--json"]

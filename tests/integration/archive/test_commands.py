@@ -69,18 +69,24 @@ class Kept:
 
     @property
     def inventory(self) -> Inventory:
-        return inventory.load(self.data / "installation.json")
+        return inventory.load(self.data / "installation.toml")
 
     def change(self, **changes: Any) -> None:
         """Write the inventory anew, with other clusters or another key."""
-        msgspec.structs.replace(self.inventory, **changes).save(self.data / "installation.json")
+        msgspec.structs.replace(self.inventory, **changes).save(self.data / "installation.toml")
 
     def stop(self) -> None:
         """Let no Postgres answer, as when the stack is stopped: the inventory stays."""
-        self.change(clusters=dict.fromkeys(self.inventory.clusters, NOBODY))
+        self.change(clusters={name: nobody(name) for name in self.inventory.clusters})
 
 
-NOBODY = Cluster(dsns=dict.fromkeys(ROLES, "postgresql://nobody:none@127.0.0.1:1/nothing"))
+def nobody(name: str) -> Cluster:
+    return Cluster(dsns=dict.fromkeys(ROLES, f"postgresql://nobody:none@127.0.0.1:1/{name}"))
+
+
+def as_wallet(one: Cluster) -> Cluster:
+    """A database where the audit finds nothing of a wallet, under an address of its own."""
+    return Cluster(dsns={role: str(dsn).replace("127.0.0.1", "localhost") for role, dsn in one.dsns.items()})
 
 
 def cluster(databases: Databases, dsn: str) -> Cluster:
@@ -127,10 +133,10 @@ async def kept(databases: Databases, tmp_path: Path, exported: Path) -> Kept:
         data / "topology.json",
     )
     Inventory(
-        clusters={"set-1": cluster(databases, dsn)}, gateway_urls=["http://127.0.0.1:3"], memcached="127.0.0.1:4",
+        clusters={"set-1": cluster(databases, dsn)}, gateways={"gateway-1": "http://127.0.0.1:3"}, memcached="127.0.0.1:4",
         wallet_url="http://127.0.0.1:2", topology=str(data / "topology.json"), archive=str(archive.folder),
         secrets=str(data / "secrets.json"),
-    ).save(data / "installation.json")  # fmt: skip
+    ).save(data / "installation.toml")  # fmt: skip
     return Kept(dsn, databases, data, archive, BOB)
 
 
@@ -150,7 +156,7 @@ async def test_list_says_what_lies_there(kept: Kept) -> None:
 async def test_a_set_that_is_away_hides_none_of_the_others(kept: Kept) -> None:
     """Status, plan and run tell of each SET or why they cannot, and the exit status is 1."""
     mine = kept.inventory.clusters["set-1"]
-    kept.change(clusters={"set-1": mine, "set-2": NOBODY, "wallet": mine})
+    kept.change(clusters={"set-1": mine, "set-2": nobody("set-2"), "wallet": as_wallet(mine)})
     (home,) = load(kept.data / "topology.json").sets
     other = SetSpec("set-2", (ServerSpec("b", "http://127.0.0.1:5"),))
     dump(Topology(1, 100, (other, home), "http://127.0.0.1:2"), kept.data / "topology.json")
@@ -168,7 +174,7 @@ async def test_a_set_that_is_away_hides_none_of_the_others(kept: Kept) -> None:
 async def test_with_dates_only_these_decide(kept: Kept) -> None:
     """Tables that run out, and other days, are not what was asked."""
     clusters = kept.inventory.clusters
-    kept.change(clusters={**clusters, "wallet": clusters["set-1"]})
+    kept.change(clusters={**clusters, "wallet": as_wallet(clusters["set-1"])})
     assert not (await kept.json("rotate", "plan", code=1))["holds"]
     assert (await kept.json("rotate", "plan", "--date", str(DAY)))["holds"]
 
@@ -201,7 +207,7 @@ async def test_a_date_is_looked_for_where_it_is_not_where_its_database_is_now(ke
 async def test_another_key_than_the_running_servers_is_refused(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     """What they could not read, and what would be forged to us, is neither written nor judged, also while they are down."""
     clusters = kept.inventory.clusters
-    kept.change(clusters={**clusters, "wallet": clusters["set-1"]}, archive_key=manifest.fingerprint(KEY))
+    kept.change(clusters={**clusters, "wallet": as_wallet(clusters["set-1"])}, archive_key=manifest.fingerprint(KEY))
     assert (await kept.json("archive", "verify"))["holds"]
     monkeypatch.setenv("HONGBAO_ARCHIVE_KEY", "another key than that of the servers")
     for words in (("archive", "list"), ("archive", "verify"), ("rotate", "run"), ("audit",)):
@@ -210,7 +216,7 @@ async def test_another_key_than_the_running_servers_is_refused(kept: Kept, monke
         assert "started with another HONGBAO_ARCHIVE_KEY" in ran.output, words
     kept.stop()
     assert "started with another HONGBAO_ARCHIVE_KEY" in (await kept.run("archive", "verify")).output
-    (kept.data / "installation.json").unlink()
+    (kept.data / "installation.toml").unlink()
     assert not (await kept.json("archive", "verify", code=1))["holds"]
 
 

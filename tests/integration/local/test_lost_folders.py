@@ -37,7 +37,7 @@ async def test_a_missing_cluster_is_refused_and_not_made_anew(server_folder: Pat
     """With its disk unmounted a start ends by name and makes nothing; with the disk back it starts as before."""
     data = await started_once(server_folder)
     home, aside = data / "postgres" / server, data / "postgres" / "aside"
-    before = inventory.load(data / "installation.json").clusters
+    before = inventory.load(data / "installation.toml").clusters
     home.rename(aside)
     assert await refusal(server_folder) == "cluster_missing"
     assert not home.exists()
@@ -47,14 +47,14 @@ async def test_a_missing_cluster_is_refused_and_not_made_anew(server_folder: Pat
     home.rmdir()
     aside.rename(home)
     async with Stack(config(server_folder, sets=1, servers=1)):
-        after = inventory.load(data / "installation.json").clusters
+        after = inventory.load(data / "installation.toml").clusters
     assert [one.system_identifier for one in after.values()] == [one.system_identifier for one in before.values()]
 
 
 async def test_a_missing_cluster_is_known_without_the_inventory(server_folder: Path) -> None:
     """The topology file alone says that there was a SET: with the inventory lost, too, nothing is made."""
     data = await started_once(server_folder)
-    (data / "installation.json").unlink()
+    (data / "installation.toml").unlink()
     (data / "postgres" / "set-1").rename(data / "postgres" / "aside")
     assert await refusal(server_folder) == "cluster_missing"
     (data / "postgres" / "aside").rename(data / "postgres" / "set-1")

@@ -80,7 +80,7 @@ def test_the_folder_of_a_killed_start_is_taken_again(deep: Path, server_folder: 
     folder.path.mkdir()
     first = memcached_socket(folder)
     inventory.Inventory(
-        clusters={}, gateway_urls=[], wallet_url="", memcached=str(first), topology="", archive="", secrets=""
+        clusters={}, gateways={}, wallet_url="", memcached=str(first), topology="", archive="", secrets=""
     ).save(folder.inventory)
     assert memcached_socket(folder) == first
     first.parent.rmdir()

@@ -14,12 +14,12 @@ import asyncpg
 import pytest
 
 from errors import Refused
-from local.cluster_setup import set_up_cluster
-from local.scram import matches, verifier
 from machine.account import Account
 from machine.postgres.server import Postgres, PostgresSpec
 from machine.postgres.settings import RESERVED_SINCE
 from schema import roles
+from schema.cluster_setup import set_up_cluster
+from schema.scram import matches, verifier
 
 pytestmark = pytest.mark.faults
 
@@ -76,7 +76,7 @@ PARENT = """
 import asyncio, sys
 from pathlib import Path
 from machine.postgres.server import Postgres, PostgresSpec
-from local.scram import matches, verifier
+from schema.scram import matches, verifier
 from machine.memcached import Memcached, MemcachedSpec
 
 async def main():
@@ -257,10 +257,10 @@ async def test_no_password_is_in_a_statement(server_folder: Path, account: Accou
         await connection.execute("CREATE EXTENSION pg_stat_statements; SET pg_stat_statements.track_utility = on")
         await connection.execute("CREATE ROLE hongbao_audit LOGIN PASSWORD 'secret_of_old'")
         await connection.close()
-        await set_up_cluster(server)
+        await set_up_cluster(server.dsn(), server.spec.passwords)
         before = await run(server, rows)
         await server.restart()
-        await set_up_cluster(server)
+        await set_up_cluster(server.dsn(), server.spec.passwords)
         assert await run(server, rows) == before
         await run(
             server,
@@ -276,7 +276,7 @@ async def test_no_password_is_in_a_statement(server_folder: Path, account: Accou
         finally:
             await audit.close()
         await run(server, "ALTER ROLE hongbao_audit NOLOGIN", "SELECT 1")
-        await set_up_cluster(server)
+        await set_up_cluster(server.dsn(), server.spec.passwords)
         await (await asyncpg.connect(server.dsn(roles.AUDIT, roles.DATABASE), timeout=10)).close()
     finally:
         await server.stop()
@@ -312,8 +312,8 @@ async def test_a_role_has_no_right_that_it_does_not_use(server_folder: Path, acc
     server = Postgres(one, account=account)
     await server.start()
     try:
-        await set_up_cluster(server)
-        await set_up_cluster(server)
+        await set_up_cluster(server.dsn(), server.spec.passwords)
+        await set_up_cluster(server.dsn(), server.spec.passwords)
         for role, statement in (
             (roles.AUDIT, "SELECT pg_advisory_lock(7110001)"),
             (roles.AUDIT, "SELECT pg_try_advisory_lock(hashtext('hongbao_sweeper'))"),
@@ -348,7 +348,7 @@ async def test_silent_logins_end_soon_and_keep_no_auditor_out(server_folder: Pat
     await server.start()
     silent = []
     try:
-        await set_up_cluster(server)
+        await set_up_cluster(server.dsn(), server.spec.passwords)
         host, port = server.address.split(":")
         silent = [await asyncio.open_connection(host, int(port)) for _ in range(130)]
         async with asyncio.timeout(20):
@@ -372,7 +372,7 @@ async def test_the_audit_gets_in_when_all_connections_are_taken(server_folder: P
     await server.start()
     taken = []
     try:
-        await set_up_cluster(server)
+        await set_up_cluster(server.dsn(), server.spec.passwords)
         with pytest.raises(asyncpg.PostgresError, match=r"reserved|too many"):  # noqa: PT012 - the one that is too many
             for _ in range(65):
                 taken.append(  # noqa: PERF401 - those before it are closed at the end

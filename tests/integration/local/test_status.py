@@ -139,7 +139,7 @@ async def test_what_is_installed_is_known_while_nothing_runs(server_folder: Path
     async with Stack(config(server_folder, sets=1, servers=1)) as stack:
         dsn = stack.postgres("set-1").dsn("hongbao_owner", "hongbao")
         identity = inventory.load(stack.folder.inventory).clusters["set-1"].system_identifier
-    path = server_folder / "data" / "installation.json"
+    path = server_folder / "data" / "installation.toml"
     assert path.stat().st_mode & 0o777 == 0o600
     found = inventory.load(path)
     assert set(found.clusters) == {"set-1", "wallet"}

@@ -250,7 +250,7 @@ async def test_the_command_ends_with_1_while_days_stay(land: Land, tmp_path: Pat
     data = DataFolder(tmp_path / "data")
     data.path.mkdir()
     Inventory(
-        clusters={**owners, "wallet": Cluster(dsns={roles.AUDIT: land.auditor})}, gateway_urls=[], wallet_url="",
+        clusters={**owners, "wallet": Cluster(dsns={roles.AUDIT: land.auditor})}, gateways={}, wallet_url="",
         memcached="", topology=str(land.path), archive="", secrets=str(data.secrets),
     ).save(data.inventory)  # fmt: skip
     words = ("topology", "move", name, "--to", "set-2", "--data", str(data.path), "--json")

@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 
 from errors import HongbaoError, Unavailable
-from local.cluster_setup import set_up_cluster
 from machine.postgres.server import Postgres, PostgresSpec
 from runtime.postgres import Session
+from schema.cluster_setup import set_up_cluster
 from setnode.commit.committer import Committer
 from tests.conftest import ROLES, Databases
 from tests.integration.setnode.fixtures import (
@@ -420,7 +420,7 @@ async def test_postgres_goes_away_and_comes_back(server_folder: Path, account, m
     server = Postgres(spec, account=account)
     await server.start()
     try:
-        await set_up_cluster(server)
+        await set_up_cluster(server.dsn(), server.spec.passwords)
         databases = Databases(server, set())
         async with living_town(databases, memcached, tmp_path) as town:
             envelope_ids = [await town.create(3_000, 30) for _ in range(4)]

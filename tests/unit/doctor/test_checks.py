@@ -80,9 +80,10 @@ def data(tmp_path: Path) -> Path:
     wallet, servers = f"http://127.0.0.1:{free_port()}", (ServerSpec("set-1-a", f"http://127.0.0.1:{free_port()}"),)
     dump(Topology(1, 10, (SetSpec("set-1", servers),), wallet), folder / "topology.json")
     Inventory(
-        clusters=clusters, gateway_urls=[f"http://127.0.0.1:{free_port()}"], wallet_url=wallet, memcached="/none",
+        clusters=clusters, gateways={"gateway-1": f"http://127.0.0.1:{free_port()}"}, wallet_url=wallet,
+        memcached="/none",
         topology=str(folder / "topology.json"), archive=str(folder / "archive"), secrets=str(folder / "secrets.json"),
-    ).save(folder / "installation.json")  # fmt: skip
+    ).save(folder / "installation.toml")  # fmt: skip
     return folder
 
 
@@ -163,7 +164,7 @@ def test_a_cluster_that_is_not_there_is_wrong(data: Path) -> None:
 # Files.
 
 
-@pytest.mark.parametrize("name", ["secrets.json", "topology.json", "installation.json", "logs/wallet.log"])
+@pytest.mark.parametrize("name", ["secrets.json", "topology.json", "installation.toml", "logs/wallet.log"])
 def test_a_file_that_others_can_read_is_wrong(data: Path, name: str) -> None:
     """Keys, addresses and logs are their owner's alone; the command to mend it is said."""
     path = data / name

@@ -113,7 +113,7 @@ def test_no_process_and_no_variable_is_left_out(handbook_site: Path) -> None:
     assert structs == {kind.__name__ for kind in PROCESSES.values()}
     settings = {f"{PREFIX}{name.upper()}" for kind in PROCESSES.values() for name in kind.__struct_fields__}
     assert read - settings <= set(OTHERS)
-    text = page(handbook_site, "settings")
+    text = words(page(handbook_site, "settings"))
     assert [name for name in OTHERS if name not in text] == []
 
 

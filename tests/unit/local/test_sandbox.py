@@ -21,7 +21,8 @@ from sharding.ids import LAST_YEAR, end_id
 
 def inventory(folder: DataFolder, *, of_sandbox: bool) -> Inventory:
     return Inventory(
-        clusters={}, gateway_urls=["http://127.0.0.1:1"], wallet_url="http://127.0.0.1:2", memcached="127.0.0.1:3",
+        clusters={}, gateways={"gateway-1": "http://127.0.0.1:1"}, wallet_url="http://127.0.0.1:2",
+        memcached="127.0.0.1:3",
         topology=str(folder.topology), archive=str(folder.archive), secrets=str(folder.secrets), sandbox=of_sandbox,
     )  # fmt: skip
 
@@ -100,13 +101,13 @@ def test_a_sandbox_is_never_started_as_a_real_one(tmp_path: Path, mark: str) -> 
     assert refused.value.code == "is_sandbox"
 
 
-@pytest.mark.parametrize("there", ["secrets.json", "topology.json", "installation.json", "postgres"])
+@pytest.mark.parametrize("there", ["secrets.json", "topology.json", "installation.toml", "postgres"])
 def test_a_real_one_is_never_started_as_a_sandbox(tmp_path: Path, there: str) -> None:
     """Anything that an earlier start has made is enough, and no clock is put beside it."""
     folder = DataFolder(tmp_path)
     if there == "postgres":
         folder.clusters.mkdir()
-    elif there == "installation.json":
+    elif there == "installation.toml":
         inventory(folder, of_sandbox=False).save(folder.inventory)
     else:
         (tmp_path / there).write_text("{}")

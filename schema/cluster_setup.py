@@ -1,18 +1,20 @@
 """Sets up a Postgres cluster: the database `hongbao`, its owner, the roles of the processes, statement statistics.
 
-Repeated at every start, so that a first start that was killed half way is completed by the next one.
+`./run` repeats it at every start, so that a first start that was killed half way is completed by the next one.
 """
 
 import asyncio
 from collections.abc import Mapping
 
-from local.cluster_rights import limit_connections, limit_functions
-from local.scram import matches, verifier
-from machine.postgres.server import Postgres
 from runtime import postgres
+from runtime.dsn import with_database
 from runtime.postgres import Connection
+from schema.cluster_rights import limit_connections, limit_functions
 from schema.roles import AUDIT, DATABASE, OWNER, SETNODE
+from schema.scram import matches, verifier
 
+MAINTENANCE = "postgres"
+"""The database of every cluster to which one connects to make others."""
 SETUP_S = 30.0
 """A dozen statements of milliseconds; CREATE DATABASE copies a template to the disk."""
 _OF_LOGGING = ("track_activities", "log_min_error_statement", "log_min_duration_statement")
@@ -22,23 +24,23 @@ WHERE query ~* '^\\s*(CREATE|ALTER)\\s+(ROLE|USER|SUBSCRIPTION)'"""
 """Removes statements with passwords that an earlier version counted; the statistics outlive restarts."""
 
 
-async def set_up_cluster(server: Postgres) -> None:
+async def set_up_cluster(superuser_dsn: str, passwords: Mapping[str, str]) -> None:
     """Create missing roles and the database, set changed passwords, take away what Postgres lets everybody do.
 
-    Idempotent.
+    `superuser_dsn` names any database of the cluster; `passwords` are those of our roles by name. Idempotent.
     """
-    async with asyncio.timeout(SETUP_S), postgres.connected(server.dsn()) as connection:
-        await _ensure_roles(connection, server.spec.passwords)
-        if SETNODE in server.spec.passwords:
+    async with asyncio.timeout(SETUP_S), postgres.connected(with_database(superuser_dsn, MAINTENANCE)) as connection:
+        await _ensure_roles(connection, passwords)
+        if SETNODE in passwords:
             await _grant_moves(connection)
         if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", DATABASE):
             await connection.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER} STRATEGY file_copy")
         # The reports for DBAs log in as the audit role, which reads and never writes.
         await connection.execute(f"GRANT pg_monitor TO {AUDIT}")
-        await limit_connections(connection, server.spec.passwords)
-    async with asyncio.timeout(SETUP_S), postgres.connected(server.dsn(database=DATABASE)) as connection:
+        await limit_connections(connection, passwords)
+    async with asyncio.timeout(SETUP_S), postgres.connected(with_database(superuser_dsn, DATABASE)) as connection:
         await _count_statements(connection)
-        await limit_functions(connection, server.spec.passwords)
+        await limit_functions(connection, passwords)
 
 
 async def _ensure_roles(connection: Connection, passwords: Mapping[str, str]) -> None:
