@@ -9,7 +9,7 @@ from archive.place import Archive
 from archive.register import read_register
 from errors import Refused
 from installation import data_folder
-from installation.access import Access, find, secrets_of
+from installation.access import Access, find_current, secrets_of
 from runtime import postgres
 from schema import roles
 from sharding.slots import database_name
@@ -27,7 +27,7 @@ def open_archive(data: Path | None) -> Archive:
 def find_installed(data: Path | None) -> Access | None:
     """Return the installation of the data folder, None if there is none."""
     try:
-        return find(data)
+        return find_current(data)
     except Refused as refused:
         if refused.code != "not_installed":
             raise

@@ -16,11 +16,13 @@ from runtime.wording import counted
 
 
 def clusters(place: Place) -> Iterator[Finding]:
-    """Check each cluster that the inventory has on this machine, as a start does."""
+    """Check each cluster that `./run` starts on this machine, as a start does."""
     if place.access is None:
         return
-    known = inventory.load(place.folder.inventory).clusters
-    here = {name: one for name, one in known.items() if _is_here(one)}
+    installed = inventory.load(place.folder.inventory)
+    if not installed.runner:
+        return
+    here = {name: one for name, one in installed.clusters.items() if _is_here(one)}
     try:
         binaries = installed_binaries(server_account())
     except Refused:

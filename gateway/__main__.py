@@ -1,11 +1,18 @@
 """Runs one gateway: `python -m gateway`, settings from HONGBAO_*."""
 
+from pathlib import Path
+
 from gateway.service import Gateway, GatewaySettings
+from published.start import ensure_from_process
 from runtime import process, settings
+from wire.keys import GATEWAY, WALLET, caller_key
 
 
 async def _serve(stop: process.Stop) -> None:
-    await Gateway(settings.load(GatewaySettings)).run(stop)
+    config = settings.load(GatewaySettings)
+    key = caller_key(config.link_key, GATEWAY)
+    await ensure_from_process(Path(config.topology), WALLET, config.wallet_url, key)
+    await Gateway(config).run(stop)
 
 
 if __name__ == "__main__":

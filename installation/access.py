@@ -21,6 +21,7 @@ from installation.inventory import Inventory
 from installation.keys import EVENTS, OPS, Secrets
 from installation.processes import Surroundings, settings_of
 from installation.sandbox import clock_of
+from published.publisher import Publisher
 from runtime import postgres
 from runtime.clock import Clock, SystemClock
 from runtime.dsn import password_of, with_login
@@ -28,7 +29,7 @@ from runtime.sandbox_clock import ahead_ms
 from schema import roles
 from sharding.ids import business_date
 from sharding.slots import slots_of
-from sharding.topology import Topology, load
+from sharding.topology import ServerSpec, SetSpec, Topology, load
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, LinkKey
 from wire.link import Link
 from wire.wallet import WalletClient
@@ -89,6 +90,34 @@ class Access:
         """The topology file."""
         return Path(self._inventory.topology)
 
+    def set_specs(self) -> list[SetSpec]:
+        """Return the SETs with their servers, as the inventory has them: for the topology."""
+        servers: dict[str, list[ServerSpec]] = {}
+        memcached: dict[str, str] = {}
+        for name, one in self._inventory.setnodes.items():
+            servers.setdefault(one.set, []).append(ServerSpec(name, one.url))
+            memcached.setdefault(one.set, one.memcached or self.memcached)
+        return [SetSpec(name, tuple(some), memcached=memcached[name]) for name, some in servers.items()]
+
+    def publisher(self) -> Publisher:
+        """Return what changes topology and switches for all processes, as the owner of all databases.
+
+        Raises Refused `no_dsn`, `secrets_missing`.
+        """
+        return Publisher(self.topology_path, {name: self.dsn(name, roles.OWNER) for name in self._inventory.clusters})
+
+    async def refresh(self) -> None:
+        """Bring this host's topology and switches up to what is published in the databases that it may read.
+
+        A host that reads none, such as a gateway's, is left to its processes; nothing is raised for one that is away.
+        """
+        dsns = {}
+        for name, cluster in self._inventory.clusters.items():
+            if roles.AUDIT in cluster.dsns:
+                with contextlib.suppress(Refused):
+                    dsns[name] = self.dsn(name, roles.AUDIT)
+        await Publisher(self.topology_path, dsns).refresh()
+
     def today(self) -> date:
         """Return the business date now, in the topology's zone."""
         return business_date(self.clock.now(), self.topology().zone)
@@ -137,7 +166,7 @@ class Access:
             memcached=self._memcached_of(name),
             archive=self._inventory.archive,
             data=self._source,
-            sets=[one.name for one in self.topology().sets],
+            sets=[name for name in self._inventory.clusters if name != WALLET],
             dsn=self.dsn,
         )
         return settings_of(kind, name or kind, around, self._secrets, set_name), urlsplit(url).netloc
@@ -152,11 +181,11 @@ class Access:
             return "", self._inventory.gateways.get(name, "")
         if kind != SETNODE:
             return "", {WALLET: self.wallet_url, EVENTS: self.events_url, OPS: self._inventory.ops_url}.get(kind, "")
-        known = {server.name: (one.name, server.url) for one in self.topology().sets for server in one.servers}
+        known = {one: (server.set, server.url) for one, server in self._inventory.setnodes.items()}
         if not name:
             raise Refused("server_missing", f"name the setnode: one of {', '.join(known)}")
         if name not in known:
-            raise Refused("unknown_server", f"the topology has no server {name[:50]!r}; it has {', '.join(known)}")
+            raise Refused("unknown_server", f"the installation has no setnode {name[:50]!r}; it has {', '.join(known)}")
         return known[name]
 
     def servers(self) -> list[str]:
@@ -280,6 +309,22 @@ def find(data: Path | None) -> Access:
     folder = data_folder.locate(data)
     found = inventory.load(folder.inventory)
     return Access(found, Secrets.load(Path(found.secrets), found.keys), clock_of(folder), folder.named)
+
+
+async def current(data: Path | None) -> Access:
+    """As `find`, with this host's topology and switches brought up to what is published.
+
+    Where `./run` runs, its processes keep them so.
+    """
+    access = find(data)
+    if not data_folder.locate(data).running.exists():
+        await access.refresh()
+    return access
+
+
+def find_current(data: Path | None) -> Access:
+    """As `current`, outside a running loop."""
+    return asyncio.run(current(data))
 
 
 def secrets_of(data: Path | None) -> Secrets:

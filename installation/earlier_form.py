@@ -24,4 +24,4 @@ def read(path: Path) -> dict[str, Any]:
         moved = path.with_name(Path(str(content.get(name, ""))).name)
         if not Path(str(content.get(name, ""))).exists() and moved.exists():
             content[name] = str(moved)
-    return {**content, "gateways": {f"gateway-{number}": url for number, url in enumerate(urls, 1)}}
+    return {**content, "runner": True, "gateways": {f"gateway-{number}": url for number, url in enumerate(urls, 1)}}

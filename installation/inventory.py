@@ -51,7 +51,8 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     its probes; "" if nowhere. `keys`: where keys are that the file of secrets does not have, by their names
     (`installation.keys.KEYS`).
 
-    `sandbox`: whether its clock can be moved; the clock lies beside this file (`installation.sandbox`). `archive_key`
+    `runner`: whether `./run` starts all of it, on this machine, clusters included. `sandbox`: whether its clock can be
+    moved; the clock lies beside this file (`installation.sandbox`). `archive_key`
     is the fingerprint of the key with which the servers verify the archive ("" if unknown).
     """
 
@@ -65,6 +66,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     archive_key: str = ""
     ops_url: str = ""
     events_url: str = ""
+    runner: bool = False
     sandbox: bool = False
     gateways: dict[str, str]
     setnodes: dict[str, Setnode] = {}

@@ -10,7 +10,7 @@ from typing import Any
 from errors import Refused
 from installation.reference import Reference
 from runtime.files import write_private
-from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, LinkKey, root_key
+from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, LinkKey, read_key, root_key
 
 KEYS = (
     "TOKEN_KEY", "SHARE_KEY", "SLOT_KEY", "PASSWORD_KEY", "LINK_SECRET", "ARCHIVE_KEY", "METRICS_KEY",
@@ -56,6 +56,11 @@ class Secrets:
     def path(self) -> Path:
         """The file."""
         return self._path
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """All that the file has."""
+        return self._content
 
     @classmethod
     def load(cls, path: Path, elsewhere: Mapping[str, Reference] | None = None) -> "Secrets":
@@ -114,7 +119,18 @@ class Secrets:
         return str(value)
 
     def link_key(self, role: str, *names: str) -> LinkKey:
-        """Return the key of a path (`wire.keys`): `link_key("setnode", "set-1")`; raises Refused `no_key`."""
+        """Return the key of a path (`wire.keys`): `link_key("setnode", "set-1")`; raises Refused `no_key`.
+
+        A host that has not the root has keys of its processes' paths alone (`installation.host_files`).
+        """
+        links: Mapping[str, str] = self._content.get("links", {})
+        steps = (role, *names)
+        for length in range(1, len(steps) + 1):
+            if (text := links.get("/".join(steps[:length]))) is not None:
+                key = read_key(self._path.name, text)
+                for name in steps[length:]:
+                    key = key.below(name)
+                return key
         return root_key(self.key("LINK_SECRET"), role, *names)
 
     def environment(self, kind: str, name: str, set_name: str = "") -> dict[str, str]:
@@ -129,9 +145,9 @@ class Secrets:
             # It reads the others in the file, as commands do: one that was given instead stands in no file.
             given = {f"HONGBAO_{one}": self._given(one) for one in ("ARCHIVE_KEY", "LINK_SECRET")}
             return {**env, **{name: value for name, value in given.items() if value}}
-        callers = [self.link_key(role, name) for role in (GATEWAY, OPERATOR)]
         if kind == GATEWAY:
             return {**env, "HONGBAO_LINK_KEY": self.link_key(GATEWAY).text}
+        callers = [self.link_key(role, name) for role in (GATEWAY, OPERATOR)]
         if kind == WALLET:
             callers.append(self.link_key(SETNODE))
         else:

@@ -7,8 +7,8 @@ from installation import inventory
 from installation.access import SUPERUSER, Access
 from installation.data_folder import DataFolder
 from runtime import postgres
-from runtime.dsn import password_of
-from schema.cluster_setup import set_up_cluster
+from runtime.dsn import password_of, with_database
+from schema.cluster_setup import MAINTENANCE, set_up_cluster
 
 _IDENTITY = "SELECT system_identifier::text FROM pg_control_system()"
 
@@ -21,7 +21,7 @@ async def prepare(access: Access, folder: DataFolder, server: str) -> str:
     was changed then; `no_dsn`, `secrets_missing`; Unavailable `database_unavailable`.
     """
     dsn = access.superuser_dsn(server)
-    async with postgres.connected(dsn) as connection:
+    async with postgres.connected(with_database(dsn, MAINTENANCE)) as connection:
         identity: str = await connection.fetchval(_IDENTITY)
     found = inventory.load(folder.inventory)
     cluster = found.clusters[server]

@@ -48,6 +48,7 @@ def write_inventory(
         secrets=str(folder.secrets),
         ops_url=factory.ops_url,
         events_url=factory.events_url,
+        runner=True,
         sandbox=sandbox,
     ).save(folder.inventory)
 

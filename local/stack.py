@@ -26,16 +26,18 @@ from local.service import Service
 from local.stable_ports import WALLET
 from local.supervisor import Supervisor
 from local.supervisor_log import SupervisorLog
-from local.topology_file import write_topology
 from machine.account import server_account
 from machine.logfile import LogFile
 from machine.postgres.server import Postgres
+from published.addresses import publish_addresses
+from published.publisher import Publisher
 from runtime.clock import Clock, SystemClock
 from runtime.sandbox_clock import ahead_ms
 from schema import roles
 from schema.cluster_setup import set_up_cluster
 from schema.migrate import migrate_set, migrate_wallet
 from schema.sandbox import put_ahead, refuse_sandbox
+from sharding.topology import ServerSpec, SetSpec
 
 ASIDE_S = 10.0
 """For a process that money does not need to be ready; after that the start goes on without it."""
@@ -130,7 +132,7 @@ class Stack:
         self._backing = backing = backing_services(self.config, self.folder, secrets, self._account, self.notify)
         self._factory = factory = ProcessFactory(self.config, self.folder, secrets)
         await _gather_or_cancel(backing.memcached.start(), *(self._start_database(name) for name in backing.postgres))
-        self._write_topology(factory, backing)
+        await self._publish_topology(factory, backing)
         owners = {name: self.postgres(name).dsn(roles.OWNER, roles.DATABASE) for name in self.config.set_names()}
         await self._set_sweepers_back(owners)
         self._day_tables = DayTableService(
@@ -190,17 +192,19 @@ class Stack:
                 "to an earlier instant; the sweeper goes on from there. Run ./run audit"
             )
 
-    def _write_topology(self, factory: ProcessFactory, backing: BackingServices) -> None:
-        write_topology(
-            self.folder.topology,
-            {
-                name: [(one, factory.url(one)) for one in self.config.server_names(name)]
-                for name in self.config.set_names()
-            },
-            memcached=backing.memcached.address,
-            wallet_url=factory.url(WALLET),
-            slots=self.config.slots,
-        )
+    async def _publish_topology(self, factory: ProcessFactory, backing: BackingServices) -> None:
+        sets = [
+            SetSpec(
+                name=name,
+                servers=tuple(ServerSpec(name=one, url=factory.url(one)) for one in self.config.server_names(name)),
+                memcached=backing.memcached.address,
+            )
+            for name in self.config.set_names()
+        ]
+        owners = {name: server.dsn(roles.OWNER, roles.DATABASE) for name, server in backing.postgres.items()}
+        publisher = Publisher(self.folder.topology, owners)
+        await publish_addresses(publisher, sets, wallet_url=factory.url(WALLET), slots=self.config.slots)
+        await publisher.refresh()
 
     async def _make_today(self, tables: DayTableService) -> bool:
         """Make today's tables; returns False if an old day still has their names."""

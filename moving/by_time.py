@@ -29,7 +29,7 @@ from moving.route import Route
 from moving.servers import all_follow
 from runtime.postgres import Connection
 from schema.day_tables import AHEAD_DAYS, DayTables
-from sharding.topology import Topology, change
+from sharding.topology import Topology
 from sharding.topology.changes import backdate_move, move_from
 
 KIND = "by_time"
@@ -88,7 +88,7 @@ class ByTime:
             return move_from(old, self._route.xx, self._route.target, self._from)
 
         try:
-            change(self.context.topology_path, move)
+            await self.context.change(move)
         except Refused:
             # Killed before the announcement, and run again when its date has come.
             async with self.context.connect(self._route.target) as target:
@@ -128,11 +128,11 @@ class ByTime:
         """
         async with self.context.connect(self._route.target) as target:
             if not self._reached("switched"):
-                if not self._has_switched():
+                if not await self._has_switched():
                     await keep_rotation_away(self._route, self.connection, target)
                     await self._take_over(target, await self._fence_days(target))
                     await self._check_still_hot(self._noted("days"))
-                self._switch(self._noted("left"))
+                await self._switch(self._noted("left"))
                 await self.context.announce(self._route.source, self._route.target)
                 await self.journal.done("switched")
             days, left = self._noted("days"), self._noted("left")
@@ -154,10 +154,12 @@ class ByTime:
     def _noted(self, name: str) -> list[date]:
         return self.journal.entry.days(name)
 
-    def _has_switched(self) -> bool:
+    async def _has_switched(self) -> bool:
         """Say whether a try was killed between the switch and its note: the target's rows are then no copies."""
         route, days = self._route, self._noted("days")
-        return self._reached("attached") and days != [] and self.context.holds(route.target, route.xx, days[0])
+        if not self._reached("attached") or not days:
+            return False
+        return (await self.context.settled()).set_for_database(route.xx, days[0]).name == route.target
 
     async def _fence_days(self, target: Connection) -> list[date]:
         """Fence the days to take over, prove behind the fence that they are over, note and return them."""
@@ -255,7 +257,7 @@ class ByTime:
             text = f"rotation has taken {gone[0]} of {self._route.name} out of the hot tables while it was copied"
             raise InvariantBroken("days_stay_hot", text)
 
-    def _switch(self, left: Sequence[date]) -> None:
+    async def _switch(self, left: Sequence[date]) -> None:
         """Give the target all days after the last of `left`, in one write of the topology file. Idempotent."""
 
         def switch(old: Topology) -> Topology:
@@ -265,7 +267,7 @@ class ByTime:
                 return old
             return backdate_move(old, self._route.xx, since)
 
-        change(self.context.topology_path, switch)
+        await self.context.change(switch)
 
 
 async def start(context: MoveContext, connection: Connection, route: Route, valid_from: date | None) -> ByTime:

@@ -10,13 +10,14 @@ from pathlib import Path
 from errors import InvariantBroken, Refused, Unavailable
 from installation.access import Access
 from moving.limits import GRACE_S
+from published.publisher import Publisher
 from runtime import postgres
 from runtime.clock import Clock, SystemClock
 from runtime.postgres import Connection
 from schema import roles
 from sharding.ids import business_date
 from sharding.slots import database_name
-from sharding.topology import Topology, load
+from sharding.topology import Topology, change, load
 
 _TOPOLOGY_CHANNEL = "hongbao_topology"
 """On a notification here the setnodes of a SET read the topology file at once."""
@@ -35,12 +36,29 @@ class MoveContext:
     clock: Clock = field(default_factory=SystemClock)
     progress: Callable[[str, int, int], None] = lambda *_: None
     who: str = field(default_factory=getpass.getuser)
+    publisher: Publisher | None = None
     grace_s: float = GRACE_S
     """How long after the switch a request that a server accepted before it may still read the old copies."""
 
     def topology(self) -> Topology:
         """Read the topology as it is now."""
         return load(self.topology_path)
+
+    async def change(self, how: Callable[[Topology], Topology]) -> Topology:
+        """Change the topology for all processes; raises as `Publisher.change_topology`.
+
+        Without a publisher, in this host's file alone: for tests of one host.
+        """
+        if self.publisher is None:
+            return change(self.topology_path, how)
+        return await self.publisher.change_topology(how)
+
+    async def settled(self) -> Topology:
+        """Return the topology after whatever was begun: a change whose outcome is unknown is there, or never will be.
+
+        Raises as `Publisher.settle`: nothing is known then.
+        """
+        return self.topology() if self.publisher is None else await self.publisher.settle()
 
     def today(self) -> date:
         """Return the business date."""
@@ -89,4 +107,7 @@ async def notify_servers(connection: Connection) -> None:
 def context_of(access: Access, progress: Callable[[str, int, int], None] = lambda *_: None) -> MoveContext:
     """Return the context for moves between the SETs of an installation."""
     owners = {one.name: access.set_dsn(one.name, roles.OWNER) for one in access.topology().sets}
-    return MoveContext(access.topology_path, owners, access.wallet_dsn(roles.AUDIT), access.clock, progress=progress)
+    return MoveContext(
+        access.topology_path, owners, access.wallet_dsn(roles.AUDIT), access.clock, progress=progress,
+        publisher=access.publisher(),
+    )  # fmt: skip

@@ -18,7 +18,6 @@ from moving.limits import DELETE_COPIES_S, LEAVE_S
 from moving.route import Route
 from runtime import logs, postgres
 from runtime.postgres import Connection
-from sharding.topology import change
 from sharding.topology.changes import release
 
 STEPS = ("held", "fenced", "equal")
@@ -33,9 +32,12 @@ WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND objid = $1::int::oi
 _log = logs.get("moving")
 
 
-def switched(context: MoveContext, route: Route) -> bool:
-    """Say whether the database is on the target already, by the topology as it is now."""
-    return context.topology().set_for_database(route.xx).name == route.target
+async def switched(context: MoveContext, route: Route) -> bool:
+    """Say whether the database is on the target already; a switch that was begun before is so, or never will be.
+
+    Raises Unavailable `not_published` if that cannot be known: the traffic stays held then, and a next run goes on.
+    """
+    return (await context.settled()).set_for_database(route.xx).name == route.target
 
 
 async def release_traffic(context: MoveContext, journal: Journal) -> None:
@@ -48,7 +50,7 @@ async def release_traffic(context: MoveContext, journal: Journal) -> None:
     try:
         async with context.connect(entry.route.source) as source:
             await leaves.unfence(source, leaves_of(entry.route.xx, entry.days("days")))
-            change(context.topology_path, lambda old: release(old, entry.route.xx))
+            await context.change(lambda old: release(old, entry.route.xx))
             await notify_servers(source)
         if entry.step in STEPS:
             await journal.done(BEFORE)

@@ -28,7 +28,7 @@ from moving.route import Route
 from moving.servers import all_follow
 from runtime.postgres import Connection
 from schema.day_tables import DayTables
-from sharding.topology import Topology, change
+from sharding.topology import Topology
 from sharding.topology.changes import assign, hold
 
 KIND = "live"
@@ -75,10 +75,10 @@ class Live:
         The caller has released the traffic that an earlier try may have left held (`cutover.release_traffic`).
         """
         if not self._reached("switched"):
-            if not cutover.switched(self.context, self._route):
+            if not await cutover.switched(self.context, self._route):
                 await self._copy_and_cut_over()
             # Also if the switch is written already: the try that wrote it may have ended before the file was durable.
-            self._switch()
+            await self._switch()
             await self.context.announce(self._route.source, self._route.target)
             await self.journal.done("switched", **self.figures)
         return await self._clear()
@@ -173,12 +173,12 @@ class Live:
         except BaseException as error:
             reason = self._as_reason(error)
             # A switch that was written counts, however the try ended: the next run continues from there.
-            if not cutover.switched(self.context, self._route):
-                try:
+            try:
+                if not await cutover.switched(self.context, self._route):
                     await self._back_out(pid, differ=isinstance(error, InvariantBroken))
-                except Exception as failed:  # noqa: BLE001 - raised, with what had come before
-                    # Both are said: what ended the cutover, and that its end is not complete.
-                    raise _with(reason, failed) from error
+            except Exception as failed:  # noqa: BLE001 - raised, with what had come before
+                # Both are said: what ended the cutover, and that its end is not complete.
+                raise _with(reason, failed) from error
             if reason is error:
                 raise
             raise reason from None
@@ -186,7 +186,7 @@ class Live:
 
     async def _hold_to_switch(self, taken: Sequence[Leaf], settled: Settled) -> None:
         """Do all that requests wait for: hold, fence, last rows, comparison, switch."""
-        change(self.context.topology_path, lambda old: hold(old, self._route.xx))
+        await self.context.change(lambda old: hold(old, self._route.xx))
         await self._notify_servers()
         await self.journal.done("held")
         await leaves.fence(self.source, taken)
@@ -197,7 +197,7 @@ class Live:
         self.figures.update(total(await compare(self.source, self.target, taken, settled)), **copied)
         await self.journal.done("equal")
         await cutover.make_durable(self.target)
-        self._switch()
+        await self._switch()
 
     def _as_reason(self, error: BaseException) -> BaseException:
         if not isinstance(error, TimeoutError):
@@ -227,7 +227,7 @@ class Live:
         for connection in (self.source, self.target):
             await notify_servers(connection)
 
-    def _switch(self) -> None:
+    async def _switch(self) -> None:
         """Give the target all days after the last that stays, in one write of the topology file. Idempotent.
 
         Only if the database is still held: whoever has released it has lifted the fence as well, and rows may have been
@@ -244,7 +244,7 @@ class Live:
                 raise Unavailable("hold_lost", text)
             return assign(old, route.xx, route.target, since)
 
-        change(self.context.topology_path, switch)
+        await self.context.change(switch)
 
     async def _clear(self) -> list[date]:
         """End the replication, rewind the new SET's sweeper, drop the old copies; returns days that stay."""

@@ -143,7 +143,7 @@ async def abort(context: MoveContext, database: str) -> Outcome:
         if journal.entry.kind == by_time.KIND:
             await take_back.take_back(context, source, journal)
             return _outcome(journal.entry, [], {})
-        if cutover.switched(context, entry.route):
+        if await cutover.switched(context, entry.route):
             raise Refused("too_late", f"{database} has switched already; move it back instead")
         await _release(context, journal)
         async with context.connect(entry.route.target) as target:
@@ -162,7 +162,7 @@ async def _release(context: MoveContext, journal: Journal) -> Entry:
     """Release the traffic that a killed try has left held; needs the source alone. Returns the move's new entry."""
     route = journal.entry.route
     held = journal.entry.step in cutover.STEPS or route.name in context.topology().held
-    if held and not cutover.switched(context, route):
+    if held and not await cutover.switched(context, route):
         await cutover.release_traffic(context, journal)
     return journal.entry
 

@@ -20,7 +20,7 @@ from moving.route import Route
 from moving.servers import all_follow
 from runtime.postgres import Connection
 from schema.day_tables import AHEAD_DAYS, DayTables
-from sharding.topology import Topology, change
+from sharding.topology import Topology
 from sharding.topology.changes import take_back_move
 
 UNDOING = "undoing"
@@ -55,7 +55,7 @@ async def take_back(context: MoveContext, source: Connection, journal: Journal) 
         crash_points.reach("emptied")
         if _CURSOR not in journal.entry.note:
             await journal.remember(**{_CURSOR: await sweeper_cursor(target)})
-        change(context.topology_path, lambda old: _without(old, route, day))
+        await context.change(lambda old: _without(old, route, day))
         crash_points.reach("taken_back")
         await context.announce(route.source, route.target)
         await all_follow(context.topology(), route.source, route.target)

@@ -14,7 +14,7 @@ from typing import Annotated
 import aiohttp
 import msgspec
 
-from errors import HongbaoError, Refused, Unavailable
+from errors import HongbaoError, Refused
 from inspection.switch_effect import Effect, effect
 from installation.access import Access
 from moving.servers import all_follow
@@ -22,10 +22,8 @@ from ops.journal import Done, Journal
 from ops.limits import ACTION_ID, ASK_S, FOLLOW_S
 from ops.sessions import Who
 from runtime import logs
-from sharding.topology import Topology, change
+from sharding.topology import Topology
 from sharding.topology.changes import drained, paused
-from switches.file import beside
-from switches.file import change as change_switches
 from switches.switch import LONGEST, Switch, check, read_name
 
 _log = logs.get("ops")
@@ -65,8 +63,8 @@ class Actions:
         """Do it, or return what became of it before.
 
         Raises Refused (`confirmation_missing`, `reason_missing`, `action_id_reused`, `unknown_server`, `unknown_set`,
-        `unknown_switch`, `switch_invalid`, `topology_invalid`) and Unavailable (`topology_not_written`,
-        `switches_not_written`); nothing is changed then.
+        `unknown_switch`, `switch_invalid`, `topology_invalid`) and Unavailable (`changed_meanwhile`);
+        nothing is changed then. Unavailable `not_published` and `not_kept` say what may have been.
         """
         if action.confirm != action.target:
             raise Refused("confirmation_missing", f"type {action.target} to confirm; nothing was changed")
@@ -107,9 +105,9 @@ class Actions:
                 on = action.do is Do.PAUSE
                 return await self._change_topology(lambda old: paused(old, target, on=on), lambda _: target)
             case Do.SWITCH_ON:
-                return await asyncio.to_thread(self._switch_on, action, who)
+                return await self._switch_on(action, who)
             case Do.SWITCH_OFF:
-                return await asyncio.to_thread(self._switch_off, target)
+                return await self._switch_off(target)
 
     async def _change_topology(
         self, how: Callable[[Topology], Topology], set_of: Callable[[Topology], str]
@@ -123,12 +121,7 @@ class Actions:
             changed = new is not old
             return new
 
-        # A command may hold the file's lock: the page is served meanwhile.
-        path = self._access.topology_path
-        try:
-            new = await asyncio.to_thread(change, path, changing)
-        except OSError as error:
-            raise Unavailable("topology_not_written", f"{path} cannot be written: {error.strerror}") from error
+        new = await self._access.publisher().change_topology(changing)
         name = set_of(new)
         silent = await _silent(new, name)
         servers = [server.name for one in new.sets if one.name == name for server in one.servers]
@@ -142,21 +135,21 @@ class Actions:
             return changed, True, f"{', '.join(silent)} does not answer, and reads it at its start; the others go by it"
         return changed, True, ""
 
-    def _switch_on(self, action: Action, who: Who) -> tuple[bool, bool, str]:
+    async def _switch_on(self, action: Action, who: Who) -> tuple[bool, bool, str]:
         now = self._access.clock.now().replace(microsecond=0)
         closes, where = read_name(action.target)
         until = now + timedelta(minutes=action.minutes)
         one = Switch(closes=closes, where=where, owner=who.name, reason=action.reason.strip(), since=now, until=until)
         check(one, self._access.topology(), now)
-        path = beside(self._access.topology_path)
-        change_switches(path, lambda old: [*(was for was in old if was.name != one.name), one], now)
+        publisher = self._access.publisher()
+        await publisher.change_switches(lambda old: [*(was for was in old if was.name != one.name), one], now)
         return (
             True,
             True,
             f"closed until {until.isoformat(timespec='seconds')}; every process goes by it within a second",
         )
 
-    def _switch_off(self, target: str) -> tuple[bool, bool, str]:
+    async def _switch_off(self, target: str) -> tuple[bool, bool, str]:
         closes, where = read_name(target)
         wanted = f"{closes}:{where}" if where else closes.value
         was_on = False
@@ -166,7 +159,7 @@ class Actions:
             was_on = any(one.name == wanted for one in old)
             return [one for one in old if one.name != wanted]
 
-        change_switches(beside(self._access.topology_path), without, self._access.clock.now())
+        await self._access.publisher().change_switches(without, self._access.clock.now())
         return was_on, True, "" if was_on else f"{wanted} was not closed"
 
 

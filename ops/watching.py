@@ -111,6 +111,8 @@ class Watching:
 
     async def _look(self) -> None:
         try:
+            if not self._folder.running.exists():
+                await self._access.refresh()  # nothing of this host keeps its files up to date
             topology, parts = self._access.topology(), parts_of(self._access, self._folder)
             now = self._access.clock.now()
             switches = [one for one in load_switches(beside(self._access.topology_path)) if one.until > now]

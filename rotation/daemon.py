@@ -5,7 +5,7 @@ failed one has left undone, and does it.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -74,6 +74,8 @@ class Daemon:
     rotations: Callable[[], Sequence[Rotation]]
     zone: Callable[[], ZoneInfo]
     settings: DaemonSettings
+    refresh: Callable[[], Awaitable[None]] | None = None
+    """Brings this host's topology up to what is published, before each round; None where others do that."""
 
     async def run_once(self) -> Round:
         """Rotate ordinary days and make tables ahead, SET by SET; an error ends one part and is noted in `failed`.
@@ -82,6 +84,8 @@ class Daemon:
         Each SET takes ORDINARY_S and twice AHEAD_S at most.
         """
         done = Round()
+        if self.refresh is not None:
+            await self.refresh()
         for rotation in self.rotations():
             name = rotation.set_access.name
             today = business_date(rotation.clock.now(), self.zone())

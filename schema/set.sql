@@ -190,6 +190,19 @@ CREATE TABLE foreign_write (
     at          timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX foreign_write_xid ON foreign_write (xid);
+-- What all processes go by and operators change: the topology, and the switches. A row for each version. The wallet's
+-- table decides which change is the next version (the key); the SETs have copies, which their servers read.
+CREATE TABLE published (
+    name    varchar(32) COLLATE "C" NOT NULL,  -- topology, switches
+    version integer     NOT NULL,
+    content text        NOT NULL,              -- JSON, as in the file that processes keep
+    who     varchar(64) NOT NULL,
+    at      timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT published_version PRIMARY KEY (name, version),
+    CONSTRAINT published_first CHECK (version > 0),
+    CONSTRAINT published_size CHECK (octet_length(content) <= 2000000)
+);
+
 
 -- Facts for those who receive events (docs/decisions/0048): a row for each statement that wrote claims or headers, with
 -- what it wrote, in its transaction; refunds and stuck payouts when they are settled. Written while a sink stands in
@@ -645,7 +658,7 @@ GRANT SELECT, INSERT, DELETE ON due, payout_batch, payout_stuck TO hongbao_setno
 GRANT SELECT, UPDATE (after) ON fund_cursor TO hongbao_setnode;
 GRANT SELECT, INSERT ON fund_set_apart TO hongbao_setnode;
 GRANT SELECT, INSERT, DELETE ON foreign_write TO hongbao_setnode;
-GRANT SELECT ON day_register, operation_log TO hongbao_setnode;
+GRANT SELECT ON day_register, operation_log, published TO hongbao_setnode;
 GRANT INSERT ON event_log TO hongbao_setnode;
 GRANT SELECT (name, expires_at) ON event_sink TO hongbao_setnode;
 GRANT SELECT, DELETE ON event_log TO hongbao_events;

@@ -271,6 +271,19 @@ RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp A
     )
     SELECT count(*) FROM gone
 $$;
+-- What all processes go by and operators change: the topology, and the switches. A row for each version. The wallet's
+-- table decides which change is the next version (the key); the SETs have copies, which their servers read.
+CREATE TABLE published (
+    name    varchar(32) COLLATE "C" NOT NULL,  -- topology, switches
+    version integer     NOT NULL,
+    content text        NOT NULL,              -- JSON, as in the file that processes keep
+    who     varchar(64) NOT NULL,
+    at      timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT published_version PRIMARY KEY (name, version),
+    CONSTRAINT published_first CHECK (version > 0),
+    CONSTRAINT published_size CHECK (octet_length(content) <= 2000000)
+);
+
 
 -- Users who are being forgotten: the old name stands here until it stands nowhere else, so that the work can be finished
 -- after a kill. account_id is NULL for one who was only invited and never had an account.
@@ -360,7 +373,7 @@ END $$;
 -- Roles: the wallet reads, opens accounts and calls the two functions; the audit reads; only the owner can change or
 -- delete what was written.
 GRANT USAGE ON SCHEMA public TO hongbao_wallet, hongbao_audit;
-GRANT SELECT ON account, transfer, fund TO hongbao_wallet;
+GRANT SELECT ON account, transfer, fund, published TO hongbao_wallet;
 GRANT INSERT (name, kind) ON account TO hongbao_wallet;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO hongbao_audit;
 REVOKE EXECUTE ON FUNCTION post, hold_ledger, deposit_rules FROM PUBLIC;

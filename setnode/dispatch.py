@@ -41,8 +41,8 @@ class Dispatcher:
     """Hands OPEN, GRAB, DETAIL, WATCH and CANCEL to actors, CREATE to the coalescer, CARDS and WAITING to readers.
 
     `admit` raises Unavailable if this SET does not serve the envelope (`Ownership.admit`). While `stopping` is True all
-    requests are refused. Without `cards` and `waiting` lists are not served, without `standby` commits are not watched
-    (a benchmark without Postgres).
+    requests are refused. Without `cards` and `waiting` lists are not served, without `standby` commits are not watched,
+    without `published` no caller hears of newer documents (a benchmark without Postgres).
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Dispatcher:
         switches: Switchboard,
         watches: Watches,
         standby: StandbyWatch | None = None,
+        published: Callable[[list[Any]], list[Any]] | None = None,
         daily: DailyLimits | None = None,
         cards: Cards | None = None,
         waiting: Waiting | None = None,
@@ -68,6 +69,7 @@ class Dispatcher:
         self._switches = switches
         self._watches = watches
         self._standby = standby
+        self._published = published
         self._offer_open = registry.offer if daily is None else daily.offer
         self._loop_time = asyncio.get_running_loop().time
         self._valid_days: set[int] = set()
@@ -101,6 +103,8 @@ class Dispatcher:
             if type(before) is not int or type(limit) is not int or not 1 <= limit <= MAX_CARDS:
                 raise Refused("malformed_request", f"a page ends before an ID and has 1 to {MAX_CARDS} rows")
             self._waiting.begin(caller, number, user, before, limit, lambda one: self._refusal(caller, one))
+        elif op == Op.PUBLISHED and self._published is not None:
+            caller.reply(number, self._published(args))
         else:
             raise Refused("unknown_operation", f"operation {op} is not known here")
 

@@ -186,6 +186,10 @@ NOTIFY_IDS = 350
 """Envelope IDs of one notification: it holds 8,000 bytes, an ID takes 20."""
 TOPOLOGY_EVERY_S = 1.0
 """How often the topology file is checked for a newer version."""
+PUBLISHED_EVERY_S = 1.0
+"""How often a server looks for what is published; a notification has it look at once."""
+PUBLISHED_ASK_S = 5.0
+"""How often it asks the wallet, too: for what was published while its SET's Postgres was away."""
 TOPOLOGY_AGAIN_S = 0.02
 """The file is read at most this often because a caller knows a newer version: it may be on its way to this machine."""
 

@@ -21,19 +21,26 @@ _log = logs.get("setnode")
 
 
 class Ownership:
-    """The envelopes of one SET and one of its servers.
+    """The envelopes of one SET and one of its servers. `look` asks for what is published, because a caller has newer.
 
     `changed` is called after a new topology has changed what this SET holds or which of its servers serve: then another
     server may have written what this one has in memory. Another SET's pause, move or address changes nothing here.
     """
 
     def __init__(
-        self, file: TopologyFile, set_name: str, changed: Callable[[], None] = lambda: None, *, server: str = ""
+        self,
+        file: TopologyFile,
+        set_name: str,
+        changed: Callable[[], None] = lambda: None,
+        *,
+        server: str = "",
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         self._file = file
         self._set = set_name
         self._server = server
         self._changed = changed
+        self._look = look
         self._read_at = float("-inf")
         """When the file was last read because a caller knows a newer topology (loop time)."""
         self._derive()
@@ -116,6 +123,7 @@ class Ownership:
     def _compare_epochs(self, caller: Caller, database: int) -> None:
         """Refuse the request if the caller knows a newer owner of this database than our file does."""
         if self._caller_is_newer(caller, database) and self._may_read():
+            self._look()
             try:
                 self.reload()
             except Refused as error:

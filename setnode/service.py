@@ -49,6 +49,7 @@ from setnode.limits import (
 )
 from setnode.live import Watches
 from setnode.ownership import Ownership
+from setnode.publications import Publications
 from setnode.services.expiry import Expiry, ExpiryConfig
 from setnode.services.payouts.payer import Payer
 from setnode.services.payouts.payout_backlog import PayoutBacklog
@@ -85,7 +86,11 @@ class Setnode:
         self._retiring = False
         """Whether actors of days that have gone cold are still in memory."""
         self.ownership = Ownership(
-            TopologyFile(Path(settings.topology)), settings.set, self._on_topology, server=settings.server
+            TopologyFile(Path(settings.topology)),
+            settings.set,
+            self._on_topology,
+            server=settings.server,
+            look=self._look_for_topology,
         )
         self.holds, self.owns = self.ownership.holds, self.ownership.owns
         self.switches = Switchboard(beside(Path(settings.topology)), self.clock, lambda: self.topology)
@@ -148,7 +153,9 @@ class Setnode:
         limits = Limits(self.settings.wins_per_day, self.settings.opens_from_sender_per_day)
         self.daily = DailyLimits(limits, self.registry, wallet, self.clock, lambda: self.topology.zone)
         self.watches = Watches(self.registry)
-        self.standby = StandbyWatch(self._sessions["standby"])
+        watch = SharedSession(self._sessions["watch"])
+        self.standby = StandbyWatch(watch)
+        self.publications = Publications(Path(self.settings.topology), watch, self.wallet_link, self._on_published)
         self.dispatcher = Dispatcher(
             self.registry,
             coalescer,
@@ -157,6 +164,7 @@ class Setnode:
             switches=self.switches,
             watches=self.watches,
             standby=self.standby,
+            published=self.publications.answer,
             daily=self.daily if self.daily.on else None,
             cards=self.cards,
             waiting=self.waiting,
@@ -184,7 +192,7 @@ class Setnode:
             after_s=settings.sweep_after_s,
             in_a_row=settings.sweep_in_a_row,
         )
-        self.foreign_writes = ForeignWrites(sessions["listen"], self._invalidate, self.ownership.reload)
+        self.foreign_writes = ForeignWrites(sessions["listen"], self._invalidate, self._on_announced)
 
     def _invalidate(self, envelope_id: int | None = None) -> None:
         self.registry.invalidate(envelope_id)
@@ -284,6 +292,19 @@ class Setnode:
 
     async def _reload_topology(self) -> None:
         self.ownership.reload()
+
+    def _on_announced(self) -> None:
+        """Look at what was published, and at the file: a tool of this host may have written it."""
+        self.publications.soon()
+        self.ownership.reload()
+
+    def _look_for_topology(self) -> None:
+        # A method, because ownership is made first.
+        self.publications.soon()
+
+    def _on_published(self) -> None:
+        self.ownership.reload()
+        self.switches.look()
 
     def _on_topology(self) -> None:
         """Invalidate all logs: envelopes that have come to this server may have been written elsewhere."""

@@ -14,7 +14,7 @@ OPTIONS: dict[str, dict[str, str]] = {
     "expiry": {"plan_cache_mode": "force_custom_plan"},
     "sweep": {},
     "listen": {},
-    "standby": {},
+    "watch": {},
     # What no list waits for any more must not go on beside the commits.
     "lists": {"plan_cache_mode": "force_custom_plan", "statement_timeout": str(round(CARDS_S * 1000))},
     "cold": {"plan_cache_mode": "force_custom_plan"},

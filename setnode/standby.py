@@ -6,10 +6,12 @@ unknown, later and later. So from a bound on the SET is read-only: what is in me
 at once, and the refusal says that nothing was begun.
 """
 
+from typing import Any
+
 from errors import Unavailable
 from runtime import logs, metrics
-from runtime.postgres import Session
-from setnode.limits import LOAD_DEADLINE_S, STANDBY_MISSING_S
+from setnode.limits import STANDBY_MISSING_S
+from setnode.shared_session import SharedSession
 
 _LONGEST = """-- longest_wait: how long a commit of ours has waited for a standby. Index, lock: none.
 SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)::float8 FROM pg_stat_activity
@@ -26,14 +28,14 @@ class StandbyWatch:
     none waits any more, a standby is back.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SharedSession) -> None:
         self._session = session
         self.missing = False
 
     async def look(self) -> None:
         """Ask Postgres; raises Unavailable if it does not answer: then that is what requests hear."""
         try:
-            longest_s = await self._session.run(lambda connection: connection.fetchval(_LONGEST), LOAD_DEADLINE_S)
+            longest_s = await self._session.run(self._longest)
         except Exception:
             self._note(missing=False)
             raise
@@ -44,6 +46,10 @@ class StandbyWatch:
             else:
                 _log.info("a standby confirms commits again")
         self._note(missing=missing)
+
+    async def _longest(self, connection: Any) -> float:
+        longest_s: float = await connection.fetchval(_LONGEST)
+        return longest_s
 
     def _note(self, *, missing: bool) -> None:
         self.missing = missing

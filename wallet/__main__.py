@@ -1,7 +1,9 @@
 """`python -m wallet`: one wallet process. Settings: `wallet.service.Settings`; stop with SIGTERM."""
 
 import asyncio
+from pathlib import Path
 
+from published.start import ensure_from_database
 from runtime import process, settings
 from wallet.service import Settings, serve
 
@@ -10,7 +12,10 @@ def main() -> None:
     """Run the process."""
 
     async def started(stop: asyncio.Event) -> None:
-        await serve(settings.load(Settings), stop)
+        config = settings.load(Settings)
+        if config.topology:
+            await ensure_from_database(Path(config.topology), config.postgres_dsn)
+        await serve(config, stop)
 
     process.run("wallet", started, Settings)
 

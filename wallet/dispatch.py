@@ -37,6 +37,7 @@ class Dispatcher:
         history: History,
         rights: Rights,
         places: DayPlaces,
+        published: Callable[[list[Any]], list[Any]] = lambda _: [],
     ) -> None:
         self._group = group
         self._tasks = 0
@@ -45,6 +46,7 @@ class Dispatcher:
         self._history = history
         self._rights = rights
         self._places = places
+        self._published = published
         self._single_postings: dict[int, type[FundRequest | DepositRequest]] = {
             Op.FUND: FundRequest,
             Op.DEPOSIT: DepositRequest,
@@ -83,6 +85,9 @@ class Dispatcher:
             given = read_returned(args)
             self._rights.check_envelopes(caller, [one.envelope_id for one in given.places])
             self._begin(_reply(caller, number, self._give_back_places(given)))
+            return
+        if op == Op.PUBLISHED:
+            caller.reply(number, self._published(args))
             return
         operation = self._operations.get(op)
         if operation is None:

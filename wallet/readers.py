@@ -6,11 +6,14 @@ would otherwise hold all connections, and every later read would be refused, unt
 """
 
 import asyncio
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from errors import Unavailable
 from runtime.postgres import Session, is_lost
 from wallet.limits import BUSY_RETRY_S, MAX_WAITING_READS, READ_DEADLINE_S, READ_TIMEOUT_MS, READ_WAIT_S, READERS
+
+T = TypeVar("T")
 
 _SETTINGS = {
     "statement_timeout": str(READ_TIMEOUT_MS),
@@ -54,6 +57,14 @@ class Readers:
             if getattr(error, "sqlstate", None) == "57014":
                 raise Unavailable("busy", "the read took too long; try again", retry_after_s=BUSY_RETRY_S) from error
             raise
+        finally:
+            self._free.put_nowait(session)
+
+    async def run(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
+        """Return what `work(connection)` returns, which reads; raises as `fetch`."""
+        session = await self._acquire()
+        try:
+            return await session.run(work, READ_DEADLINE_S)
         finally:
             self._free.put_nowait(session)
 

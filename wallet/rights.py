@@ -20,10 +20,10 @@ from wire.server import Caller
 
 _log = logs.get("wallet")
 
-_READS: Final = frozenset({Op.BALANCE, Op.ENTRIES, Op.ENVELOPES, Op.TOTALS})
+_READS: Final = frozenset({Op.BALANCE, Op.ENTRIES, Op.ENVELOPES, Op.TOTALS, Op.PUBLISHED})
 PERMITTED: Final[Mapping[str, frozenset[int]]] = {
     GATEWAY: _READS,
-    SETNODE: frozenset({Op.FUND, Op.PAY, Op.FUNDS, Op.PAID_OUT, Op.PLACES, Op.GIVE_BACK}),
+    SETNODE: frozenset({Op.FUND, Op.PAY, Op.FUNDS, Op.PAID_OUT, Op.PLACES, Op.GIVE_BACK, Op.PUBLISHED}),
     OPERATOR: _READS | {Op.DEPOSIT},
 }
 _NOTHING: Final[frozenset[int]] = frozenset()

@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import aiohttp
 import msgspec
 from aiohttp import web
 
 from errors import Refused
+from published.follower import Follower
 from runtime import logs, settings
 from runtime.http import HttpServer, Readiness, add_probes
 from runtime.periodic import Periodic
@@ -32,6 +33,7 @@ from wallet.limits import (
     IDLE_IN_TRANSACTION_MS,
     LOCK_WAIT_MS,
     PROVIDER_AT_ONCE,
+    PUBLISHED_EVERY_S,
     READ_CHECK_S,
     TOPOLOGY_EVERY_S,
 )
@@ -99,8 +101,14 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
     rights = _rights(config)
     doorkeeper = Doorkeeper(accepted_keys(config.accept_keys, WALLET, (GATEWAY, OPERATOR, SETNODE)))
 
+    follower = Follower(Path(config.topology)) if config.topology else None
+
     async def reread() -> None:
         rights.reload()
+
+    async def follow() -> None:
+        if follower is not None and await readers.run(follower.look_in):
+            rights.reload()
 
     async def sample_escrow() -> None:
         metrics.escrow_fen.set(await history.escrow_total())
@@ -116,7 +124,9 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             add_probes(app, ready)
             places = DayPlaces(config.postgres_dsn, clock_at(config.sandbox_clock))
             stack.push_async_callback(places.close)
-            dispatcher = Dispatcher(group, batcher, channel, history, rights, places)
+            dispatcher = Dispatcher(
+                group, batcher, channel, history, rights, places, follower.answer if follower is not None else _nothing
+            )
             add_link(app, dispatcher, doorkeeper, load)
             writing = group.create_task(batcher.run())
             periodic = (
@@ -125,6 +135,7 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
                 Periodic("day_places", places.forget, interval_s=FORGET_PLACES_S),
                 Periodic("reads", readers.check, interval_s=READ_CHECK_S),
                 Periodic("topology", reread, interval_s=TOPOLOGY_EVERY_S),
+                Periodic("published", follow, interval_s=PUBLISHED_EVERY_S),
             )
             repeating = [group.create_task(one.run()) for one in periodic]
             async with HttpServer(app, host, port) as server:
@@ -141,6 +152,10 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             for one in repeating:
                 one.cancel()
             writing.cancel()
+
+
+def _nothing(_args: list[Any]) -> list[Any]:
+    return []
 
 
 def _rights(config: Settings) -> Rights:

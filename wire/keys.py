@@ -70,7 +70,7 @@ def caller_key(setting: str, path: str) -> LinkKey:
 
     A key of another role is refused at the start, not at the first call.
     """
-    key = _parse("HONGBAO_LINK_KEY", setting)
+    key = read_key("HONGBAO_LINK_KEY", setting)
     if key.path != path:
         raise Refused(
             "settings_invalid",
@@ -106,7 +106,7 @@ def accepted_keys(setting: str, name: str, roles: Iterable[str]) -> Accepted:
     Raises Refused `settings_invalid` if one is missing, malformed, of another role, or for another server.
     """
     wanted = set(roles)
-    keys = [_parse("HONGBAO_ACCEPT_KEYS", text) for text in setting.split()]
+    keys = [read_key("HONGBAO_ACCEPT_KEYS", text) for text in setting.split()]
     for key in keys:
         # The wallet has the key of all SETs, from which it derives that of each.
         fits = key.path == SETNODE if key.role == SETNODE else key.path == f"{key.role}/{name}"
@@ -123,7 +123,8 @@ def accepted_keys(setting: str, name: str, roles: Iterable[str]) -> Accepted:
     return Accepted(name, keys)
 
 
-def _parse(setting: str, text: str) -> LinkKey:
+def read_key(setting: str, text: str) -> LinkKey:
+    """Return the key that a setting has, PATH:HEX; raises Refused `settings_invalid`."""
     found = _TEXT.fullmatch(text)
     if found is None:
         # Never the text itself: it may be most of a key.

@@ -88,6 +88,11 @@ class Op(IntEnum):
     GIVE_BACK = 29
     """day, [[user, envelope_id], …] → nothing"""
 
+    PUBLISHED = 31
+    """[[document, version], …] that the caller knows → [[document, version, content], …] that are newer
+
+    Of setnodes and of the wallet; documents: "topology", "switches" (`published.documents`)."""
+
     TOTALS = 30
     """user, from_ms, until_ms → received_count, received_fen, sent_count, sent_fen, refunded_fen"""
 

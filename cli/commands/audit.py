@@ -10,7 +10,7 @@ from rich.console import Console
 
 from audit.report import Report
 from envelope.money import yuan
-from installation.access import find
+from installation.access import current
 from runtime.reporting import data_option, json_option, print_report
 from runtime.wording import counted
 
@@ -42,7 +42,8 @@ def command(*, day: datetime | None, provider: bool, full: bool, data: Path | No
 async def _audit(data: Path | None, only: date | None, *, provider: bool, full: bool) -> Report:
     console = Console(stderr=True)
     with console.status("auditing") as status:
-        return await find(data).audit(
+        access = await current(data)
+        return await access.audit(
             lambda name, seen: status.update(f"auditing {name}: {counted(seen, 'envelope')}"),
             only=only,
             provider=provider,

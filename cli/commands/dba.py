@@ -14,13 +14,13 @@ from errors import Unavailable
 from inspection.database import DatabaseFigures, inspect_database
 from inspection.hot import Hot, hottest
 from inspection.where import Where, where
-from installation.access import Access, find
+from installation.access import Access, find_current
 from moving.limits import GRACE_S
 from moving.servers import all_follow
 from runtime.reporting import Show, data_option, json_option, print_report, working
 from runtime.tables import print_table
 from runtime.wording import counted
-from sharding.topology import Topology, change
+from sharding.topology import Topology
 from sharding.topology.changes import drained, paused
 from sharding.topology.service import out_of_service
 
@@ -39,7 +39,7 @@ def command(context: click.Context, *, set_name: str | None, data: Path | None, 
     """
     if context.invoked_subcommand is not None:
         return
-    access = find(data)
+    access = find_current(data)
     with working("inspecting the databases"):
         found = asyncio.run(_look(access, set_name))
     stopped = out_of_service(access.topology())
@@ -55,7 +55,7 @@ def command(context: click.Context, *, set_name: str | None, data: Path | None, 
 def hot(*, top: int, data: Path | None, as_json: bool) -> None:
     """Show the envelopes that were opened most in the last minute, and the table of each."""
     with working("asking the servers"):
-        found = asyncio.run(hottest(find(data), top))
+        found = asyncio.run(hottest(find_current(data), top))
     none = "no envelope was opened in the last minute"
     show: Show | str = (lambda console: print_table(console, _hot(found))) if found else none
     print_report({"hot": msgspec.to_builtins(found)}, as_json=as_json, show=show)
@@ -67,7 +67,7 @@ def hot(*, top: int, data: Path | None, as_json: bool) -> None:
 @json_option
 def where_(*, envelope_id: str, data: Path | None, as_json: bool) -> None:
     """Show where the envelope of this ID is: SET, tables, state of its day, escrow account, order numbers."""
-    found = asyncio.run(where(find(data), envelope_id))
+    found = asyncio.run(where(find_current(data), envelope_id))
     print_report(msgspec.to_builtins(found), as_json=as_json, show=lambda console: _show_where(found, console))
 
 
@@ -77,7 +77,7 @@ def where_(*, envelope_id: str, data: Path | None, as_json: bool) -> None:
 @json_option
 def drain(*, server: str, data: Path | None, as_json: bool) -> None:
     """Take SERVER (set-1-a) off the ring: the others of its SET serve its envelopes. No request fails."""
-    _change(find(data), as_json, lambda old: drained(old, server, away=True), f"{server} is drained")
+    _change(find_current(data), as_json, lambda old: drained(old, server, away=True), f"{server} is drained")
 
 
 @command.command("undrain")
@@ -86,7 +86,7 @@ def drain(*, server: str, data: Path | None, as_json: bool) -> None:
 @json_option
 def undrain(*, server: str, data: Path | None, as_json: bool) -> None:
     """Put SERVER back on the ring."""
-    _change(find(data), as_json, lambda old: drained(old, server, away=False), f"{server} serves again")
+    _change(find_current(data), as_json, lambda old: drained(old, server, away=False), f"{server} serves again")
 
 
 @command.command("pause")
@@ -95,7 +95,7 @@ def undrain(*, server: str, data: Path | None, as_json: bool) -> None:
 @json_option
 def pause(*, set_name: str, data: Path | None, as_json: bool) -> None:
     """Refuse all requests of users for SET (503 `set_paused`), also after a restart. Expiry and payouts go on."""
-    _change(find(data), as_json, lambda old: paused(old, set_name, on=True), f"{set_name} is paused")
+    _change(find_current(data), as_json, lambda old: paused(old, set_name, on=True), f"{set_name} is paused")
 
 
 @command.command("resume")
@@ -104,20 +104,21 @@ def pause(*, set_name: str, data: Path | None, as_json: bool) -> None:
 @json_option
 def resume(*, set_name: str, data: Path | None, as_json: bool) -> None:
     """Serve the users of SET again."""
-    _change(find(data), as_json, lambda old: paused(old, set_name, on=False), f"{set_name} serves again")
+    _change(find_current(data), as_json, lambda old: paused(old, set_name, on=False), f"{set_name} serves again")
 
 
 def _change(access: Access, as_json: bool, how: Callable[[Topology], Topology], done: str) -> None:
     """Change the topology, and wait until every process uses it and all requests admitted before are answered."""
-    new = change(access.topology_path, how)
 
-    async def wait() -> None:
+    async def change() -> Topology:
+        new = await access.publisher().change_topology(how)
         await all_follow(new, *(one.name for one in new.sets))
-        # Gateways read the file as often as servers do, but do not report it.
+        # Gateways hear of it as soon as servers do, but do not report it.
         await asyncio.sleep(GRACE_S)
+        return new
 
     with working("waiting until every process uses the new topology"):
-        asyncio.run(wait())
+        new = asyncio.run(change())
     print_report({"version": new.version, "done": done}, as_json=as_json, show=done)
 
 

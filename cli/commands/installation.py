@@ -17,12 +17,14 @@ from doctor.finding import all_is_well
 from doctor.place import look
 from errors import Refused
 from installation import data_folder, inventory
-from installation.access import Access, find
+from installation.access import Access, find, secrets_of
 from installation.draft import draft
+from installation.host_files import files_of, read_processes
 from installation.inventory_check import check_inventory
 from installation.keys import Secrets
 from installation.preparation import prepare
 from runtime.dsn import place
+from runtime.files import write_private
 from runtime.reporting import data_option, json_option, print_output, print_report, working
 from runtime.tables import print_table
 
@@ -101,6 +103,26 @@ def init(*, file: Path, tls: bool, **facts: Any) -> None:
 def _pairs(words: Sequence[str]) -> dict[str, str]:
     pairs = [word.partition("=") if "=" in word else ("", "=", word) for word in words]
     return {name: value for name, _, value in pairs}
+
+
+@command.command("host")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("process", nargs=-1, required=True)
+@data_option
+def host(*, folder: Path, process: tuple[str, ...], data: Path | None) -> None:
+    """Write FOLDER, with what one host needs on which each PROCESS runs, and with the secrets of no other.
+
+    PROCESS: gateway, wallet, events, rotation, setnode:NAME; ops, or operator for a host from which commands are given.
+    Bring the folder to the host; there each process is `hongbao serve … --installation FOLDER/installation.toml`.
+    """
+    known = inventory.load(data_folder.locate(data).inventory)
+    there, secrets = files_of(known, secrets_of(data), read_processes(process, known))
+    target = data_folder.locate(folder / inventory.DEFAULT_NAME)
+    target.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    beside = {name: str(target.path / Path(getattr(there, name)).name) for name in ("secrets", "topology")}
+    write_private(Path(beside["secrets"]), dict(secrets))
+    msgspec.structs.replace(there, **beside).save(target.inventory)
+    print_output(f"{target.inventory} and {beside['secrets']} are written")
 
 
 @command.command("prepare")

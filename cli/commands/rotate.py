@@ -21,7 +21,7 @@ from cli.commands import archive as archived
 from cli.commands.rotate_json import day_as_json, failure_as_json, survey_as_json, without_uninvolved_sets
 from cli.commands.rotate_text import show_plan, show_run, show_status
 from errors import HongbaoError, Refused
-from installation.access import find
+from installation.access import current, find
 from loadtest.drill import command as drill_command
 from rotation.daemon import Daemon, DaemonSettings
 from rotation.drop import drop_day
@@ -181,7 +181,7 @@ async def _survey(
     data: Path | None, only: tuple[str, ...], days: list[date], is_well: Callable[[Survey], bool], *, look: bool
 ) -> tuple[bool, list[dict[str, Any]]]:
     """Survey each SET, or report why it does not answer; returns whether all are well, and the surveys as JSON."""
-    access, rules = find(data), load(DaemonSettings).rules
+    access, rules = await current(data), load(DaemonSettings).rules
     today, holds, sets = access.today(), True, list[dict[str, Any]]()
     for one in rotations(access, only):
         try:
@@ -203,7 +203,7 @@ async def _each(
     work: Callable[[Rotation, date, date], Coroutine[Any, Any, Result]],
 ) -> list[dict[str, Any]]:
     """Do `work` to each day of each SET, also after a failure; returns what became of each as JSON."""
-    access = find(data)
+    access = await current(data)
     done: list[dict[str, Any]] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -235,6 +235,7 @@ async def _serve(data: Path | None) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     # Read again at every round: a stack that was restarted may have other ports and other SETs.
     daemon = Daemon(
+        refresh=lambda: find(data).refresh(),
         rotations=lambda: rotations(find(data)),
         zone=lambda: find(data).topology().zone,
         settings=settings,

@@ -15,10 +15,10 @@ from rich.table import Table
 
 from errors import Refused
 from inspection.switch_effect import Effect, effect
-from installation.access import find
+from installation.access import find_current
 from runtime.reporting import data_option, json_option, print_report
 from runtime.tables import print_table
-from switches.file import beside, change, load
+from switches.file import beside, load
 from switches.switch import Closes, Switch, check, read_name
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -38,7 +38,7 @@ def command() -> None:
 @json_option
 def list_(*, data: Path | None, as_json: bool) -> None:
     """Show what is closed: by whom, why, until when."""
-    access = find(data)
+    access = find_current(data)
     found = [one for one in load(beside(access.topology_path)) if one.until > access.clock.now()]
     report = {"switches": [_shown(one) for one in found]}
     print_report(report, as_json=as_json, show=lambda console: _show(found, console))
@@ -59,7 +59,7 @@ def on(
 
     All but lists can be closed for one SET, creates, grabs and views for one database, too: creates:set-1.
     """
-    access = find(data)
+    access = find_current(data)
     now = access.clock.now().replace(microsecond=0)
     closes, where = read_name(name)
     until, owner = now + _time(length), owner or _login()
@@ -67,7 +67,10 @@ def on(
     check(one, access.topology(), now)
     hits = asyncio.run(effect(access, one))
     if not dry_run:
-        change(beside(access.topology_path), lambda old: [*(was for was in old if was.name != one.name), one], now)
+        others = access.publisher().change_switches(
+            lambda old: [*(was for was in old if was.name != one.name), one], now
+        )
+        asyncio.run(others)
     report = {"switch": _shown(one), "on": not dry_run, "hits": msgspec.to_builtins(hits)}
     print_report(report, as_json=as_json, show=lambda console: _show_effect(one, hits, console, dry_run=dry_run))
 
@@ -78,7 +81,7 @@ def on(
 @json_option
 def off(*, name: str, data: Path | None, as_json: bool) -> None:
     """Open NAME again."""
-    access = find(data)
+    access = find_current(data)
     closes, where = read_name(name)
     wanted = f"{closes}:{where}" if where else closes.value
 
@@ -88,7 +91,7 @@ def off(*, name: str, data: Path | None, as_json: bool) -> None:
             raise Refused("not_closed", f"{wanted} is not closed; closed: {closed}")
         return [one for one in old if one.name != wanted]
 
-    change(beside(access.topology_path), without, access.clock.now())
+    asyncio.run(access.publisher().change_switches(without, access.clock.now()))
     print_report({"switch": wanted, "on": False}, as_json=as_json, show=f"{wanted}: open again within a second")
 
 

@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from installation.access import Access, find
+from installation.access import Access, find_current
 from moving.context import context_of
 from moving.journal import Entry, open_moves
 from moving.moves import NOT_BEGUN, Outcome, abort, move_by_time, move_live, plan_move
 from moving.take_back import UNDOING
+from published.addresses import publish_addresses
 from runtime.reporting import data_option, json_option, print_report, working
 from runtime.tables import print_table
 from runtime.wording import counted
@@ -35,7 +36,7 @@ def command() -> None:
 @json_option
 def show(*, data: Path | None, as_json: bool) -> None:
     """Show the SETs, their servers and databases, and the moves that are in progress."""
-    access = find(data)
+    access = find_current(data)
     topology = access.topology()
     with working("asking the SETs"):
         pending, away = asyncio.run(_pending(access))
@@ -43,6 +44,30 @@ def show(*, data: Path | None, as_json: bool) -> None:
         "version": topology.version, "slots": topology.slots, "sets": _sets(topology), "moves": pending, "away": away,
     }  # fmt: skip
     print_report(found, as_json=as_json, show=lambda console: _show(found, console))
+
+
+@command.command("apply")
+@click.option("--slots", default=1000, show_default=True, help="Of the first topology; no later one can change them.")
+@data_option
+@json_option
+def apply(*, slots: int, data: Path | None, as_json: bool) -> None:
+    """Publish the servers and addresses of the installation file, the first time or after they have changed.
+
+    The databases must be of this release's schema (`hongbao migrate`). Databases stay where they are; a new SET holds
+    none until they are moved to it (`plan`).
+    """
+    access = find_current(data)
+    with working("publishing"):
+        new, behind = asyncio.run(_apply(access, slots))
+    later = f"; {', '.join(behind)} did not answer, its servers ask the wallet" if behind else ""
+    show = f"version {new.version} is published{later}"
+    print_report({"version": new.version, "behind": behind}, as_json=as_json, show=show)
+
+
+async def _apply(access: Access, slots: int) -> tuple[Topology, list[str]]:
+    publisher = access.publisher()
+    new = await publish_addresses(publisher, access.set_specs(), wallet_url=access.wallet_url, slots=slots)
+    return new, list(publisher.behind)
 
 
 @command.command("plan")
@@ -65,7 +90,7 @@ def plan(*, add: str | None, weight: int, remove: str | None, balance: bool, dat
     """
     if [add is not None, remove is not None, balance].count(True) != 1:
         raise click.UsageError("say one of --add SET, --remove SET and --balance")
-    topology = find(data).topology()
+    topology = find_current(data).topology()
     if balance:
         moves = to_balance(topology)
     else:
@@ -117,7 +142,7 @@ def move(
     if live and (from_date is not None or finish):
         raise click.UsageError("--live moves all days at once; --from-date and --finish are for a move by time")
     day = None if from_date is None else from_date.date()
-    access = find(data)
+    access = find_current(data)
     planned = None
     if not (sure or finish or aborting):
         how = "live" if live else "by_time"

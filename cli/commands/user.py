@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import click
 
 from errors import Refused
-from installation.access import find
+from installation.access import find_current
 from runtime.reporting import data_option, json_option, print_output, print_report
 from runtime.wording import counted
 from users import documents
@@ -41,7 +41,7 @@ def export(*, user: str, output: Path | None, data: Path | None, as_json: bool) 
     there is no such user, or if the sums of wallet and SETs do not add up: then it says so, and the last record, too.
     With -o nothing stands under FILE before all is written; only its owner can read it.
     """
-    at = installed(find(data))
+    at = installed(find_current(data))
     made = Export(at, user, progress=Progress(_say))
     write = documents.write_document if as_json else documents.write_lines
     if output is None:
@@ -72,7 +72,7 @@ def forget_command(
     the user has money, or money is on its way to or from them, or a database is moved. Rotations and moves wait for the
     end. After a kill, run it again: it finishes. Base copies and logs keep the name until they expire.
     """
-    at = installed(find(data))
+    at = installed(find_current(data))
     progress = Progress(_say)
     if only_check:
         outlook = asyncio.run(check(at, user, leave_balance=leave_balance, progress=progress))
@@ -80,7 +80,7 @@ def forget_command(
         sys.exit(1 if outlook.in_the_way else 0)
     by = Operator(getpass.getuser(), reason)
     confirm = _confirmed(user, yes=yes)
-    today = find(data).today()
+    today = find_current(data).today()
     done = asyncio.run(forget(at, user, by, today, leave_balance=leave_balance, confirm=confirm, progress=progress))
     print_report(
         {"user": user, "pseudonym": done.pseudonym, "changed": done.changed, "anew": done.anew, "words": done.words},

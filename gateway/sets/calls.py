@@ -38,7 +38,7 @@ class Sets:
         """`away_s`: how long a part that has gone is waited for."""
         self._wallet_link = wallet_link
         self._away_s = away_s
-        self.routing = Routing(topology, key, tasks)
+        self.routing = Routing(topology, key, tasks, wallet_link)
         self.services = self.routing.services
         self._tasks = tasks
         self._levels = levels

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import random
 from pathlib import Path
 
 from errors import Refused, Unavailable
-from gateway.limits import ALL_SETS_S, HOLD_LOOK_S, TOPOLOGY_S, WATCH_S
+from gateway.limits import ALL_SETS_S, ASKED, HOLD_LOOK_S, TOPOLOGY_S, WATCH_S
 from gateway.sets.servers import Servers
 from gateway.sets.target import Target
+from published.follower import Follower
 from runtime import logs
 from runtime.periodic import Periodic
 from sharding.topology import Topology, TopologyFile, set_paused
@@ -23,8 +25,12 @@ class Routing:
     A link that was found is valid until `generation` rises: with a new topology, or when a server comes or goes.
     """
 
-    def __init__(self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup, wallet_link: Link) -> None:
         self._file = TopologyFile(topology)
+        self._follower = Follower(topology)
+        self._wallet_link = wallet_link
+        self._tasks = tasks
+        self._asking: asyncio.Task[None] | None = None
         self.servers = Servers(key, tasks)
         self.servers.follow(self._file.current)
         self.generation = 1
@@ -88,7 +94,10 @@ class Routing:
         return self._away
 
     def read_again(self) -> None:
-        """Read the topology file, unless it was read less than half of HOLD_LOOK_S ago; a bad file is logged."""
+        """Read the topology file, and ask for a newer one, unless it was done less than half of HOLD_LOOK_S ago.
+
+        A bad file is logged.
+        """
         now = asyncio.get_running_loop().time()
         if now - self._read_at < HOLD_LOOK_S / 2:
             return
@@ -97,6 +106,8 @@ class Routing:
             self._take_newer()
         except Refused as refusal:
             _log.warning("the topology file cannot be used", error=refusal.detail)
+        if self._asking is None or self._asking.done():
+            self._asking = self._tasks.create_task(self._ask())
 
     async def wait_for_change(self, seconds: float) -> None:
         """Wait until a newer topology is taken or a server can be called again, `seconds` at most."""
@@ -127,3 +138,19 @@ class Routing:
 
     async def _reload(self) -> None:
         self._take_newer()
+        await self._ask()
+
+    async def _ask(self) -> None:
+        """Ask the wallet and a few servers for what was published: on this host nothing else may write the file."""
+        links = [self.servers.link(name) for name in self.servers.alive]
+        some = random.sample(links, min(ASKED, len(links)))
+        for link in (self._wallet_link, *some):
+            if link.up:
+                try:
+                    await self._follower.ask(link)
+                except Unavailable as away:
+                    _log.debug("not asked for what is published", peer=link.name, error=away.detail)
+        try:
+            self._take_newer()
+        except Refused as refusal:
+            _log.warning("the topology file cannot be used", error=refusal.detail)

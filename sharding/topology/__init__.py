@@ -13,7 +13,7 @@ refuse writes by processes with an older file (docs/decisions/0012-moving-a-data
 """
 
 from sharding.topology.check import check_topology
-from sharding.topology.file import TopologyFile, change, dump, load
+from sharding.topology.file import TopologyFile, adopt, as_text, change, dump, load, parse
 from sharding.topology.spec import Move, Placement, ServerSpec, SetSpec, Topology, moves, set_paused
 
 __all__ = [
@@ -23,10 +23,13 @@ __all__ = [
     "SetSpec",
     "Topology",
     "TopologyFile",
+    "adopt",
+    "as_text",
     "change",
     "check_topology",
     "dump",
     "load",
     "moves",
+    "parse",
     "set_paused",
 ]

@@ -2,12 +2,14 @@
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 import msgspec
 
+from errors import Refused
 from runtime import metrics
 from sharding.limits import MAX_FILE_BYTES
 from sharding.slots import database_name
@@ -20,7 +22,7 @@ _version = metrics.gauge(VERSION_METRIC, "Version of the topology that this proc
 
 def load(path: Path) -> Topology:
     """Return the topology in the file. Raises Refused `topology_invalid`: unreadable, not JSON, or wrong."""
-    return _parse(_read(path), path)
+    return parse(_read(path), path)
 
 
 def dump(topology: Topology, path: Path) -> None:
@@ -30,7 +32,7 @@ def dump(topology: Topology, path: Path) -> None:
     Refused `topology_invalid` before anything is written.
     """
     check_topology(topology)
-    text = msgspec.json.format(msgspec.json.encode(topology), indent=2) + b"\n"
+    text = as_text(topology).encode()
     # In the same folder, because only a rename within one file system is atomic.
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         temporary = Path(file.name)
@@ -46,6 +48,11 @@ def dump(topology: Topology, path: Path) -> None:
     _sync_folder(path)
 
 
+def as_text(topology: Topology) -> str:
+    """Return what `dump` writes."""
+    return msgspec.json.format(msgspec.json.encode(topology), indent=2).decode() + "\n"
+
+
 def _keep_owner(handle: int, path: Path) -> None:
     """Give the new file to the owner of the file at `path`, if we are root: its processes must still read it."""
     if os.geteuid() == 0 and path.exists():
@@ -59,10 +66,7 @@ def change(path: Path, how: Callable[[Topology], Topology]) -> Topology:
     Durable on return. If `how` changes nothing, nothing is written. Raises Refused `topology_invalid`, and what `how`
     raises, before anything is written.
     """
-    # A lock file of its own: the topology file is replaced, so a lock on it would hold only for the old one.
-    lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _locked(path):
         old = load(path)
         new = how(old)
         if new != old:
@@ -72,8 +76,42 @@ def change(path: Path, how: Callable[[Topology], Topology]) -> Topology:
             # The process that wrote this content may have ended before the rename was durable.
             _sync_folder(path)
         return new
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    # A lock file of its own: the topology file is replaced, so a lock on it would hold only for the old one.
+    lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(lock)
+
+
+def adopt(path: Path, data: bytes) -> bool:
+    """Put a topology that was published elsewhere into the file, if it is newer or there is none; says whether it was.
+
+    Durable on return. Raises Refused `topology_invalid` if it is wrong, of the file's version with another content, or
+    must not follow the file's. A file that is damaged is replaced.
+    """
+    new = parse(data, f"the published topology for {path}")
+    with _locked(path):
+        old = _known(path)
+        if old is not None:
+            if new.version < old.version or new == old:
+                return False
+            check_successor(old, new)
+        dump(new, path)
+    return True
+
+
+def _known(path: Path) -> Topology | None:
+    """Return the topology in the file; None if there is none, or a damaged one."""
+    try:
+        return load(path)
+    except Refused:
+        return None
 
 
 class TopologyFile:
@@ -82,7 +120,7 @@ class TopologyFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._bytes = _read(path)
-        self._current = _parse(self._bytes, path)
+        self._current = parse(self._bytes, path)
         _version.set(self._current.version)
 
     @property
@@ -100,7 +138,7 @@ class TopologyFile:
         data = _read(self._path)
         if data == self._bytes:
             return False
-        new = _parse(data, self._path)
+        new = parse(data, self._path)
         changed = new != self._current
         if changed:
             check_successor(self._current, new)
@@ -147,10 +185,11 @@ def _read(path: Path) -> bytes:
     return data
 
 
-def _parse(data: bytes, path: Path) -> Topology:
+def parse(data: bytes, where: object) -> Topology:
+    """Return the topology in `data`, which is from `where`; raises Refused `topology_invalid`."""
     try:
         topology = msgspec.json.decode(data, type=Topology)
     except msgspec.DecodeError as error:
-        raise invalid(str(path), str(error)) from error
+        raise invalid(str(where), str(error)) from error
     check_topology(topology)
     return topology

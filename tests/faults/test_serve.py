@@ -41,7 +41,7 @@ async def _ready(address: str) -> None:
 
 MISSING = (
     (("setnode",), "name the setnode: one of set-1-a"),
-    (("setnode", "--name", "set-9-a"), "the topology has no server 'set-9-a'"),
+    (("setnode", "--name", "set-9-a"), "the installation has no setnode 'set-9-a'"),
     (("gateway",), "say where the gateway listens"),
     (("gateway", "--listen", "nowhere"), "is not host:port"),
     (("events",), "say where the events listens"),

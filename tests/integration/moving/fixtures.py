@@ -110,6 +110,10 @@ class Land:
         self.proxies = {}
 
     @property
+    def wallet_owner(self) -> str:
+        return self.databases.dsn_as(self.wallet_dsn, roles.OWNER)
+
+    @property
     def auditor(self) -> str:
         return self.databases.dsn_as(self.wallet_dsn, roles.AUDIT)
 

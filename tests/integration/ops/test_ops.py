@@ -19,7 +19,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from installation.keys import Secrets
 from machine.account import Account
-from ops import actions
 from ops.limits import EVERY_S, WATCHED_S
 from ops.routes import Routes
 from ops.service import OpsSettings, serving
@@ -221,20 +220,21 @@ async def test_a_set_that_is_away_takes_it_up_later(call: Call, stack: Running) 
     assert (told["changed"], told["followed"], told["detail"]) == (True, True, "")
 
 
-async def test_a_full_disk_changes_nothing(call: Call, stack: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer has a code, the topology is as it was, and the same action works once there is room."""
+async def test_a_full_disk_here_is_said(call: Call, stack: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer has a code and says that the change is published; the same action again finds it done."""
     wanted = action("pause", "set-2")
 
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr(actions, "change", full)
+        disk.setattr("published.publisher.keep", full)
         status, told = await call("POST", "api/actions", wanted, key=KEY)
-    assert (status, told["code"]) == (503, "topology_not_written")
-    assert not next(one for one in load(stack.data / "topology.json").sets if one.name == "set-2").paused
+    assert (status, told["code"]) == (503, "not_kept")
+    assert "is published" in told["detail"]
     status, told = await call("POST", "api/actions", wanted, key=KEY)
-    assert (status, told["changed"]) == (200, True)
+    assert (status, told["changed"]) == (200, False)
+    assert next(one for one in load(stack.data / "topology.json").sets if one.name == "set-2").paused
     await call("POST", "api/actions", action("resume", "set-2"), key=KEY)
 
 

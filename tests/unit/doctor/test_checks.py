@@ -80,7 +80,7 @@ def data(tmp_path: Path) -> Path:
     wallet, servers = f"http://127.0.0.1:{free_port()}", (ServerSpec("set-1-a", f"http://127.0.0.1:{free_port()}"),)
     dump(Topology(1, 10, (SetSpec("set-1", servers),), wallet), folder / "topology.json")
     Inventory(
-        clusters=clusters, gateways={"gateway-1": f"http://127.0.0.1:{free_port()}"}, wallet_url=wallet,
+        clusters=clusters, runner=True, gateways={"gateway-1": f"http://127.0.0.1:{free_port()}"}, wallet_url=wallet,
         memcached="/none",
         topology=str(folder / "topology.json"), archive=str(folder / "archive"), secrets=str(folder / "secrets.json"),
     ).save(folder / "installation.toml")  # fmt: skip

@@ -1,49 +1,42 @@
-"""Writes the topology file of this machine: SETs, servers and addresses; keeps what moves and operators have changed.
+"""The first topology of an installation, and new addresses for the one there is: pure functions.
 
-A restart may change a server's port, never its name: rings and pins of databases stay as they were.
+A restart may change a server's address, never its name: rings and pins of databases stay as they were.
 """
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import msgspec
 
 from errors import Refused
 from runtime.wording import counted
 from sharding.slots import database_name
-from sharding.topology import ServerSpec, SetSpec, Topology, change, check_topology, dump
 from sharding.topology.balance import even_pins
+from sharding.topology.check import check_topology
+from sharding.topology.spec import SetSpec, Topology
 
-ServerUrls = Mapping[str, Sequence[tuple[str, str]]]
-"""For each SET its servers: (name, URL)."""
+
+def first(sets: Sequence[SetSpec], wallet_url: str, slots: int) -> Topology:
+    """Return a first topology in which each SET has its share; raises Refused `topology_invalid`."""
+    new = Topology(version=1, slots=slots, sets=tuple(sets), wallet_url=wallet_url)
+    check_topology(new)
+    return msgspec.structs.replace(new, pins=even_pins(new))
 
 
-def write_topology(path: Path, servers: ServerUrls, *, memcached: str, wallet_url: str, slots: int) -> None:
-    """Write a first file with `slots` slots and even shares, or put new addresses into the existing one.
+def readdressed(old: Topology, sets: Sequence[SetSpec], wallet_url: str) -> Topology:
+    """Return `old` with these SETs, servers and addresses, `old` itself if it has them.
 
-    Durable when this returns. A start and a move may change the file at the same time: a lock orders them, and neither
-    undoes the other's change.
-    Raises Refused `other_sets` if a SET that holds databases would be left out.
+    What moves and operators have changed is kept: placements, weights, pauses, drains. A new SET has weight 0: it holds
+    nothing until databases are moved to it. Raises Refused `other_sets` if a SET that holds databases would be left
+    out, `topology_invalid`.
     """
-    sets = tuple(
-        SetSpec(name=name, servers=tuple(ServerSpec(name=one, url=url) for one, url in some), memcached=memcached)
-        for name, some in servers.items()
-    )
-    if path.exists():
-        change(path, lambda old: _readdressed(old, sets, wallet_url))
-    else:
-        first = Topology(version=1, slots=slots, sets=sets, wallet_url=wallet_url)
-        dump(msgspec.structs.replace(first, pins=even_pins(first)), path)
-
-
-def _readdressed(old: Topology, sets: Sequence[SetSpec], wallet_url: str) -> Topology:
     _check_removed(old, [one.name for one in sets])
     before = {one.name: one for one in old.sets}
-    # A new SET has weight 0: it holds nothing until databases are moved to it.
     known = tuple(
         _as_before(one, before[one.name]) if one.name in before else msgspec.structs.replace(one, weight=0)
         for one in sets
     )
+    if (known, wallet_url) == (old.sets, old.wallet_url):
+        return old
     new = msgspec.structs.replace(old, version=old.version + 1, sets=known, wallet_url=wallet_url)
     check_topology(new)
     return new
@@ -59,7 +52,7 @@ def _as_before(new: SetSpec, old: SetSpec) -> SetSpec:
     return msgspec.structs.replace(new, servers=servers, weight=old.weight, paused=old.paused)
 
 
-def _check_removed(old: Topology, names: list[str]) -> None:
+def _check_removed(old: Topology, names: Sequence[str]) -> None:
     """Raise Refused `other_sets` if a SET that holds a database on any day is not in `names`."""
     for one in old.sets:
         held = old.databases_of(one.name)

@@ -1,0 +1,22 @@
+"""What all processes go by and operators change, on however many hosts: the topology, and the switches (floor 4).
+
+What lives here: `documents`, the two by name, and the files in which a host keeps them; `table`, their rows in
+Postgres; `follower`, how a process hears of a newer one; `start`, how it hears of the first; `publisher`, how an
+operator's command changes one.
+
+May import: `wire`, `switches`, `schema`, `sharding`, `runtime`, `errors`.
+
+Authority: the table `published` of the wallet's database. A change is a row with the next version, which the table
+takes once: of two who change the same version one is refused, looks again and decides anew, or gives up (compare and
+set). So a tool that slept cannot change what another has changed meanwhile, and `held` and the epochs in a topology are
+fencing tokens (docs/decisions/0054). Each SET has copies of the rows; its servers read them when they are notified, and
+look once a second; gateways ask servers and the wallet for newer ones. Every host keeps the newest in files, by which
+its processes start and go on while Postgres is away.
+
+Promises, with tests/integration/published: a process never goes back to an older version; a change is whole or not at
+all; a SET that was away when something was changed hears of it once it is back. The newest version counts wherever it
+is: a wallet that was restored to an earlier instant is given it back by the next change.
+
+Fails by `Unavailable` (`not_published`: the wallet's Postgres does not answer, and nothing was changed;
+`changed_meanwhile`), by `Refused` as `sharding.topology` and `switches.file`.
+"""

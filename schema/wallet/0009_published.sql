@@ -1,0 +1,13 @@
+-- What all processes go by and operators change: the topology, and the switches (wallet.sql).
+CREATE TABLE published (
+    name    varchar(32) COLLATE "C" NOT NULL,  -- topology, switches
+    version integer     NOT NULL,
+    content text        NOT NULL,              -- JSON, as in the file that processes keep
+    who     varchar(64) NOT NULL,
+    at      timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT published_version PRIMARY KEY (name, version),
+    CONSTRAINT published_first CHECK (version > 0),
+    CONSTRAINT published_size CHECK (octet_length(content) <= 2000000)
+);
+
+GRANT SELECT ON published TO hongbao_wallet, hongbao_audit;

@@ -1,0 +1,181 @@
+"""An installation on many hosts, from nothing: each host has its own folder, files and secrets, and shares no file."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cli.table import main
+from client import NO_PATIENCE, ApiError, Hongbao
+from installation.access import Access, find
+from local.service import probe
+from machine import ports
+from machine.account import Account
+from machine.postgres.server import Postgres, PostgresSpec
+from rotation.daemon import Daemon, DaemonSettings
+from rotation.wiring import rotations
+from sharding.topology import load
+from switches.file import beside
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
+SUPERUSER = {"postgres": "secret_of_postgres"}
+
+
+@contextlib.asynccontextmanager
+async def clusters(folder: Path, account: Account) -> AsyncIterator[dict[str, Postgres]]:
+    """A Postgres that somebody else runs, for the SET and for the wallet."""
+    specs = [
+        PostgresSpec(name, folder / "db" / name, folder / "logs" / f"{name}.log", SUPERUSER)
+        for name in ("wallet", "set-1")
+    ]
+    made = {spec.name: Postgres(spec, account=account) for spec in specs}
+    await asyncio.gather(*(one.start() for one in made.values()))
+    try:
+        yield made
+    finally:
+        await asyncio.gather(*(one.stop("immediate") for one in made.values()))
+
+
+class Host:
+    """One host: a folder with what `installation host` wrote, and the processes that `serve` runs there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "installation.toml"
+
+    @contextlib.asynccontextmanager
+    async def serves(self, *words: str, address: str) -> AsyncIterator[asyncio.subprocess.Process]:
+        """Run a process until the end of the block; it is ready at its beginning, and ends in good order."""
+        env = {name: value for name, value in os.environ.items() if not name.startswith("HONGBAO_")}
+        with self.file.with_name(f"{words[0]}.log").open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "cli", "serve", *words, "--installation", str(self.file), env=env, stderr=log
+            )
+        host, port = address.split(":")
+        try:
+            async with asyncio.timeout(30):
+                while not (await probe(host, int(port), "/readyz")).startswith("200"):
+                    assert process.returncode is None, self.file.with_name(f"{words[0]}.log").read_text()
+                    await asyncio.sleep(0.05)
+            yield process
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(process.wait(), 30) == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+async def command(file: Path, *words: str, code: int = 0) -> Any:
+    """Run a command for an installation file; returns what it prints as JSON."""
+    ran = await asyncio.to_thread(CliRunner().invoke, main, [*words, "--installation", str(file), "--json"])
+    assert ran.exit_code == code, ran.output
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+def everything_below(content: Any) -> Iterator[str]:
+    """Yield each text of a JSON document."""
+    if isinstance(content, dict):
+        for one in content.values():
+            yield from everything_below(one)
+    else:
+        yield str(content)
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.05)
+
+
+async def test_from_nothing_to_a_change_of_topology(server_folder: Path, memcached: str, account: Account) -> None:
+    """Init, prepare, migrate, apply, serve on three hosts; switches and a pause reach the gateway's, too."""
+    wallet, setnode, gateway = (f"127.0.0.1:{ports.free_port()}" for _ in range(3))
+    operator = server_folder / "operator" / "installation.toml"
+    async with clusters(server_folder, account) as made:
+        ran = CliRunner().invoke(
+            main,
+            ["installation", "init", str(operator), "--wallet", wallet, "--memcached", memcached,
+             "--postgres", f"wallet={made['wallet'].address}", "--postgres", f"set-1={made['set-1'].address}",
+             "--setnode", f"set-1-a=set-1@{setnode}", "--gateway", f"gateway-1={gateway}",
+             "--archive", str(server_folder / "archive")],
+        )  # fmt: skip
+        assert ran.exit_code == 0, ran.output
+        # The superuser is whoever's who runs the clusters: the operator writes their password, or where it is.
+        operator.write_text(
+            operator.read_text().replace("postgresql://postgres@", "postgresql://postgres:secret_of_postgres@")
+        )
+        identities = (await command(operator, "installation", "prepare"))["clusters"]
+        assert identities == {name: one.system_identifier for name, one in made.items()}
+        assert (await command(operator, "installation", "prepare"))["clusters"] == identities
+        assert (await command(operator, "migrate"))["holds"]
+        assert (await command(operator, "topology", "apply", "--slots", "100"))["version"] == 1
+        await command(operator, "topology", "apply", "--slots", "100")
+        assert (await command(operator, "rotate", "run"))["days"] == []
+        hosts = {}
+        for name, words in {"host-1": ["wallet", "setnode:set-1-a"], "host-2": ["gateway"]}.items():
+            folder = server_folder / name
+            ran = CliRunner().invoke(
+                main, ["installation", "host", str(folder), *words, "--installation", str(operator)]
+            )
+            assert ran.exit_code == 0, ran.output
+            hosts[name] = Host(folder)
+        await serve_and_change(operator, hosts, wallet, setnode, gateway)
+
+
+async def serve_and_change(operator: Path, hosts: dict[str, Host], wallet: str, setnode: str, gateway: str) -> None:
+    whole = json.loads((operator.parent / "secrets.json").read_text())
+    door = json.loads((hosts["host-2"].file.parent / "secrets.json").read_text())
+    assert set(door["keys"]) == {"TOKEN_KEY", "SHARE_KEY", "SLOT_KEY", "METRICS_KEY"}
+    assert (list(door["links"]), door["postgres"]) == (["gateway"], {})
+    passwords = set(everything_below(whole["postgres"])) | {whole["keys"]["LINK_SECRET"]}
+    assert not passwords & set(everything_below(door))
+    assert "dsns" not in hosts["host-2"].file.read_text().replace("[clusters.wallet.dsns]", "").replace(
+        "[clusters.set-1.dsns]", ""
+    )
+    await make_tables(find(operator))
+    async with (
+        hosts["host-1"].serves("wallet", address=wallet),
+        hosts["host-1"].serves("setnode", "--name", "set-1-a", address=setnode),
+        hosts["host-2"].serves("gateway", "--name", "gateway-1", address=gateway),
+    ):
+        access = find(operator)
+        there = hosts["host-2"].file.with_name("topology.json")
+        assert load(there) == load(access.topology_path)
+        async with access.wallet() as bank:
+            await bank.deposit(access.order_no(), "alice", 1_000)
+        async with Hongbao(f"http://{gateway}", patience=NO_PATIENCE) as hongbao:
+            alice = hongbao.user(access.token("alice"))
+            envelope = await alice.create(total_fen=1_000, count=2)
+            assert (await hongbao.user(access.token("bob")).open(envelope)).amount_fen
+            assert (await command(operator, "installation", "check"))["holds"]
+            await command(operator, "switch", "on", "creates", "--reason", "test", "--for", "10m")
+            await until(lambda: beside(there).exists())
+            await asyncio.sleep(1)
+            with pytest.raises(ApiError) as told:
+                await alice.create(total_fen=100, count=1)
+            assert told.value.code == "degraded"
+            await command(operator, "switch", "off", "creates")
+            await command(operator, "dba", "pause", "set-1")
+            await until(lambda: load(there).sets[0].paused)
+            await asyncio.sleep(1)
+            with pytest.raises(ApiError) as told:
+                await alice.open(envelope)
+            assert told.value.code == "set_paused"
+            await command(operator, "dba", "resume", "set-1")
+            await until(lambda: not load(there).sets[0].paused)
+        assert (await command(operator, "audit"))["holds"]
+
+
+async def make_tables(access: Access) -> None:
+    """Make the day tables, as the rotation process does in its first round."""
+    done = await Daemon(lambda: rotations(access), lambda: access.topology().zone, DaemonSettings()).run_once()
+    assert done.made
+    assert not done.failed
