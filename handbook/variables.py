@@ -28,6 +28,8 @@ OTHERS: Final = {
     "HONGBAO_INSTALLATION": "Commands: the installation file, where neither `--installation` nor `--data` is named.",
     "HONGBAO_LOG_LEVEL": "Every process: the least level that is logged, `debug`, `info` (unless set), `warning` or "
     "`error`. Commands: the same for standard error, `warning` unless set.",
+    "HONGBAO_LOG_STREAM": "Every process: `stdout` logs to standard output, as `hongbao serve` does; unless set to "
+    "standard error.",
     "HONGBAO_PG_BIN": "`./run`: the folder with the programs of Postgres; unless set, those that the project brings "
     "along.",
     "HONGBAO_PORTS": "`./run`: the range of ports, `FIRST-LAST`, in which it looks for free ones.",

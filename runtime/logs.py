@@ -1,6 +1,7 @@
 """Structured logs: one JSON object per line on standard error. structlog is set up here and nowhere else.
 
-Standard output stays free for the output of commands. A successful open is counted (`runtime.metrics`), not logged.
+Standard output stays free for the output of commands; `hongbao serve` has it logged there, as container engines expect
+(HONGBAO_LOG_STREAM=stdout). A successful open is counted (`runtime.metrics`), not logged.
 """
 
 import logging
@@ -24,6 +25,7 @@ def set_up(process: str, level: str | None = None) -> None:
     """Configure logging for this process; `level` defaults to HONGBAO_LOG_LEVEL, else info."""
     name = (level or os.environ.get("HONGBAO_LOG_LEVEL", "info")).upper()
     number = logging.getLevelNamesMapping().get(name, logging.INFO)
+    stream = sys.stdout if os.environ.get("HONGBAO_LOG_STREAM") == "stdout" else sys.stderr
     structlog.configure(
         cache_logger_on_first_use=True,
         wrapper_class=structlog.make_filtering_bound_logger(number),
@@ -34,7 +36,7 @@ def set_up(process: str, level: str | None = None) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.JSONRenderer(serializer=_render),
         ],
-        logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
+        logger_factory=structlog.BytesLoggerFactory(stream.buffer),
     )
     structlog.contextvars.bind_contextvars(process=process)
     logging.basicConfig(level=logging.WARNING, handlers=[_Bridge()], force=True)

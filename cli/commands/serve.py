@@ -31,15 +31,17 @@ def command(*, kind: str, name: str, listen: str, data: Path | None) -> NoReturn
 
     Its settings come from the installation's files; a variable HONGBAO_… of the environment has precedence. GET
     /healthz says that it lives, /readyz that it may be sent requests. SIGTERM: it takes no new work, finishes what is
-    in flight and ends. It logs JSON lines on standard error. Databases and memcached must run already, and be of this
-    release's schema: `hongbao migrate`.
+    in flight and ends. It logs JSON lines on standard output; why it did not start is a sentence on standard error.
+    Databases and memcached must run already, and be of this release's schema: `hongbao migrate`.
     """
     access = find(data)
     # A key that somebody has left in our environment is not given to a process that does not use it.
     left_out = {*SECRET, sandbox_clock.SETTING}
     environ = {variable: value for variable, value in os.environ.items() if variable not in left_out}
+    environ.setdefault("HONGBAO_LOG_STREAM", "stdout")
     if kind == ROTATION:
-        words = ["cli", "rotate", "--daemon", *(["--data", str(data)] if data else [])]
+        option = "--installation" if data is not None and data.suffix == ".toml" else "--data"
+        words = ["cli", "rotate", "--daemon", *([option, str(data)] if data else [])]
         settings = environ
     else:
         words = [kind]

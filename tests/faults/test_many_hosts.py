@@ -56,7 +56,16 @@ class Host:
         env = {name: value for name, value in os.environ.items() if not name.startswith("HONGBAO_")}
         with self.file.with_name(f"{words[0]}.log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "cli", "serve", *words, "--installation", str(self.file), env=env, stderr=log
+                sys.executable,
+                "-m",
+                "cli",
+                "serve",
+                *words,
+                "--installation",
+                str(self.file),
+                env=env,
+                stdout=log,
+                stderr=log,
             )
         host, port = address.split(":")
         try:
@@ -67,6 +76,8 @@ class Host:
             yield process
             process.send_signal(signal.SIGTERM)
             assert await asyncio.wait_for(process.wait(), 30) == 0
+            lines = self.file.with_name(f"{words[0]}.log").read_text().splitlines()
+            assert [json.loads(line)["level"] for line in lines]
         finally:
             if process.returncode is None:
                 process.kill()

@@ -251,7 +251,8 @@ async def test_the_command_ends_with_1_while_days_stay(land: Land, tmp_path: Pat
     data.path.mkdir()
     wallet = Cluster(dsns={roles.AUDIT: land.auditor, roles.OWNER: land.wallet_owner})
     Inventory(
-        clusters={**owners, "wallet": wallet}, gateways={}, wallet_url="", memcached="", topology=str(land.path), archive="", secrets=str(data.secrets),
+        clusters={**owners, "wallet": wallet}, gateways={}, wallet_url="", memcached="", topology=str(land.path),
+        archive="", secrets=str(data.secrets),
     ).save(data.inventory)  # fmt: skip
     words = ("topology", "move", name, "--to", "set-2", "--data", str(data.path), "--json")
     left = await forks.hongbao(*words, "--live", "--yes")
