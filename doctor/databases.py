@@ -16,16 +16,21 @@ from schema.migrate import Difference, Kind, compare
 from schema.roles import AUDIT, OWNER, roles_of
 
 WALLET = "wallet"
+BELONGS_TO = "SELECT name FROM belongs_to"
 _IDENTITY = "SELECT system_identifier::text FROM pg_control_system()"
 
 
 class Database(NamedTuple):
-    """What one server answered: why roles cannot log in, its identity and schema ("" and None if it did not say)."""
+    """What one server answered: why roles cannot log in, its identity, whose it is, its schema.
+
+    "" and None where it did not say.
+    """
 
     name: str
     refused: dict[str, str]
     identity: str
     expected: str
+    belongs_to: str
     schema: Difference | None
 
 
@@ -47,7 +52,7 @@ async def databases(place: Place) -> list[Finding]:
 
 async def _ask(access: Access, name: str, expected: str) -> Database | None:
     refused: dict[str, str] = {}
-    identity, schema = "", None
+    identity, belongs_to, schema = "", "", None
     for role in roles_of("wallet" if name == WALLET else "set"):
         if role == "postgres":
             continue  # the superuser is the runner's, and may stay on its host
@@ -55,13 +60,15 @@ async def _ask(access: Access, name: str, expected: str) -> Database | None:
             async with postgres.connected(access.dsn(name, role)) as connection:
                 if role == AUDIT:
                     identity = await connection.fetchval(_IDENTITY)
+                    if await connection.fetchval("SELECT to_regclass('public.belongs_to')") is not None:
+                        belongs_to = await connection.fetchval(BELONGS_TO) or ""
                 if role == OWNER:
                     schema = await compare(connection, Kind.WALLET if name == WALLET else Kind.SET)
         except Unavailable:
             return None
         except (asyncpg.PostgresError, HongbaoError) as error:
             refused[role] = str(getattr(error, "detail", None) or error)
-    return Database(name, refused, identity, expected, schema)
+    return Database(name, refused, identity, expected, belongs_to, schema)
 
 
 def judge(one: Database) -> Iterator[Finding]:
@@ -73,6 +80,10 @@ def judge(one: Database) -> Iterator[Finding]:
     if one.identity and one.expected and one.identity != one.expected:
         what = f"{one.name} is another cluster ({one.identity}) than the one of this installation ({one.expected})."
         do = "See where its address leads; a cluster restored from a backup keeps its identity."
+        yield Finding("databases", Level.WRONG, one.name, what, do)
+    if one.belongs_to and one.belongs_to != one.name:
+        what = f"The database at the address of {one.name} is that of {one.belongs_to}."
+        do = f"Correct the DSNs of clusters.{one.name} in the installation file; no process starts on them."
         yield Finding("databases", Level.WRONG, one.name, what, do)
     if one.schema is None:
         return

@@ -33,7 +33,7 @@ from published.addresses import publish_addresses
 from published.publisher import Publisher
 from runtime.clock import Clock, SystemClock
 from runtime.sandbox_clock import ahead_ms
-from schema import roles
+from schema import identity, roles
 from schema.cluster_setup import set_up_cluster
 from schema.migrate import migrate_set, migrate_wallet
 from schema.sandbox import put_ahead, refuse_sandbox
@@ -179,6 +179,7 @@ class Stack:
         await set_up_cluster(server.dsn(), server.spec.passwords)
         owner = server.dsn(roles.OWNER, roles.DATABASE)
         await (migrate_wallet(owner) if name == WALLET else migrate_set(owner))
+        await identity.claim(owner, name)
         if self.config.sandbox:
             await put_ahead(owner, ahead_ms(self.clock), wallet=name == WALLET)
         else:

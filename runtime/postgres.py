@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
 
-from errors import Unavailable
+from errors import Refused, Unavailable
 from runtime import logs, scram_only
 from runtime.dsn import place
 
@@ -78,7 +78,10 @@ def is_bad_row(error: BaseException) -> bool:
 
 
 async def connect(dsn: str, **settings: str) -> Connection:
-    """Open a connection; the caller closes it (see `connected`). Raises Unavailable(`database_unavailable`)."""
+    """Open a connection; the caller closes it (see `connected`).
+
+    Raises Unavailable `database_unavailable`, Refused `login_refused` (another password, no such role or database).
+    """
     try:
         connection = await asyncpg.connect(
             dsn,
@@ -88,6 +91,12 @@ async def connect(dsn: str, **settings: str) -> Connection:
         )
         _notice_a_host_that_is_gone(connection)
         return connection
+    except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
+        raise Refused(
+            "login_refused",
+            f"Postgres at {place(dsn)} refuses the login: {error}; compare address and password with what is there, or "
+            "make database and roles (hongbao installation prepare)",
+        ) from error
     except asyncpg.TargetServerAttributeNotMatched as error:
         raise Unavailable("database_unavailable", f"no Postgres of {place(dsn)} takes writes: {error}") from error
     except Exception as error:

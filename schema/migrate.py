@@ -5,6 +5,7 @@ work on it; what nobody uses any more goes with a later release.
 """
 
 import hashlib
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,9 @@ import asyncpg
 
 from errors import Refused, Unavailable
 from runtime import logs, postgres
+from runtime.dsn import place
 from runtime.postgres import Connection
+from schema import identity
 
 _HERE = Path(__file__).parent
 _LOCK = 0x686F6E67  # "hong": the advisory lock of migrators
@@ -61,17 +64,21 @@ async def migrate_wallet(dsn: str) -> list[str]:
     return await migrate(dsn, Kind.WALLET)
 
 
-async def migrate(dsn: str, kind: Kind) -> list[str]:
-    """As `migrate_set`, for a database of this kind."""
-    return await _migrate(dsn, _HERE / kind.value)
+async def migrate(dsn: str, kind: Kind, name: str = "") -> list[str]:
+    """As `migrate_set`, for a database of this kind; `name`: whose it must be (`schema.identity`), "" for anybody's.
+
+    Raises Refused `other_database`, too, if it is another's, or of the other kind.
+    """
+    return await _migrate(dsn, _HERE / kind.value, name)
 
 
-async def _migrate(dsn: str, folder: Path) -> list[str]:
+async def _migrate(dsn: str, folder: Path, name: str = "") -> list[str]:
     try:
         async with postgres.connected(dsn, lock_timeout=f"{LOCK_S}s") as connection, connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
             await connection.execute(_REGISTER)
             done = dict(await connection.fetch("SELECT name, sha256 FROM migration"))
+            await _refuse_other(connection, done, folder, name, dsn)
             _refuse_changed(_difference(folder, done).changed)
             return [path.stem for path in _files(folder) if path.stem not in done and await _apply(connection, path)]
     except asyncpg.LockNotAvailableError as error:
@@ -96,6 +103,17 @@ def _difference(folder: Path, done: dict[str, str]) -> Difference:
         beyond=sorted(set(done) - set(files)),
         changed=[name for name, digest in files.items() if done.get(name, digest) != digest],
     )
+
+
+async def _refuse_other(connection: Connection, done: Mapping[str, str], folder: Path, name: str, dsn: str) -> None:
+    """Raise Refused `other_database` before anything is made in a database of the other kind, or of another name."""
+    if done and _files(folder)[0].stem not in done:
+        raise Refused(
+            "other_database",
+            f"the database at {place(dsn)} is no {folder.name}'s: it has {min(done)}; correct the address",
+        )
+    if name and await connection.fetchval("SELECT to_regclass('public.belongs_to')") is not None:
+        await identity.check(connection, name, dsn)
 
 
 def _refuse_changed(changed: list[str]) -> None:

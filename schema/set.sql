@@ -190,6 +190,14 @@ CREATE TABLE foreign_write (
     at          timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX foreign_write_xid ON foreign_write (xid);
+-- Whose database it is: the name of its SET, or "wallet". One row; processes compare it with their own name.
+CREATE TABLE belongs_to (
+    name varchar(64) COLLATE "C" NOT NULL,
+    one  boolean NOT NULL DEFAULT true,
+    CONSTRAINT belongs_to_one PRIMARY KEY (one),
+    CONSTRAINT belongs_to_no_other CHECK (one)
+);
+
 -- What all processes go by and operators change: the topology, and the switches. A row for each version. The wallet's
 -- table decides which change is the next version (the key); the SETs have copies, which their servers read.
 CREATE TABLE published (
@@ -658,7 +666,7 @@ GRANT SELECT, INSERT, DELETE ON due, payout_batch, payout_stuck TO hongbao_setno
 GRANT SELECT, UPDATE (after) ON fund_cursor TO hongbao_setnode;
 GRANT SELECT, INSERT ON fund_set_apart TO hongbao_setnode;
 GRANT SELECT, INSERT, DELETE ON foreign_write TO hongbao_setnode;
-GRANT SELECT ON day_register, operation_log, published TO hongbao_setnode;
+GRANT SELECT ON day_register, operation_log, published, belongs_to TO hongbao_setnode;
 GRANT INSERT ON event_log TO hongbao_setnode;
 GRANT SELECT (name, expires_at) ON event_sink TO hongbao_setnode;
 GRANT SELECT, DELETE ON event_log TO hongbao_events;

@@ -271,6 +271,14 @@ RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp A
     )
     SELECT count(*) FROM gone
 $$;
+-- Whose database it is: the name of its SET, or "wallet". One row; processes compare it with their own name.
+CREATE TABLE belongs_to (
+    name varchar(64) COLLATE "C" NOT NULL,
+    one  boolean NOT NULL DEFAULT true,
+    CONSTRAINT belongs_to_one PRIMARY KEY (one),
+    CONSTRAINT belongs_to_no_other CHECK (one)
+);
+
 -- What all processes go by and operators change: the topology, and the switches. A row for each version. The wallet's
 -- table decides which change is the next version (the key); the SETs have copies, which their servers read.
 CREATE TABLE published (
@@ -373,7 +381,7 @@ END $$;
 -- Roles: the wallet reads, opens accounts and calls the two functions; the audit reads; only the owner can change or
 -- delete what was written.
 GRANT USAGE ON SCHEMA public TO hongbao_wallet, hongbao_audit;
-GRANT SELECT ON account, transfer, fund, published TO hongbao_wallet;
+GRANT SELECT ON account, transfer, fund, published, belongs_to TO hongbao_wallet;
 GRANT INSERT (name, kind) ON account TO hongbao_wallet;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO hongbao_audit;
 REVOKE EXECUTE ON FUNCTION post, hold_ledger, deposit_rules FROM PUBLIC;

@@ -13,7 +13,7 @@ from installation.access import Access, find
 from runtime import postgres
 from runtime.reporting import Show, data_option, json_option, print_report, working
 from runtime.tables import print_table
-from schema import roles
+from schema import identity, roles
 from schema.migrate import Kind, compare, migrate
 
 WALLET = "wallet"
@@ -53,7 +53,8 @@ async def _one(name: str, dsn: str, *, check: bool) -> dict[str, Any]:
     applied: list[str] = []
     try:
         if not check:
-            applied = await migrate(dsn, kind)
+            applied = await migrate(dsn, kind, name)
+            await identity.claim(dsn, name)
         async with postgres.connected(dsn) as connection:
             found = await compare(connection, kind)
     except HongbaoError as error:

@@ -10,4 +10,12 @@ CREATE TABLE published (
     CONSTRAINT published_size CHECK (octet_length(content) <= 2000000)
 );
 
-GRANT SELECT ON published TO hongbao_wallet, hongbao_audit;
+-- Whose database it is: the name of its SET, or "wallet". One row; processes compare it with their own name.
+CREATE TABLE belongs_to (
+    name varchar(64) COLLATE "C" NOT NULL,
+    one  boolean NOT NULL DEFAULT true,
+    CONSTRAINT belongs_to_one PRIMARY KEY (one),
+    CONSTRAINT belongs_to_no_other CHECK (one)
+);
+
+GRANT SELECT ON published, belongs_to TO hongbao_wallet, hongbao_audit;

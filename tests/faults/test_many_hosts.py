@@ -129,6 +129,7 @@ async def test_from_nothing_to_a_change_of_topology(server_folder: Path, memcach
         assert (await command(operator, "migrate"))["holds"]
         assert (await command(operator, "topology", "apply", "--slots", "100"))["version"] == 1
         await command(operator, "topology", "apply", "--slots", "100")
+        await no_process_of_another_starts(operator, made)
         assert (await command(operator, "rotate", "run"))["days"] == []
         hosts = {}
         for name, words in {"host-1": ["wallet", "setnode:set-1-a"], "host-2": ["gateway"]}.items():
@@ -139,6 +140,23 @@ async def test_from_nothing_to_a_change_of_topology(server_folder: Path, memcach
             assert ran.exit_code == 0, ran.output
             hosts[name] = Host(folder)
         await serve_and_change(operator, hosts, wallet, setnode, gateway)
+
+
+async def no_process_of_another_starts(operator: Path, made: dict[str, Postgres]) -> None:
+    """Who is given the address of another's database changes nothing there: its password is another."""
+    folder = operator.parent.with_name("mistaken")
+    ran = CliRunner().invoke(main, ["installation", "host", str(folder), "operator", "--installation", str(operator)])
+    assert ran.exit_code == 0, ran.output
+    file = folder / "installation.toml"
+    here, there = made["set-1"].address, made["wallet"].address
+    file.write_text(file.read_text().replace(here, "HERE").replace(there, here).replace("HERE", there))
+    (told,) = (await command(file, "migrate", "set-1", code=1))["databases"]
+    assert "refuses the login: password authentication failed" in told["error"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "cli", "serve", "wallet", "--installation", str(file), stderr=asyncio.subprocess.PIPE
+    )
+    _, err = await asyncio.wait_for(process.communicate(), 30)
+    assert (process.returncode, b"refuses the login" in err) == (1, True), err
 
 
 async def serve_and_change(operator: Path, hosts: dict[str, Host], wallet: str, setnode: str, gateway: str) -> None:
