@@ -8,7 +8,7 @@ import asyncpg
 
 from doctor.finding import Finding, Level
 from doctor.place import Place
-from errors import HongbaoError, Unavailable
+from errors import HongbaoError, Refused, Unavailable
 from installation import inventory
 from installation.access import Access
 from runtime import postgres
@@ -64,9 +64,11 @@ async def _ask(access: Access, name: str, expected: str) -> Database | None:
                         belongs_to = await connection.fetchval(BELONGS_TO) or ""
                 if role == OWNER:
                     schema = await compare(connection, Kind.WALLET if name == WALLET else Kind.SET)
+        except (asyncpg.PostgresError, Refused, postgres.LoginRefused) as error:
+            refused[role] = str(getattr(error, "detail", None) or error)
         except Unavailable:
             return None
-        except (asyncpg.PostgresError, HongbaoError) as error:
+        except HongbaoError as error:
             refused[role] = str(getattr(error, "detail", None) or error)
     return Database(name, refused, identity, expected, belongs_to, schema)
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
 
-from errors import Refused, Unavailable
+from errors import Unavailable
 from runtime import logs, scram_only
 from runtime.dsn import place
 
@@ -77,10 +77,17 @@ def is_bad_row(error: BaseException) -> bool:
     return isinstance(state, str) and state.startswith(("22", "23")) and state != _UNIQUE_VIOLATION
 
 
+class LoginRefused(Unavailable):
+    """Postgres answers and does not let us in: for those who call us it is away, an operator must mend it."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("database_unavailable", detail)
+
+
 async def connect(dsn: str, **settings: str) -> Connection:
     """Open a connection; the caller closes it (see `connected`).
 
-    Raises Unavailable `database_unavailable`, Refused `login_refused` (another password, no such role or database).
+    Raises Unavailable `database_unavailable`; of it LoginRefused for another password, no such role or database.
     """
     try:
         connection = await asyncpg.connect(
@@ -92,10 +99,9 @@ async def connect(dsn: str, **settings: str) -> Connection:
         _notice_a_host_that_is_gone(connection)
         return connection
     except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
-        raise Refused(
-            "login_refused",
+        raise LoginRefused(
             f"Postgres at {place(dsn)} refuses the login: {error}; compare address and password with what is there, or "
-            "make database and roles (hongbao installation prepare)",
+            "make database and roles (hongbao installation prepare)"
         ) from error
     except asyncpg.TargetServerAttributeNotMatched as error:
         raise Unavailable("database_unavailable", f"no Postgres of {place(dsn)} takes writes: {error}") from error

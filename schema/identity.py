@@ -39,7 +39,7 @@ async def check(connection: Connection, name: str, dsn: str) -> None:
 
 
 async def wait_for(dsn: str, name: str) -> None:
-    """Return once the database answers and is not another's; raises Refused `other_database`.
+    """Return once the database answers and is not another's; raises Refused `other_database`, `LoginRefused`.
 
     A process calls it before it does anything else; while Postgres is away it waits, and is not ready.
     """
@@ -49,6 +49,8 @@ async def wait_for(dsn: str, name: str) -> None:
             async with postgres.connected(dsn) as connection:
                 await check(connection, name, dsn)
                 return
+        except postgres.LoginRefused:
+            raise
         except Unavailable as away:
             if away.detail != told:
                 told = away.detail

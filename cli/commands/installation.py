@@ -25,7 +25,7 @@ from installation.keys import Secrets
 from installation.preparation import prepare
 from runtime.dsn import place
 from runtime.files import write_private
-from runtime.reporting import data_option, json_option, print_output, print_report, working
+from runtime.reporting import data_option, json_option, print_report, working
 from runtime.tables import print_table
 
 CONNECTS = ("clusters", "databases", "private", "secrets", "clock", "parts")
@@ -77,7 +77,8 @@ def check(*, data: Path | None, as_json: bool) -> None:
     "--events", default="", metavar="HOST:PORT", help="Where the process that delivers events has its probes."
 )
 @click.option("--tls", is_flag=True, help="Setnodes and wallet are called over TLS.")
-def init(*, file: Path, tls: bool, **facts: Any) -> None:
+@json_option
+def init(*, file: Path, tls: bool, as_json: bool, **facts: Any) -> None:
     """Write FILE, an installation on many hosts, and secrets.json beside it with keys and passwords.
 
     Nothing is contacted, and a file that is there already is not touched. What comes next: copy both to each host,
@@ -97,7 +98,8 @@ def init(*, file: Path, tls: bool, **facts: Any) -> None:
     check_inventory(made, file)
     Secrets.load(folder.secrets).ensure({name: tuple(one.dsns) for name, one in made.clusters.items()})
     made.save(folder.inventory)
-    print_output(f"{file} and {folder.secrets} are written; next: hongbao installation prepare --installation {file}")
+    show = f"{file} and {folder.secrets} are written; next: hongbao installation prepare --installation {file}"
+    print_report({"installation": str(file), "secrets": str(folder.secrets)}, as_json=as_json, show=show)
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:
@@ -109,7 +111,8 @@ def _pairs(words: Sequence[str]) -> dict[str, str]:
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("process", nargs=-1, required=True)
 @data_option
-def host(*, folder: Path, process: tuple[str, ...], data: Path | None) -> None:
+@json_option
+def host(*, folder: Path, process: tuple[str, ...], data: Path | None, as_json: bool) -> None:
     """Write FOLDER, with what one host needs on which each PROCESS runs, and with the secrets of no other.
 
     PROCESS: gateway, wallet, events, rotation, setnode:NAME; ops, or operator for a host from which commands are given.
@@ -122,7 +125,8 @@ def host(*, folder: Path, process: tuple[str, ...], data: Path | None) -> None:
     beside = {name: str(target.path / Path(getattr(there, name)).name) for name in ("secrets", "topology")}
     write_private(Path(beside["secrets"]), dict(secrets))
     msgspec.structs.replace(there, **beside).save(target.inventory)
-    print_output(f"{target.inventory} and {beside['secrets']} are written")
+    show = f"{target.inventory} and {beside['secrets']} are written"
+    print_report({"installation": str(target.inventory), "secrets": beside["secrets"]}, as_json=as_json, show=show)
 
 
 @command.command("prepare")

@@ -149,6 +149,12 @@ RATIOS: Final[tuple[Ratio, ...]] = (
         most=True,
     ),
     Ratio(
+        "sync_vs_async",
+        "one hot envelope, 1,000 waiting: commits wait for a standby on this machine / no standby",
+        0.5,
+        lambda s: float(s["replication"]["sync_vs_async"]),
+    ),
+    Ratio(
         "client_vs_hand",
         "opens/s of one process, our client / aiohttp by hand",
         0.9,

@@ -74,6 +74,11 @@ class Postgres(ChildPart):
         self._port = spec.port
 
     @property
+    def binaries(self) -> Binaries:
+        """The programs that it runs with."""
+        return self._binaries
+
+    @property
     def system_identifier(self) -> str:
         """The number that initdb gave the cluster; known from the first start on. No later start takes another."""
         if not self._known:

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import asyncpg
 
 from machine.account import Account
 from machine.postgres.server import Postgres, PostgresSpec
+from machine.postgres.standby import make_standby
 from runtime.dsn import with_login
 from schema import roles
 from schema.cluster_setup import set_up_cluster
@@ -61,11 +60,8 @@ async def postgres_pair(folder: Path, account: Account) -> AsyncIterator[Postgre
     primary = Postgres(spec, account=account)
     await primary.start()
     await set_up_cluster(primary.dsn(), primary.spec.passwords)
-    copied = replace(spec, name="standby", folder=folder / "pair" / "standby", log=folder / "logs" / "standby.log")
-    standby = Postgres(replace(copied, known=primary.system_identifier), account=account)
+    standby = await make_standby(primary, folder / "pair" / "standby", folder / "logs" / "standby.log", account)
     try:
-        await _copy(primary, copied.folder, account)
-        await standby.start()
         connection = await asyncpg.connect(primary.dsn())
         await connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
         await connection.execute("SELECT pg_reload_conf()")
@@ -77,16 +73,6 @@ async def postgres_pair(folder: Path, account: Account) -> AsyncIterator[Postgre
     finally:
         await standby.stop("immediate")
         await primary.stop("immediate")
-
-
-async def _copy(primary: Postgres, folder: Path, account: Account) -> None:
-    program = primary._binaries.program("pg_basebackup")
-    words = ["-D", str(folder), "-R", "-X", "stream", "-c", "fast", "-d", primary.dsn()]
-    drops = {"user": account.uid, "group": account.gid, "extra_groups": []} if account.drop_privileges else {}
-    process = await asyncio.create_subprocess_exec(
-        str(program), *words, env={"LC_ALL": "C", "PATH": os.defpath}, **drops
-    )
-    assert await process.wait() == 0
 
 
 class PairDatabases(Databases):

@@ -17,7 +17,7 @@ ROOMS = ("envelope", "sharding", "wire", "setnode", "wallet", "gateway", "runtim
 # Raised where no request is: at start, in commands, in files read by a person.
 ELSEWHERE = {
     "settings_invalid", "topology_invalid", "malformed_document", "unknown_set", "unknown_server", "last_set",
-    "sandbox_clock_missing",
+    "sandbox_clock_missing", "other_sets",
 }  # fmt: skip
 
 
