@@ -19,6 +19,7 @@ import msgspec
 
 from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
+from wire.ask import greet
 from wire.framing import LINK_PATH, NOTICE, LinkEnded, end_of, frames
 from wire.handshake import LinkRefused, Prover
 from wire.heard import Heard
@@ -43,6 +44,7 @@ from wire.limits import (
     SWEEP_S,
 )
 from wire.messages import LIVE, error_of
+from wire.versions import BEATS, Peer
 
 PEER_DOWN = "peer_down"
 _NO_CALLER: tuple[None, float] = (None, 0.0)
@@ -97,6 +99,10 @@ class Link:
         """Attempts in a row that the other end refused, or that ended because it could not prove its key."""
         self.refusal = ""
         """Why this link cannot come up until an operator mends it; empty while it is up or may come up."""
+        self.peer = Peer()
+        """What the other end is (`wire.versions`), from the first connection on. An older one is asked
+        for what it may not have only if it has the capability."""
+        self._noted: Peer | None = None
         self._deadline_s = deadline_s
         self._numbers = itertools.count(1)
         # By number, in order of sending. All have the same deadline, so the oldest is due first.
@@ -202,6 +208,7 @@ class Link:
                 async with asyncio.timeout(CONNECT_S):
                     socket = await stack.enter_async_context(self._prove(session))
                 connected, self._refusals, self.refusal = True, 0, ""
+                self._note_peer()
                 await self._serve(socket)
         except* LinkEnded:
             pass
@@ -221,11 +228,19 @@ class Link:
             _log.error("a link failed; it is made anew", peer=self.name, exc_info=group)
         return connected
 
+    def _note_peer(self) -> None:
+        """Say which release the other end is of, where that is another one than at the connection before."""
+        version, release, capabilities = self.peer
+        if self.peer != self._noted:
+            self._noted = self.peer
+            words = sorted(capabilities)
+            _log.info("link", peer=self.name, version=version, release=release or "before 3", capabilities=words)
+
     async def _serve(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Read, write and expire until one of them ends: then all end, and every call that waits is failed."""
         self._socket, self._open = socket, True
         self._end = end_of(socket.get_extra_info("sockname"))
-        self._heard.connected()
+        self._heard.connected(beats=BEATS in self.peer.capabilities)
         self._came.set()
         try:
             if self._hello is not None:
@@ -246,10 +261,7 @@ class Link:
     async def _prove(self, session: aiohttp.ClientSession) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
         """Yield a connection whose ends have proven themselves (`wire.handshake`); raises LinkRefused."""
         prover = Prover(self._key, self.name, LINK_PATH)
-        async with session.get(
-            self._url, headers={"Authorization": prover.hello}, allow_redirects=False
-        ) as response:  # fmt: skip
-            answer = prover.answer(response.status, response.headers.get("WWW-Authenticate", ""))
+        answer = await greet(session, prover, self._url)
         try:
             async with session.ws_connect(
                 self._url,
@@ -262,7 +274,7 @@ class Link:
                 first = await socket.receive()
                 if first.type is not aiohttp.WSMsgType.TEXT:
                     raise aiohttp.ClientConnectionError("the connection ended before the server had proven itself")
-                prover.check(first.data)
+                self.peer = prover.check(first.data)
                 yield socket
         except aiohttp.WSServerHandshakeError as error:
             if error.status == HTTPStatus.UNAUTHORIZED:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Protocol
 
 import aiohttp
@@ -16,7 +16,10 @@ from wire.handshake import Admitted, Doorkeeper
 from wire.limits import CLOSE_S, FAILURES_PER_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES, ROW_BYTES
 from wire.load import Load
 from wire.messages import LIVE, STOPPING, Op, Status, error_reply
+from wire.versions import BEATS, Peer
 
+_UNKNOWN = Peer()
+_decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
 _log = logs.get("wire")
 _failures = logs.Budget(FAILURES_PER_S)
 _frames = metrics.counter("hongbao_link_frames_total", "Frames received")
@@ -31,11 +34,15 @@ class Caller:
     `outcome_unknown`, because the request may have written something.
     """
 
-    __slots__ = ("_encode", "_flush", "_outbox", "_shown_bytes", "epochs", "gone", "name", "path", "role", "watched")
+    __slots__ = (
+        "_encode", "_flush", "_outbox", "_shown_bytes", "epochs", "gone", "name", "path", "peer", "role", "watched"
+    )  # fmt: skip
 
-    def __init__(self, name: str, path: str = "") -> None:
+    def __init__(self, name: str, path: str = "", peer: Peer = _UNKNOWN) -> None:
         self.name = name
         self.path = path
+        self.peer = peer
+        """What it is (`wire.versions`): it is told what an older one cannot read only if it has the capability."""
         self.role = path.partition("/")[0]
         self.gone = False
         self.epochs: tuple[int, ...] | None = None
@@ -158,21 +165,18 @@ def admit(doorkeeper: Doorkeeper, request: web.Request) -> Admitted:
 
 def add_link(app: web.Application, handler: Handler, doorkeeper: Doorkeeper, load: Load | None = None) -> None:
     """Serve links at LINK_PATH to callers that `doorkeeper` admits; they are told the `load`."""
-    decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
 
     async def accept(request: web.Request) -> web.StreamResponse:
         admitted = admit(doorkeeper, request)
         socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=MAX_FRAME_BYTES, compress=False)
         await socket.prepare(request)
         await socket.send_str(admitted.proof)
-        caller = Caller(end_of(socket.get_extra_info("peername")), admitted.path)
+        caller = Caller(end_of(socket.get_extra_info("peername")), admitted.path, admitted.peer)
         app[SOCKETS].add(socket)
-        if load is not None:
-            load.add(caller)
         try:
-            async with asyncio.TaskGroup() as tasks:
+            async with _told(load, caller), asyncio.TaskGroup() as tasks:
                 tasks.create_task(caller.write(socket))
-                await receive(socket, caller)
+                await _receive(socket, caller, handler)
                 raise LinkEnded
         except* (LinkEnded, ConnectionError, aiohttp.ClientError):
             pass
@@ -180,25 +184,39 @@ def add_link(app: web.Application, handler: Handler, doorkeeper: Doorkeeper, loa
             _log.error("a caller's link failed and is closed", caller=caller.name, exc_info=group)
         finally:
             caller.leave()
-            if load is not None:
-                load.remove(caller)
             app[SOCKETS].discard(socket)
         return socket
 
-    async def receive(socket: web.WebSocketResponse, caller: Caller) -> None:
-        async for message in socket:
-            if message.type is not aiohttp.WSMsgType.BINARY:
-                return
-            try:
-                frame = decode(message.data)
-            except msgspec.DecodeError as error:
-                _log.error("a frame cannot be read; is the caller of another version?", error=str(error))
-                return
-            _dispatch(handler, caller, frame)
-
+    if load is not None:
+        doorkeeper.capabilities.add(BEATS)
     app[SOCKETS] = set()
     app.router.add_get(LINK_PATH, accept)
     app.on_shutdown.append(_close_all)
+
+
+@contextlib.asynccontextmanager
+async def _told(load: Load | None, caller: Caller) -> AsyncIterator[None]:
+    """Tell the caller of the load for the block."""
+    if load is not None:
+        load.add(caller)
+    try:
+        yield
+    finally:
+        if load is not None:
+            load.remove(caller)
+
+
+async def _receive(socket: web.WebSocketResponse, caller: Caller, handler: Handler) -> None:
+    """Hand over what the caller sends, until it ends the connection or sends what cannot be read."""
+    async for message in socket:
+        if message.type is not aiohttp.WSMsgType.BINARY:
+            return
+        try:
+            frame = _decode(message.data)
+        except msgspec.DecodeError as error:
+            _log.error("a frame cannot be read; is the caller of another version?", error=str(error))
+            return
+        _dispatch(handler, caller, frame)
 
 
 SOCKETS: web.AppKey[set[Any]] = web.AppKey("links", set)
