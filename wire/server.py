@@ -23,6 +23,9 @@ _decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
 _log = logs.get("wire")
 _failures = logs.Budget(FAILURES_PER_S)
 _frames = metrics.counter("hongbao_link_frames_total", "Frames received")
+_callers = metrics.gauge(
+    "hongbao_link_callers", "Callers that are connected, by their version of links and release", ("version", "release")
+)
 _requests = metrics.counter("hongbao_link_requests_total", "Requests received")
 
 
@@ -196,12 +199,15 @@ def add_link(app: web.Application, handler: Handler, doorkeeper: Doorkeeper, loa
 
 @contextlib.asynccontextmanager
 async def _told(load: Load | None, caller: Caller) -> AsyncIterator[None]:
-    """Tell the caller of the load for the block."""
+    """Tell the caller of the load for the block, and count it."""
+    counted = _callers.labels(str(caller.peer.version), caller.peer.release)
+    counted.inc()
     if load is not None:
         load.add(caller)
     try:
         yield
     finally:
+        counted.dec()
         if load is not None:
             load.remove(caller)
 

@@ -18,7 +18,7 @@ from runtime.version import VERSION as RELEASE
 VERSION: Final = 3
 """The newest version that this release speaks: of the handshake and of the messages."""
 OLDEST: Final = 2
-"""The oldest: that of the release before, commit 3bf570d, which refuses every other."""
+"""The oldest: that of the release before, which refuses every other."""
 ABOUT_SINCE: Final = 3
 """From this version on both ends tell their release and capabilities, and the proofs cover the versions offered."""
 

@@ -13,7 +13,7 @@ refuse writes by processes with an older file (docs/decisions/0012-moving-a-data
 """
 
 from sharding.topology.check import check_topology
-from sharding.topology.file import TopologyFile, change, dump, load
+from sharding.topology.file import TopologyFile, change, dump, load, unknown_fields
 from sharding.topology.spec import Move, Placement, ServerSpec, SetSpec, Topology, moves, set_paused
 
 __all__ = [
@@ -29,4 +29,5 @@ __all__ = [
     "load",
     "moves",
     "set_paused",
+    "unknown_fields",
 ]
