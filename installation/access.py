@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import date
@@ -19,6 +20,7 @@ from audit.report import Report
 from errors import Refused, Unavailable
 from gateway.identity.tokens import make_token
 from installation import data_folder, inventory
+from installation.certificates import Certificates
 from installation.inventory import Inventory
 from installation.keys import EVENTS, OPS, Secrets
 from installation.processes import Surroundings, settings_of
@@ -27,6 +29,7 @@ from runtime import postgres
 from runtime.clock import Clock, SystemClock
 from runtime.dsn import password_of, with_login
 from runtime.sandbox_clock import ahead_ms
+from runtime.tls import Tls, files_of
 from schema import roles
 from sharding.ids import business_date
 from sharding.slots import slots_of
@@ -38,6 +41,7 @@ from wire.wallet import WalletClient
 CONNECT_S = 10.0
 SUPERUSER = "postgres"
 TOKEN_S = 3600
+CERTIFICATES = "certificates"
 PROOFS = "audit-proofs.json"
 """Beside secrets.json: what earlier audits have proven (`audit.proofs`)."""
 
@@ -52,6 +56,7 @@ class Access:
         self._inventory = inventory
         self._secrets = secrets
         self.clock = clock or SystemClock()
+        self._tls: Tls | None = None
 
     @property
     def gateway_url(self) -> str:
@@ -77,6 +82,30 @@ class Access:
     def memcached(self) -> str:
         """Where memcached listens: host:port, or the path of a socket."""
         return self._inventory.memcached
+
+    @property
+    def certificates(self) -> Certificates:
+        """The folder of the installation's certificates; it need not be there."""
+        return Certificates(self._secrets.path.with_name(CERTIFICATES))
+
+    @property
+    def tls(self) -> Tls | None:
+        """What a command shows to processes at https://: what HONGBAO_TLS_CERT names, else the operators' certificate.
+
+        None if there is neither. Raises Refused `settings_invalid`, `tls_files_invalid`.
+        """
+        if self._tls is None:
+            given = files_of(*(os.environ.get(f"HONGBAO_TLS_{one}", "") for one in ("CERT", "KEY", "CA")))
+            files = given or self.certificates.files(OPERATOR)
+            self._tls = None if files is None else Tls(files)
+        else:
+            self._tls.look()
+        return self._tls
+
+    def is_secure(self, address: str) -> bool:
+        """Say whether a part of ours speaks TLS at this address, HOST:PORT."""
+        urls = [self.wallet_url, *(server.url for one in self.topology().sets for server in one.servers)]
+        return any(urlsplit(url).scheme == "https" and urlsplit(url).netloc == address for url in urls)
 
     def topology(self) -> Topology:
         """Read the topology file: which SET holds which database, and where its servers are."""
@@ -137,6 +166,7 @@ class Access:
             data=self._secrets.path.parent,
             sets=[one.name for one in self.topology().sets],
             dsn=self.dsn,
+            certificates=self.certificates if urlsplit(self.wallet_url).scheme == "https" else None,
         )
         return settings_of(kind, name or kind, around, self._secrets, set_name), urlsplit(url).netloc
 
@@ -185,7 +215,7 @@ class Access:
     @contextlib.asynccontextmanager
     async def wallet(self) -> AsyncIterator[WalletClient]:
         """Yield a client connected to the wallet; raises Unavailable `wallet_away`, Refused `link_refused`."""
-        link = Link("wallet", self._inventory.wallet_url, key=self.operator_key())
+        link = Link("wallet", self._inventory.wallet_url, key=self.operator_key(), tls=self.tls)
         keeping = asyncio.ensure_future(link.maintain())
         try:
             async with asyncio.timeout(CONNECT_S):

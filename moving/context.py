@@ -13,6 +13,7 @@ from moving.limits import GRACE_S
 from runtime import postgres
 from runtime.clock import Clock, SystemClock
 from runtime.postgres import Connection
+from runtime.tls import Tls
 from schema import roles
 from sharding.ids import business_date
 from sharding.slots import database_name
@@ -37,6 +38,8 @@ class MoveContext:
     who: str = field(default_factory=getpass.getuser)
     grace_s: float = GRACE_S
     """How long after the switch a request that a server accepted before it may still read the old copies."""
+    tls: Tls | None = None
+    """What servers at https:// are shown when they are asked which topology they go by."""
 
     def topology(self) -> Topology:
         """Read the topology as it is now."""
@@ -89,4 +92,5 @@ async def notify_servers(connection: Connection) -> None:
 def context_of(access: Access, progress: Callable[[str, int, int], None] = lambda *_: None) -> MoveContext:
     """Return the context for moves between the SETs of an installation."""
     owners = {one.name: access.set_dsn(one.name, roles.OWNER) for one in access.topology().sets}
-    return MoveContext(access.topology_path, owners, access.wallet_dsn(roles.AUDIT), access.clock, progress=progress)
+    wallet = access.wallet_dsn(roles.AUDIT)
+    return MoveContext(access.topology_path, owners, wallet, access.clock, progress=progress, tls=access.tls)

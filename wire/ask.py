@@ -24,6 +24,8 @@ async def ask(
     ) as response:  # fmt: skip
         if response.status == HTTPStatus.UNAUTHORIZED:
             raise prover.refused()
+        if response.status == HTTPStatus.FORBIDDEN and PROOF_HEADER not in response.headers:
+            raise prover.wrong_certificate()
         prover.check(response.headers.get(PROOF_HEADER, ""))
         response.raise_for_status()
         return await response.read()

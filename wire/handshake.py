@@ -132,6 +132,13 @@ class Prover:
             f"{self._name} does not accept our key of {self._key.path}; give both processes keys of the same root",
         )
 
+    def wrong_certificate(self) -> LinkRefused:
+        """Return the error for a server that accepts our proof, and not our certificate beside it."""
+        return LinkRefused(
+            f"{self._name} accepts our key of {self._key.path}, and our certificate is of another role; give this "
+            "process its own: ./run installation certificates",
+        )
+
     def _begin_lower(self, challenge: str) -> None:
         """Go on with version 2 if that is all the server knows; else raise LinkRefused."""
         found = _refusal.fullmatch(challenge)

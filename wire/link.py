@@ -19,6 +19,8 @@ import msgspec
 
 from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
+from runtime.tls import Tls, sentence_of
+from runtime.tls import session as tls_session
 from wire.ask import greet
 from wire.framing import LINK_PATH, NOTICE, LinkEnded, end_of, frames
 from wire.handshake import LinkRefused, Prover
@@ -72,9 +74,9 @@ class Link:
     connection was lost while the call was still queued here); Unavailable `busy` (nothing was sent: too many calls
     wait, or the other end does not read and too many bytes are queued); Refused `malformed_request` (cannot be
     encoded); Unavailable `outcome_unknown` (no reply within `deadline_s`, or the connection was lost after the call was
-    sent). `hello` returns the notice that is sent first on every connection: an operation, its arguments. `key` is this
-    process's own (`wire.keys`); it is proven, never sent, and the other end proves that it is `name` before anything is
-    sent to it.
+    sent). `tls` is what an https:// URL needs. `hello` returns the notice that is sent first on every connection:
+    an operation, its arguments. `key` is this process's own (`wire.keys`); it is proven, never sent, and the other
+    end proves that it is `name` before anything is sent to it.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Link:
         key: LinkKey,
         deadline_s: float = DEADLINE_S,
         hello: Callable[[], list[Any]] | None = None,
+        tls: Tls | None = None,
     ) -> None:
         self.name = name
         self.down_code = PEER_DOWN
@@ -93,6 +96,7 @@ class Link:
         self.on_live: Callable[[int, bytes, str], None] | None = None
         """Hears of each change of an envelope that was asked for (Op.WATCH): its ID, the frame, the frame's version."""
         self._hello = hello
+        self._tls = tls
         self._url = url.rstrip("/") + LINK_PATH
         self._key = key
         self._refusals = 0
@@ -190,7 +194,7 @@ class Link:
         attempt = 0
         self._loop = asyncio.get_running_loop()
         self.lost_at = self._loop.time()
-        async with aiohttp.ClientSession() as session:
+        async with tls_session(self._tls) as session:
             while True:
                 connected = await self._connect_once(session)
                 if (task := asyncio.current_task()) is not None and task.cancelling():
@@ -215,11 +219,11 @@ class Link:
         except* LinkRefused as group:
             # The first may be a server that restarted between the two requests: it does not know our challenge.
             self._refusals += 1
-            reason = str(getattr(group.exceptions[0], "detail", group.exceptions[0]))
-            if self._refusals > 1 and reason != self.refusal:
-                self.refusal = reason
-                _log.error("link refused", peer=self.name, error=reason)
+            if self._refusals > 1:
+                self._note_refusal(str(getattr(group.exceptions[0], "detail", group.exceptions[0])))
         except* (aiohttp.ClientError, OSError, TimeoutError) as group:
+            if sentence := sentence_of(group, self._url.removesuffix(LINK_PATH)):
+                self._note_refusal(f"{self.name}: {sentence}")
             _log.debug("link lost", peer=self.name, error=str(group.exceptions[0]))
         except* (msgspec.DecodeError, ValueError, IndexError, TypeError) as group:
             text = str(group.exceptions[0])
@@ -227,6 +231,12 @@ class Link:
         except* Exception as group:  # noqa: BLE001 - a fault of this connection must not end its process
             _log.error("a link failed; it is made anew", peer=self.name, exc_info=group)
         return connected
+
+    def _note_refusal(self, reason: str) -> None:
+        """Say why the link cannot come up, once for each reason."""
+        if reason != self.refusal:
+            self.refusal = reason
+            _log.error("link refused", peer=self.name, error=reason)
 
     def _note_peer(self) -> None:
         """Say which release the other end is of, where that is another one than at the connection before."""
@@ -279,6 +289,8 @@ class Link:
         except aiohttp.WSServerHandshakeError as error:
             if error.status == HTTPStatus.UNAUTHORIZED:
                 raise prover.refused() from error
+            if error.status == HTTPStatus.FORBIDDEN:
+                raise prover.wrong_certificate() from error
             raise
 
     async def _write(self, socket: aiohttp.ClientWebSocketResponse) -> None:

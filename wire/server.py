@@ -11,9 +11,10 @@ from aiohttp import web
 
 from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
+from runtime.tls import role_of
 from wire.framing import LINK_PATH, NOTICE, LinkEnded, end_of, frames
 from wire.handshake import Admitted, Doorkeeper
-from wire.limits import CLOSE_S, FAILURES_PER_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES, ROW_BYTES
+from wire.limits import CLOSE_S, FAILURES_PER_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES, ROW_BYTES, STRANGERS_PER_S
 from wire.load import Load
 from wire.messages import LIVE, STOPPING, Op, Status, error_reply
 from wire.versions import BEATS, Peer
@@ -22,6 +23,7 @@ _UNKNOWN = Peer()
 _decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
 _log = logs.get("wire")
 _failures = logs.Budget(FAILURES_PER_S)
+_strangers = logs.Budget(STRANGERS_PER_S)
 _frames = metrics.counter("hongbao_link_frames_total", "Frames received")
 _callers = metrics.gauge(
     "hongbao_link_callers", "Callers that are connected, by their version of links and release", ("version", "release")
@@ -155,7 +157,10 @@ class Handler(Protocol):
 
 
 def admit(doorkeeper: Doorkeeper, request: web.Request) -> Admitted:
-    """Return who has proven to be the caller of `request`; else raise 401 with a challenge (`wire.handshake`)."""
+    """Return who has proven to be the caller of `request`; else raise 401 with a challenge (`wire.handshake`).
+
+    Raises 403 for a caller whose certificate is of another role.
+    """
     given = request.headers.get("Authorization", "")
     admitted = doorkeeper.admit(given, request.path)
     if admitted is None:
@@ -163,7 +168,24 @@ def admit(doorkeeper: Doorkeeper, request: web.Request) -> Admitted:
             text="this address is for the system's own processes",
             headers={"WWW-Authenticate": doorkeeper.challenge(given)},
         )
+    _check_certificate(request, admitted)
     return admitted
+
+
+def _check_certificate(request: web.Request, admitted: Admitted) -> None:
+    """Raise 403 unless the caller's certificate, if the connection has one, is of the role whose key it has proven.
+
+    A certificate alone opens nothing, and neither does a key in the hands of a process of another role.
+    """
+    shown = request.get_extra_info("peercert")
+    if not shown or role_of(shown) == admitted.path.rpartition("/")[0]:
+        return
+    if (left_out := _strangers.spend()) is not None:
+        _log.warning(
+            "a caller's certificate is of another role than its key",
+            path=admitted.path, certificate=role_of(shown), left_out=left_out,
+        )  # fmt: skip
+    raise web.HTTPForbidden(text="not_permitted: the certificate is of another role than the key")
 
 
 def add_link(app: web.Application, handler: Handler, doorkeeper: Doorkeeper, load: Load | None = None) -> None:

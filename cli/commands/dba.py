@@ -112,7 +112,7 @@ def _change(access: Access, as_json: bool, how: Callable[[Topology], Topology], 
     new = change(access.topology_path, how)
 
     async def wait() -> None:
-        await all_follow(new, *(one.name for one in new.sets))
+        await all_follow(new, *(one.name for one in new.sets), tls=access.tls)
         # Gateways read the file as often as servers do, but do not report it.
         await asyncio.sleep(GRACE_S)
 

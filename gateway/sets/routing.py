@@ -10,6 +10,7 @@ from gateway.sets.servers import Servers
 from gateway.sets.target import Target
 from runtime import logs
 from runtime.periodic import Periodic
+from runtime.tls import Tls
 from sharding.topology import Topology, TopologyFile, set_paused
 from wire.keys import LinkKey
 from wire.link import Link
@@ -23,9 +24,9 @@ class Routing:
     A link that was found is valid until `generation` rises: with a new topology, or when a server comes or goes.
     """
 
-    def __init__(self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup, tls: Tls | None = None) -> None:
         self._file = TopologyFile(topology)
-        self.servers = Servers(key, tasks)
+        self.servers = Servers(key, tasks, tls)
         self.servers.follow(self._file.current)
         self.generation = 1
         self._began = asyncio.get_running_loop().time()
