@@ -135,7 +135,9 @@ class Certificates:
                 f"{self.folder} away to begin with another CA",
             ) from error
         except (ValueError, TypeError) as error:
-            raise Refused("tls_files_invalid", f"{key_path} is no key of a CA: {error}") from error
+            raise Refused(
+                "tls_files_invalid", f"{key_path} is no key of a CA; bring it back from where it is kept"
+            ) from error
         ca = read_certificate(cert_path.read_bytes(), cert_path)
         if not isinstance(loaded, ec.EllipticCurvePrivateKey) or loaded.public_key() != ca.public_key():
             raise Refused("tls_files_invalid", f"{key_path} is not the key of {cert_path}")

@@ -16,6 +16,7 @@ from loadtest.bench import (
     latency,
     payouts,
     plots,
+    tls,
     watchers,
 )
 from loadtest.bench.figures import Section
@@ -34,4 +35,5 @@ SECTIONS: Final = (
     watchers.SECTION,
     events.SECTION,
     client.SECTION,
+    tls.SECTION,
 )
