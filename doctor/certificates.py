@@ -14,7 +14,8 @@ from doctor.place import Place
 from errors import Refused
 from installation.access import Access
 from installation.certificates import RENEW_DAYS
-from runtime.tls import Tls, problem_of, read_certificate, sentence_of
+from runtime.tls import Tls, problem_of, read_certificate
+from runtime.tls_errors import sentence_of
 
 SOON = timedelta(days=RENEW_DAYS)
 _DO = "./run installation certificates makes new ones; processes of this data folder read them by themselves."

@@ -9,6 +9,7 @@ from errors import Unavailable
 from inspection.limits import ASK_S
 from installation.access import Access
 from runtime import tls
+from runtime.tls_errors import sentence_of
 from schema import names
 from sharding.ids import day_of, slot_of
 from wire.ask import ask
@@ -63,7 +64,7 @@ async def _ask(session: aiohttp.ClientSession, key: LinkKey, url: str, server: s
             await ask(session, key, server, f"{url}/admin/hot", {"top": str(top)}), type=list[_Answer]
         )
     except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
-        why = tls.sentence_of(error, url) or str(error) or type(error).__name__
+        why = sentence_of(error, url) or str(error) or type(error).__name__
         raise Unavailable("server_away", f"{server} does not answer: {why}") from error
 
 

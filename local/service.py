@@ -17,7 +17,8 @@ from machine.checkout import CHECKOUT
 from machine.child import Child, Command
 from machine.child_part import ChildPart
 from runtime import listening, sandbox_clock
-from runtime.tls import Tls, TlsFiles, sentence_of
+from runtime.tls import Tls, TlsFiles
+from runtime.tls_errors import sentence_of
 
 START_S = 60.0
 """Imports take half a second; a first start makes day tables."""

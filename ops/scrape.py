@@ -15,6 +15,7 @@ from machine.memcached import responds
 from ops.limits import ASK_S, METRICS_BYTES
 from ops.parts import Kind, Part
 from runtime import postgres, tls
+from runtime.tls_errors import sentence_of
 
 _NO_ANSWER = "no answer"
 
@@ -70,7 +71,7 @@ class Scraper:
                 self._get(f"{part.url}/readyz"), self._get(f"{part.url}/metrics", headers)
             )
         except (aiohttp.ClientError, OSError) as error:
-            if sentence := tls.sentence_of(error, part.url):
+            if sentence := sentence_of(error, part.url):
                 return Look(up=False, detail=sentence)
             refused = isinstance(error, aiohttp.ClientConnectorError)
             return Look(

@@ -19,7 +19,7 @@ import asyncpg
 from errors import Unavailable
 from runtime import logs, scram_only
 from runtime.dsn import place, tls_environment
-from runtime.tls import sentence_of
+from runtime.tls_errors import sentence_of
 
 CONNECT_S = 5.0
 """A connection is made in milliseconds; after this long the server counts as away."""

@@ -19,8 +19,9 @@ import msgspec
 
 from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
-from runtime.tls import Tls, sentence_of
+from runtime.tls import Tls
 from runtime.tls import session as tls_session
+from runtime.tls_errors import sentence_of
 from wire.ask import greet
 from wire.framing import LINK_PATH, NOTICE, LinkEnded, end_of, frames
 from wire.handshake import LinkRefused, Prover

@@ -15,7 +15,8 @@ from errors import Refused
 from installation.certificates import CA_CERT, CA_KEY, Certificates, Wanted
 from runtime import logs
 from runtime.http import HttpServer
-from runtime.tls import Tls, files_of, sentence_of, session
+from runtime.tls import Tls, files_of, session
+from runtime.tls_errors import sentence_of
 from tests.clock import ManualClock
 from tests.integration.wire.test_handshake import Echo, kept, up
 from tests.integration.wire.test_link import until

@@ -18,7 +18,7 @@ ROOMS = ("envelope", "sharding", "wire", "setnode", "wallet", "gateway", "runtim
 ELSEWHERE = {
     "settings_invalid", "topology_invalid", "topology_of_later_release",
     "malformed_document", "unknown_set", "unknown_server", "last_set",
-    "sandbox_clock_missing",
+    "sandbox_clock_missing", "tls_files_invalid",
 }  # fmt: skip
 
 
