@@ -229,6 +229,10 @@ class Gateway:
             ]
             self.readiness.require("a server of any SET", sets.ready)
             self.readiness.require("wallet", lambda: self.wallet_link.up)
+            if (tls := self.tls) is not None:
+                # Links that are up serve on, so that it is named only where something else is missing, too.
+                valid = "a certificate that is valid now"
+                self.readiness.require(valid, lambda: not tls.problem or (self.wallet_link.up and sets.ready()))
             endpoints = [Endpoint(*host_and_port(self.settings.listen))]
             if self.settings.shared_listen:
                 endpoints.append(Endpoint(*host_and_port(self.settings.shared_listen), shared=True))

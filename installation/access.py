@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from audit.report import Report
 from errors import Refused, Unavailable
 from gateway.identity.tokens import make_token
 from installation import data_folder, inventory
-from installation.certificates import Certificates
+from installation.certificates import TLS_SETTINGS, Certificates
 from installation.inventory import Inventory
 from installation.keys import EVENTS, OPS, Secrets
 from installation.processes import Surroundings, settings_of
@@ -92,10 +92,13 @@ class Access:
     def tls(self) -> Tls | None:
         """What a command shows to processes at https://: what HONGBAO_TLS_CERT names, else the operators' certificate.
 
-        None if there is neither. Raises Refused `settings_invalid`, `tls_files_invalid`.
+        None if there is neither, or if all of them are at http://. Raises Refused `settings_invalid`,
+        `tls_files_invalid`.
         """
+        if not any(urlsplit(url).scheme == "https" for url in self._urls()):
+            return None
         if self._tls is None:
-            given = files_of(*(os.environ.get(f"HONGBAO_TLS_{one}", "") for one in ("CERT", "KEY", "CA")))
+            given = files_of(*(os.environ.get(one, "") for one in TLS_SETTINGS))
             files = given or self.certificates.files(OPERATOR)
             self._tls = None if files is None else Tls(files)
         else:
@@ -104,8 +107,12 @@ class Access:
 
     def is_secure(self, address: str) -> bool:
         """Say whether a part of ours speaks TLS at this address, HOST:PORT."""
-        urls = [self.wallet_url, *(server.url for one in self.topology().sets for server in one.servers)]
-        return any(urlsplit(url).scheme == "https" and urlsplit(url).netloc == address for url in urls)
+        return any(urlsplit(url).scheme == "https" and urlsplit(url).netloc == address for url in self._urls())
+
+    def _urls(self) -> Iterator[str]:
+        """Yield where our processes are called; the topology is read only after the wallet's address."""
+        yield self.wallet_url
+        yield from (server.url for one in self.topology().sets for server in one.servers)
 
     def topology(self) -> Topology:
         """Read the topology file: which SET holds which database, and where its servers are."""
@@ -215,7 +222,8 @@ class Access:
     @contextlib.asynccontextmanager
     async def wallet(self) -> AsyncIterator[WalletClient]:
         """Yield a client connected to the wallet; raises Unavailable `wallet_away`, Refused `link_refused`."""
-        link = Link("wallet", self._inventory.wallet_url, key=self.operator_key(), tls=self.tls)
+        secure = urlsplit(self.wallet_url).scheme == "https"
+        link = Link("wallet", self.wallet_url, key=self.operator_key(), tls=self.tls if secure else None)
         keeping = asyncio.ensure_future(link.maintain())
         try:
             async with asyncio.timeout(CONNECT_S):

@@ -31,6 +31,8 @@ from runtime.tls import TlsFiles, read_certificate
 from sharding.topology import Topology
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET
 
+TLS_SETTINGS: Final = ("HONGBAO_TLS_CERT", "HONGBAO_TLS_KEY", "HONGBAO_TLS_CA")
+"""Variables of a process; commands take them, too."""
 CA_CERT, CA_KEY = "ca.pem", "ca.key"
 CA_DAYS: Final = 3_650
 DAYS: Final = 365
@@ -88,7 +90,7 @@ class Certificates:
         files = self.files(name, kind)
         if files is None:
             return {}
-        return {"HONGBAO_TLS_CERT": str(files.cert), "HONGBAO_TLS_KEY": str(files.key), "HONGBAO_TLS_CA": str(files.ca)}
+        return dict(zip(TLS_SETTINGS, map(str, (files.cert, files.key, files.ca)), strict=True))
 
     def names(self) -> Iterator[Path]:
         """Yield the files of all certificates, that of the CA first."""

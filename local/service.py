@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errors import Unavailable
+from installation.certificates import TLS_SETTINGS
 from installation.keys import SECRET
 from machine.account import own_account
 from machine.checkout import CHECKOUT
@@ -198,7 +199,8 @@ class Service(ChildPart):
 def _inherited() -> dict[str, str]:
     """Return what a process inherits: what programs need, and settings of ours that are no secrets."""
     # A sandbox's clock is the runner's to give: one that somebody has left in our environment would move a real clock.
-    left_out = {*SECRET, sandbox_clock.SETTING}
+    # A certificate is one process's own: what commands show would make every part of ours speak TLS in their name.
+    left_out = {*SECRET, sandbox_clock.SETTING, *TLS_SETTINGS}
     return {name: value for name, value in os.environ.items() if INHERITED.match(name) and name not in left_out}
 
 

@@ -196,3 +196,25 @@ def test_a_process_is_given_its_own_certificate(data: Path) -> None:
     env, _ = _access(data).process("gateway")
     assert env["HONGBAO_TLS_CA"].endswith("/ca.pem")
     assert "HONGBAO_TLS_CERT" not in _access(data, "http://127.0.0.1:1").process("gateway")[0]
+
+
+def test_commands_show_the_operators_certificate_only_where_something_asks_for_it(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment's comes first; where every URL is http:// none is read, and a broken one breaks nothing."""
+    assert _access(data).tls is None
+    assert hongbao(data)[0] == 0
+    tls = _access(data).tls
+    assert tls is not None
+    assert tls.files.cert == data / "certificates/operator.pem"
+    monkeypatch.setenv("HONGBAO_TLS_CERT", str(data / "certificates/gateway.pem"))
+    with pytest.raises(Refused, match="go together"):
+        _ = _access(data).tls
+    monkeypatch.setenv("HONGBAO_TLS_CA", str(data / "certificates/ca.pem"))
+    tls = _access(data).tls
+    assert tls is not None
+    assert tls.files.cert == data / "certificates/gateway.pem"
+    topology = Topology(1, 100, (SetSpec("set-1", (ServerSpec("set-1-a", "http://127.0.0.1:1"),)),), "http://a")
+    dump(topology, data / "topology.json")
+    (data / "certificates/gateway.pem").write_text("nothing")
+    assert _access(data, "http://127.0.0.1:1").tls is None
