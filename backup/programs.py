@@ -12,6 +12,7 @@ from machine.account import server_account
 from machine.child import Child, Command
 from machine.logfile import LogFile
 from machine.postgres.binaries import find_binaries
+from runtime.dsn import tls_environment
 
 IDENTIFIER = "SELECT system_identifier FROM pg_control_system()"
 
@@ -66,6 +67,7 @@ class PgPrograms:
             where.append("--no-password")
             # In the environment: every user of the machine can read a process' arguments.
             env["PGPASSWORD"] = unquote(parts.password or "")
+            env |= tls_environment(source.dsn)
         await self.log.bound()
         return Child.start(Command([self._binaries.program(program), *where, *words], env, self.account, self.log))
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from doctor import (
     backup_log,
+    certificates,
     clock,
     closed,
     clusters,
@@ -47,6 +48,7 @@ CHECKS: Mapping[str, Check] = {
     "databases": databases.databases,
     "private": files.private,
     "secrets": files.secrets,
+    "certificates": certificates.certificates,
     "disk": disk.space,
     "open_files": open_files.open_files,
     "clock": clock.clock,

@@ -18,7 +18,7 @@ def private(place: Place) -> Iterator[Finding]:
     """Name files that other users may read, and a data folder in which they may write."""
     folder = place.folder
     named = (folder.secrets, folder.topology, folder.inventory, folder.running, beside(folder.topology))
-    paths = [*named, folder.secrets.with_name(PROOFS), *folder.logs.glob("*.log*")]
+    paths = [*named, folder.secrets.with_name(PROOFS), *folder.logs.glob("*.log*"), *folder.certificates.glob("*")]
     found = [(path, mode) for path in paths if (mode := _mode(path)) is not None]
     wrong = [path for path, mode in found if mode & _OTHERS]
     for path in wrong:

@@ -32,9 +32,12 @@ FORGETTING_S = 3_600.0
 """Forgetting a user takes minutes; one that was begun longer ago has been killed, or stands in front of something."""
 STUCK_SHOWN = 3
 """Reasons of stuck payouts in one finding; `./run payout stuck` has all."""
+SHOWN_S = 2.0
+"""A server shows its certificate within milliseconds."""
 EVENTS_BEHIND_S = 60.0
 """Events arrive within a second; a receiver that accepts them and is so far behind is not asked."""
 
 check_limit(CHECK_S > PROBE_S, "a check may wait for a program to say its version")
 check_limit(CHECK_S > 2 * CONNECT_S, "a check may wait for a server that is away, and tell it from one that is slow")
+check_limit(CHECK_S > SHOWN_S, "a check may wait for a server that shows no certificate")
 check_limit(CHECK_S > PART_PROBE_S, "a check may wait for a part that does not answer")

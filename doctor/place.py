@@ -10,7 +10,7 @@ from installation.access import Access, find
 from installation.data_folder import DataFolder
 from local import running
 from local.running import Running
-from sharding.topology import Topology
+from sharding.topology import Topology, unknown_fields
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,16 @@ def _topology(access: Access, troubles: list[Finding]) -> Topology | None:
     path = access.topology_path
     try:
         topology = access.topology()
+        unknown = unknown_fields(path)
     except (Refused, OSError) as error:
         what = f"The topology file cannot be read: {getattr(error, 'detail', error)}."
         do = f"Bring {path} back from where the backups are; processes that run keep the one they have."
         troubles.append(Finding("topology", Level.WRONG, str(path), what, do))
         return None
+    if unknown:
+        what = f"The topology file has fields that this release does not know and ignores: {', '.join(unknown)}."
+        do = "Nothing, if a later release wrote them; take them out if they are slips."
+        troubles.append(Finding("topology", Level.NOTE, str(path), what, do))
     troubles.append(Finding("topology", Level.OK, str(path), f"version {topology.version}, {len(topology.sets)} SETs"))
     return topology
 

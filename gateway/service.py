@@ -65,6 +65,7 @@ from runtime.periodic import Periodic
 from runtime.process import Stop, tell_ready
 from runtime.sandbox_clock import clock_at
 from runtime.settings import host_and_port, is_loopback
+from runtime.tls import tls_of
 from sharding.slots import KEY_BYTES as SLOT_KEY_BYTES
 from switches.file import beside
 from switches.switchboard import Switchboard
@@ -151,6 +152,13 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Origins, with commas between, whose pages may frame our page and hand it a user's token; unset: none."""
     sandbox_clock: str = ""
     """Path of a sandbox's clock; `./run --sandbox` sets it, and nobody else may. Unset: the machine's clock."""
+    tls_cert: str = ""
+    """Path of this process's certificate, PEM: with it setnodes and the wallet are called at https://
+    (`runtime.tls`). It is read again when it changes. Unset: no TLS."""
+    tls_key: str = ""
+    """Path of its key. Unset: it is in the same file."""
+    tls_ca: str = ""
+    """Path of the certificates of the CAs whose certificates are accepted. It goes with `tls_cert`."""
     docs: str = ""
     """Folder of the documentation site, which is served below `/docs/`. Unset: that of the checkout, where `docs/build`
     has made one."""
@@ -182,7 +190,8 @@ class Gateway:
             settings.connections, settings.connections_per_address, TrustedProxies(settings.trusted_proxies)
         )
         self.unsent = UnsentAnswers(self.bounds.end)
-        self.wallet_link = Link(WALLET, settings.wallet_url, key=self.link_key)
+        self.tls = tls_of(settings.tls_cert, settings.tls_key, settings.tls_ca)
+        self.wallet_link = Link(WALLET, settings.wallet_url, key=self.link_key, tls=self.tls)
         self.sets: Sets | None = None
         self.hub: Hub | None = None
         self.admission: Admission | None = None
@@ -202,6 +211,7 @@ class Gateway:
                 admission.levels,
                 self.wallet_link,
                 self.settings.away_s,
+                self.tls,
             )
             path = beside(Path(self.settings.topology))
             self.switches = switches = Switchboard(path, self.clock, lambda: sets.topology)
@@ -214,10 +224,15 @@ class Gateway:
                     self.wallet_link.maintain(),
                     *(one.run() for one in (counts, late, adjusting, switches.service(), *sets.services)),
                     self.tokens.service().run(),
+                    *([self.tls.service().run()] if self.tls is not None else []),
                 )
             ]
             self.readiness.require("a server of any SET", sets.ready)
             self.readiness.require("wallet", lambda: self.wallet_link.up)
+            if (tls := self.tls) is not None:
+                # Links that are up serve on, so that it is named only where something else is missing, too.
+                valid = "a certificate that is valid now"
+                self.readiness.require(valid, lambda: not tls.problem or (self.wallet_link.up and sets.ready()))
             endpoints = [Endpoint(*host_and_port(self.settings.listen))]
             if self.settings.shared_listen:
                 endpoints.append(Endpoint(*host_and_port(self.settings.shared_listen), shared=True))

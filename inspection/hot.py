@@ -8,6 +8,8 @@ import msgspec
 from errors import Unavailable
 from inspection.limits import ASK_S
 from installation.access import Access
+from runtime import tls
+from runtime.tls_errors import sentence_of
 from schema import names
 from sharding.ids import day_of, slot_of
 from wire.ask import ask
@@ -45,7 +47,7 @@ async def hottest(access: Access, top: int, only: str | None = None) -> list[Hot
         if only in (None, server.name)
     ]
     timeout = aiohttp.ClientTimeout(total=ASK_S)
-    async with aiohttp.ClientSession(timeout=timeout) as session:
+    async with tls.session(access.tls, timeout=timeout) as session:
         asked = [_ask(session, access.operator_key(), url, server, top) for _, server, url in servers]
         answers = await asyncio.gather(*asked)
     found = [
@@ -62,7 +64,8 @@ async def _ask(session: aiohttp.ClientSession, key: LinkKey, url: str, server: s
             await ask(session, key, server, f"{url}/admin/hot", {"top": str(top)}), type=list[_Answer]
         )
     except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
-        raise Unavailable("server_away", f"{server} does not answer: {error or type(error).__name__}") from error
+        why = sentence_of(error, url) or str(error) or type(error).__name__
+        raise Unavailable("server_away", f"{server} does not answer: {why}") from error
 
 
 def _hot(set_name: str, server: str, one: _Answer) -> Hot:

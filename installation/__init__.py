@@ -2,8 +2,9 @@
 
 What lives here: `inventory`, the file that names databases by role, addresses, archive and the place of the secrets,
 and stays when nothing runs (of it are `inventory_check`, `reference`, `earlier_form`); `data_folder`, where an
-installation on one machine keeps its files; `keys`, its secrets; `sandbox`, whether its clock may be moved; `access`,
-an installation as a command sees it: DSNs, the wallet, tokens, the audit.
+installation on one machine keeps its files; `keys`, its secrets; `certificates`, its CA and what that has signed;
+`sandbox`, whether its clock may be moved; `access`, an installation as a command sees it: DSNs, the wallet, tokens, the
+audit.
 
 May import: `audit`, `gateway` (tokens), `archive`, `wire`, `schema`, `sharding`, `machine`, `runtime`, `errors`.
 Whatever starts the processes (`local`, or an operator by other means) writes the inventory; every command reads it.

@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import os
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from audit.report import Report
 from errors import Refused, Unavailable
 from gateway.identity.tokens import make_token
 from installation import data_folder, inventory
+from installation.certificates import TLS_SETTINGS, Certificates
 from installation.inventory import Inventory
 from installation.keys import EVENTS, OPS, Secrets
 from installation.processes import Surroundings, settings_of
@@ -26,6 +28,7 @@ from runtime import postgres
 from runtime.clock import Clock, SystemClock
 from runtime.dsn import password_of, with_login
 from runtime.sandbox_clock import ahead_ms
+from runtime.tls import Tls, files_of
 from schema import roles
 from sharding.ids import business_date
 from sharding.slots import slots_of
@@ -37,6 +40,7 @@ from wire.wallet import WalletClient
 CONNECT_S = 10.0
 SUPERUSER = "postgres"
 TOKEN_S = 3600
+CERTIFICATES = "certificates"
 PROOFS = "audit-proofs.json"
 """Beside secrets.json: what earlier audits have proven (`audit.proofs`)."""
 
@@ -55,6 +59,7 @@ class Access:
         self._secrets = secrets
         self._source = source or secrets.path.parent
         self.clock = clock or SystemClock()
+        self._tls: Tls | None = None
 
     @property
     def gateway_url(self) -> str:
@@ -80,6 +85,37 @@ class Access:
     def memcached(self) -> str:
         """Where memcached listens: host:port, or the path of a socket."""
         return self._inventory.memcached
+
+    @property
+    def certificates(self) -> Certificates:
+        """The folder of the installation's certificates; it need not be there."""
+        return Certificates(self._secrets.path.with_name(CERTIFICATES))
+
+    @property
+    def tls(self) -> Tls | None:
+        """What a command shows to processes at https://: what HONGBAO_TLS_CERT names, else the operators' certificate.
+
+        None if there is neither, or if all of them are at http://. Raises Refused `settings_invalid`,
+        `tls_files_invalid`.
+        """
+        if not any(urlsplit(url).scheme == "https" for url in self._urls()):
+            return None
+        if self._tls is None:
+            given = files_of(*(os.environ.get(one, "") for one in TLS_SETTINGS))
+            files = given or self.certificates.files(OPERATOR)
+            self._tls = None if files is None else Tls(files)
+        else:
+            self._tls.look()
+        return self._tls
+
+    def is_secure(self, address: str) -> bool:
+        """Say whether a part of ours speaks TLS at this address, HOST:PORT."""
+        return any(urlsplit(url).scheme == "https" and urlsplit(url).netloc == address for url in self._urls())
+
+    def _urls(self) -> Iterator[str]:
+        """Yield where our processes are called; the topology is read only after the wallet's address."""
+        yield self.wallet_url
+        yield from (server.url for one in self.topology().sets for server in one.servers)
 
     def topology(self) -> Topology:
         """Read the topology file: which SET holds which database, and where its servers are."""
@@ -168,6 +204,7 @@ class Access:
             data=self._source,
             sets=[name for name in self._inventory.clusters if name != WALLET],
             dsn=self.dsn,
+            certificates=self.certificates if urlsplit(self.wallet_url).scheme == "https" else None,
         )
         return settings_of(kind, name or kind, around, self._secrets, set_name), urlsplit(url).netloc
 
@@ -226,7 +263,8 @@ class Access:
     @contextlib.asynccontextmanager
     async def wallet(self) -> AsyncIterator[WalletClient]:
         """Yield a client connected to the wallet; raises Unavailable `wallet_away`, Refused `link_refused`."""
-        link = Link("wallet", self._inventory.wallet_url, key=self.operator_key())
+        secure = urlsplit(self.wallet_url).scheme == "https"
+        link = Link("wallet", self.wallet_url, key=self.operator_key(), tls=self.tls if secure else None)
         keeping = asyncio.ensure_future(link.maintain())
         try:
             async with asyncio.timeout(CONNECT_S):

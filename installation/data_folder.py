@@ -69,6 +69,11 @@ class DataFolder:
         """The folder of all Postgres clusters."""
         return self.path / "postgres"
 
+    @property
+    def certificates(self) -> Path:
+        """The folder of the CA and all certificates (`installation.certificates`), which need not be there."""
+        return self.path / "certificates"
+
     def postgres(self, name: str) -> Path:
         """Return the folder of a Postgres cluster."""
         return self.clusters / name

@@ -17,7 +17,7 @@ from errors import Refused
 from installation import earlier_form
 from installation.inventory_check import check_inventory, invalid
 from installation.reference import Reference
-from runtime.files import write_private_text
+from runtime.files import replace_private
 
 FORM: Final = 1
 """The number of the form of the file, `version` in it. It rises when a release before could misread a file."""
@@ -85,7 +85,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         for line in _HEADER.splitlines():
             document.add(tomlkit.comment(line))
         document.update({"version": self.version, **_relative(msgspec.to_builtins(self), path.parent)})
-        write_private_text(path, tomlkit.dumps(document))
+        replace_private(path, tomlkit.dumps(document).encode())
         earlier_form.beside(path).unlink(missing_ok=True)
 
 

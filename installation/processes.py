@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errors import Refused
+from installation.certificates import Certificates
 from installation.keys import EVENTS, OPS, Secrets
 from runtime import sandbox_clock
 from schema import roles
@@ -12,13 +13,17 @@ from wire.keys import GATEWAY, SETNODE, WALLET
 
 KINDS = (GATEWAY, SETNODE, WALLET, EVENTS, OPS)
 """What `python -m KIND` runs."""
+WITH_TLS = (GATEWAY, SETNODE, WALLET)
+"""Those that have a certificate in their settings; `ops` takes the operators', as commands do, and `events` calls none
+of ours."""
 
 
 @dataclass(frozen=True)
 class Surroundings:
     """Where a process finds the others. `dsn` returns a role's DSN of a SET's database, or of the wallet's.
 
-    `sandbox_clock` is empty but in a sandbox.
+    `sandbox_clock` is empty but in a sandbox. `certificates` are those of an installation whose wallet is called at
+    https://.
     """
 
     topology: Path
@@ -29,6 +34,7 @@ class Surroundings:
     sets: Sequence[str]
     dsn: Callable[[str, str], str]
     sandbox_clock: str = ""
+    certificates: Certificates | None = None
 
 
 def settings_of(kind: str, name: str, around: Surroundings, secrets: Secrets, set_name: str = "") -> dict[str, str]:
@@ -42,6 +48,7 @@ def settings_of(kind: str, name: str, around: Surroundings, secrets: Secrets, se
         **secrets.environment(kind, name, set_name),
         sandbox_clock.SETTING: around.sandbox_clock,
         **_own(kind, name, around, set_name),
+        **(around.certificates.settings(name, kind) if around.certificates is not None and kind in WITH_TLS else {}),
     }
 
 

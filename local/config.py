@@ -38,6 +38,7 @@ class StackConfig:
     "wallet") whose cluster may be another than before, or missing; an empty one is made then. `modules`: what
     `python -m` runs for each kind of process; `env` is added to the environment of all. `play_users`:
     as whom everybody may sign in (`local.play`). `sandbox`: whether the clock can be moved (`installation.sandbox`).
+    `tls`: whether setnodes and the wallet are called by TLS, with certificates made at the start.
     """
 
     data: Path | None = None
@@ -57,6 +58,7 @@ class StackConfig:
     env: Mapping[str, str] = field(default_factory=dict)
     play_users: tuple[str, ...] = ()
     sandbox: bool = False
+    tls: bool = False
     notify: Notify = print_on_stderr
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
+from installation.certificates import Certificates
 from installation.data_folder import DataFolder
 from installation.keys import SECRET, Secrets
 from installation.processes import Surroundings, settings_of
@@ -14,6 +15,7 @@ from local.service import Service, ServiceSpec
 from local.stable_ports import EVENTS, OPS, WALLET, StablePorts
 from machine import ports
 from schema import roles
+from wire.keys import OPERATOR
 
 
 class ProcessFactory:
@@ -31,7 +33,13 @@ class ProcessFactory:
 
     def url(self, name: str) -> str:
         """Return where the wallet or a setnode server listens."""
-        return f"http://{ports.LOOPBACK}:{self._ports[name]}"
+        scheme = "https" if self._config.tls and name not in (OPS, EVENTS) else "http"
+        return f"{scheme}://{ports.LOOPBACK}:{self._ports[name]}"
+
+    @property
+    def gateway_names(self) -> list[str]:
+        """The names of the gateways: gateway-1 and so on."""
+        return [f"gateway-{number}" for number, _ in enumerate(self._gateway_ports.own, start=1)]
 
     def archive_key(self) -> str:
         """Return the key with which the setnodes verify the archive."""
@@ -62,10 +70,8 @@ class ProcessFactory:
             env[play.SETTING] = ",".join(self._config.play_users)
         more = [] if shared is None else [(host, shared, True)]
         return [
-            self._service(
-                f"gateway-{number}", "gateway", f"http://{host}:{port}", around, env, [(host, port, False), *more]
-            )
-            for number, port in enumerate(self._gateway_ports.own, start=1)
+            self._service(name, "gateway", f"http://{host}:{port}", around, env, [(host, port, False), *more])
+            for name, port in zip(self.gateway_names, self._gateway_ports.own, strict=True)
         ]
 
     @property
@@ -96,6 +102,7 @@ class ProcessFactory:
             sets=self._config.set_names(),
             dsn=lambda server, role: backing.postgres[server].dsn(role, roles.DATABASE),
             sandbox_clock=str(self._folder.sandbox_clock) if self._config.sandbox else "",
+            certificates=Certificates(self._folder.certificates) if self._config.tls else None,
         )
 
     def _service(
@@ -114,7 +121,15 @@ class ProcessFactory:
         # What is set for all, but a key only for those that use it.
         given = {name: value for name, value in self._config.env.items() if name in env or name not in SECRET}
         log, module = self._folder.log(name), self._config.modules[kind]
+        files = Certificates(self._folder.certificates).files(OPERATOR) if address.scheme == "https" else None
         spec = ServiceSpec(
-            name, module, str(address.hostname), int(address.port or 0), {**env, **given, **(more or {})}, log, doors
+            name,
+            module,
+            str(address.hostname),
+            int(address.port or 0),
+            {**env, **given, **(more or {})},
+            log,
+            doors,
+            files,
         )
         return Service(spec)

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errors import Unavailable
+from installation.certificates import TLS_SETTINGS
 from installation.keys import SECRET
 from machine.account import own_account
 from machine.checkout import CHECKOUT
 from machine.child import Child, Command
 from machine.child_part import ChildPart
 from runtime import listening, sandbox_clock
+from runtime.tls import Tls, TlsFiles
+from runtime.tls_errors import sentence_of
 
 START_S = 60.0
 """Imports take half a second; a first start makes day tables."""
@@ -51,6 +54,8 @@ class ServiceSpec:
     env: Mapping[str, str]
     log: Path
     doors: Sequence[tuple[str, int, bool]] = ()
+    tls: TlsFiles | None = None
+    """If it speaks TLS: what it is shown by the one who asks whether it is ready."""
 
 
 class Service(ChildPart):
@@ -60,11 +65,20 @@ class Service(ChildPart):
         super().__init__(spec.name, spec.log, own_account())
         self.spec = spec
         self._doors: list[socket.socket] = []
+        self._tls: Tls | None = None
 
     @property
     def url(self) -> str:
         """The base URL of its HTTP listener."""
-        return f"http://{self.spec.host}:{self.spec.port}"
+        return f"{'http' if self.spec.tls is None else 'https'}://{self.spec.host}:{self.spec.port}"
+
+    async def _ask(self, path: str) -> str:
+        """Ask for a path as `probe` does, by TLS if it speaks that."""
+        if self._tls is None and self.spec.tls is not None:
+            self._tls = Tls(self.spec.tls)
+        elif self._tls is not None:
+            self._tls.look()
+        return await probe(self.spec.host, self.spec.port, path, self._tls)
 
     @property
     def address(self) -> str:
@@ -97,7 +111,7 @@ class Service(ChildPart):
                     return
         except TimeoutError:
             child.send(signal.SIGKILL)
-            answer = await probe_ready(self.spec.host, self.spec.port)
+            answer = await self._ask("/readyz")
             raise Unavailable(
                 "service_slow", f"{self.name} is not ready after {START_S:.0f} s: {answer}\n{self.log.tail(LOG_LINES)}"
             ) from None
@@ -140,14 +154,14 @@ class Service(ChildPart):
     async def _answers_ready(self, child: Child) -> bool:
         """Wait until /readyz answers 200; return False if the process has ended before."""
         while child.running:
-            if (await probe_ready(self.spec.host, self.spec.port)).startswith("200"):
+            if (await self._ask("/readyz")).startswith("200"):
                 return True
             await asyncio.sleep(TICK_S)
         return False
 
     async def answers(self) -> bool:
         """Say whether its loop turns: GET /healthz within PROBE_S."""
-        return (await probe(self.spec.host, self.spec.port, "/healthz")).startswith("200")
+        return (await self._ask("/healthz")).startswith("200")
 
     def _command(self, tells_ready: int | None) -> Command:
         path = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH", "")]))
@@ -185,7 +199,8 @@ class Service(ChildPart):
 def _inherited() -> dict[str, str]:
     """Return what a process inherits: what programs need, and settings of ours that are no secrets."""
     # A sandbox's clock is the runner's to give: one that somebody has left in our environment would move a real clock.
-    left_out = {*SECRET, sandbox_clock.SETTING}
+    # A certificate is one process's own: what commands show would make every part of ours speak TLS in their name.
+    left_out = {*SECRET, sandbox_clock.SETTING, *TLS_SETTINGS}
     return {name: value for name, value in os.environ.items() if INHERITED.match(name) and name not in left_out}
 
 
@@ -201,16 +216,20 @@ async def _says_ready(ready: int) -> bool:
     return bool(os.read(ready, 16))
 
 
-async def probe_ready(host: str, port: int) -> str:
-    """Return status and body of GET /readyz, or "no answer"."""
-    return await probe(host, port, "/readyz")
+async def probe_ready(host: str, port: int, tls: Tls | None = None) -> str:
+    """Return status and body of GET /readyz, or why there is no answer, as `probe`."""
+    return await probe(host, port, "/readyz", tls)
 
 
-async def probe(host: str, port: int, path: str) -> str:
-    """Return status and body of a GET, or "no answer". Written by hand: an HTTP client is slow to import."""
+async def probe(host: str, port: int, path: str, tls: Tls | None = None) -> str:
+    """Return status and body of a GET, what is wrong with a certificate, or "no answer".
+
+    Written by hand: it asks one thing, of one address, and needs no session.
+    """
     try:
         async with asyncio.timeout(PROBE_S):
-            reader, writer = await asyncio.open_connection(host, port)
+            context = None if tls is None else tls.client
+            reader, writer = await asyncio.open_connection(host, port, ssl=context)
             try:
                 writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
                 head, _, body = (await reader.read(MAX_ANSWER_BYTES)).decode(errors="replace").partition("\r\n\r\n")
@@ -218,5 +237,7 @@ async def probe(host: str, port: int, path: str) -> str:
             finally:
                 writer.close()
                 await writer.wait_closed()
-    except (OSError, TimeoutError):
-        return "no answer"
+    except (OSError, TimeoutError) as error:
+        # A connection whose handshake failed is closed in the next turn of the loop, which may be this loop's last.
+        await asyncio.sleep(0)
+        return sentence_of(error, f"https://{host}:{port}") or "no answer"

@@ -11,6 +11,7 @@ from typing import Self
 from errors import HongbaoError, Refused
 from installation import data_folder, sandbox
 from installation.access import secrets_of
+from installation.certificates import Certificates, Wanted
 from installation.keys import Secrets
 from local.backing_services import BackingServices, backing_services
 from local.config import StackConfig
@@ -23,9 +24,9 @@ from local.process_factory import ProcessFactory
 from local.rolling_restart import RollingRestart
 from local.running import Progress, Running, RunningPart
 from local.service import Service
-from local.stable_ports import WALLET
 from local.supervisor import Supervisor
 from local.supervisor_log import SupervisorLog
+from machine import ports
 from machine.account import server_account
 from machine.logfile import LogFile
 from machine.postgres.server import Postgres
@@ -38,6 +39,7 @@ from schema.cluster_setup import set_up_cluster
 from schema.migrate import migrate_set, migrate_wallet
 from schema.sandbox import put_ahead, refuse_sandbox
 from sharding.topology import ServerSpec, SetSpec
+from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET
 
 ASIDE_S = 10.0
 """For a process that money does not need to be ready; after that the start goes on without it."""
@@ -131,6 +133,8 @@ class Stack:
         secrets = self._take_folder()
         self._backing = backing = backing_services(self.config, self.folder, secrets, self._account, self.notify)
         self._factory = factory = ProcessFactory(self.config, self.folder, secrets)
+        if self.config.tls:
+            self._make_certificates(factory)
         await _gather_or_cancel(backing.memcached.start(), *(self._start_database(name) for name in backing.postgres))
         await self._publish_topology(factory, backing)
         owners = {name: self.postgres(name).dsn(roles.OWNER, roles.DATABASE) for name in self.config.set_names()}
@@ -217,6 +221,19 @@ class Stack:
             self.notify("everything else starts; creates of today are refused until the old day is rotated")
             return False
         return True
+
+    def _make_certificates(self, factory: ProcessFactory) -> None:
+        """Make the CA and the certificates that are missing or end soon."""
+        setnodes = [
+            Wanted(one, f"{SETNODE}/{name}", (ports.LOOPBACK,))
+            for name in self.config.set_names()
+            for one in self.config.server_names(name)
+        ]
+        gateways = [Wanted(name, GATEWAY) for name in factory.gateway_names]
+        others = [Wanted(WALLET, WALLET, (ports.LOOPBACK,)), Wanted(OPERATOR, OPERATOR)]
+        for one in Certificates(self.folder.certificates).ensure([*setnodes, *gateways, *others]):
+            if one.made:
+                self.notify(f"made a certificate for {one.wanted.name}, until {one.until:%Y-%m-%d}")
 
     def _make_processes(self, factory: ProcessFactory, backing: BackingServices) -> None:
         self._wallet = factory.wallet(backing)

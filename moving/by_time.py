@@ -74,7 +74,7 @@ class ByTime:
             await self.context.announce(self._route.source, self._route.target)
             await self.journal.done("announced")
         if not self._reached("given_up"):
-            await all_follow(self.context.topology(), self._route.source, self._route.target)
+            await all_follow(self.context.topology(), self._route.source, self._route.target, tls=self.context.tls)
             await self._drop_given_up()
             await self.journal.done("given_up")
 
@@ -137,7 +137,7 @@ class ByTime:
                 await self.journal.done("switched")
             days, left = self._noted("days"), self._noted("left")
             if not self._reached("dropped"):
-                await all_follow(self.context.topology(), self._route.source, self._route.target)
+                await all_follow(self.context.topology(), self._route.source, self._route.target, tls=self.context.tls)
                 await rewind_sweeper(target, self.journal.entry.note.get("fund_cursor", 0))
                 await asyncio.sleep(self.context.grace_s)
                 await self._compare_again(target, days)

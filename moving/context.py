@@ -14,6 +14,7 @@ from published.publisher import Publisher
 from runtime import postgres
 from runtime.clock import Clock, SystemClock
 from runtime.postgres import Connection
+from runtime.tls import Tls
 from schema import roles
 from sharding.ids import business_date
 from sharding.slots import database_name
@@ -39,6 +40,8 @@ class MoveContext:
     publisher: Publisher | None = None
     grace_s: float = GRACE_S
     """How long after the switch a request that a server accepted before it may still read the old copies."""
+    tls: Tls | None = None
+    """What servers at https:// are shown when they are asked which topology they go by."""
 
     def topology(self) -> Topology:
         """Read the topology as it is now."""
@@ -109,5 +112,5 @@ def context_of(access: Access, progress: Callable[[str, int, int], None] = lambd
     owners = {one.name: access.set_dsn(one.name, roles.OWNER) for one in access.topology().sets}
     return MoveContext(
         access.topology_path, owners, access.wallet_dsn(roles.AUDIT), access.clock, progress=progress,
-        publisher=access.publisher(),
+        publisher=access.publisher(), tls=access.tls,
     )  # fmt: skip

@@ -159,7 +159,7 @@ class Live:
 
     async def _cut_over(self) -> None:
         """Hold the traffic, fence, compare, switch; if anything fails before the switch, the source serves on."""
-        await all_follow(self.context.topology(), self._route.source, self._route.target)
+        await all_follow(self.context.topology(), self._route.source, self._route.target, tls=self.context.tls)
         taken = leaves_of(self._route.xx, self._days("days"))
         loop, pid = asyncio.get_running_loop(), self.source.get_server_pid()
         try:
@@ -251,7 +251,7 @@ class Live:
         left = self._days("left")
         if not self._reached("settled"):
             await self._replication.end()
-            await all_follow(self.context.topology(), self._route.source, self._route.target)
+            await all_follow(self.context.topology(), self._route.source, self._route.target, tls=self.context.tls)
             # A journal of an older version has no cursor: the sweeper then looks at all funds again.
             await rewind_sweeper(self.target, self.journal.entry.note.get("fund_cursor", 0))
             await self.journal.done("settled")

@@ -58,7 +58,7 @@ async def take_back(context: MoveContext, source: Connection, journal: Journal) 
         await context.change(lambda old: _without(old, route, day))
         crash_points.reach("taken_back")
         await context.announce(route.source, route.target)
-        await all_follow(context.topology(), route.source, route.target)
+        await all_follow(context.topology(), route.source, route.target, tls=context.tls)
         # The new SET's sweeper may have passed funds of the date whose create the fence has refused.
         await rewind_sweeper(source, journal.entry.note[_CURSOR])
         days = sorted({*days, *await _days_from(target, route.xx, day)})

@@ -22,6 +22,8 @@ from ops.journal import Done, Journal
 from ops.limits import ACTION_ID, ASK_S, FOLLOW_S
 from ops.sessions import Who
 from runtime import logs
+from runtime.tls import Tls
+from runtime.tls import session as session_of
 from sharding.topology import Topology
 from sharding.topology.changes import drained, paused
 from switches.switch import LONGEST, Switch, check, read_name
@@ -123,12 +125,12 @@ class Actions:
 
         new = await self._access.publisher().change_topology(changing)
         name = set_of(new)
-        silent = await _silent(new, name)
+        silent = await _silent(new, name, self._access.tls)
         servers = [server.name for one in new.sets if one.name == name for server in one.servers]
         if len(silent) == len(servers):
             return changed, False, f"{name} is away: none of its servers answers; they read it when they start"
         try:
-            await all_follow(new, name, patience_s=FOLLOW_S)
+            await all_follow(new, name, patience_s=FOLLOW_S, tls=self._access.tls)
         except HongbaoError as error:
             return changed, False, error.detail
         if silent:
@@ -167,10 +169,10 @@ def _set_of(server: str) -> Callable[[Topology], str]:
     return lambda topology: next(one.name for one in topology.sets if server in one.server_names)
 
 
-async def _silent(topology: Topology, set_name: str) -> list[str]:
+async def _silent(topology: Topology, set_name: str, tls: Tls | None) -> list[str]:
     """Return the servers of a SET that do not answer."""
     servers = [server for one in topology.sets if one.name == set_name for server in one.servers]
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ASK_S)) as session:
+    async with session_of(tls, timeout=aiohttp.ClientTimeout(total=ASK_S)) as session:
         answers = await asyncio.gather(*(_answers(session, one.url) for one in servers))
     return [one.name for one, answers_ in zip(servers, answers, strict=True) if not answers_]
 

@@ -14,7 +14,8 @@ from installation.access import Access
 from machine.memcached import responds
 from ops.limits import ASK_S, METRICS_BYTES
 from ops.parts import Kind, Part
-from runtime import postgres
+from runtime import postgres, tls
+from runtime.tls_errors import sentence_of
 
 _NO_ANSWER = "no answer"
 
@@ -70,6 +71,8 @@ class Scraper:
                 self._get(f"{part.url}/readyz"), self._get(f"{part.url}/metrics", headers)
             )
         except (aiohttp.ClientError, OSError) as error:
+            if sentence := sentence_of(error, part.url):
+                return Look(up=False, detail=sentence)
             refused = isinstance(error, aiohttp.ClientConnectorError)
             return Look(
                 up=False, detail="nothing listens there" if refused else f"{_NO_ANSWER}: {type(error).__name__}"
@@ -80,7 +83,7 @@ class Scraper:
 
     async def _get(self, url: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
         if self._http is None:
-            self._http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ASK_S))
+            self._http = tls.session(self._access.tls, timeout=aiohttp.ClientTimeout(total=ASK_S))
         async with self._http.get(url, headers=headers, allow_redirects=False) as answer:
             body = bytearray()
             async for chunk in answer.content.iter_chunked(65_536):

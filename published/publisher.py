@@ -14,8 +14,8 @@ from errors import Refused, Unavailable
 from published import table
 from published.documents import NAMES, SWITCHES, TOPOLOGY, Document, keep
 from runtime import logs, postgres
-from sharding.topology import Topology, as_text, check_topology, load, parse
-from sharding.topology.file import check_successor
+from sharding.topology import Topology, as_text, check_topology, parse
+from sharding.topology.file import check_successor, refuse_unknown
 from switches import file as switch_file
 from switches.switch import Switch
 
@@ -58,6 +58,8 @@ class Publisher:
             new = how(before)
             if new == before:
                 return None
+            if old is not None:
+                refuse_unknown(old.content.encode(), "the published topology")
             check_topology(new)
             check_successor(before, new)
             return as_text(new)
@@ -154,9 +156,9 @@ class Publisher:
         )
         found: dict[str, Document] = {}
         if TOPOLOGY in known and self._topology.exists():
-            with contextlib.suppress(Refused):  # a damaged file is replaced by what is published
-                kept = load(self._topology)
-                found[TOPOLOGY] = Document(TOPOLOGY, kept.version, as_text(kept))
+            with contextlib.suppress(Refused, UnicodeDecodeError):  # a damaged file is replaced by what is published
+                text = self._topology.read_text(encoding="utf-8")
+                found[TOPOLOGY] = Document(TOPOLOGY, parse(text.encode(), self._topology).version, text)
         for database, answer in zip(self._dsns, answers, strict=True):
             if isinstance(answer, BaseException):
                 if not isinstance(answer, Exception):

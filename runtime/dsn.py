@@ -2,12 +2,24 @@
 
 Several hosts are those of one cluster, a primary and its standbys. With `target_session_attrs=read-write` whoever
 connects tries each in turn and takes the one that can write: after a failover that is another one, and no setting
-changes.
+changes. With `sslmode=verify-full&sslrootcert=FILE` the server must show a certificate of a CA in FILE for the host
+that is named; every process and command that connects goes by it, Postgres' own programs too.
 """
 
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 PORT = 5432
+_TLS: Final[Mapping[str, str]] = {
+    "sslmode": "PGSSLMODE",
+    "sslrootcert": "PGSSLROOTCERT",
+    "sslcert": "PGSSLCERT",
+    "sslkey": "PGSSLKEY",
+    "sslcrl": "PGSSLCRL",
+    "ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION",
+}
+"""Parameters of TLS, and the variables by which libpq knows them."""
 
 
 def hosts(dsn: str) -> list[tuple[str, int]]:
@@ -43,6 +55,11 @@ def with_login(dsn: str, user: str, password: str) -> str:
 def with_database(dsn: str, database: str) -> str:
     """Return the DSN for another database; hosts, login and parameters stay."""
     return urlunsplit(urlsplit(dsn)._replace(path=f"/{quote(database, safe='')}"))
+
+
+def tls_environment(dsn: str) -> dict[str, str]:
+    """Return the variables with which a program of Postgres speaks TLS as the DSN says; none if it says nothing."""
+    return {_TLS[name]: value for name, value in parse_qsl(urlsplit(dsn).query) if name in _TLS}
 
 
 def _host_list(dsn: str) -> str:

@@ -8,15 +8,15 @@ from typing import Any
 
 def write_private(path: Path, content: dict[str, Any]) -> None:
     """Replace `path` by `content` as JSON in one step, 0600; durable when this returns."""
-    write_private_text(path, json.dumps(content, indent=1) + "\n")
+    replace_private(path, json.dumps(content, indent=1).encode() + b"\n")
 
 
-def write_private_text(path: Path, text: str) -> None:
-    """Replace `path` by `text` in one step, 0600; durable when this returns."""
+def replace_private(path: Path, content: bytes) -> None:
+    """Replace `path` by `content` in one step, 0600; durable when this returns."""
     aside = path.with_name(f"{path.name}.new")
     aside.unlink(missing_ok=True)
-    with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123 - with a mode
-        file.write(text)
+    with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123 - with a mode
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     aside.replace(path)

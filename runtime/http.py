@@ -1,5 +1,6 @@
 """HTTP that every process serves: `/healthz`, `/readyz`, `/metrics`, and a listener with a bounded stop."""
 
+import ssl
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ class Readiness:
     def __init__(self) -> None:
         self._checks: dict[str, Callable[[], bool]] = {}
         self._notes: dict[str, Callable[[], bool]] = {}
+        self._reasons: list[Callable[[], str]] = []
         self.leaving = False
         """Whether the process is about to stop: balancers are to send their clients elsewhere."""
 
@@ -28,9 +30,14 @@ class Readiness:
         """Add a sentence that `/readyz` shows while `holds()`: an operator must look, and requests are served."""
         self._notes[sentence] = holds
 
+    def explain(self, reason: Callable[[], str]) -> None:
+        """Add what says why a part is not up, as a sentence of now; "" while there is nothing to say."""
+        self._reasons.append(reason)
+
     def notes(self) -> list[str]:
         """Return the sentences that hold."""
-        return [sentence for sentence, holds in self._notes.items() if holds()]
+        said = [sentence for sentence, holds in self._notes.items() if holds()]
+        return [*said, *(sentence for reason in self._reasons if (sentence := reason()))]
 
     def missing(self) -> list[str]:
         """Return the parts that are not up."""
@@ -66,7 +73,16 @@ def add_probes(app: web.Application, readiness: Readiness) -> None:
 class HttpServer:
     """One listener of one application, or of one low-level server, as an async context."""
 
-    def __init__(self, app: web.Application | web.Server, host: str, port: int, *, reuse_port: bool = False) -> None:
+    def __init__(
+        self,
+        app: web.Application | web.Server,
+        host: str,
+        port: int,
+        *,
+        reuse_port: bool = False,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`tls`: speak TLS alone, by this context (`runtime.tls`)."""
         self._runner: web.BaseRunner = (
             web.ServerRunner(app, shutdown_timeout=CLOSE_S)
             if isinstance(app, web.Server)
@@ -77,10 +93,18 @@ class HttpServer:
         self._host = host
         self._port = port
         self._reuse_port = reuse_port
+        self._tls = tls
 
     async def __aenter__(self) -> Self:
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port, backlog=4096, reuse_port=self._reuse_port or None)
+        site = web.TCPSite(
+            self._runner,
+            self._host,
+            self._port,
+            backlog=4096,
+            reuse_port=self._reuse_port or None,
+            ssl_context=self._tls,
+        )
         await site.start()
         return self
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import random
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, TypeAlias, TypeVar
 
@@ -17,7 +18,8 @@ import asyncpg
 
 from errors import Unavailable
 from runtime import logs, scram_only
-from runtime.dsn import place
+from runtime.dsn import place, tls_environment
+from runtime.tls_errors import sentence_of
 
 CONNECT_S = 5.0
 """A connection is made in milliseconds; after this long the server counts as away."""
@@ -32,6 +34,10 @@ UNACKNOWLEDGED_MS = 20_000
 
 FIRST_PAUSE_S = 0.05
 """Twice this is the longest pause after a first failure; each further failure doubles it."""
+
+TELL_AGAIN_S = 60.0
+MOST_TOLD = 100
+"""How often a process says in its log that a server's certificate is not accepted, and of how many servers."""
 
 T = TypeVar("T")
 
@@ -54,6 +60,7 @@ _UNIQUE_VIOLATION = "23505"
 _READ_ONLY = "25006"
 
 _log = logs.get("postgres")
+_told_at: dict[str, float] = {}
 scram_only.install()
 
 
@@ -105,10 +112,28 @@ async def connect(dsn: str, **settings: str) -> Connection:
         ) from error
     except asyncpg.TargetServerAttributeNotMatched as error:
         raise Unavailable("database_unavailable", f"no Postgres of {place(dsn)} takes writes: {error}") from error
+    except asyncpg.ClientConfigurationError as error:
+        raise Unavailable("database_unavailable", _told(f"the DSN of {place(dsn)} cannot be used: {error}")) from error
     except Exception as error:
+        if sentence := sentence_of(error, place(dsn)):
+            raise Unavailable("database_unavailable", _told(f"Postgres: {sentence}")) from error
+        if isinstance(error, FileNotFoundError | PermissionError) and tls_environment(dsn):
+            sentence = f"a file of TLS that the DSN of {place(dsn)} names cannot be read: {error.strerror}"
+            raise Unavailable("database_unavailable", _told(sentence)) from error
         if is_lost(error):
             raise Unavailable("database_unavailable", f"Postgres at {place(dsn)} does not answer: {error}") from error
         raise
+
+
+def _told(sentence: str) -> str:
+    """Log what an operator must mend before anything connects, and return it; once in TELL_AGAIN_S for each."""
+    now = time.monotonic()
+    if now - _told_at.get(sentence, float("-inf")) >= TELL_AGAIN_S:
+        if len(_told_at) >= MOST_TOLD:
+            _told_at.clear()
+        _told_at[sentence] = now
+        _log.error("postgres", error=sentence)
+    return sentence
 
 
 def _notice_a_host_that_is_gone(connection: Connection) -> None:

@@ -16,6 +16,7 @@ from runtime.http import HttpServer, Readiness, add_probes
 from runtime.periodic import Periodic
 from runtime.sandbox_clock import clock_at
 from runtime.settings import host_and_port
+from runtime.tls import tls_of
 from setnode.activation.cards import Cards
 from setnode.activation.cold import ColdEnvelopes
 from setnode.activation.list_reader import ListReader
@@ -97,7 +98,8 @@ class Setnode:
         self._header_seal = HeaderSeal(settings.password_key.encode())
         key = caller_key(settings.link_key, f"{SETNODE}/{settings.set}")
         self.doorkeeper = Doorkeeper(accepted_keys(settings.accept_keys, settings.server, (GATEWAY, OPERATOR)))
-        self.wallet_link = Link(WALLET, settings.wallet_url, key=key)
+        self.tls = tls_of(settings.tls_cert, settings.tls_key, settings.tls_ca)
+        self.wallet_link = Link(WALLET, settings.wallet_url, key=key, tls=self.tls)
         wallet = WalletClient(self.wallet_link)
         self._sessions = Sessions(settings.postgres_dsn, settings.server, settings.claim_connections)
         self._shared = SharedSession(self._sessions["fetch"])
@@ -230,7 +232,8 @@ class Setnode:
             add_probes(app, self.readiness)
             add_link(app, self.dispatcher, self.doorkeeper, self.load)
             add_admin(app, self.registry, self.clock, self.doorkeeper)
-            async with HttpServer(app, *host_and_port(self.settings.listen)):
+            context = self.tls.server if self.tls is not None else None
+            async with HttpServer(app, *host_and_port(self.settings.listen), tls=context):
                 _log.info("setnode serves", server=self.settings.server, listen=self.settings.listen)
                 await stop.wait()
                 await self._drain()
@@ -251,6 +254,7 @@ class Setnode:
             Periodic("days", self.days.look, interval_s=DAYS_EVERY_S, timeout_s=SERVICE_ROUND_S),
             Periodic("standby", self.standby.look, interval_s=STANDBY_EVERY_S),
             Periodic("topology", self._reload_topology, interval_s=TOPOLOGY_EVERY_S),
+            *([self.tls.service()] if self.tls is not None else []),
             Periodic("gauges", self._publish, interval_s=GAUGES_EVERY_S),
         ]
 
@@ -258,6 +262,7 @@ class Setnode:
         """Say on what this server's readiness depends."""
         self.readiness.require("database", lambda: self.days.readable and bool(self.days.with_tables))
         self.readiness.require("wallet", lambda: self.wallet_link.up)
+        self.readiness.explain(lambda: self.wallet_link.refusal)
         self.readiness.note("no standby confirms commits: the SET is read-only", lambda: self.standby.missing)
         self.readiness.note("the sweeper has stopped: look at its log", lambda: self.sweeper.stopped)
 

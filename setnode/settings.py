@@ -42,6 +42,13 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     password_key: Annotated[str, msgspec.Meta(min_length=PASSWORD_KEY_CHARS)]
     """Passwords are stored under it, and headers sealed: with another one no password matches, and every envelope made
     before freezes at its next load. The same for all setnodes, for ever."""
+    tls_cert: str = ""
+    """Path of this process's certificate, PEM: it listens and calls by TLS alone then
+    (`runtime.tls`). It is read again when it changes. Unset: no TLS."""
+    tls_key: str = ""
+    """Path of its key. Unset: it is in the same file."""
+    tls_ca: str = ""
+    """Path of the certificates of the CAs whose certificates are accepted. It goes with `tls_cert`."""
     sandbox_clock: str = ""
     """Path of a sandbox's clock; `./run --sandbox` sets it, and nobody else may. Unset: the machine's clock."""
     archive: str = ""

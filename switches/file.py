@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from errors import Refused, Unavailable
-from runtime.files import write_private_text
+from runtime.files import replace_private
 from switches.switch import Switch
 
 NAME = "switches.json"
@@ -100,7 +100,7 @@ def _change(path: Path, how: Callable[[list[Switch]], Sequence[Switch]], now: da
 
 def _write(path: Path, switches: Sequence[Switch]) -> None:
     owner = path.parent.stat()
-    write_private_text(path, as_text(switches))
+    replace_private(path, as_text(switches).encode())
     if os.geteuid() == 0:
         # Its processes must still read it.
         os.chown(path, owner.st_uid, owner.st_gid)

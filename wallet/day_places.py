@@ -31,7 +31,7 @@ Day = Annotated[int, msgspec.Meta(ge=0, le=200_000)]
 """Days since 1970."""
 
 
-class Place(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class Place(msgspec.Struct, array_like=True, frozen=True):
     """An envelope of which a user may win a share."""
 
     user: User
@@ -39,14 +39,14 @@ class Place(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
     envelope_id: EnvelopeId
 
 
-class Returned(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class Returned(msgspec.Struct, array_like=True, frozen=True):
     """A place that is given back."""
 
     user: User
     envelope_id: EnvelopeId
 
 
-class TakePlaces(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class TakePlaces(msgspec.Struct, array_like=True, frozen=True):
     """PLACES, as `wire.messages.Op` says."""
 
     day: Day
@@ -55,7 +55,7 @@ class TakePlaces(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fi
     most_of_sender: Limit
 
 
-class GiveBack(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class GiveBack(msgspec.Struct, array_like=True, frozen=True):
     """GIVE_BACK."""
 
     day: Day

@@ -17,10 +17,25 @@ from wallet.requests import DepositRequest, EnvelopeId, FundRequest, PayOrder, r
 from wallet.rights import Rights
 from wire.messages import Op
 from wire.server import Caller
+from wire.shapes.fields import PageArgs
+from wire.shapes.of_wallet import EnvelopesArgs, FundsArgs, UserArgs
 
 Values = tuple[Any, ...]
 Instant = Annotated[int, msgspec.Meta(ge=0, le=MAX_INSTANT_MS)]
-EnvelopeIds = Annotated[list[EnvelopeId], msgspec.Meta(max_length=MAX_FUNDS_PAGE)]
+
+
+class Span(msgspec.Struct, array_like=True, frozen=True):
+    """TOTALS: from an instant until before another."""
+
+    user: str
+    from_ms: Instant
+    until_ms: Instant
+
+
+class AskedFunds(msgspec.Struct, array_like=True, frozen=True):
+    """PAID_OUT."""
+
+    envelope_ids: Annotated[list[EnvelopeId], msgspec.Meta(max_length=MAX_FUNDS_PAGE)]
 
 
 class Dispatcher:
@@ -72,7 +87,7 @@ class Dispatcher:
             self._batcher.submit(request).add_done_callback(partial(_reply_with, caller, number))
             return
         if op == Op.PAY:
-            checked = read_orders(args[0] if len(args) == 1 else None)
+            checked = read_orders(args[0] if args else None)
             self._rights.check_envelopes(caller, [order.envelope_id for order in checked])
             self._begin(_reply(caller, number, self._pay(checked)))
             return
@@ -110,20 +125,19 @@ class Dispatcher:
         return (await self._channel.pay(orders),)
 
     async def _balance(self, args: list[Any]) -> Values:
-        (user,) = read(tuple[str], args)
-        return (await self._history.balance(user),)
+        return (await self._history.balance(read(UserArgs, args).user),)
 
     async def _entries(self, args: list[Any]) -> Values:
-        return (await self._history.entries(*read(tuple[str, int, int], args)),)
+        return (await self._history.entries(*_values(read(PageArgs, args))),)
 
     async def _envelopes(self, args: list[Any]) -> Values:
-        return (await self._history.envelopes(*read(tuple[str, str, int, int], args)),)
+        return (await self._history.envelopes(*_values(read(EnvelopesArgs, args))),)
 
     async def _totals(self, args: list[Any]) -> Values:
-        return await self._history.totals(*read(tuple[str, Instant, Instant], args))
+        return await self._history.totals(*_values(read(Span, args)))
 
     async def _funds(self, args: list[Any]) -> Values:
-        return (await self._history.funds(*read(tuple[int, int, int], args)),)
+        return (await self._history.funds(*_values(read(FundsArgs, args))),)
 
     async def _take_places(self, asked: TakePlaces) -> Values:
         return (await self._places.take(asked),)
@@ -133,8 +147,11 @@ class Dispatcher:
         return ()
 
     async def _paid_out(self, args: list[Any]) -> Values:
-        (envelope_ids,) = read(tuple[EnvelopeIds], args)
-        return (await self._history.paid_out(envelope_ids),)
+        return (await self._history.paid_out(read(AskedFunds, args).envelope_ids),)
+
+
+def _values(read_args: msgspec.Struct) -> tuple[Any, ...]:
+    return msgspec.structs.astuple(read_args)
 
 
 def _reply_with(caller: Caller, number: int, answered: asyncio.Future[Any]) -> None:

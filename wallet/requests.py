@@ -17,7 +17,7 @@ User: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=USER_CHAR
 OrderNo: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=ORDER_CHARS)]
 
 
-class FundRequest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class FundRequest(msgspec.Struct, array_like=True, frozen=True):
     """Move the money of a create from its sender into escrow, once per `create_key`.
 
     `header_hash` (of the header, `envelope.header_hash`) and `draft` are stored with it; a repeat gets the first
@@ -38,7 +38,7 @@ class FundRequest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_f
         return 1
 
 
-class PayOrder(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class PayOrder(msgspec.Struct, array_like=True, frozen=True):
     """One credit out of an escrow; `order_no` is that of a claim of the envelope (`wire.orders.payout_order`)."""
 
     order_no: OrderNo
@@ -60,7 +60,7 @@ class PayRequest(msgspec.Struct, frozen=True):
         return len(self.orders)
 
 
-class DepositRequest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class DepositRequest(msgspec.Struct, array_like=True, frozen=True):
     """Credit a user from the outside world; `order_no` is the operator's own, never one of a create or a payout."""
 
     order_no: OrderNo

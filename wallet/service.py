@@ -16,6 +16,7 @@ from runtime.http import HttpServer, Readiness, add_probes
 from runtime.periodic import Periodic
 from runtime.postgres import Session
 from runtime.sandbox_clock import clock_at
+from runtime.tls import tls_of
 from sharding.topology import TopologyFile
 from wallet import metrics
 from wallet.accounts import Accounts
@@ -62,6 +63,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the topology file, by which a SET may pay for its own envelopes only; without it for any."""
     payout_channel: Literal["ledger", "provider"] = "ledger"
     """Who pays claims: the ledger, or the provider at `provider_url` (`wallet.channels`)."""
+    tls_cert: str = ""
+    """Path of this process's certificate, PEM: it listens by TLS alone then
+    (`runtime.tls`). It is read again when it changes. Unset: no TLS."""
+    tls_key: str = ""
+    """Path of its key. Unset: it is in the same file."""
+    tls_ca: str = ""
+    """Path of the certificates of the CAs whose certificates are accepted. It goes with `tls_cert`."""
     sandbox_clock: str = ""
     """Path of a sandbox's clock; `./run --sandbox` sets it, and nobody else may. Unset: the machine's clock."""
     provider_url: str = ""
@@ -99,6 +107,7 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
 
     load = Load(batcher.waits)
     rights = _rights(config)
+    tls = tls_of(config.tls_cert, config.tls_key, config.tls_ca)
     doorkeeper = Doorkeeper(accepted_keys(config.accept_keys, WALLET, (GATEWAY, OPERATOR, SETNODE)))
 
     follower = Follower(Path(config.topology)) if config.topology else None
@@ -136,9 +145,10 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
                 Periodic("reads", readers.check, interval_s=READ_CHECK_S),
                 Periodic("topology", reread, interval_s=TOPOLOGY_EVERY_S),
                 Periodic("published", follow, interval_s=PUBLISHED_EVERY_S),
+                *([tls.service()] if tls is not None else []),
             )
             repeating = [group.create_task(one.run()) for one in periodic]
-            async with HttpServer(app, host, port) as server:
+            async with HttpServer(app, host, port, tls=tls.server if tls is not None else None) as server:
                 _log.info("wallet listens", host=host, port=server.port, channel=config.payout_channel)
                 await stop.wait()
                 await load.leave()

@@ -15,11 +15,12 @@ class Heard:
         self._told_at = float("-inf")
         self._waits_ms: Sequence[int] = ()
         self._beats = False
-        """Whether it has said on this connection that it is there: a server of an older version does not."""
+        """Whether it says that it is there: it has said so on this connection, or told that it will."""
 
-    def connected(self) -> None:
-        """Begin anew: another connection."""
-        self._beats = False
+    def connected(self, *, beats: bool = False) -> None:
+        """Begin anew: another connection, to a server that has said whether it `beats` (`versions.BEATS`)."""
+        self._beats = beats
+        self.begin_anew()
 
     def frame(self) -> None:
         """Note that something has come."""

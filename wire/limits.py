@@ -25,6 +25,8 @@ CHALLENGE_S = 5.0
 MAX_CHALLENGES = 4_096
 """Challenges that nobody has answered yet, 100 bytes each. Above it the oldest ends: an honest caller answers within
 milliseconds, so a stranger who asks for thousands a second does not end its challenge."""
+STRANGERS_PER_S = 1
+"""Callers of a version that is not spoken here that one process logs in a second: anybody can pose as one."""
 DEADLINE_S = 5.0
 """A call without a reply by then ends with `outcome_unknown`; must exceed the setnode's and the wallet's own waits."""
 MAX_IN_FLIGHT = 20_000

@@ -19,6 +19,10 @@ import msgspec
 
 from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
+from runtime.tls import Tls
+from runtime.tls import session as tls_session
+from runtime.tls_errors import sentence_of
+from wire.ask import greet
 from wire.framing import LINK_PATH, NOTICE, LinkEnded, end_of, frames
 from wire.handshake import LinkRefused, Prover
 from wire.heard import Heard
@@ -43,6 +47,7 @@ from wire.limits import (
     SWEEP_S,
 )
 from wire.messages import LIVE, error_of
+from wire.versions import BEATS, Peer
 
 PEER_DOWN = "peer_down"
 _NO_CALLER: tuple[None, float] = (None, 0.0)
@@ -70,9 +75,9 @@ class Link:
     connection was lost while the call was still queued here); Unavailable `busy` (nothing was sent: too many calls
     wait, or the other end does not read and too many bytes are queued); Refused `malformed_request` (cannot be
     encoded); Unavailable `outcome_unknown` (no reply within `deadline_s`, or the connection was lost after the call was
-    sent). `hello` returns the notice that is sent first on every connection: an operation, its arguments. `key` is this
-    process's own (`wire.keys`); it is proven, never sent, and the other end proves that it is `name` before anything is
-    sent to it.
+    sent). `tls` is what an https:// URL needs. `hello` returns the notice that is sent first on every connection:
+    an operation, its arguments. `key` is this process's own (`wire.keys`); it is proven, never sent, and the other
+    end proves that it is `name` before anything is sent to it.
     """
 
     def __init__(
@@ -83,6 +88,7 @@ class Link:
         key: LinkKey,
         deadline_s: float = DEADLINE_S,
         hello: Callable[[], list[Any]] | None = None,
+        tls: Tls | None = None,
     ) -> None:
         self.name = name
         self.down_code = PEER_DOWN
@@ -91,12 +97,17 @@ class Link:
         self.on_live: Callable[[int, bytes, str], None] | None = None
         """Hears of each change of an envelope that was asked for (Op.WATCH): its ID, the frame, the frame's version."""
         self._hello = hello
+        self._tls = tls
         self._url = url.rstrip("/") + LINK_PATH
         self._key = key
         self._refusals = 0
         """Attempts in a row that the other end refused, or that ended because it could not prove its key."""
         self.refusal = ""
         """Why this link cannot come up until an operator mends it; empty while it is up or may come up."""
+        self.peer = Peer()
+        """What the other end is (`wire.versions`), from the first connection on. An older one is asked
+        for what it may not have only if it has the capability."""
+        self._noted: Peer | None = None
         self._deadline_s = deadline_s
         self._numbers = itertools.count(1)
         # By number, in order of sending. All have the same deadline, so the oldest is due first.
@@ -184,7 +195,7 @@ class Link:
         attempt = 0
         self._loop = asyncio.get_running_loop()
         self.lost_at = self._loop.time()
-        async with aiohttp.ClientSession() as session:
+        async with tls_session(self._tls) as session:
             while True:
                 connected = await self._connect_once(session)
                 if (task := asyncio.current_task()) is not None and task.cancelling():
@@ -202,17 +213,18 @@ class Link:
                 async with asyncio.timeout(CONNECT_S):
                     socket = await stack.enter_async_context(self._prove(session))
                 connected, self._refusals, self.refusal = True, 0, ""
+                self._note_peer()
                 await self._serve(socket)
         except* LinkEnded:
             pass
         except* LinkRefused as group:
             # The first may be a server that restarted between the two requests: it does not know our challenge.
             self._refusals += 1
-            reason = str(getattr(group.exceptions[0], "detail", group.exceptions[0]))
-            if self._refusals > 1 and reason != self.refusal:
-                self.refusal = reason
-                _log.error("link refused", peer=self.name, error=reason)
+            if self._refusals > 1:
+                self._note_refusal(str(getattr(group.exceptions[0], "detail", group.exceptions[0])))
         except* (aiohttp.ClientError, OSError, TimeoutError) as group:
+            if sentence := sentence_of(group, self._url.removesuffix(LINK_PATH)):
+                self._note_refusal(f"{self.name}: {sentence}")
             _log.debug("link lost", peer=self.name, error=str(group.exceptions[0]))
         except* (msgspec.DecodeError, ValueError, IndexError, TypeError) as group:
             text = str(group.exceptions[0])
@@ -221,11 +233,25 @@ class Link:
             _log.error("a link failed; it is made anew", peer=self.name, exc_info=group)
         return connected
 
+    def _note_refusal(self, reason: str) -> None:
+        """Say why the link cannot come up, once for each reason."""
+        if reason != self.refusal:
+            self.refusal = reason
+            _log.error("link refused", peer=self.name, error=reason)
+
+    def _note_peer(self) -> None:
+        """Say which release the other end is of, where that is another one than at the connection before."""
+        version, release, capabilities = self.peer
+        if self.peer != self._noted:
+            self._noted = self.peer
+            words = sorted(capabilities)
+            _log.info("link", peer=self.name, version=version, release=release or "before 3", capabilities=words)
+
     async def _serve(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Read, write and expire until one of them ends: then all end, and every call that waits is failed."""
         self._socket, self._open = socket, True
         self._end = end_of(socket.get_extra_info("sockname"))
-        self._heard.connected()
+        self._heard.connected(beats=BEATS in self.peer.capabilities)
         self._came.set()
         try:
             if self._hello is not None:
@@ -246,10 +272,7 @@ class Link:
     async def _prove(self, session: aiohttp.ClientSession) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
         """Yield a connection whose ends have proven themselves (`wire.handshake`); raises LinkRefused."""
         prover = Prover(self._key, self.name, LINK_PATH)
-        async with session.get(
-            self._url, headers={"Authorization": prover.hello}, allow_redirects=False
-        ) as response:  # fmt: skip
-            answer = prover.answer(response.status, response.headers.get("WWW-Authenticate", ""))
+        answer = await greet(session, prover, self._url)
         try:
             async with session.ws_connect(
                 self._url,
@@ -262,11 +285,13 @@ class Link:
                 first = await socket.receive()
                 if first.type is not aiohttp.WSMsgType.TEXT:
                     raise aiohttp.ClientConnectionError("the connection ended before the server had proven itself")
-                prover.check(first.data)
+                self.peer = prover.check(first.data)
                 yield socket
         except aiohttp.WSServerHandshakeError as error:
             if error.status == HTTPStatus.UNAUTHORIZED:
                 raise prover.refused() from error
+            if error.status == HTTPStatus.FORBIDDEN:
+                raise prover.wrong_certificate() from error
             raise
 
     async def _write(self, socket: aiohttp.ClientWebSocketResponse) -> None:

@@ -5,7 +5,8 @@ notice only by answers that come late (levels that travel back: DAGOR, SoCC 2018
 request: number NOTICE, status OK, then the wait in ms for each kind of work. A caller of an older version ignores it.
 
 The word is said every BEAT_S, also where nothing waits: a process that is frozen, or cut off, says nothing, and its
-callers notice (`wire.link`). Who waits for an answer that takes long hears beats meanwhile.
+callers notice (`wire.link`); that it beats is a capability (`versions.BEATS`). Who waits for an answer that takes long
+hears beats meanwhile.
 
 A process that stops says so first, and waits LEAVE_S: what its callers have sent by then is answered, and what they
 would send goes elsewhere. Otherwise a call could be on its way as the connection ends, and its outcome unknown.

@@ -7,6 +7,20 @@ port of the caller's end>-<number>`: no call carries a name of its own, and an e
 and only the number is the same.
 
 Views of an envelope travel as the JSON that the client receives: the gateway passes them on unread.
+
+Neighbouring releases understand each other (docs/operations/upgrade.md), by these rules; `wire.shapes` has the fields:
+
+- Fields are only appended: to arguments, to replies, to rows in them. None is removed, moved or changed in type, and no
+  number of an enumeration gets another meaning.
+- A reader ignores what comes after the last field that it knows, and has a default for an appended one that is missing.
+  Terms of a create, which have names, are the exception: an unknown one is refused, because without it another envelope
+  would be made.
+- What an older end cannot do is asked of it, or told it, only if it has the capability (`wire.versions`): a new
+  operation, a new number, or an appended field that must not be ignored. Without it the caller does without, or refuses
+  its own caller.
+
+Version 2 is older than these rules: its wallet and its creates refuse arguments that they do not know. So nothing may
+be appended to what a link of version 2 carries.
 """
 
 from enum import IntEnum

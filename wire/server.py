@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Protocol
 
 import aiohttp
@@ -11,15 +11,23 @@ from aiohttp import web
 
 from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
+from runtime.tls import role_of
 from wire.framing import LINK_PATH, NOTICE, LinkEnded, end_of, frames
 from wire.handshake import Admitted, Doorkeeper
-from wire.limits import CLOSE_S, FAILURES_PER_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES, ROW_BYTES
+from wire.limits import CLOSE_S, FAILURES_PER_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES, ROW_BYTES, STRANGERS_PER_S
 from wire.load import Load
 from wire.messages import LIVE, STOPPING, Op, Status, error_reply
+from wire.versions import BEATS, Peer
 
+_UNKNOWN = Peer()
+_decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
 _log = logs.get("wire")
 _failures = logs.Budget(FAILURES_PER_S)
+_strangers = logs.Budget(STRANGERS_PER_S)
 _frames = metrics.counter("hongbao_link_frames_total", "Frames received")
+_callers = metrics.gauge(
+    "hongbao_link_callers", "Callers that are connected, by their version of links and release", ("version", "release")
+)
 _requests = metrics.counter("hongbao_link_requests_total", "Requests received")
 
 
@@ -31,11 +39,15 @@ class Caller:
     `outcome_unknown`, because the request may have written something.
     """
 
-    __slots__ = ("_encode", "_flush", "_outbox", "_shown_bytes", "epochs", "gone", "name", "path", "role", "watched")
+    __slots__ = (
+        "_encode", "_flush", "_outbox", "_shown_bytes", "epochs", "gone", "name", "path", "peer", "role", "watched"
+    )  # fmt: skip
 
-    def __init__(self, name: str, path: str = "") -> None:
+    def __init__(self, name: str, path: str = "", peer: Peer = _UNKNOWN) -> None:
         self.name = name
         self.path = path
+        self.peer = peer
+        """What it is (`wire.versions`): it is told what an older one cannot read only if it has the capability."""
         self.role = path.partition("/")[0]
         self.gone = False
         self.epochs: tuple[int, ...] | None = None
@@ -145,7 +157,10 @@ class Handler(Protocol):
 
 
 def admit(doorkeeper: Doorkeeper, request: web.Request) -> Admitted:
-    """Return who has proven to be the caller of `request`; else raise 401 with a challenge (`wire.handshake`)."""
+    """Return who has proven to be the caller of `request`; else raise 401 with a challenge (`wire.handshake`).
+
+    Raises 403 for a caller whose certificate is of another role.
+    """
     given = request.headers.get("Authorization", "")
     admitted = doorkeeper.admit(given, request.path)
     if admitted is None:
@@ -153,26 +168,40 @@ def admit(doorkeeper: Doorkeeper, request: web.Request) -> Admitted:
             text="this address is for the system's own processes",
             headers={"WWW-Authenticate": doorkeeper.challenge(given)},
         )
+    _check_certificate(request, admitted)
     return admitted
+
+
+def _check_certificate(request: web.Request, admitted: Admitted) -> None:
+    """Raise 403 unless the caller's certificate, if the connection has one, is of the role whose key it has proven.
+
+    A certificate alone opens nothing, and neither does a key in the hands of a process of another role.
+    """
+    shown = request.get_extra_info("peercert")
+    if not shown or role_of(shown) == admitted.path.rpartition("/")[0]:
+        return
+    if (left_out := _strangers.spend()) is not None:
+        _log.warning(
+            "a caller's certificate is of another role than its key",
+            path=admitted.path, certificate=role_of(shown), left_out=left_out,
+        )  # fmt: skip
+    raise web.HTTPForbidden(text="not_permitted: the certificate is of another role than the key")
 
 
 def add_link(app: web.Application, handler: Handler, doorkeeper: Doorkeeper, load: Load | None = None) -> None:
     """Serve links at LINK_PATH to callers that `doorkeeper` admits; they are told the `load`."""
-    decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
 
     async def accept(request: web.Request) -> web.StreamResponse:
         admitted = admit(doorkeeper, request)
         socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=MAX_FRAME_BYTES, compress=False)
         await socket.prepare(request)
         await socket.send_str(admitted.proof)
-        caller = Caller(end_of(socket.get_extra_info("peername")), admitted.path)
+        caller = Caller(end_of(socket.get_extra_info("peername")), admitted.path, admitted.peer)
         app[SOCKETS].add(socket)
-        if load is not None:
-            load.add(caller)
         try:
-            async with asyncio.TaskGroup() as tasks:
+            async with _told(load, caller), asyncio.TaskGroup() as tasks:
                 tasks.create_task(caller.write(socket))
-                await receive(socket, caller)
+                await _receive(socket, caller, handler)
                 raise LinkEnded
         except* (LinkEnded, ConnectionError, aiohttp.ClientError):
             pass
@@ -180,25 +209,42 @@ def add_link(app: web.Application, handler: Handler, doorkeeper: Doorkeeper, loa
             _log.error("a caller's link failed and is closed", caller=caller.name, exc_info=group)
         finally:
             caller.leave()
-            if load is not None:
-                load.remove(caller)
             app[SOCKETS].discard(socket)
         return socket
 
-    async def receive(socket: web.WebSocketResponse, caller: Caller) -> None:
-        async for message in socket:
-            if message.type is not aiohttp.WSMsgType.BINARY:
-                return
-            try:
-                frame = decode(message.data)
-            except msgspec.DecodeError as error:
-                _log.error("a frame cannot be read; is the caller of another version?", error=str(error))
-                return
-            _dispatch(handler, caller, frame)
-
+    if load is not None:
+        doorkeeper.capabilities.add(BEATS)
     app[SOCKETS] = set()
     app.router.add_get(LINK_PATH, accept)
     app.on_shutdown.append(_close_all)
+
+
+@contextlib.asynccontextmanager
+async def _told(load: Load | None, caller: Caller) -> AsyncIterator[None]:
+    """Tell the caller of the load for the block, and count it."""
+    counted = _callers.labels(str(caller.peer.version), caller.peer.release)
+    counted.inc()
+    if load is not None:
+        load.add(caller)
+    try:
+        yield
+    finally:
+        counted.dec()
+        if load is not None:
+            load.remove(caller)
+
+
+async def _receive(socket: web.WebSocketResponse, caller: Caller, handler: Handler) -> None:
+    """Hand over what the caller sends, until it ends the connection or sends what cannot be read."""
+    async for message in socket:
+        if message.type is not aiohttp.WSMsgType.BINARY:
+            return
+        try:
+            frame = _decode(message.data)
+        except msgspec.DecodeError as error:
+            _log.error("a frame cannot be read; is the caller of another version?", error=str(error))
+            return
+        _dispatch(handler, caller, frame)
 
 
 SOCKETS: web.AppKey[set[Any]] = web.AppKey("links", set)

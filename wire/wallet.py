@@ -12,6 +12,7 @@ import msgspec
 
 from wire.link import Link
 from wire.messages import PAID, Op, PayResult, PayStatus
+from wire.shapes.of_wallet import TotalsReply
 
 _PAID = [PayStatus.PAID, None]
 """As it comes off the wire."""
@@ -77,19 +78,19 @@ class WalletClient:
 
     async def pay(self, orders: Sequence[Order]) -> list[PayResult]:
         """Pay `orders`, at most 4,000; one result each, in order. PAID is durable when returned."""
-        (results,) = await self._link.call(Op.PAY, orders)
+        results, *_ = await self._link.call(Op.PAY, orders)
         if results.count(_PAID) == len(results):
             return [PAID] * len(results)
-        return [PayResult(PayStatus(status), reason) for status, reason in results]
+        return [PayResult(PayStatus(status), reason) for status, reason, *_ in results]
 
     async def funds(self, after: int, until_ms: int, limit: int) -> list[tuple[int, int, str, int]]:
         """Return (fund ID, envelope ID, sender, total_fen) of creates in order, after `after` and before `until_ms`."""
-        (rows,) = await self._link.call(Op.FUNDS, after, until_ms, limit)
-        return [tuple(row) for row in rows]
+        rows, *_ = await self._link.call(Op.FUNDS, after, until_ms, limit)
+        return [(fund_id, envelope_id, user, total_fen) for fund_id, envelope_id, user, total_fen, *_ in rows]
 
     async def paid_out(self, envelope_ids: Sequence[int]) -> set[int]:
         """Return those of these envelopes, at most 1,000, of which any share was paid or refunded."""
-        (found,) = await self._link.call(Op.PAID_OUT, envelope_ids)
+        found, *_ = await self._link.call(Op.PAID_OUT, envelope_ids)
         return set(found)
 
     async def places(self, day: int, rows: Sequence[tuple[str, str, int]], most: int, most_of_sender: int) -> list[int]:
@@ -97,7 +98,7 @@ class WalletClient:
 
         `day`: days since 1970. A limit of 0 is none.
         """
-        (statuses,) = await self._link.call(Op.PLACES, day, rows, most, most_of_sender)
+        statuses, *_ = await self._link.call(Op.PLACES, day, rows, most, most_of_sender)
         return list(statuses)
 
     async def give_back(self, day: int, rows: Sequence[tuple[str, int]]) -> None:
@@ -106,24 +107,25 @@ class WalletClient:
 
     async def balance(self, user: str) -> int:
         """Return the user's balance in fen (0 for a user never seen)."""
-        (balance_fen,) = await self._link.call(Op.BALANCE, user)
+        balance_fen, *_ = await self._link.call(Op.BALANCE, user)
         return int(balance_fen)
 
     async def deposit(self, order_no: str, user: str, amount_fen: int) -> int:
         """Credit `user` from the outside world, once per order number; returns the balance."""
-        (balance_fen,) = await self._link.call(Op.DEPOSIT, order_no, user, amount_fen)
+        balance_fen, *_ = await self._link.call(Op.DEPOSIT, order_no, user, amount_fen)
         return int(balance_fen)
 
     async def entries(self, user: str, before: int, limit: int) -> list[list[Any]]:
         """Return the user's statement, newest first, below entry ID `before` (0: from the top)."""
-        (rows,) = await self._link.call(Op.ENTRIES, user, before, limit)
+        rows, *_ = await self._link.call(Op.ENTRIES, user, before, limit)
         return list(rows)
 
     async def totals(self, user: str, from_ms: int, until_ms: int) -> list[int]:
         """Return received_count, received_fen, sent_count, sent_fen, refunded_fen of a span of time."""
-        return list(await self._link.call(Op.TOTALS, user, from_ms, until_ms))
+        sums = await self._link.call(Op.TOTALS, user, from_ms, until_ms)
+        return list(sums[: len(TotalsReply.__struct_fields__)])
 
     async def envelopes(self, user: str, role: str, before: int, limit: int) -> list[list[Any]]:
         """Return what the user sent or received, newest first, below cursor `before` (0: from the top)."""
-        (rows,) = await self._link.call(Op.ENVELOPES, user, role, before, limit)
+        rows, *_ = await self._link.call(Op.ENVELOPES, user, role, before, limit)
         return list(rows)

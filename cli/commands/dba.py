@@ -112,7 +112,7 @@ def _change(access: Access, as_json: bool, how: Callable[[Topology], Topology], 
 
     async def change() -> Topology:
         new = await access.publisher().change_topology(how)
-        await all_follow(new, *(one.name for one in new.sets))
+        await all_follow(new, *(one.name for one in new.sets), tls=access.tls)
         # Gateways hear of it as soon as servers do, but do not report it.
         await asyncio.sleep(GRACE_S)
         return new

@@ -11,7 +11,7 @@ from installation import data_folder
 from installation.access import find
 from machine.account import server_account
 from machine.postgres.binaries import find_binaries
-from runtime.dsn import hosts, password_of
+from runtime.dsn import hosts, password_of, tls_environment
 from runtime.reporting import data_option
 from schema import roles
 
@@ -39,6 +39,7 @@ def command(*, server: str, words: tuple[str, ...], write: bool, data: Path | No
         "PGUSER": unquote(parts.username or ""), "PGPASSWORD": password_of(dsn) or "",
         "PGTARGETSESSIONATTRS": dict(parse_qsl(parts.query)).get("target_session_attrs", "any"),
         "PGDATABASE": parts.path.strip("/"), "PGOPTIONS": options, "PGAPPNAME": "hongbao:psql",
+        **tls_environment(dsn),
     }  # fmt: skip
     try:
         os.execve(program, [program, *words], env)  # noqa: S606 - the Postgres of this installation

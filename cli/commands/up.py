@@ -47,6 +47,9 @@ _KILLED = 128
     multiple=True,
     help="Accept for SERVER (set-1, wallet) another Postgres cluster than before; make an empty one if it is gone.",
 )
+@click.option(
+    "--tls", is_flag=True, help="Setnodes and the wallet speak TLS, with certificates that are made at the start."
+)
 @folder_option
 def command(
     *,
@@ -60,6 +63,7 @@ def command(
     ops: bool,
     events: bool,
     new_clusters: tuple[str, ...],
+    tls: bool,
     data: Path | None,
 ) -> None:
     """Start Postgres per SET and for the wallet, memcached, setnodes, wallet and gateways; Ctrl-C stops them.
@@ -68,7 +72,8 @@ def command(
     """
     config = StackConfig(
         data=data, sets=sets, servers=servers, gateways=gateways, slots=slots, host=host, port=port,
-        ops=ops, events=events, sandbox=sandbox, new_clusters=frozenset(new_clusters), play_users=play.users_at(host),
+        ops=ops, events=events, sandbox=sandbox, tls=tls, new_clusters=frozenset(new_clusters),
+        play_users=play.users_at(host),
     )  # fmt: skip
     sys.exit(asyncio.run(_serve(config)))
 

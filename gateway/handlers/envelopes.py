@@ -81,11 +81,11 @@ class EnvelopeHandlers:
         self._switches.check(Closes.CREATES, candidates[0])
         identity = (user, create_key(user, key), fingerprint(terms, self._share_key))
         target = Target(candidates[0])
-        replayed, made_id, view = await self._sets.call(target, Op.CREATE, *identity, candidates, terms)
+        replayed, made_id, view, *_ = await self._sets.call(target, Op.CREATE, *identity, candidates, terms)
         if view is None:
             # An earlier attempt, before the database moved, has taken this ID: the create goes to the SET that has it.
             target = Target(made_id)
-            replayed, made_id, view = await self._sets.call(target, Op.CREATE, *identity, [made_id], terms)
+            replayed, made_id, view, *_ = await self._sets.call(target, Op.CREATE, *identity, [made_id], terms)
         if view is None:
             raise Unavailable("wrong_set", "two SETs disagree which has the envelope; repeat", outcome_known=False)
         return Answer(201, self._with_share_token(view, made_id), headers=_REPLAYED if replayed else b"")
@@ -118,7 +118,7 @@ class EnvelopeHandlers:
         target = resource.target or self._target(resource)
         token_ok = resource.shared or self._share_tokens.is_valid(target.envelope_id, share_token_of(request))
         args = target.envelope_id, user, token_ok, first, limit, known_versions(request)
-        view, own, version = await self._sets.call(target, Op.DETAIL, *args)
+        view, own, version, *_ = await self._sets.call(target, Op.DETAIL, *args)
         if view is None:
             return Bodiless(304, b"", headers=etag(version))
         body = self._with_share_token(view, target.envelope_id) if own else view
@@ -128,7 +128,7 @@ class EnvelopeHandlers:
         """Close the sender's own envelope now; what is left is refunded."""
         user = self._canceler_of(request.authorization)
         target = resource.target or self._target(resource)
-        view, own, _ = await self._sets.call(target, Op.CANCEL, target.envelope_id, user)
+        view, own, *_ = await self._sets.call(target, Op.CANCEL, target.envelope_id, user)
         return Answer(200, self._with_share_token(view, target.envelope_id) if own else view)
 
     async def _asked(self, request: Request, resource: Resource) -> tuple[Target, bool, str | None]:

@@ -43,7 +43,7 @@ def outcome_answer(values: list[Any]) -> Answer:
     Amount, seq and last are sent only if the user has a share (`seq` is not negative). Raises Refused `not_found` and
     Unavailable `busy` for the outcomes that are problems over HTTP.
     """
-    index, amount_fen, seq, last, extra = values
+    index, amount_fen, seq, last, extra, *_ = values
     if index in _PROBLEMS:
         raise _problem(_OUTCOMES[index])
     if extra:
@@ -54,7 +54,7 @@ def outcome_answer(values: list[Any]) -> Answer:
 
 
 def _flat(outcome: Outcome, values: list[Any]) -> dict[str, Any]:
-    _, amount_fen, seq, last, extra = values
+    _, amount_fen, seq, last, extra, *_ = values
     flat: dict[str, Any] = {"result": outcome.value}
     if seq >= 0:
         flat |= {"amount_fen": amount_fen, "seq": seq, "last": bool(last)}

@@ -124,7 +124,7 @@ class WalletHandlers:
 
 
 def _entry(row: list[Any]) -> dict[str, Any]:
-    entry_id, order_no, kind, amount_fen, envelope_id, at_ms = row
+    entry_id, order_no, kind, amount_fen, envelope_id, at_ms, *_ = row
     return {
         "entry_id": str(entry_id),
         "order_no": order_no,
@@ -137,13 +137,13 @@ def _entry(row: list[Any]) -> dict[str, Any]:
 
 def _envelope(row: list[Any], cards: Mapping[int, bytes]) -> msgspec.Raw:
     """Return a row with the SET's card added to it, unread."""
-    _, envelope_id, amount_fen, at_ms = row
+    _, envelope_id, amount_fen, at_ms, *_ = row
     item = {"envelope_id": format_id(envelope_id), "amount_fen": amount_fen, "at": write_instant(at_ms)}
     return _joined(item, cards.get(envelope_id, _UNAVAILABLE))
 
 
 def _waiting(row: list[Any]) -> msgspec.Raw:
-    envelope_id, created_at_ms, card = row
+    envelope_id, created_at_ms, card, *_ = row
     return _joined({"envelope_id": format_id(envelope_id), "at": write_instant(created_at_ms)}, card)
 
 

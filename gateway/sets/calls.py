@@ -10,6 +10,7 @@ from gateway.limits import HELD, HOLD_LOOK_S, HOLD_PAUSE_S, HOLD_S
 from gateway.sets.routing import Routing
 from gateway.sets.target import Target
 from runtime import metrics
+from runtime.tls import Tls
 from sharding.topology import Topology
 from wire.keys import LinkKey
 from wire.link import Link, NotSent
@@ -33,12 +34,19 @@ class Sets:
     """Calls the SETs. Owns the links to their servers, by way of `routing`; run `services` and `close` at the end."""
 
     def __init__(
-        self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup, levels: Levels, wallet_link: Link, away_s: float
+        self,
+        topology: Path,
+        key: LinkKey,
+        tasks: asyncio.TaskGroup,
+        levels: Levels,
+        wallet_link: Link,
+        away_s: float,
+        tls: Tls | None = None,
     ) -> None:
         """`away_s`: how long a part that has gone is waited for."""
         self._wallet_link = wallet_link
         self._away_s = away_s
-        self.routing = Routing(topology, key, tasks, wallet_link)
+        self.routing = Routing(topology, key, tasks, wallet_link, tls)
         self.services = self.routing.services
         self._tasks = tasks
         self._levels = levels

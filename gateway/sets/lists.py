@@ -152,9 +152,9 @@ async def _call(link: Link, op: int, args: Sequence[Any]) -> list[Any] | Hongbao
 
 def _merged(replies: Sequence[list[Any]], limit: int, *, complete: bool) -> WaitingPage:
     """Merge the pages of the SETs. Below the highest floor some SET may have more, so nothing is shown from there."""
-    floor = max((floor for _, floor, _ in replies), default=0)
-    newest_first = heapq.merge(*(rows for rows, _, _ in replies), key=lambda row: -row[0])
+    floor = max((floor for _, floor, *_ in replies), default=0)
+    newest_first = heapq.merge(*(rows for rows, *_ in replies), key=lambda row: -row[0])
     rows = [row for row in newest_first if row[0] >= floor]
     shown = rows[:limit]
     next_before = shown[-1][0] if len(rows) > limit else floor
-    return WaitingPage(shown, next_before, complete and all(whole for _, _, whole in replies))
+    return WaitingPage(shown, next_before, complete and all(whole for _, _, whole, *_ in replies))

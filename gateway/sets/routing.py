@@ -12,6 +12,7 @@ from gateway.sets.target import Target
 from published.follower import Follower
 from runtime import logs
 from runtime.periodic import Periodic
+from runtime.tls import Tls
 from sharding.topology import Topology, TopologyFile, set_paused
 from wire.keys import LinkKey
 from wire.link import Link
@@ -25,13 +26,15 @@ class Routing:
     A link that was found is valid until `generation` rises: with a new topology, or when a server comes or goes.
     """
 
-    def __init__(self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup, wallet_link: Link) -> None:
+    def __init__(
+        self, topology: Path, key: LinkKey, tasks: asyncio.TaskGroup, wallet_link: Link, tls: Tls | None = None
+    ) -> None:
         self._file = TopologyFile(topology)
         self._follower = Follower(topology)
         self._wallet_link = wallet_link
         self._tasks = tasks
         self._asking: asyncio.Task[None] | None = None
-        self.servers = Servers(key, tasks)
+        self.servers = Servers(key, tasks, tls)
         self.servers.follow(self._file.current)
         self.generation = 1
         self._began = asyncio.get_running_loop().time()

@@ -7,6 +7,7 @@ from functools import partial
 from gateway.limits import LINK_DRAIN_S, STEADY_S
 from gateway.sets import gauges
 from runtime import logs, metrics
+from runtime.tls import Tls
 from sharding.topology import Topology
 from wire.keys import LinkKey
 from wire.link import Link
@@ -38,8 +39,9 @@ class Servers:
     `alive` holds the names of the servers that may be called; it is replaced, never changed in place.
     """
 
-    def __init__(self, key: LinkKey, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, key: LinkKey, tasks: asyncio.TaskGroup, tls: Tls | None = None) -> None:
         self._key = key
+        self._tls = tls
         self._tasks = tasks
         self._servers: dict[str, Server] = {}
         self._leaving: set[asyncio.Task[None]] = set()
@@ -71,7 +73,7 @@ class Servers:
                 asyncio.get_running_loop().call_later(LINK_DRAIN_S, server.task.cancel)
         for name, url in wanted.items():
             if name not in self._servers:
-                link = Link(name, url, key=self._key, hello=lambda: self._hello)
+                link = Link(name, url, key=self._key, hello=lambda: self._hello, tls=self._tls)
                 link.on_live = partial(self._live, link)
                 self._servers[name] = Server(name, url, link, self._tasks.create_task(link.maintain()))
         self._topology = topology

@@ -160,4 +160,10 @@ RATIOS: Final[tuple[Ratio, ...]] = (
         0.9,
         lambda s: float(s["client"]["ratio"]),
     ),
+    Ratio(
+        "tls_vs_plain",
+        "opens/s over HTTP, links over TLS / without",
+        0.9,
+        lambda s: float(s["tls"]["ratio"]),
+    ),
 )

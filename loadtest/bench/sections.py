@@ -17,6 +17,7 @@ from loadtest.bench import (
     payouts,
     plots,
     replication,
+    tls,
     watchers,
 )
 from loadtest.bench.figures import Section
@@ -36,4 +37,5 @@ SECTIONS: Final = (
     events.SECTION,
     client.SECTION,
     replication.SECTION,
+    tls.SECTION,
 )

@@ -67,7 +67,7 @@ class CreateCoalescer:
                 self._own(self._reply_written(writing))
                 writing = []
             try:
-                status, envelope_id, draft = await payment
+                status, envelope_id, draft, *_ = await payment
                 if status == FundStatus.DONE and creator.holds(envelope_id):
                     writing.append((pending, terms, creator.enqueue_header(terms)))
                 else:

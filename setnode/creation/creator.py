@@ -83,7 +83,7 @@ class Creator:
         if not self.is_ready(create):
             await self._check_day(create.envelope_ids[0])
         terms, payment = self.pay_in(create)
-        return await self.complete(create, terms, *await payment)
+        return await self.complete(create, terms, *(await payment)[:3])
 
     def is_ready(self, create: Create) -> bool:
         """Say whether the first candidate's day is known to have tables, to be open and near."""
@@ -119,7 +119,7 @@ class Creator:
                     "no_free_id", "no free ID was found; try again with the same key", outcome_known=False
                 )
             terms, payment = self.pay_in(create, candidate)
-            status, envelope_id, draft = await payment
+            status, envelope_id, draft, *_ = await payment
         if status == FundStatus.INSUFFICIENT:
             raise Refused("insufficient_funds", "the wallet does not hold that much; nothing was taken")
         if status == FundStatus.KEY_REUSED:

@@ -43,7 +43,7 @@ class RequestedTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"RequestedTerms({self.kind.value})"
 
 
-class Create(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Create(msgspec.Struct, frozen=True, array_like=True):
     """A create as `wire.messages.Op.CREATE` has it.
 
     `create_key` stands for (sender, Idempotency-Key); `fingerprint`, a hash of the terms, tells a repeat from another

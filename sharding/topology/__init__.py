@@ -13,7 +13,7 @@ refuse writes by processes with an older file (docs/decisions/0012-moving-a-data
 """
 
 from sharding.topology.check import check_topology
-from sharding.topology.file import TopologyFile, adopt, as_text, change, dump, load, parse
+from sharding.topology.file import TopologyFile, adopt, as_text, change, dump, load, parse, unknown_fields
 from sharding.topology.spec import Move, Placement, ServerSpec, SetSpec, Topology, moves, set_paused
 
 __all__ = [
@@ -32,4 +32,5 @@ __all__ = [
     "moves",
     "parse",
     "set_paused",
+    "unknown_fields",
 ]

@@ -1,4 +1,8 @@
-"""The topology as a JSON file: checked, replaced atomically, and read again by processes without a restart."""
+"""The topology as a JSON file: checked, replaced atomically, and read again by processes without a restart.
+
+A file of a later release may have fields that this one does not know. Whoever reads it ignores them, and says so in the
+log: they may as well be slips of somebody who edited it. Nobody of this release writes over them.
+"""
 
 import fcntl
 import os
@@ -6,23 +10,35 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any
 
 import msgspec
 
 from errors import Refused
-from runtime import metrics
+from runtime import logs, metrics
 from sharding.limits import MAX_FILE_BYTES
 from sharding.slots import database_name
 from sharding.topology.check import check_topology, invalid
 from sharding.topology.spec import Topology, placement_key
 
 VERSION_METRIC = "hongbao_topology_version"
+_log = logs.get("sharding")
 _version = metrics.gauge(VERSION_METRIC, "Version of the topology that this process goes by")
 
 
 def load(path: Path) -> Topology:
     """Return the topology in the file. Raises Refused `topology_invalid`: unreadable, not JSON, or wrong."""
     return parse(_read(path), path)
+
+
+def unknown_fields(path: Path) -> list[str]:
+    """Return the fields of the file that this release does not know, such as `sets[0].zone`; raises as `load`."""
+    return unknown_in(_read(path), path)
+
+
+def unknown_in(data: bytes, where: object) -> list[str]:
+    """Return the fields of a topology's text that this release does not know; raises as `parse`."""
+    return list(_unknown(msgspec.json.decode(data), msgspec.to_builtins(parse(data, where))))
 
 
 def dump(topology: Topology, path: Path) -> None:
@@ -32,7 +48,10 @@ def dump(topology: Topology, path: Path) -> None:
     Refused `topology_invalid` before anything is written.
     """
     check_topology(topology)
-    text = as_text(topology).encode()
+    _write(as_text(topology).encode(), path)
+
+
+def _write(text: bytes, path: Path) -> None:
     # In the same folder, because only a rename within one file system is atomic.
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         temporary = Path(file.name)
@@ -63,19 +82,31 @@ def _keep_owner(handle: int, path: Path) -> None:
 def change(path: Path, how: Callable[[Topology], Topology]) -> Topology:
     """Replace the file's topology by `how(topology)` and return that; other processes that change it wait meanwhile.
 
-    Durable on return. If `how` changes nothing, nothing is written. Raises Refused `topology_invalid`, and what `how`
-    raises, before anything is written.
+    Durable on return. If `how` changes nothing, nothing is written. Raises Refused `topology_invalid`,
+    `topology_of_later_release` for a file with fields that this release does not know, and what `how` raises, before
+    anything is written.
     """
     with _locked(path):
         old = load(path)
         new = how(old)
         if new != old:
+            refuse_unknown(_read(path), path)
             check_successor(old, new)
             dump(new, path)
         else:
             # The process that wrote this content may have ended before the rename was durable.
             _sync_folder(path)
         return new
+
+
+def refuse_unknown(data: bytes, where: object) -> None:
+    """Raise Refused `topology_of_later_release` if whoever writes a successor of `data` would lose fields of it."""
+    if unknown := unknown_in(data, where):
+        raise Refused(
+            "topology_of_later_release",
+            f"{where} has fields that this release does not know and would lose: {', '.join(unknown)}; change "
+            "it with the release that wrote them, or take them out if they are slips",
+        )
 
 
 @contextmanager
@@ -102,7 +133,8 @@ def adopt(path: Path, data: bytes) -> bool:
             if new.version < old.version or new == old:
                 return False
             check_successor(old, new)
-        dump(new, path)
+        # As it stands, with fields that this release does not know.
+        _write(data, path)
     return True
 
 
@@ -121,6 +153,7 @@ class TopologyFile:
         self._path = path
         self._bytes = _read(path)
         self._current = parse(self._bytes, path)
+        self._tell_unknown()
         _version.set(self._current.version)
 
     @property
@@ -145,7 +178,16 @@ class TopologyFile:
             self._current = new
             _version.set(new.version)
         self._bytes = data
+        self._tell_unknown()
         return changed
+
+    def _tell_unknown(self) -> None:
+        """Log which fields of the file are ignored, once for each content."""
+        unknown = list(_unknown(msgspec.json.decode(self._bytes), msgspec.to_builtins(self._current)))
+        if unknown:
+            _log.warning(
+                "the topology has fields that this release does not know", path=str(self._path), fields=unknown
+            )
 
 
 def check_successor(old: Topology, new: Topology) -> None:
@@ -164,6 +206,20 @@ def check_successor(old: Topology, new: Topology) -> None:
                 f"must rise above {before} where the database changes its SET: as it stands its envelopes would be "
                 f"looked for on {new.set_for_database(xx).name}; pin it to {old.set_for_database(xx).name} or move it",
             )
+
+
+def _unknown(found: Any, known: Any, where: str = "") -> Iterator[str]:
+    """Yield where `found`, the JSON as it stands, has names that `known`, what was read of it, has not."""
+    if isinstance(found, dict) and isinstance(known, dict):
+        for name, value in found.items():
+            place = f"{where}.{name}" if where else str(name)
+            if name not in known:
+                yield place
+            else:
+                yield from _unknown(value, known[name], place)
+    elif isinstance(found, list) and isinstance(known, list | tuple):
+        for number, (one, other) in enumerate(zip(found, known, strict=True)):
+            yield from _unknown(one, other, f"{where}[{number}]")
 
 
 def _sync_folder(path: Path) -> None:

@@ -7,6 +7,10 @@ server, so that an envelope has one actor as long as that server is up.
 
 `version` numbers the files. A database's epoch rises whenever its history changes, and only then: two processes that
 read different files compare epochs to know which databases they may place differently.
+
+Processes of neighbouring releases read one file. Fields that a release does not know it ignores, with a word in its
+log, and it changes no file that has some (`sharding.topology.file`). So a release that adds a field which says where an
+envelope is must follow one that reads it. Version 2 of the link and before refuse a file with unknown fields.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,7 +27,7 @@ from sharding.ring import Ring
 from sharding.slots import Layout, database_name, slots_of
 
 
-class ServerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ServerSpec(msgspec.Struct, frozen=True):
     """One setnode server. `name` is unique in the topology; its place on the ring depends on the name alone.
 
     A `drained` server has no place on the ring, so that gateways send it no calls.
@@ -34,7 +38,7 @@ class ServerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drained: bool = False
 
 
-class SetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SetSpec(msgspec.Struct, frozen=True):
     """One SET. Its share of the databases is as its `weight`; with weight 0 it holds only what is pinned to it.
 
     While a SET is `paused`, gateways and its own servers refuse the requests of users; it still closes envelopes that
@@ -63,7 +67,7 @@ class SetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(server.name for server in self.servers if server.drained)
 
 
-class Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Move(msgspec.Struct, frozen=True):
     """From business date `valid_from` on envelopes are on SET `to`; those of earlier dates placement on `from`."""
 
     source: str = msgspec.field(name="from")
@@ -78,7 +82,7 @@ class Placement(NamedTuple):
     home: SetSpec
 
 
-class Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+class Topology(msgspec.Struct, frozen=True, dict=True):
     """The whole topology, as the file holds it. Call `check_topology` on one that was not read from a file.
 
     `version` grows with every change. `slots` and `time_zone` are part of every ID and never change. `pins` maps names

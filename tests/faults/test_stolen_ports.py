@@ -17,7 +17,9 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
 WAIT_S = 30.0
 OLD_LINK_KEY = "the key that every process of an older release knew".ljust(64, ".")
-CHALLENGE = b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Hongbao 2 " + b"0" * 32 + b"\r\nContent-Length: 0\r\n\r\n"
+CHALLENGE = (
+    b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Hongbao 3 " + b"0" * 32 + b" 2-3\r\nContent-Length: 0\r\n\r\n"
+)
 CLEAR_TEXT = b"R" + (8).to_bytes(4) + (3).to_bytes(4)
 
 
@@ -90,6 +92,6 @@ async def test_who_takes_the_port_of_a_part_learns_nothing_that_opens_another(se
         known += [secrets.link_key(*path).secret.hex() for path in paths]
         for heard in (b"".join(link_thief.heard), b"".join(postgres_thief.heard)):
             assert not [one for one in known if one.encode() in heard]
-        assert b"Hongbao 2 gateway/set-1-a " in b"".join(link_thief.heard)
+        assert b"Hongbao 3 gateway/set-1-a " in b"".join(link_thief.heard)
         assert b"hongbao_setnode" in b"".join(postgres_thief.heard)
         assert b"SELECT" not in b"".join(postgres_thief.heard)

@@ -168,7 +168,7 @@ async def test_a_server_that_has_not_heard_is_fenced(land: Land, monkeypatch: py
     assert gateway is not None
     asked, refused = 0, []
 
-    async def followed(*_: object) -> None:
+    async def followed(*_: object, **__: object) -> None:
         """Before the stall think that all have heard; after the switch let them hear, once they have met the fence."""
         nonlocal asked
         asked += 1
@@ -214,10 +214,10 @@ async def test_days_that_are_made_meanwhile_come_along(land: Land, monkeypatch: 
     name, traffic = database_name(xx), Traffic(land, xx)
     follow, fence, ahead, fences = live.all_follow, leaves.fence, iter((2, 3)), 0
 
-    async def before(*asked: Any) -> None:
+    async def before(*asked: Any, **more: Any) -> None:
         if fences == 0:
             await land.tables(ahead_days=next(ahead, 2))
-        await follow(*asked)
+        await follow(*asked, **more)
 
     async def within(*asked: Any) -> None:
         nonlocal fences
@@ -250,9 +250,9 @@ async def test_days_that_do_not_stop_coming_end_the_try(land: Land, monkeypatch:
     name, ahead = database_name(xx), itertools.count(2)
     follow = live.all_follow
 
-    async def another(*asked: Any) -> None:
+    async def another(*asked: Any, **more: Any) -> None:
         await land.tables(ahead_days=next(ahead))
-        await follow(*asked)
+        await follow(*asked, **more)
 
     monkeypatch.setattr(live, "DAY_TRIES", 2)
     with monkeypatch.context() as patch:

@@ -16,8 +16,9 @@ ROOT = Path(__file__).resolve().parents[3]
 ROOMS = ("envelope", "sharding", "wire", "setnode", "wallet", "gateway", "runtime")
 # Raised where no request is: at start, in commands, in files read by a person.
 ELSEWHERE = {
-    "settings_invalid", "topology_invalid", "malformed_document", "unknown_set", "unknown_server", "last_set",
-    "sandbox_clock_missing", "other_sets",
+    "settings_invalid", "topology_invalid", "topology_of_later_release",
+    "malformed_document", "unknown_set", "unknown_server", "last_set",
+    "sandbox_clock_missing", "other_sets", "tls_files_invalid",
 }  # fmt: skip
 
 

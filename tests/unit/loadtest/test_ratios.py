@@ -17,6 +17,7 @@ BARS = {
     "told_vs_alone": 0.95,
     "event_p99_ms": 1_000,
     "client_vs_hand": 0.9,
+    "tls_vs_plain": 0.9,
 }
 
 
@@ -34,6 +35,7 @@ SECTIONS = {
     },
     "events": {"ratio": 0.94, "paced": {"p99_ms": 120.0}},
     "client": {"ratio": 0.92},
+    "tls": {"ratio": 0.89},
     "http": _medians(ours=1_400, pessimistic=500, ours_hot=1_540, pessimistic_hot=110, constant=1_750, create=700),
 }
 
@@ -60,6 +62,7 @@ def test_the_promises_of_the_issue_are_all_there() -> None:
         ("told_vs_alone", 0.94, False),
         ("event_p99_ms", 120, True),
         ("client_vs_hand", 0.92, True),
+        ("tls_vs_plain", 0.89, False),
     ],
 )
 def test_a_ratio_divides_the_right_figures(key: str, value: float, holds: bool) -> None:

@@ -161,7 +161,9 @@ async def test_a_sandbox_is_moved_only_while_it_runs(tmp_path: Path) -> None:
 def test_no_process_inherits_a_clock_from_whoever_calls_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sandbox's setting that is left in a shell does not reach the processes of a real installation."""
     monkeypatch.setenv(SETTING, "/somewhere/sandbox-clock")
+    monkeypatch.setenv("HONGBAO_TLS_CERT", "/operator.pem")
     monkeypatch.setenv("HONGBAO_WINS_PER_DAY", "3")
     found = _inherited()
     assert SETTING not in found
+    assert not [name for name in found if name.startswith("HONGBAO_TLS_")]
     assert found["HONGBAO_WINS_PER_DAY"] == "3"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from datetime import date
 
@@ -11,7 +12,18 @@ import pytest
 from errors import Refused, Unavailable
 from sharding.ids import make_id, slot_of
 from sharding.slots import database_of
-from sharding.topology import ServerSpec, SetSpec, Topology, TopologyFile, check_topology, dump, load, moves
+from sharding.topology import (
+    ServerSpec,
+    SetSpec,
+    Topology,
+    TopologyFile,
+    check_topology,
+    dump,
+    load,
+    moves,
+    unknown_fields,
+)
+from sharding.topology import change as change_file
 from sharding.topology.changes import successor
 
 replace = msgspec.structs.replace
@@ -144,7 +156,6 @@ def change(path, value):
         (("sets", 1, "memcached"), "localhost:x", "sets[1].memcached"),
         (("sets", 1, "weight"), -1, "sets[1].weight"),
         (("sets", 1, "weight"), 101, "sets[1].weight"),
-        (("sets", 1, "wieght"), 1, "wieght"),
         (("pins",), {"db_100": "set-0"}, "pins.db_100"),
         (("pins",), {"db_7": "set-0"}, "pins.db_7"),
         (("pins",), {"db_07": "set-9"}, "'set-9'"),
@@ -158,6 +169,41 @@ def test_mistakes_are_refused_with_their_field(tmp_path, path, value, says):
         load(file)
     assert caught.value.code == "topology_invalid"
     assert says in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        (("sets", 1, "wieght"), "sets[1].wieght"),
+        (("sets", 0, "servers", 1, "zone"), "sets[0].servers[1].zone"),
+        (("later",), "later"),
+    ],
+)
+def test_fields_of_a_later_release_are_ignored_named_and_never_lost(tmp_path, capsys, path, named):
+    """Processes read the file and say what they ignore; who would write over it is refused, and writes nothing."""
+    file = tmp_path / "topology.json"
+    file.write_text(json.dumps(change(path, {"any": [1]})))
+    before = file.read_bytes()
+    assert load(file) == make(2)
+    assert TopologyFile(file).current == make(2)
+    assert named in capsys.readouterr().out
+    assert unknown_fields(file) == [named]
+    with pytest.raises(Refused, match=re.escape(named)) as caught:
+        change_file(file, lambda old: replace(old, version=old.version + 1))
+    assert caught.value.code == "topology_of_later_release"
+    assert file.read_bytes() == before
+    assert change_file(file, lambda old: old) == make(2)
+
+
+def test_a_process_that_runs_takes_a_file_of_a_later_release(tmp_path):
+    """A newer version with fields that it does not know is followed."""
+    file = tmp_path / "topology.json"
+    dump(make(2), file)
+    held = TopologyFile(file)
+    later = change(("version",), 7) | {"later": True}
+    file.write_text(json.dumps(later))
+    assert held.reload()
+    assert held.current.version == 7
 
 
 def test_a_hole_is_refused():

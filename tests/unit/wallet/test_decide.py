@@ -126,7 +126,6 @@ def test_no_sequence_makes_money_or_spends_what_is_not_there(requests):
         ["d", "a\0", 1],
         ["d" * 65, "ann", 1],
         ["d", "ann"],
-        ["d", "ann", 1, 1],
     ],
 )
 def test_what_does_not_fit_its_column_stops_at_the_door(args):

@@ -1,0 +1,5 @@
+"""`python -m tests.last_release.setnode`."""
+
+from tests.last_release import become
+
+become("setnode")
