@@ -28,7 +28,7 @@ from errors import Refused
 from runtime.clock import Clock, SystemClock
 from runtime.files import replace_private
 from runtime.tls import TlsFiles, read_certificate
-from sharding.topology import Topology
+from sharding.topology import SetSpec
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET
 
 TLS_SETTINGS: Final = ("HONGBAO_TLS_CERT", "HONGBAO_TLS_KEY", "HONGBAO_TLS_CA")
@@ -91,6 +91,14 @@ class Certificates:
         if files is None:
             return {}
         return dict(zip(TLS_SETTINGS, map(str, (files.cert, files.key, files.ca)), strict=True))
+
+    def bring(self, source: "Certificates", processes: Iterable[tuple[str, str]]) -> None:
+        """Copy from `source` what processes show, each by name and kind, and the CA's certificate; never its key."""
+        found = [files for name, kind in processes if (files := source.files(name, kind)) is not None]
+        if found and not self.folder.exists():
+            self.folder.mkdir(mode=0o700)
+        for path in {path for files in found for path in (files.cert, files.ca)}:
+            replace_private(self.folder / path.name, path.read_bytes())
 
     def names(self) -> Iterator[Path]:
         """Yield the files of all certificates, that of the CA first."""
@@ -176,11 +184,11 @@ class Certificates:
             os.chown(path, owner.st_uid, owner.st_gid)
 
 
-def wanted_of(topology: Topology, wallet_url: str, gateways: Iterable[str] = (GATEWAY,)) -> list[Wanted]:
+def wanted_of(sets: Iterable[SetSpec], wallet_url: str, gateways: Iterable[str] = (GATEWAY,)) -> list[Wanted]:
     """Return a certificate for each process, with the host of its URL if it is called; one for operators."""
     servers = [
         Wanted(server.name, f"{SETNODE}/{one.name}", (str(urlsplit(server.url).hostname),))
-        for one in topology.sets
+        for one in sets
         for server in one.servers
     ]
     wallet = Wanted(WALLET, WALLET, (str(urlsplit(wallet_url).hostname),))

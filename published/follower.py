@@ -12,6 +12,7 @@ from runtime import logs
 from runtime.postgres import Connection
 from wire.link import Link
 from wire.messages import Op
+from wire.versions import PUBLISHED
 
 _log = logs.get("published")
 
@@ -36,18 +37,17 @@ class Follower:
     async def ask(self, link: Link) -> bool:
         """Ask another process for what it knows and we do not; returns whether a file was written.
 
-        A process of a release before, which does not know the question, has nothing to tell.
+        A process of a release before has nothing to tell, and is not asked.
         """
-        try:
-            (found,) = await link.call(Op.PUBLISHED, list(self.versions.items()))
-        except Refused:
+        if PUBLISHED not in link.peer.capabilities:
             return False
-        return await self.take(Document(*one) for one in found)
+        found, *_ = await link.call(Op.PUBLISHED, [list(one) for one in self.versions.items()])
+        return await self.take(Document(name, version, content) for name, version, content, *_ in found)
 
     def answer(self, args: list[Any]) -> list[Document]:
         """Return what a caller of `Op.PUBLISHED` does not know; raises Refused `malformed_request`."""
         try:
-            known: Mapping[str, int] = {str(name): int(version) for name, version in args[0]}
+            known: Mapping[str, int] = {str(name): int(version) for name, version, *_ in args[0]}
         except (IndexError, TypeError, ValueError):
             raise Refused("malformed_request", "documents are asked for by name and version") from None
         return [one for name, one in self._known.items() if name in known and one.version > known[name]]

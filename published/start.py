@@ -7,6 +7,7 @@ from typing import Final
 from errors import Refused, Unavailable
 from published.follower import Follower
 from runtime import postgres
+from runtime.tls import Tls
 from wire.keys import LinkKey
 from wire.link import Link
 
@@ -27,14 +28,14 @@ async def ensure_from_database(topology: Path, dsn: str) -> None:
         raise Refused("nothing_published", f"there is no {topology} and no topology is published: {_HOW}")
 
 
-async def ensure_from_process(topology: Path, name: str, url: str, key: LinkKey) -> None:
+async def ensure_from_process(topology: Path, name: str, url: str, key: LinkKey, tls: Tls | None = None) -> None:
     """Write the topology file from what the process `name` knows, if there is none.
 
     Raises Unavailable `peer_down` if it does not answer for WAIT_S, Refused `link_refused`, `nothing_published`.
     """
     if topology.exists():
         return
-    link = Link(name, url, key=key)
+    link = Link(name, url, key=key, tls=tls)
     keeping = asyncio.ensure_future(link.maintain())
     try:
         async with asyncio.timeout(WAIT_S):

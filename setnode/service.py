@@ -69,6 +69,7 @@ from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, accepted_keys, caller_
 from wire.link import Link
 from wire.load import Load
 from wire.server import add_link
+from wire.versions import PUBLISHED
 from wire.wallet import WalletClient
 
 _log = logs.get("setnode")
@@ -99,6 +100,7 @@ class Setnode:
         key = caller_key(settings.link_key, f"{SETNODE}/{settings.set}")
         self.doorkeeper = Doorkeeper(accepted_keys(settings.accept_keys, settings.server, (GATEWAY, OPERATOR)))
         self.tls = tls_of(settings.tls_cert, settings.tls_key, settings.tls_ca)
+        self.doorkeeper.capabilities.add(PUBLISHED)
         self.wallet_link = Link(WALLET, settings.wallet_url, key=key, tls=self.tls)
         wallet = WalletClient(self.wallet_link)
         self._sessions = Sessions(settings.postgres_dsn, settings.server, settings.claim_connections)

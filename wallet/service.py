@@ -46,6 +46,7 @@ from wire.handshake import Doorkeeper
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, accepted_keys
 from wire.load import Load
 from wire.server import add_link
+from wire.versions import PUBLISHED
 
 _log = logs.get("wallet")
 
@@ -111,6 +112,8 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
     doorkeeper = Doorkeeper(accepted_keys(config.accept_keys, WALLET, (GATEWAY, OPERATOR, SETNODE)))
 
     follower = Follower(Path(config.topology)) if config.topology else None
+    if follower is not None:
+        doorkeeper.capabilities.add(PUBLISHED)
 
     async def reread() -> None:
         rights.reload()

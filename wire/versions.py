@@ -25,6 +25,9 @@ ABOUT_SINCE: Final = 3
 BEATS: Final = "beats"
 """Capability of an answering end: it says every `limits.BEAT_S` that it is there, from the first moment on."""
 
+PUBLISHED: Final = "published"
+"""Capability of an answering end: it tells what is published (`Op.PUBLISHED`)."""
+
 MOST_WORDS: Final = 32
 _WORD: Final = "[a-z][a-z0-9-]{0,23}"
 ABOUT: Final = rf"([0-9A-Za-z.+-]{{1,32}}) (-|{_WORD}(?:,{_WORD}){{0,{MOST_WORDS - 1}}})"

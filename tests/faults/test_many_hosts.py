@@ -22,6 +22,7 @@ from machine.account import Account
 from machine.postgres.server import Postgres, PostgresSpec
 from rotation.daemon import Daemon, DaemonSettings
 from rotation.wiring import rotations
+from runtime.tls import Tls
 from sharding.topology import load
 from switches.file import beside
 
@@ -47,8 +48,13 @@ async def clusters(folder: Path, account: Account) -> AsyncIterator[dict[str, Po
 class Host:
     """One host: a folder with what `installation host` wrote, and the processes that `serve` runs there."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tls: Tls | None) -> None:
         self.file = folder / "installation.toml"
+        self._tls = tls
+
+    def _tls_of(self, kind: str) -> Tls | None:
+        """Clients call gateways without TLS of ours."""
+        return None if kind == "gateway" else self._tls
 
     @contextlib.asynccontextmanager
     async def serves(self, *words: str, address: str) -> AsyncIterator[asyncio.subprocess.Process]:
@@ -70,7 +76,7 @@ class Host:
         host, port = address.split(":")
         try:
             async with asyncio.timeout(30):
-                while not (await probe(host, int(port), "/readyz")).startswith("200"):
+                while not (await probe(host, int(port), "/readyz", self._tls_of(words[0]))).startswith("200"):
                     assert process.returncode is None, self.file.with_name(f"{words[0]}.log").read_text()
                     await asyncio.sleep(0.05)
             yield process
@@ -106,7 +112,10 @@ async def until(condition: Any) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_from_nothing_to_a_change_of_topology(server_folder: Path, memcached: str, account: Account) -> None:
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+async def test_from_nothing_to_a_change_of_topology(
+    server_folder: Path, memcached: str, account: Account, *, tls: bool
+) -> None:
     """Init, prepare, migrate, apply, serve on three hosts; switches and a pause reach the gateway's, too."""
     wallet, setnode, gateway = (f"127.0.0.1:{ports.free_port()}" for _ in range(3))
     operator = server_folder / "operator" / "installation.toml"
@@ -116,7 +125,7 @@ async def test_from_nothing_to_a_change_of_topology(server_folder: Path, memcach
             ["installation", "init", str(operator), "--wallet", wallet, "--memcached", memcached,
              "--postgres", f"wallet={made['wallet'].address}", "--postgres", f"set-1={made['set-1'].address}",
              "--setnode", f"set-1-a=set-1@{setnode}", "--gateway", f"gateway-1={gateway}",
-             "--archive", str(server_folder / "archive")],
+             "--archive", str(server_folder / "archive"), *(["--tls"] if tls else [])],
         )  # fmt: skip
         assert ran.exit_code == 0, ran.output
         # The superuser is whoever's who runs the clusters: the operator writes their password, or where it is.
@@ -129,6 +138,9 @@ async def test_from_nothing_to_a_change_of_topology(server_folder: Path, memcach
         assert (await command(operator, "migrate"))["holds"]
         assert (await command(operator, "topology", "apply", "--slots", "100"))["version"] == 1
         await command(operator, "topology", "apply", "--slots", "100")
+        if tls:
+            made_now = (await command(operator, "installation", "certificates"))["certificates"]
+            assert {one["name"] for one in made_now} == {"set-1-a", "wallet", "gateway", "operator"}
         await no_process_of_another_starts(operator, made)
         assert (await command(operator, "rotate", "run"))["days"] == []
         hosts = {}
@@ -138,7 +150,7 @@ async def test_from_nothing_to_a_change_of_topology(server_folder: Path, memcach
                 main, ["installation", "host", str(folder), *words, "--installation", str(operator)]
             )
             assert ran.exit_code == 0, ran.output
-            hosts[name] = Host(folder)
+            hosts[name] = Host(folder, find(operator).tls)
         await serve_and_change(operator, hosts, wallet, setnode, gateway)
 
 

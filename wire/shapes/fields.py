@@ -25,6 +25,33 @@ class PageArgs(Fields, frozen=True):
     limit: int
 
 
+class KnownRow(Fields, frozen=True):
+    """Of PUBLISHED: a document, and the version that the caller has; 0 if none."""
+
+    document: str
+    version: int
+
+
+class PublishedArgs(Fields, frozen=True):
+    """PUBLISHED."""
+
+    known: list[KnownRow]
+
+
+class DocumentRow(Fields, frozen=True):
+    """Of PUBLISHED: a newer version, and its text."""
+
+    document: str
+    version: int
+    content: str
+
+
+class PublishedReply(Fields, frozen=True):
+    """Of PUBLISHED."""
+
+    newer: list[DocumentRow]
+
+
 class RefusedReply(Fields, frozen=True):
     """An error reply of status REFUSED or BROKEN."""
 

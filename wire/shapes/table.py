@@ -14,6 +14,8 @@ from wire.shapes.fields import (
     Fields,
     Nothing,
     PageArgs,
+    PublishedArgs,
+    PublishedReply,
     RefusedReply,
     UnavailableReply,
 )
@@ -83,6 +85,7 @@ MESSAGES: Final[Mapping[Op, Message]] = {
     Op.PLACES: Message(PlacesArgs, PlacesReply),
     Op.GIVE_BACK: Message(GiveBackArgs, Nothing),
     Op.TOTALS: Message(TotalsArgs, TotalsReply),
+    Op.PUBLISHED: Message(PublishedArgs, PublishedReply),
 }
 NOTICES: Final[Mapping[str, type[Fields]]] = {LIVE: LiveNotice}
 """What a server tells unasked, but its load: that is one number for each kind of work, kinds appended (`wire.load`)."""

@@ -167,10 +167,7 @@ Answering = Callable[[Caller, int, int, list[Any]], None]
 
 
 class FakePeer:
-    """A setnode server or the wallet as the link sees it: notes what it is asked and answers as `answer` says.
-
-    Asked for what is published it knows of nothing, and does not note it: gateways ask all the time.
-    """
+    """A setnode server or the wallet as the link sees it: notes what it is asked and answers as `answer` says."""
 
     def __init__(self, answer: Answering | None = None) -> None:
         self.asked: list[tuple[int, list[Any]]] = []
@@ -182,9 +179,6 @@ class FakePeer:
         self._beating: asyncio.Task[None] | None = None
 
     def handle(self, peer: Caller, number: int, op: int, args: list[Any]) -> None:
-        if op == Op.PUBLISHED:
-            peer.reply(number, [])
-            return
         self.asked.append((op, args))
         self.answer(peer, number, op, args)
 

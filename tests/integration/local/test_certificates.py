@@ -35,9 +35,9 @@ def data(tmp_path: Path) -> Path:
     secrets = Secrets(folder / "secrets.json", {})
     secrets.ensure({})
     Inventory(
-        clusters={}, gateway_urls=["http://127.0.0.1:8080"], wallet_url=WALLET_URL, memcached="127.0.0.1:1",
+        clusters={}, gateways={"gateway-1": "http://127.0.0.1:8080"}, wallet_url=WALLET_URL, memcached="127.0.0.1:1",
         topology=str(folder / "topology.json"), archive=str(folder / "archive"), secrets=str(folder / "secrets.json"),
-    ).save(folder / "installation.json")  # fmt: skip
+    ).save(folder / "installation.toml")  # fmt: skip
     return folder
 
 
@@ -174,7 +174,7 @@ async def test_doctor_names_a_certificate_for_operators_that_is_missing(data: Pa
 
 def _access(data: Path, wallet_url: str = WALLET_URL) -> Access:
     known = Inventory(
-        clusters={}, gateway_urls=["http://127.0.0.1:8080"], wallet_url=wallet_url, memcached="127.0.0.1:1",
+        clusters={}, gateways={"gateway-1": "http://127.0.0.1:8080"}, wallet_url=wallet_url, memcached="127.0.0.1:1",
         topology=str(data / "topology.json"), archive=str(data / "archive"), secrets=str(data / "secrets.json"),
     )  # fmt: skip
     return Access(known, Secrets.load(data / "secrets.json"))
@@ -182,7 +182,7 @@ def _access(data: Path, wallet_url: str = WALLET_URL) -> Access:
 
 def test_a_name_that_only_calls_has_no_host(data: Path) -> None:
     """Neither by the topology nor by a wish."""
-    wanted = wanted_of(_access(data).topology(), WALLET_URL)
+    wanted = wanted_of(_access(data).topology().sets, WALLET_URL)
     with pytest.raises(Refused, match="operator only calls"):
         with_hosts(wanted, {"operator": ["a.example"]})
 

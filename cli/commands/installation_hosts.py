@@ -1,0 +1,111 @@
+"""`hongbao installation init`, `host`, `prepare`: from nothing to an installation on many hosts."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.table import Table
+
+from errors import Refused
+from installation import certificates, data_folder, inventory
+from installation.access import CERTIFICATES, find, secrets_of
+from installation.draft import draft
+from installation.host_files import files_of, read_processes
+from installation.inventory_check import check_inventory
+from installation.keys import Secrets
+from installation.preparation import prepare
+from runtime.files import write_private
+from runtime.reporting import data_option, json_option, print_report, working
+from runtime.tables import print_table
+
+
+@click.command("init")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--postgres", "postgres", multiple=True, metavar="SET=HOST:PORT,…", help="A cluster; also wallet=….")
+@click.option("--setnode", "setnodes", multiple=True, metavar="NAME=SET@HOST:PORT", help="A setnode server.")
+@click.option("--gateway", "gateways", multiple=True, metavar="NAME=HOST:PORT", help="A gateway.")
+@click.option("--wallet", required=True, metavar="HOST:PORT", help="Where the wallet listens.")
+@click.option("--memcached", multiple=True, metavar="[NAME=]HOST:PORT", help="That of a setnode, or of all others.")
+@click.option("--archive", required=True, type=click.Path(path_type=Path), help="Folder of the archived days.")
+@click.option("--ops", default="", metavar="HOST:PORT", help="Where the operator's view is served, if it is.")
+@click.option(
+    "--events", default="", metavar="HOST:PORT", help="Where the process that delivers events has its probes."
+)
+@click.option("--tls", is_flag=True, help="Setnodes and wallet are called over TLS.")
+@json_option
+def init(*, file: Path, tls: bool, as_json: bool, **facts: Any) -> None:
+    """Write FILE, an installation on many hosts, and secrets.json beside it with keys and passwords.
+
+    Nothing is contacted, and a file that is there already is not touched. What comes next: copy both to each host,
+    `hongbao installation prepare`, `migrate`, `topology apply`, then `serve` on each host.
+    """
+    if file.suffix != ".toml":
+        raise Refused("installation_incomplete", f"call it installation.toml: the name of {file} must end with .toml")
+    folder = data_folder.locate(file)
+    if folder.inventory.exists():
+        raise Refused("already_installed", f"{file} is there already, and is not touched; write another, or edit it")
+    named = {name: _pairs(facts[name]) for name in ("postgres", "setnodes", "gateways", "memcached")}
+    made = draft(
+        **named, wallet=facts["wallet"], archive=facts["archive"].absolute(), ops=facts["ops"],
+        events=facts["events"], scheme="https" if tls else "http",
+    )  # fmt: skip
+    folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    check_inventory(made, file)
+    Secrets.load(folder.secrets).ensure({name: tuple(one.dsns) for name, one in made.clusters.items()})
+    made.save(folder.inventory)
+    show = f"{file} and {folder.secrets} are written; next: hongbao installation prepare --installation {file}"
+    print_report({"installation": str(file), "secrets": str(folder.secrets)}, as_json=as_json, show=show)
+
+
+def _pairs(words: Sequence[str]) -> dict[str, str]:
+    pairs = [word.partition("=") if "=" in word else ("", "=", word) for word in words]
+    return {name: value for name, _, value in pairs}
+
+
+@click.command("host")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("process", nargs=-1, required=True)
+@data_option
+@json_option
+def host(*, folder: Path, process: tuple[str, ...], data: Path | None, as_json: bool) -> None:
+    """Write FOLDER, with what one host needs on which each PROCESS runs, and with the secrets of no other.
+
+    PROCESS: gateway, wallet, events, rotation, setnode:NAME; ops, or operator for a host from which commands are given.
+    Bring the folder to the host; there each process is `hongbao serve … --installation FOLDER/installation.toml`.
+    """
+    known = inventory.load(data_folder.locate(data).inventory)
+    some = read_processes(process, known)
+    there, secrets = files_of(known, secrets_of(data), some)
+    target = data_folder.locate(folder / inventory.DEFAULT_NAME)
+    target.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    beside = {name: str(target.path / Path(getattr(there, name)).name) for name in ("secrets", "topology")}
+    write_private(Path(beside["secrets"]), dict(secrets))
+    msgspec.structs.replace(there, **beside).save(target.inventory)
+    certificates.Certificates(target.certificates).bring(
+        certificates.Certificates(Path(known.secrets).with_name(CERTIFICATES)), [(one.name, one.kind) for one in some]
+    )
+    show = f"{target.inventory} and {beside['secrets']} are written"
+    print_report({"installation": str(target.inventory), "secrets": beside["secrets"]}, as_json=as_json, show=show)
+
+
+@click.command("prepare")
+@click.argument("server", nargs=-1)
+@data_option
+@json_option
+def prepare_command(*, server: tuple[str, ...], data: Path | None, as_json: bool) -> None:
+    """Make database and roles in each SERVER (set-1, wallet; all unless named), as its superuser.
+
+    Can be repeated: what is there stays, a changed password is set. The cluster's identity is kept in the file; one
+    that is another than before is refused.
+    """
+    folder, access = data_folder.locate(data), find(data)
+    names = server or tuple(access.servers())
+    with working("preparing"):
+        found = {name: asyncio.run(prepare(access, folder, name)) for name in names}
+    table = Table("server", "cluster")
+    for name, identity in found.items():
+        table.add_row(name, identity)
+    print_report({"clusters": found}, as_json=as_json, show=lambda console: print_table(console, table))
