@@ -11,6 +11,7 @@ python=$venv/bin/python
 
 environment() {
     use_tools
+    keep_bytecode
     is_current "$1" && return
     mkdir -p "$tools" 2>/dev/null && [ -w "$tools" ] ||
         die "cannot write to $here; run this as the owner of the checkout"
@@ -79,6 +80,11 @@ use_certificates() {
     has_certificates || return 0
     export SSL_CERT_FILE="${SSL_CERT_FILE:-$certificates}" PIP_CERT="${PIP_CERT:-$certificates}"
 }
+
+# Many a container image sets this variable. Each of the ten processes of an installation would then compile our modules
+# anew at each start, and each worker of ./test all test modules: a tenth of a second and five seconds of CPU. What is
+# compiled is kept beside the modules, in this folder.
+keep_bytecode() { unset PYTHONDONTWRITEBYTECODE; }
 
 # A fetched Python finds its own library folder, but not the shared libraries fetched with it.
 use_tools() {

@@ -239,6 +239,7 @@ class Databases:
         """Return the superuser's DSN of a fresh copy of `template`, which `await build(owner's dsn)` fills once."""
         source = f"template_{template.replace('-', '_')}_{self.day:%Y%m%d}"
         if source not in self._built:
+            await self._run(f"DROP DATABASE IF EXISTS {source} WITH (FORCE)")
             await self._create(source)
             await build(self._server.dsn(roles.OWNER, source))
             self._built.add(source)
@@ -261,21 +262,22 @@ class Databases:
         return self._server.dsn("postgres", name)
 
     async def _create(self, name: str, how: str = "") -> None:
-        await self._run(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         # file_copy: a template of hundreds of leaves is copied faster as files than through the log.
         await self._run(f"CREATE DATABASE {name} OWNER {roles.OWNER} STRATEGY file_copy{how}")
 
-    async def _run(self, statement: str) -> None:
+    async def _run(self, *statements: str) -> None:
         connection = await asyncpg.connect(self._server.dsn(), timeout=CONNECT_S, command_timeout=60)
         try:
-            await connection.execute(statement)
+            # One by one: no transaction may hold CREATE or DROP DATABASE.
+            for statement in statements:
+                await connection.execute(statement)
         finally:
             await connection.close(timeout=CONNECT_S)
 
     async def drop_all(self) -> None:
         """Drop what this test made, also under open connections."""
-        for name in self._mine:
-            await self._run(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        if self._mine:
+            await self._run(*(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)" for name in self._mine))
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,8 @@ ANSWER_S = 8.0
 
 FAILOVER_S = 2.0
 """Within this time after a server is frozen or killed the other one of its SET serves what it had."""
+PROBE_PAUSE_S = 0.1
+"""Between two calls for the same thing: a twentieth of FAILOVER_S, the shortest time that is told from a longer one."""
 CREATE_S = 2.0
 """How long one waits for a create: its key decides which SET it is for, and the next one may be for the other."""
 
@@ -117,7 +119,7 @@ class Prober(Crowd):
                 if not code:
                     self.gaps[name] = max(self.gaps[name], time() - good_at.get(name, began))
                     good_at[name] = time()
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(PROBE_PAUSE_S)
 
         async def create(_turn: int) -> tuple[str, str]:
             key = uuid.uuid4().hex

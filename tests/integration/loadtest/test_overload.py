@@ -10,6 +10,9 @@ from rich.console import Console
 from loadtest.overload import crowd, faults, figures, plots, run
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
+FAULTS_AT = 300.0
+"""The best that the faults are told, opens a second. The steps before them overload the machine; the faults come at a
+part of its best, for half a minute, and how many opens that is says nothing: they are to find every part at work."""
 
 
 async def test_a_small_overload(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -24,6 +27,8 @@ async def test_a_small_overload(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.setattr(faults, "CROWDED", 500)
     monkeypatch.setattr(faults, "FAULT_S", 2.5)
     monkeypatch.setattr(faults, "RESTART_S", 15.0)
+    played = faults.run
+    monkeypatch.setattr(faults, "run", lambda best, *more: played(min(best, FAULTS_AT), *more))
     said: list[str] = []
     report = await run.run(said.append, quick=True, seconds=0.5)
     assert report.holds, report.audit

@@ -45,6 +45,7 @@ from tests.integration.hanging_proxy import HangingProxy, hanging_proxy
 from tests.integration.moving.move_and_die import move_and_die
 from tests.integration.setnode.fixtures import wallet_process
 from tests.link_keys import GATEWAY_KEY, OPERATOR_KEY, accepts, setnode_key
+from tests.looks import Looks
 from wire.link import Link
 from wire.wallet import WalletClient
 
@@ -75,6 +76,7 @@ class Land:
     nodes: dict[str, Setnode]
     wallet: WalletClient
     gateway: Gateway
+    looks: Looks = field(default_factory=Looks)
     proxies: dict[str, HangingProxy] = field(default_factory=dict)
     """Ways by which the tools reach a SET; the servers have their own."""
 
@@ -135,11 +137,8 @@ class Land:
         self.clock.advance(seconds=(instant - self.clock.now()).total_seconds())
 
     async def on(self, set_name: str, query: str, *args: Any) -> list[Any]:
-        connection = await asyncpg.connect(self.dsns[set_name])
-        try:
+        async with self.looks.at(self.dsns[set_name]) as connection:
             return list(await connection.fetch(query, *args))
-        finally:
-            await connection.close()
 
     async def sweep(self, set_name: str) -> int:
         """One round of a SET's sweeper with every fund old enough; returns how many creates it undid."""
@@ -241,7 +240,9 @@ async def living_land(databases: Databases, memcached: str, folder: Path) -> Asy
         async with asyncio.timeout(WAIT_S):
             while not link.up or any(one.readiness.missing() for one in (*nodes.values(), gateway)):
                 await asyncio.sleep(0.01)
-        yield Land(databases, dsns, wallet_dsn, path, clock, nodes, WalletClient(link), gateway)
+        land = Land(databases, dsns, wallet_dsn, path, clock, nodes, WalletClient(link), gateway)
+        stack.push_async_callback(land.looks.close)
+        yield land
         keeping.cancel()
         await asyncio.wait({keeping})
 

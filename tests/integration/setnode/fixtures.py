@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import msgspec
 import pytest
 import pytest_asyncio
@@ -38,6 +37,7 @@ from sharding.slots import Layout, place_for
 from sharding.topology import ServerSpec, SetSpec, Topology, dump
 from tests.conftest import Databases
 from tests.link_keys import OPERATOR_KEY, accepts, setnode_key
+from tests.looks import Looks
 from wallet.service import Settings as WalletSettings
 from wallet.service import serve
 from wire.link import Link
@@ -99,6 +99,7 @@ class Town:
         self.wallet_dsn = wallet_dsn
         self.clock = clock
         self.databases: Databases | None = None
+        self.looks = Looks()
 
     def owner(self, envelope_id: int) -> Setnode:
         return next(node for node in self.nodes if node.owns(envelope_id))
@@ -154,18 +155,12 @@ class Town:
                 await asyncio.sleep(0.02)
 
     async def scalar(self, query: str, *args: Any, wallet: bool = False) -> Any:
-        connection = await asyncpg.connect(self.wallet_dsn if wallet else self.set_dsn)
-        try:
+        async with self.looks.at(self.wallet_dsn if wallet else self.set_dsn) as connection:
             return await connection.fetchval(query, *args)
-        finally:
-            await connection.close()
 
     async def rows(self, query: str, *args: Any, wallet: bool = False) -> list[Any]:
-        connection = await asyncpg.connect(self.wallet_dsn if wallet else self.set_dsn)
-        try:
+        async with self.looks.at(self.wallet_dsn if wallet else self.set_dsn) as connection:
             return list(await connection.fetch(query, *args))
-        finally:
-            await connection.close()
 
     @contextlib.contextmanager
     def nothing_paid(self) -> Iterator[None]:
@@ -264,6 +259,7 @@ async def living_town(
                 await asyncio.sleep(0.01)
         town = Town(nodes, WalletClient(link), set_dsn, wallet_dsn, clock or SystemClock())
         town.databases = databases
+        stack.push_async_callback(town.looks.close)
         yield town
         keeping.cancel()
         await asyncio.wait({keeping})
