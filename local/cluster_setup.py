@@ -27,18 +27,26 @@ async def set_up_cluster(server: Postgres) -> None:
 
     Idempotent.
     """
-    async with asyncio.timeout(SETUP_S), postgres.connected(server.dsn()) as connection:
-        await _ensure_roles(connection, server.spec.passwords)
-        if SETNODE in server.spec.passwords:
+    await set_up(server.dsn(), server.dsn(database=DATABASE), server.spec.passwords)
+
+
+async def set_up(dsn: str, ours: str, passwords: Mapping[str, str]) -> None:
+    """As `set_up_cluster`, for any server: `dsn` is the superuser's, `ours` the same for our database.
+
+    `passwords` are by role.
+    """
+    async with asyncio.timeout(SETUP_S), postgres.connected(dsn) as connection:
+        await _ensure_roles(connection, passwords)
+        if SETNODE in passwords:
             await _grant_moves(connection)
         if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", DATABASE):
             await connection.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER} STRATEGY file_copy")
         # The reports for DBAs log in as the audit role, which reads and never writes.
         await connection.execute(f"GRANT pg_monitor TO {AUDIT}")
-        await limit_connections(connection, server.spec.passwords)
-    async with asyncio.timeout(SETUP_S), postgres.connected(server.dsn(database=DATABASE)) as connection:
+        await limit_connections(connection, passwords)
+    async with asyncio.timeout(SETUP_S), postgres.connected(ours) as connection:
         await _count_statements(connection)
-        await limit_functions(connection, server.spec.passwords)
+        await limit_functions(connection, passwords)
 
 
 async def _ensure_roles(connection: Connection, passwords: Mapping[str, str]) -> None:
