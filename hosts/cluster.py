@@ -74,15 +74,25 @@ class Cluster:
                 raise Unavailable("cluster_not_whole", f"{self.name} is not whole after {within_s:g} s: {text}")
             await asyncio.sleep(LOOK_S)
 
+    async def wait_until_led(self) -> None:
+        """Wait until a member leads. Raises Unavailable `cluster_not_whole`."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + CLUSTER_S
+        while await self.primary() is None:
+            if loop.time() > end:
+                raise Unavailable("cluster_not_whole", f"{self.name} has no primary after {CLUSTER_S:g} s")
+            await asyncio.sleep(LOOK_S)
+
     async def system_identifier(self) -> str:
         """Return the number that initdb gave the cluster."""
         found = await self.look()
         return next((one.system_identifier for one in found.values() if one.system_identifier), "")
 
     async def begin(self) -> None:
-        """Start all members of a new cluster; it is whole when this returns."""
+        """Start all members of a new cluster that do not run; it is whole when this returns."""
         for one in self.members:
-            one.start()
+            if not one.running:
+                one.start()
         await self.wait_until_whole(CLUSTER_S)
 
 

@@ -44,3 +44,8 @@ class HostProgram:
         """End it in good order (SIGTERM), then by force."""
         if self._child is not None:
             await self._child.stop((signal.SIGTERM, PROGRAM_STOP_S))
+
+    async def kill(self) -> None:
+        """Kill it as a crash would."""
+        if self._child is not None:
+            await self._child.stop()
