@@ -14,7 +14,7 @@ from hosts.host import Host, lay_out
 from hosts.patroni import PatroniProgram, find_patroni, patroni_config, patroni_member
 from hosts.plan import EDGE, ETCDS, GATEWAYS, SETS, WALLET, Plan
 from hosts.program import HostProgram
-from hosts.shell import check_root
+from hosts.shell import check_machine
 from hosts.subnet import Subnet, free_subnet
 from installation.access import Access
 from installation.data_folder import DataFolder
@@ -162,7 +162,7 @@ async def region(plan: Plan, notify: Notify, where: Path | None = None) -> Async
     Raises Refused `hosts_root`, `hosts_unsupported`, `hosts_busy`, `no_free_network`, and what is missing to run it;
     Unavailable where a part does not start.
     """
-    check_root()
+    await check_machine()
     async with ground(where) as mine:
         account = server_account()
         data = DataFolder(mine.folder / "data")

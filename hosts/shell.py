@@ -15,13 +15,21 @@ NAMESPACES = Path("/run/netns")
 """Where `ip netns` keeps the names."""
 
 
-def check_root() -> None:
-    """Raise Refused `hosts_root` unless we are root, `hosts_unsupported` if a program that is needed is missing."""
+async def check_machine() -> None:
+    """Raise Refused `hosts_root` unless we are root, `hosts_unsupported` if this machine has not what is needed."""
     if os.geteuid() != 0:
         raise Refused("hosts_root", "a region of hosts is made of network namespaces: run this as root")
     for program, package in (("ip", "iproute2"), ("nsenter", "util-linux")):
         if shutil.which(program) is None:
             raise Refused("hosts_unsupported", f"{program} is missing; install {package} (apt-get install {package})")
+    process = await asyncio.create_subprocess_exec(
+        "unshare", "--net", "true", stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
+    )
+    if await process.wait():
+        raise Refused(
+            "hosts_unsupported",
+            "this machine makes no network namespaces, as in a container without CAP_SYS_ADMIN; run it elsewhere",
+        )
 
 
 async def ip(*words: str, lines: Sequence[str] = ()) -> str:

@@ -19,7 +19,7 @@ from local.config import print_on_stderr
 from runtime.reporting import json_option, print_output, print_report
 
 _STEPS = ", ".join(f"{one.letter} {one.about}" for one in STEPS)
-SHORT_PACE = Pace(rate=25.0, calm_s=5.0, opens=1_000)
+SHORT_PACE = Pace(rate=25.0, calm_s=3.0, opens=1_000)
 LONG_RATE, LONG_CALM_S, LONG_OPENS = 60.0, 15.0, 20_000
 
 folder_option = click.option(

@@ -28,5 +28,6 @@ async def move(scene: Scene) -> Heal:
     database = next(xx for xx in topology.databases_of(TARGET))
     other = next(one.name for one in topology.sets if one.name != TARGET)
     await move_live(context_of(access), database_name(database), other)
+    scene.load.sort()
     await scene.serves(scene.now())
     return nothing

@@ -26,7 +26,7 @@ PAUSE_S, LONGEST_PAUSE_S = 0.2, 1.0
 WAITING = 80
 CREATORS = 6
 STOCK_S = 30.0
-"""For how long a SET has tickets without a create, which need the wallet as well."""
+"""Creates of a SET that is away wait for it, and with them those who make envelopes for all."""
 SIZES = (1, 2, 5, 20, 50, 100, 200)
 LATE = 2
 """Users of each envelope who come after its last share."""
@@ -44,12 +44,17 @@ class Stock:
 
 
 class Load:
-    """Users of an installation; `rate` is opens a second for each SET. Everything runs inside `running`."""
+    """Users of an installation; `rate` is opens a second for each SET. Everything runs inside `running`.
+
+    `access` is set anew when the installation's files have changed.
+    """
 
     def __init__(self, access: Access, journal: Journal, rate: float, *, seed: int = 1) -> None:
         self.access = access
         self.journal = journal
         self.rate = rate
+        self.stock_s = STOCK_S
+        """For how long each SET has users who wait for their turn, without a create."""
         self.lanes = {one.name: Lane(one.name) for one in access.topology().sets}
         self.unanswered: list[str] = []
         """Users who were not answered although everything was whole again for FINISH_S."""
@@ -82,10 +87,6 @@ class Load:
                     one.cancel()
                 await asyncio.gather(*left, return_exceptions=True)
 
-    def lane_of(self, envelope_id: int) -> Lane:
-        """Return the lane of the SET that holds an envelope now."""
-        return self.lanes[self.access.topology().set_for(envelope_id).name]
-
     async def rest(self, *names: str) -> None:
         """Let nobody begin (at these SETs: all unless named), no sender either; wait until all are answered.
 
@@ -103,6 +104,15 @@ class Load:
             if lane in lanes and not task.done():
                 self.unanswered.append(task.get_name())
                 task.cancel()
+
+    def sort(self) -> None:
+        """Put every envelope that waits for users to the SET that holds it now: a database may have moved."""
+        topology = self.access.topology()
+        waiting = [one for some in self._stock.values() for one in some]
+        for some in self._stock.values():
+            some.clear()
+        for one in waiting:
+            self._stock[topology.set_for(int(one.envelope.envelope_id)).name].append(one)
 
     def go_on(self) -> None:
         """Let everybody begin again."""
@@ -165,7 +175,7 @@ class Load:
                 continue
             self.journal.told(number, envelope_id, user, result.result, result.amount_fen)
             now = loop.time()
-            lane.answer(now, now - began)
+            lane.answer(now, now - began, won=result.opened)
             return
 
     async def _pause(self, error: ApiError) -> None:
@@ -177,7 +187,7 @@ class Load:
         """Keep every SET in stock. Which SET an envelope is of shows its ID alone, so both are filled."""
         while True:
             await self._creating.wait()
-            if all(self._tickets(name) >= self.rate * STOCK_S for name in self.lanes):
+            if all(self._tickets(name) >= self.rate * self.stock_s for name in self.lanes):
                 await asyncio.sleep(0.1)
                 continue
             self._creates += 1
@@ -185,6 +195,13 @@ class Load:
                 await self._create_one()
             finally:
                 self._creates -= 1
+
+    async def stocked(self, within_s: float = FINISH_S) -> None:
+        """Wait until every SET has users for `stock_s`, `within_s` at most."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + within_s
+        while loop.time() < end and any(self._tickets(name) < self.rate * self.stock_s for name in self.lanes):
+            await asyncio.sleep(0.1)
 
     def _tickets(self, name: str) -> int:
         return sum(len(one.tickets) for one in self._stock[name])
@@ -222,7 +239,7 @@ async def until_answered(lane: Lane, since: float, *, answers: int, within_s: fl
     """Wait until a SET has answered so many since an instant; raises Unavailable `no_answers`."""
     loop = asyncio.get_running_loop()
     end = loop.time() + within_s
-    while lane.answers_since(since) < answers:
+    while lane.wins_since(since) < answers:
         if loop.time() > end:
             raise Unavailable("no_answers", f"{lane.name} has answered nobody for {within_s:g} s")
         await asyncio.sleep(0.02)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Column, Table
 
@@ -48,13 +49,9 @@ def _missed(found: dict[str, Any], outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def show(found: dict[str, Any], console: Console) -> None:
-    """Print a line for each step, then what all of them came to."""
-    number = {"justify": "right"}
-    table = Table(
-        "step", Column("opens", **number), Column("silent s", **number), Column("other s", **number),  # type: ignore[arg-type]
-        Column("p99 ms calm", **number), Column("fault", **number), Column("retries", **number),  # type: ignore[arg-type]
-        Column("lost", **number), Column("wrong", **number), Column("audit", **number),  # type: ignore[arg-type]
-    )  # fmt: skip
+    """Print a line for each step, 80 characters wide, then what all of them came to."""
+    names = ("opens", "silent", "other", "calm", "fault", "again", "differs")
+    table = Table("step", *(Column(name, justify="right") for name in names), box=SIMPLE)
     for one in found["steps"]:
         table.add_row(
             f"{one['step']} {one['about']}",
@@ -64,14 +61,17 @@ def show(found: dict[str, Any], console: Console) -> None:
             _ms(one["calm_p99_ms"]),
             _ms(one["other_p99_ms"]),
             str(sum(one["failed_attempts"].values())),
-            str(one["missing"]),
-            str(one["wrong"]),
-            str(one["audit_violations"]),
+            str(one["missing"] + one["wrong"] + one["audit_violations"] + one["unanswered"]),
         )
     print_table(console, table)
     console.print(
-        f"{found['acknowledged']:,} opens acknowledged; {found['missing']} missing, {found['wrong']} wrong, "
-        f"{found['audit_violations']} violations",
+        "silent, other: seconds without a share won, in the SET of the fault and in the other; calm, fault: how long\n"
+        "99 of 100 users of the other waited, ms; again: attempts that were repeated",
+        highlight=False,
+    )
+    console.print(
+        f"{found['acknowledged']:,} opens acknowledged; {found['missing']} missing, {found['wrong']} wrong,\n"
+        f"{found['audit_violations']} violations of the audit, {found['unanswered']} users without an answer",
         highlight=False,
     )
     for one in found["steps"]:

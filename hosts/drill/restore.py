@@ -10,11 +10,14 @@ from backup.folder import BackupFolder, LogState
 from backup.logkeeper import LogKeeper
 from backup.programs import Source
 from errors import Unavailable
+from hosts.drill import load
 from hosts.drill.faults import Heal, Scene, nothing
 from hosts.host import CABLES
 from hosts.region import Region
 
 TARGET = "set-2"
+STOCK_S = 90.0
+"""The users of the other SETs go on opening while no envelope is made: half of them would be of the lost SET."""
 RECEIVED_S = 60.0
 """For the receiver of the log to have all of it, once nobody writes any more."""
 LOOK_S = 0.1
@@ -44,13 +47,18 @@ async def lose_and_restore(scene: Scene) -> Heal:
     """
     region = scene.region
     async with being_backed_up(scene) as keeper:
-        await asyncio.sleep(2.0)  # so that the log has something that the base copy has not
+        scene.load.stock_s = STOCK_S
+        # Meanwhile the log receives what the base copy has not.
+        await scene.load.stocked()
         await scene.load.rest(TARGET)
         await _received(keeper, None)
         for name in (*region.plan.postgres_hosts(TARGET), *region.plan.setnodes(TARGET)):
             await region.hosts[name].lose()
     scene.mark()
+    scene.load.lanes[TARGET].open = True
     await _restore(region)
+    scene.load.access = region.access()
+    scene.load.stock_s = load.STOCK_S
     scene.load.go_on()
     await scene.serves(scene.now())
     return nothing

@@ -33,7 +33,7 @@ STEPS: Sequence[Step] = (
     Step("b", "primary cut off", faults.cut_off_primary),
     Step("c", "setnode lost", faults.lose_setnode),
     Step("d", "gateway lost", faults.lose_gateway),
-    Step("e", "memcached killed", faults.lose_memcached),
+    Step("e", "memcached lost", faults.lose_memcached),
     Step("f", "setnode cut off", faults.part_setnode),
     Step("g", "primary frozen", faults.freeze_primary),
     Step("g2", "setnode frozen", faults.freeze_setnode),
@@ -166,8 +166,7 @@ async def _take(region: Region, load: Load, step: Step, pace: Pace, opens: int) 
     outcome.unanswered = len(load.unanswered)
     load.unanswered.clear()
     try:
-        outcome.found = await prove(load)
-        await heal()
+        outcome.found, _ = await asyncio.gather(prove(load), heal())
     except HongbaoError as error:
         outcome.error = f"{outcome.error}; {error}".strip("; ")
     outcome.acknowledged = load.journal.acknowledged - before
