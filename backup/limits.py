@@ -8,6 +8,8 @@ COPY_S = 24 * 3600.0
 """For a base copy, its verification or a replay: a terabyte at 20 MB/s takes 14 hours."""
 FREE_SHARE = 1.2
 """Free space that a base copy needs, as a share of what the cluster's databases take now."""
+CONNECT_S = 5
+"""For each host of a cluster to answer; libpq waits for ever unless it is told."""
 CUT_BYTES = 8 * 1024**2
 """How far before the newest segment's beginning a replay may end: that segment may hold only the end of a record, and
 replay stops in front of the whole record. Most are smaller than a page; DDL of a thousand leaves writes 100 KB."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from backup.folder import BackupFolder
-from backup.limits import STOP
+from backup.limits import CONNECT_S, STOP
 from errors import Refused, Unavailable
 from machine.account import server_account
 from machine.child import Child, Command
 from machine.logfile import LogFile
 from machine.postgres.binaries import find_binaries
-from runtime.dsn import tls_environment
+from runtime.dsn import hosts, password_of, tls_environment, wanted
 
 IDENTIFIER = "SELECT system_identifier FROM pg_control_system()"
 
@@ -62,11 +62,13 @@ class PgPrograms:
         env = {"LC_ALL": "C", "PATH": os.environ.get("PATH", os.defpath)}
         where: list[str] = []
         if source is not None:
-            parts = urlsplit(source.dsn)
-            where = ["-h", str(parts.hostname), "-p", str(parts.port), "-U", unquote(parts.username or "")]
-            where.append("--no-password")
+            parts, found = urlsplit(source.dsn), hosts(source.dsn)
+            where = ["-h", ",".join(host for host, _ in found), "-p", ",".join(str(port) for _, port in found)]
+            where += ["-U", unquote(parts.username or ""), "--no-password"]
+            env["PGTARGETSESSIONATTRS"] = wanted(source.dsn)
+            env["PGCONNECT_TIMEOUT"] = str(CONNECT_S)
             # In the environment: every user of the machine can read a process' arguments.
-            env["PGPASSWORD"] = unquote(parts.password or "")
+            env["PGPASSWORD"] = password_of(source.dsn) or ""
             env |= tls_environment(source.dsn)
         await self.log.bound()
         return Child.start(Command([self._binaries.program(program), *where, *words], env, self.account, self.log))

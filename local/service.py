@@ -44,7 +44,8 @@ class ServiceSpec:
 
     It listens on `host`:`port` and serves GET /readyz. `doors`: listening sockets that are made here and stay open
     while it restarts, as (host, port, whether others share the port). A process with doors says by itself that it is
-    ready, on the file HONGBAO_READY_FD: in a restart it is started beside the one that it replaces.
+    ready, on the file HONGBAO_READY_FD: in a restart it is started beside the one that it replaces. `prefix`: words
+    before the command, which run it elsewhere than here, as `nsenter` does.
     """
 
     name: str
@@ -56,6 +57,7 @@ class ServiceSpec:
     doors: Sequence[tuple[str, int, bool]] = ()
     tls: TlsFiles | None = None
     """If it speaks TLS: what it is shown by the one who asks whether it is ready."""
+    prefix: Sequence[str] = ()
 
 
 class Service(ChildPart):
@@ -174,7 +176,7 @@ class Service(ChildPart):
             numbers.append(tells_ready)
         # -P: modules come from PYTHONPATH above, not from the folder in which the process starts.
         return Command(
-            [sys.executable, "-P", "-m", self.spec.module],
+            [*self.spec.prefix, sys.executable, "-P", "-m", self.spec.module],
             {**_inherited(), **self.spec.env, **listen},
             self._account,
             self.log,

@@ -34,6 +34,21 @@ def hosts(dsn: str) -> list[tuple[str, int]]:
     return found
 
 
+def each(dsn: str) -> list[str]:
+    """Return a DSN for each host, in order; all else of it stays."""
+    login, at, _ = urlsplit(dsn).netloc.rpartition("@")
+    return [urlunsplit(urlsplit(dsn)._replace(netloc=f"{login}{at}{one}")) for one in _host_list(dsn).split(",")]
+
+
+def wanted(dsn: str) -> str:
+    """Return which host of a cluster a DSN asks for: "any", if it does not say, or "primary" for "read-write".
+
+    What is "read-write" is also asked of the session: one that begins its transactions read-only would find no host.
+    """
+    found = dict(parse_qsl(urlsplit(dsn).query)).get("target_session_attrs", "any")
+    return "primary" if found == "read-write" else found
+
+
 def place(dsn: str) -> str:
     """Return where a DSN leads, for people: HOST:PORT, or several of them."""
     return ", ".join(f"{host}:{port}" for host, port in hosts(dsn))

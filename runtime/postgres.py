@@ -18,11 +18,14 @@ import asyncpg
 
 from errors import Unavailable
 from runtime import logs, scram_only
-from runtime.dsn import place, tls_environment
+from runtime.dsn import each, place, tls_environment, wanted
+from runtime.race import first_of
 from runtime.tls_errors import sentence_of
 
 CONNECT_S = 5.0
 """A connection is made in milliseconds; after this long the server counts as away."""
+NEXT_HOST_S = 0.3
+"""A host of a cluster that has not answered for so long may be gone: the next one is tried beside it."""
 LEAVE_S = 1.0
 """Work whose connection was dropped fails at once; work that has not ended after this long is abandoned."""
 
@@ -95,14 +98,22 @@ async def connect(dsn: str, **settings: str) -> Connection:
     """Open a connection; the caller closes it (see `connected`).
 
     Raises Unavailable `database_unavailable`; of it LoginRefused for another password, no such role or database.
+
+    Of several hosts each is tried in turn, the next one NEXT_HOST_S later or once one has failed, and the first that
+    fits is taken: asyncpg by itself waits for a host that is silent until its time for all of them is over.
     """
-    try:
-        connection = await asyncpg.connect(
-            dsn,
+
+    async def open_one(one: str) -> Connection:
+        return await asyncpg.connect(
+            one,
             timeout=CONNECT_S,
+            target_session_attrs=wanted(one),
             statement_cache_size=256,
             server_settings={"timezone": "UTC", "application_name": "hongbao", **settings},
         )
+
+    try:
+        connection = await first_of(each(dsn), open_one, NEXT_HOST_S, _drop, _tells_most)
         _notice_a_host_that_is_gone(connection)
         return connection
     except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
@@ -134,6 +145,17 @@ def _told(sentence: str) -> str:
         _told_at[sentence] = now
         _log.error("postgres", error=sentence)
     return sentence
+
+
+def _drop(connection: Connection) -> None:
+    connection.terminate()
+
+
+def _tells_most(error: BaseException) -> int:
+    """Say how much an error tells of a cluster: that a login is wrong, that a host is away, that it is a standby."""
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return 0
+    return 1 if is_lost(error) else 2
 
 
 def _notice_a_host_that_is_gone(connection: Connection) -> None:

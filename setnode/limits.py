@@ -165,6 +165,9 @@ STANDBY_MISSING_S = 5.0
 """A commit that has waited so long for a standby has lost it: a slow one takes tenths of a second."""
 STANDBY_EVERY_S = 1.0
 """Between two looks: how long requests are begun in vain after that, and refused in vain once a standby is back."""
+DATABASE_SILENT_S = 2.5
+"""A database that has not answered for so long a question that takes a millisecond, and is asked once a second, is away
+for this server: gateways prefer others of the SET, if these reach it. Longer than a stall of a busy machine."""
 DAYS_AGAIN_S = 1.0
 """A create for a day without tables looks for them at most this often: they may have been made a moment ago."""
 DAYS_EVERY_S = 5.0
@@ -318,6 +321,10 @@ check_limit(MEMCACHED_TIMEOUT_S < ADMISSION_WAIT_S, "one silent call to memcache
 check_limit(
     max(SERVICE_DEADLINE_S, 2 * LOAD_DEADLINE_S) < SERVICE_ROUND_S,
     "a round must outlast the deadline of its queries, whose error says what is known",
+)
+check_limit(
+    2 * STANDBY_EVERY_S <= DATABASE_SILENT_S < LOAD_DEADLINE_S,
+    "two looks must fail before a database counts as silent, and it must before its callers have given up",
 )
 check_limit(SWEEP_IN_A_ROW < SWEEP_PAGE, "a page without any header must stop the sweeper before it undoes anything")
 check_limit(SWEEP_ROUND_S < SERVICE_ROUND_S, "a sweeper's round must end by itself, before it is cancelled")

@@ -37,6 +37,7 @@ from setnode.days import BusinessDays
 from setnode.dispatch import Dispatcher
 from setnode.header_seal import HeaderSeal
 from setnode.limits import (
+    DATABASE_SILENT_S,
     DAYS_EVERY_S,
     DRAIN_POLL_S,
     DRAIN_S,
@@ -67,7 +68,7 @@ from switches.switchboard import Switchboard
 from wire.handshake import Doorkeeper
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, accepted_keys, caller_key
 from wire.link import Link
-from wire.load import Load
+from wire.load import Load, Silence
 from wire.server import add_link
 from wire.versions import PUBLISHED
 from wire.wallet import WalletClient
@@ -173,7 +174,11 @@ class Setnode:
             cards=self.cards,
             waiting=self.waiting,
         )
-        self.load = Load(self.claim_queue.waits, self.create_queue.waits)
+        self.load = Load(
+            self.claim_queue.waits,
+            self.create_queue.waits,
+            Silence(lambda: self.standby.silent_s, DATABASE_SILENT_S),
+        )
 
     def _wire_services(self, wallet: WalletClient) -> None:
         """Make what works in the background."""

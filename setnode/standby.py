@@ -6,6 +6,7 @@ unknown, later and later. So from a bound on the SET is read-only: what is in me
 at once, and the refusal says that nothing was begun.
 """
 
+import asyncio
 from typing import Any
 
 from errors import Unavailable
@@ -30,6 +31,8 @@ class StandbyWatch:
 
     def __init__(self, session: SharedSession) -> None:
         self._session = session
+        self._now = asyncio.get_running_loop().time
+        self._answered_at = self._now()
         self.missing = False
 
     async def look(self) -> None:
@@ -39,6 +42,7 @@ class StandbyWatch:
         except Exception:
             self._note(missing=False)
             raise
+        self._answered_at = self._now()
         missing = longest_s >= STANDBY_MISSING_S
         if missing != self.missing:
             if missing:
@@ -46,6 +50,11 @@ class StandbyWatch:
             else:
                 _log.info("a standby confirms commits again")
         self._note(missing=missing)
+
+    @property
+    def silent_s(self) -> float:
+        """For how long Postgres has not answered a look, between two of them as well; s."""
+        return self._now() - self._answered_at
 
     async def _longest(self, connection: Any) -> float:
         longest_s: float = await connection.fetchval(_LONGEST)

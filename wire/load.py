@@ -8,6 +8,10 @@ The word is said every BEAT_S, also where nothing waits: a process that is froze
 callers notice (`wire.link`); that it beats is a capability (`versions.BEATS`). Who waits for an answer that takes long
 hears beats meanwhile.
 
+A setnode also says how long its database has not answered it: one that is cut off from a database that the other
+servers of its SET still reach is well in all else, and its envelopes are better served by these
+(`gateway.sets.servers`).
+
 A process that stops says so first, and waits LEAVE_S: what its callers have sent by then is answered, and what they
 would send goes elsewhere. Otherwise a call could be on its way as the connection ends, and its outcome unknown.
 """
@@ -64,13 +68,31 @@ class Waits:
         return max(mean_s, self._oldest()) + late_s if self._waiting() >= self._crowd else 0.0
 
 
+class Silence:
+    """How long a part that this process needs has not answered, as `silent_s` says; told from `after_s` on.
+
+    Requests do not wait for it in a queue of this process, so it is no kind of work that is refused where many wait.
+    """
+
+    __slots__ = ("_after_s", "_silent_s")
+
+    def __init__(self, silent_s: Callable[[], float], after_s: float) -> None:
+        self._silent_s = silent_s
+        self._after_s = after_s
+
+    def take(self, late_s: float = 0.0) -> float:
+        """Return how long; 0 below `after_s`. While this loop was late (`late_s`) it could not hear an answer."""
+        silent_s = self._silent_s() - late_s
+        return silent_s if silent_s >= self._after_s else 0.0
+
+
 class Load:
     """Tells all callers how long requests of each kind wait: every LOAD_S, or every BEAT_S while nothing waits.
 
     What the loop itself is late by counts for every kind: requests wait in sockets meanwhile, where nobody sees them.
     """
 
-    def __init__(self, *kinds: Waits) -> None:
+    def __init__(self, *kinds: Waits | Silence) -> None:
         self._kinds = kinds
         self.callers: set[Told] = set()
         """Who is told."""
@@ -125,3 +147,5 @@ class Load:
 OPENS: Final = 0
 CREATES: Final = 1
 """Places of a setnode's kinds of work; the wallet has one, creates and deposits, at place 0."""
+DATABASE: Final = 2
+"""The place of how long a setnode's database has not answered it."""

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import click
 
@@ -11,7 +11,7 @@ from installation import data_folder
 from installation.access import find
 from machine.account import server_account
 from machine.postgres.binaries import find_binaries
-from runtime.dsn import hosts, password_of, tls_environment
+from runtime.dsn import hosts, password_of, tls_environment, wanted
 from runtime.reporting import data_option
 from schema import roles
 
@@ -37,7 +37,7 @@ def command(*, server: str, words: tuple[str, ...], write: bool, data: Path | No
     env = {
         **os.environ, "PGHOST": ",".join(host for host, _ in found), "PGPORT": ",".join(str(port) for _, port in found),
         "PGUSER": unquote(parts.username or ""), "PGPASSWORD": password_of(dsn) or "",
-        "PGTARGETSESSIONATTRS": dict(parse_qsl(parts.query)).get("target_session_attrs", "any"),
+        "PGTARGETSESSIONATTRS": wanted(dsn),
         "PGDATABASE": parts.path.strip("/"), "PGOPTIONS": options, "PGAPPNAME": "hongbao:psql",
         **tls_environment(dsn),
     }  # fmt: skip

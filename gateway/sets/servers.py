@@ -11,6 +11,7 @@ from runtime.tls import Tls
 from sharding.topology import Topology
 from wire.keys import LinkKey
 from wire.link import Link
+from wire.load import DATABASE
 from wire.messages import Op
 
 _log = logs.get("gateway")
@@ -83,7 +84,8 @@ class Servers:
     def watch(self, topology: Topology) -> bool:
         """Check all links and renew `alive`; return whether it changed.
 
-        If no server of a SET is steady, those that are connected are alive.
+        If no server of a SET is steady, those that are connected are alive. Of these a server whose database does not
+        answer it (`wire.load`) is left out, unless it answers no other one either: then it is the database's fault.
         """
         now = asyncio.get_running_loop().time()
         for server in self._servers.values():
@@ -133,7 +135,8 @@ class Servers:
     def _fit(self, names: tuple[str, ...], now: float) -> Iterator[str]:
         servers = [self._servers[name] for name in names if name in self._servers]
         steady = [server.name for server in servers if server.steady(now)]
-        yield from steady or [server.name for server in servers if server.up_since is not None]
+        fit = steady or [server.name for server in servers if server.up_since is not None]
+        yield from [name for name in fit if not self._servers[name].link.load_s(DATABASE)] or fit
 
     def _forget_uptime(self, server: Server) -> None:
         if server.up_since is not None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.dsn import hosts, password_of, place, with_login
+from runtime.dsn import each, hosts, password_of, place, wanted, with_login
 
 TWO = "postgresql://hongbao_owner@db-1:5433,db-2/hongbao?target_session_attrs=read-write"
 
@@ -31,3 +31,19 @@ def test_a_login_is_replaced_and_the_rest_stays() -> None:
     assert password_of(changed) == awkward
     assert password_of(TWO) is None
     assert awkward not in place(changed)
+
+
+def test_each_host_has_a_dsn_of_its_own() -> None:
+    """Login, database and parameters are those of the whole."""
+    assert each(with_login(TWO, "u", "p@,:")) == [
+        "postgresql://u:p%40%2C%3A@db-1:5433/hongbao?target_session_attrs=read-write",
+        "postgresql://u:p%40%2C%3A@db-2/hongbao?target_session_attrs=read-write",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"), [("", "any"), ("read-write", "primary"), ("prefer-standby", "prefer-standby")]
+)
+def test_which_host_is_wanted(asked: str, found: str) -> None:
+    """One that takes writes is a primary, whatever the session does."""
+    assert wanted(f"postgresql://u@h/db{asked and f'?target_session_attrs={asked}'}") == found

@@ -378,6 +378,37 @@ async def test_a_wallet_that_is_behind_costs_creates_alone(door: Door) -> None:
     telling.cancel()
 
 
+async def test_a_server_that_is_cut_off_from_its_database_is_passed_over(door: Door) -> None:
+    """Its envelopes go to the other one while only that is answered; if the database answers neither, they stay."""
+    cut_off, other = door.servers["a"], door.servers["b"]
+
+    async def asked_of_cut_off() -> int:
+        cut_off.asked.clear()
+        other.asked.clear()
+        for _ in range(20):
+            assert (await door.call("POST", f"/v1/envelopes/{some_id()}/open"))[0] == 200
+        assert len(cut_off.asked) + len(other.asked) == 20
+        return len(cut_off.asked)
+
+    assert await asked_of_cut_off()
+    telling = [asyncio.ensure_future(tell(cut_off, [0, 0, 3000]))]
+    async with asyncio.timeout(WAIT_S):
+        while await asked_of_cut_off():
+            await asyncio.sleep(0.05)
+    telling.append(asyncio.ensure_future(tell(other, [0, 0, 3000])))
+    async with asyncio.timeout(WAIT_S):
+        while not await asked_of_cut_off():
+            await asyncio.sleep(0.05)
+    telling.pop().cancel()
+    async with asyncio.timeout(WAIT_S):
+        while await asked_of_cut_off():
+            await asyncio.sleep(0.05)
+    telling.pop().cancel()
+    async with asyncio.timeout(WAIT_S):
+        while not await asked_of_cut_off():
+            await asyncio.sleep(0.05)
+
+
 async def create(door: Door) -> int:
     status, _, _ = await door.call("POST", "/v1/envelopes", body=GOOD, Idempotency_Key=uuid.uuid4().hex)
     return status

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from wire.limits import BEAT_S, LOAD_S
-from wire.load import Load, Waits
+from wire.load import Load, Silence, Waits
 
 
 def waits_of(oldest: Callable[[], float], waiting: int = 10) -> Waits:
@@ -90,3 +90,19 @@ async def test_few_who_wait_long_are_not_told() -> None:
     heard = told(load)
     load.tell(0.5)
     assert heard == []
+
+
+async def test_a_database_that_does_not_answer_is_told_from_a_bound_on() -> None:
+    """What this loop was late by does not count: it could not have heard an answer."""
+    silent = [2.4]
+    load = Load(waits_of(lambda: 0.0), Silence(lambda: silent[0], 2.5))
+    heard = told(load)
+    load.tell(0.0)
+    assert heard == []
+    silent[0] = 2.6
+    load.tell(0.2)
+    assert heard == [[200, 0]]
+    load.tell(0.0)
+    silent[0] = 0.1
+    load.tell(0.0)
+    assert heard[1:] == [[0, 2600], [0, 0]]
