@@ -117,6 +117,15 @@ class Access:
         yield self.wallet_url
         yield from (server.url for one in self.topology().sets for server in one.servers)
 
+    @property
+    def backups(self) -> Path:
+        """Where backups are kept; raises Refused `no_backups` if the inventory does not say."""
+        if not self._inventory.backups:
+            raise Refused(
+                "no_backups", "say where the backups are: --folder FOLDER, or `backups` in the installation file"
+            )
+        return Path(self._inventory.backups)
+
     def topology(self) -> Topology:
         """Read the topology file: which SET holds which database, and where its servers are."""
         return load(self.topology_path)

@@ -3,9 +3,9 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,22 @@ from installation.access import Access, find
 from runtime.reporting import data_option, json_option, print_report, working
 from schema import roles
 
-folder_option = click.option(
-    "--folder", required=True, type=click.Path(path_type=Path, file_okay=False), help="Where the backups are."
+_FOLDER = click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where the backups are.  [default: `backups` of the installation file]",
 )
+
+
+def folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `folder`: that of --folder, else the one that the installation file names."""
+
+    @wraps(command)
+    def called(*, folder: Path | None, data: Path | None, **more: Any) -> Any:
+        return command(folder=folder or find(data).backups, data=data, **more)
+
+    return _FOLDER(called)
+
 
 ALL = "all"
 """In the place of a server's name: every SET and the wallet."""

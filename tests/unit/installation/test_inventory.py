@@ -174,3 +174,13 @@ def test_a_command_takes_the_file_or_the_folder(path: Path, monkeypatch: pytest.
     monkeypatch.setenv("HONGBAO_INSTALLATION", str(path))
     assert data_folder.locate(None).named == path
     assert find(None).wallet_url == WHOLE.wallet_url
+
+
+def test_backups_are_where_the_file_says(path: Path) -> None:
+    """Unless --folder says otherwise; without either it is refused with both ways to say it."""
+    run = CliRunner()
+    listed = run.invoke(main, ["backup", "list", "set-1", "--installation", str(path)])
+    assert "/backups" in listed.output
+    msgspec.structs.replace(WHOLE, backups="").save(path)
+    refused = run.invoke(main, ["backup", "list", "set-1", "--installation", str(path)])
+    assert (refused.exit_code, "say where the backups are: --folder FOLDER" in refused.output) == (1, True)
