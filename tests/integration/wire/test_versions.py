@@ -118,10 +118,12 @@ async def test_what_was_offered_is_part_of_the_proof() -> None:
     def less(words: str) -> str:
         return words.replace("Hongbao 4", "Hongbao 3").replace(" 2-4", " 2-3")
 
-    answer = prover.answer(401, less(keeper.challenge(less(prover.hello))))
-    assert answer is not None
-    assert keeper.admit(answer, LINK_PATH) is None
-    assert keeper.admit(less(answer), LINK_PATH) is None
+    # Each challenge is good for one answer.
+    for passed_on in (less, lambda words: words):
+        answer = prover.answer(401, less(keeper.challenge(less(prover.hello))))
+        assert answer is not None
+        assert keeper.admit(passed_on(answer), LINK_PATH) is None
+        prover = Prover(GATEWAY_KEY, SERVER, LINK_PATH, spoken=Range(2, 4))
 
 
 @pytest.mark.parametrize("changed", ["release", "capabilities"])
