@@ -10,6 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from errors import Refused
 from installation.certificates import CA_CERT, CA_KEY, Certificates, Wanted
@@ -245,15 +246,17 @@ async def _serial(url: str, shown: Tls) -> str:
 
 
 async def test_who_is_refused_by_tls_is_logged_by_the_server_too(
-    own: Certificates, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    own: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line a second at most, with the reason; somebody who speaks no TLS is hung up on at once."""
     monkeypatch.setattr("runtime.tls._refusals", logs.Budget(1))
+    monkeypatch.setattr("runtime.tls._log", logs.get("tls"))
     other = of_another(tmp_path, CALLER)
     (other.folder / CA_CERT).write_bytes((own.folder / CA_CERT).read_bytes())
     async with served(tls(own, SERVER)) as url:
-        await refusal(url, tls(other, CALLER))
-        assert "a caller is refused by TLS" in capsys.readouterr().out
+        with capture_logs() as said:
+            await refusal(url, tls(other, CALLER))
+        assert "a caller is refused by TLS" in [one["event"] for one in said]
         async with aiohttp.ClientSession() as plain, asyncio.timeout(5):
             with pytest.raises(aiohttp.ClientError):
                 await plain.get(url.replace("https", "http"))
