@@ -138,7 +138,7 @@ def test_an_amount_in_yuan_or_below_nothing_is_told_what_to_write(tmp_path, fen,
         (["deposit", "bob", "5", "--ordr-no", "x"], "no such option '--ordr-no'; did you mean '--order-no'?"),
         (["deposit", "bob"], "FEN is missing; write it as: main deposit USER FEN"),
         (["token"], "USER is missing; write it as: main token USER..."),
-        (["backup", "list"], "--folder is missing; add --folder DIRECTORY: Where the backups are."),
+        (["installation", "init", "x.toml"], "--wallet is missing; add --wallet HOST:PORT: Where the wallet listens."),
         (["up", "--port"], "--port needs a value after it; --help says which"),
     ],
 )
