@@ -46,7 +46,7 @@ async def write_inventory(
     url: str,
     memcached: str,
 ) -> None:
-    """Write what is installed, and where; durable when this returns."""  # fmt: skip
+    """Write what is installed, and where; durable when this returns."""
     known = {
         name: Known(
             dsns={role: one.dsn(role, roles.DATABASE, password=False) for role in one.passwords},
