@@ -48,7 +48,7 @@ COMMANDS = {
         "plan": Entry("loadtest.plan.command", "how many SETs, servers and disks a load needs"),
     },
     "Prove": {
-        "hosts": Entry("cli.commands.hosts", "a region of hosts on this machine; lose one after the other (root)"),
+        "hosts": Entry("cli.commands.hosts", "hosts on this machine, lost one by one (root)"),
         "audit": Entry("cli.commands.audit", "prove that not one fen appeared or vanished"),
         "verify-split": Entry("cli.commands.verify_split", "recompute a closed envelope's amounts from its seed"),
     },

@@ -46,7 +46,7 @@ async def write_inventory(
     url: str,
     memcached: Mapping[str, str],
 ) -> None:
-    """Write what is installed, and where; durable when this returns. `memcached`: its address by SET."""  # fmt: skip
+    """Write what is installed, and where; durable when this returns. `memcached`: its address by SET."""
     known = {
         name: Known(
             dsns={role: one.dsn(role, roles.DATABASE, password=False) for role in one.passwords},

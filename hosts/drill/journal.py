@@ -17,7 +17,8 @@ class Journal:
     """Use it as `with`. `wrong` are sentences, one for each user who was told two things."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("a", encoding="utf-8", buffering=1 << 16)
+        # Line by line: what was asked stands in the file before it is sent.
+        self._file = path.open("a", encoding="utf-8", buffering=1)
         self._number = 0
         self.won: dict[int, dict[str, int]] = {}
         """By envelope the amount that each user was told, in fen."""
@@ -67,10 +68,6 @@ class Journal:
             refused.add(user)
             if before is not None:
                 self._differs(envelope_id, user, f"{before} fen, then {result}")
-
-    def flush(self) -> None:
-        """Write what is still in memory."""
-        self._file.flush()
 
     def _differs(self, envelope_id: int, user: str, what: str) -> None:
         self.wrong.append(f"{user} was told of {envelope_id}: {what}")

@@ -36,7 +36,6 @@ class Found:
 async def prove(load: Load, *, everything: bool = False) -> Found:
     """Prove what was told since the last proof (`everything`: since the beginning). No user is under way."""
     journal, found = load.journal, Found()
-    journal.flush()
     await _compare(load.access, journal, journal.won if everything else journal.touched, found)
     await load.ask_again(journal.recent[-ASKED_AGAIN:])
     journal.touched.clear()

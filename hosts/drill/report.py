@@ -65,8 +65,8 @@ def show(found: dict[str, Any], console: Console) -> None:
         )
     print_table(console, table)
     console.print(
-        "silent, other: seconds without a share won, in the SET of the fault and in the other; calm, fault: how long\n"
-        "99 of 100 users of the other waited, ms; again: attempts that were repeated",
+        "silent, other: seconds without a share won, in the fault's SET and elsewhere\n"
+        "calm, fault: 99 of 100 users elsewhere waited no longer, ms; again: repeats",
         highlight=False,
     )
     console.print(

@@ -148,6 +148,7 @@ def test_a_folded_row_keeps_its_columns_in_place() -> None:
 
 NO_REPORT = {
     ("up",), ("serve",), ("ops",), ("logs",), ("psql",), ("completion",), ("backup", "log"), ("rotate",),
+    ("hosts", "up"),
 }  # fmt: skip
 """What runs until it is ended, or whose output is a log, a program's or a script. `rotate` alone is the daemon."""
 
