@@ -1,6 +1,7 @@
 """The first topology of a host: a process that finds no file asks for what is published, once, before it starts."""
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,8 @@ from wire.keys import LinkKey
 from wire.link import Link
 
 WAIT_S: Final = 20.0
-"""A part that is asked may be starting itself."""
+"""A part that is asked may be starting itself, and then looks first for what it will tell."""
+LOOK_S: Final = 0.1
 
 
 async def ensure_from_database(topology: Path, dsn: str) -> None:
@@ -35,22 +37,28 @@ async def ensure_from_process(topology: Path, name: str, url: str, key: LinkKey,
     """
     if topology.exists():
         return
-    link = Link(name, url, key=key, tls=tls)
+    link, answered = Link(name, url, key=key, tls=tls), False
     keeping = asyncio.ensure_future(link.maintain())
     try:
+        follower = Follower(topology)
         async with asyncio.timeout(WAIT_S):
-            while not link.up:
+            while not topology.exists():
                 if link.refusal:
                     raise Refused("link_refused", link.refusal)
-                await asyncio.sleep(0.05)
-        await Follower(topology).ask(link)
+                if link.up:
+                    answered = True
+                    with contextlib.suppress(Unavailable):
+                        await follower.ask(link)
+                await asyncio.sleep(LOOK_S)
     except TimeoutError:
+        if answered:
+            raise Refused(
+                "nothing_published", f"there is no {topology}, and the {name} knows of no topology: {_HOW}"
+            ) from None
         raise Unavailable("peer_down", f"there is no {topology}, and the {name} at {url} does not answer") from None
     finally:
         keeping.cancel()
         await asyncio.wait({keeping})
-    if not topology.exists():
-        raise Refused("nothing_published", f"there is no {topology}, and the {name} knows of no topology: {_HOW}")
 
 
 _HOW: Final = "hongbao topology apply publishes the first"
