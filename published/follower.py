@@ -24,6 +24,7 @@ class Follower:
         self._topology = topology
         self._known: dict[str, Document] = {}
         self._complained: dict[str, str] = {}
+        self._taking = asyncio.Lock()
 
     @property
     def versions(self) -> dict[str, int]:
@@ -54,6 +55,10 @@ class Follower:
 
     async def take(self, documents: Iterable[Document]) -> bool:
         """Keep those that are newer in this host's files; one that cannot be used is logged once and left."""
+        async with self._taking:
+            return await self._take(documents)
+
+    async def _take(self, documents: Iterable[Document]) -> bool:
         written = False
         for one in documents:
             before = self._known.get(one.name)

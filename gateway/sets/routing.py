@@ -47,6 +47,7 @@ class Routing:
         self.services = (
             Periodic("servers", self._watch, interval_s=WATCH_S),
             Periodic("topology", self._reload, interval_s=TOPOLOGY_S),
+            Periodic("published", self._ask, interval_s=TOPOLOGY_S),
         )
 
     @property
@@ -141,19 +142,19 @@ class Routing:
 
     async def _reload(self) -> None:
         self._take_newer()
-        await self._ask()
 
     async def _ask(self) -> None:
         """Ask the wallet and a few servers for what was published: on this host nothing else may write the file."""
         links = [self.servers.link(name) for name in self.servers.alive]
         some = random.sample(links, min(ASKED, len(links)))
-        for link in (self._wallet_link, *some):
-            if link.up:
-                try:
-                    await self._follower.ask(link)
-                except Unavailable as away:
-                    _log.debug("not asked for what is published", peer=link.name, error=away.detail)
+        await asyncio.gather(*(self._ask_one(link) for link in (self._wallet_link, *some) if link.up))
         try:
             self._take_newer()
         except Refused as refusal:
             _log.warning("the topology file cannot be used", error=refusal.detail)
+
+    async def _ask_one(self, link: Link) -> None:
+        try:
+            await self._follower.ask(link)
+        except Unavailable as away:
+            _log.debug("not asked for what is published", peer=link.name, error=away.detail)

@@ -17,7 +17,8 @@ from hosts.host import Host, lay_out
 from hosts.shell import check_machine, inside, ip_json, namespaces, processes_in
 from hosts.subnet import Subnet, free_subnet
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(420)]
+# In the browser's worker: each interface that comes or goes makes a browser give up what it loads (ERR_NETWORK_CHANGED).
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(420), pytest.mark.xdist_group("chromium")]
 WAIT_S = 20.0
 ANSWER_S = 1.0
 PORT = 7
