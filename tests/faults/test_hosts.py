@@ -17,7 +17,7 @@ from hosts.host import Host, lay_out
 from hosts.shell import check_machine, inside, ip_json, namespaces, processes_in
 from hosts.subnet import Subnet, free_subnet
 
-# In the browser's worker: each interface that comes or goes makes a browser give up what it loads (ERR_NETWORK_CHANGED).
+# In the worker of the browser, which gives up what it loads when an interface comes or goes (ERR_NETWORK_CHANGED).
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(420), pytest.mark.xdist_group("chromium")]
 WAIT_S = 20.0
 ANSWER_S = 1.0
