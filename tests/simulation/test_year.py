@@ -64,7 +64,6 @@ class Year(Town):
     paid_in: Counter[date]
     balances: Counter[str]
     alive: list[tuple[int, str, date]]
-    looking: list[Any]
 
     def create_args(self, sender: str, total_fen: int, count: int, key: str, **terms: Any) -> list[Any]:
         ids = candidate_ids(first_id_at(self.clock.now()), *place_for(sender, key, KEY, SMALL), 3)
@@ -106,9 +105,6 @@ class Year(Town):
             envelope_id, sender, _ = luck.choice(self.alive)
             with contextlib.suppress(HongbaoError):  # already sold out
                 await self.cancel(envelope_id, sender)
-
-    async def scalar(self, query: str, *args: Any, wallet: bool = False) -> Any:
-        return await self.looking[wallet].fetchval(query, *args)
 
     async def settle(self) -> None:
         """Let expiry close what has ended, and everything be paid."""
@@ -152,10 +148,8 @@ async def small_town(databases: Databases, memcached: str, folder: Path, clock: 
         year = Year([node], WalletClient(link), set_dsn, wallet_dsn, clock)
         year.databases = databases
         year.luck, year.paid_in, year.balances, year.alive = random.Random(SEED), Counter(), Counter(), []
-        year.looking = [await asyncpg.connect(dsn) for dsn in (set_dsn, wallet_dsn)]
         yield year
-        for connection in year.looking:
-            await connection.close()
+        await year.looks.close()
         keeping.cancel()
         await asyncio.wait({keeping})
 
