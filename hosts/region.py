@@ -26,6 +26,7 @@ from machine.account import Account, cache_account, server_account
 from machine.debian_programs import find_program
 from machine.postgres.binaries import Binaries, find_binaries
 from runtime.clock import SystemClock
+from runtime.together import all_or_first_error
 from schema import roles
 from schema.migrate import Kind, migrate
 
@@ -89,9 +90,7 @@ class Region:
         await wait_for_etcd(self.etcd)
         self.clusters = {name: self.cluster(name, self.plan.postgres_hosts(name), name) for name in self.plan.postgres}
         self.notify(f"{sum(self.plan.postgres.values())} Postgres under Patroni")
-        async with asyncio.TaskGroup() as group:
-            for cluster in self.clusters.values():
-                group.create_task(self._begin(cluster))
+        await all_or_first_error(*(self._begin(one) for one in self.clusters.values()))
         await self._install()
         self.notify("wallet, setnodes, gateways")
         await self._start_memcached(cache)
@@ -150,9 +149,7 @@ class Region:
 
     async def _start_services(self) -> None:
         self.services = self.make_services()
-        async with asyncio.TaskGroup() as group:
-            for one in self.services.values():
-                group.create_task(one.start())
+        await all_or_first_error(*(one.start() for one in self.services.values()))
 
 
 @contextlib.asynccontextmanager

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
@@ -32,6 +32,7 @@ from machine.logfile import LogFile
 from machine.postgres.server import Postgres
 from runtime.clock import Clock, SystemClock
 from runtime.sandbox_clock import ahead_ms
+from runtime.together import all_or_first_error
 from schema import roles
 from schema.migrate import migrate_set, migrate_wallet
 from schema.sandbox import put_ahead, refuse_sandbox
@@ -128,7 +129,7 @@ class Stack:
         secrets = self._take_folder()
         self._backing = backing = backing_services(self.config, self.folder, secrets, self._account, self.notify)
         self._factory = factory = ProcessFactory(self.config, self.folder, secrets)
-        await _gather_or_cancel(backing.memcached.start(), *(self._start_database(name) for name in backing.postgres))
+        await all_or_first_error(backing.memcached.start(), *(self._start_database(name) for name in backing.postgres))
         self._write_topology(factory, backing)
         owners = {name: self.postgres(name).dsn(roles.OWNER, roles.DATABASE) for name in self.config.set_names()}
         await self._set_sweepers_back(owners)
@@ -217,7 +218,7 @@ class Stack:
     async def _start_processes(self) -> None:
         """Start all at once: each one's /readyz waits for those it needs, and imports are most of a start."""
         money = [one for one in self._services() if one not in self._aside]
-        await _gather_or_cancel(*(one.start() for one in money), *(self._start_aside(one) for one in self._aside))
+        await all_or_first_error(*(one.start() for one in money), *(self._start_aside(one) for one in self._aside))
 
     async def _start_aside(self, one: Service) -> None:
         """Start what money does not need. Where it does not start, money is served; the supervisor tries on."""
@@ -279,20 +280,3 @@ class Stack:
 
 def _timestamp(at: datetime) -> str:
     return at.isoformat(timespec="seconds")
-
-
-async def _gather_or_cancel(*starts: Coroutine[None, None, None]) -> None:
-    """Wait for all; at the first failure cancel the others and raise that one error."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for start in starts:
-                group.create_task(start)
-    except BaseExceptionGroup as errors:
-        raise _first_error(errors) from None
-
-
-def _first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

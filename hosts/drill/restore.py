@@ -14,6 +14,7 @@ from hosts.drill import load
 from hosts.drill.faults import Heal, Scene, nothing
 from hosts.host import CABLES
 from hosts.region import Region
+from runtime.together import all_or_first_error
 
 TARGET = "set-2"
 STOCK_S = 90.0
@@ -86,9 +87,7 @@ async def _restore(region: Region) -> None:
         await region.hosts[name].plug(*CABLES)
     region.memcached[TARGET].start()
     region.services |= {name: made[name] for name in setnodes}
-    async with asyncio.TaskGroup() as group:
-        for name in setnodes:
-            group.create_task(region.services[name].start())
+    await all_or_first_error(*(region.services[name].start() for name in setnodes))
 
 
 def _source(region: Region) -> Source:

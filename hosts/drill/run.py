@@ -158,8 +158,8 @@ async def _take(region: Region, load: Load, step: Step, pace: Pace, opens: int) 
     try:
         heal = await step.act(scene)
         await asyncio.sleep(AFTER_S)
-    except* HongbaoError as group:
-        outcome.error = "; ".join(str(one) for one in group.exceptions)
+    except HongbaoError as error:
+        outcome.error = str(error)
     ended = loop.time()
     outcome.seconds = ended - scene.began
     outcome.led_s = scene.led_s
@@ -171,10 +171,14 @@ async def _take(region: Region, load: Load, step: Step, pace: Pace, opens: int) 
     outcome.failed = dict(sum((one.failed for one in load.lanes.values()), start=type(lane.failed)()))
     outcome.unanswered = len(load.unanswered)
     load.unanswered.clear()
-    try:
-        outcome.found, _ = await asyncio.gather(prove(load), heal())
-    except HongbaoError as error:
-        outcome.error = f"{outcome.error}; {error}".strip("; ")
+    # Both to their end, whichever fails.
+    for result in await asyncio.gather(prove(load), heal(), return_exceptions=True):
+        if isinstance(result, Found):
+            outcome.found = result
+        elif isinstance(result, HongbaoError):
+            outcome.error = f"{outcome.error}; {result}".strip("; ")
+        elif isinstance(result, BaseException):
+            raise result
     outcome.acknowledged = load.journal.acknowledged - before
     return outcome
 
