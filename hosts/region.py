@@ -25,7 +25,7 @@ from machine.account import Account, cache_account, server_account
 from machine.debian_programs import find_program
 from machine.postgres.binaries import Binaries, find_binaries
 from runtime.clock import SystemClock
-from runtime.together import together
+from runtime.together import all_or_first_error
 from schema import identity, roles
 from schema.cluster_setup import set_up_cluster
 from schema.migrate import Kind, migrate
@@ -90,7 +90,7 @@ class Region:
         await wait_for_etcd(self.etcd)
         self.clusters = {name: self.cluster(name, self.plan.postgres_hosts(name), name) for name in self.plan.postgres}
         self.notify(f"{sum(self.plan.postgres.values())} Postgres under Patroni")
-        await together(*(self._begin(cluster) for cluster in self.clusters.values()))
+        await all_or_first_error(*(self._begin(cluster) for cluster in self.clusters.values()))
         await self._install()
         self.notify("wallet, setnodes, gateways")
         await self._start_memcached(cache)
@@ -149,7 +149,7 @@ class Region:
 
     async def _start_services(self) -> None:
         self.services = self.make_services()
-        await together(*(one.start() for one in self.services.values()))
+        await all_or_first_error(*(one.start() for one in self.services.values()))
 
 
 @contextlib.asynccontextmanager

@@ -34,7 +34,7 @@ from published.addresses import publish_addresses
 from published.publisher import Publisher
 from runtime.clock import Clock, SystemClock
 from runtime.sandbox_clock import ahead_ms
-from runtime.together import together
+from runtime.together import all_or_first_error
 from schema import identity, roles
 from schema.cluster_setup import set_up_cluster
 from schema.migrate import migrate_set, migrate_wallet
@@ -136,7 +136,7 @@ class Stack:
         self._factory = factory = ProcessFactory(self.config, self.folder, secrets)
         if self.config.tls:
             self._make_certificates(factory)
-        await together(backing.memcached.start(), *(self._start_database(name) for name in backing.postgres))
+        await all_or_first_error(backing.memcached.start(), *(self._start_database(name) for name in backing.postgres))
         await self._publish_topology(factory, backing)
         owners = {name: self.postgres(name).dsn(roles.OWNER, roles.DATABASE) for name in self.config.set_names()}
         await self._set_sweepers_back(owners)
@@ -248,7 +248,7 @@ class Stack:
     async def _start_processes(self) -> None:
         """Start all at once: each one's /readyz waits for those it needs, and imports are most of a start."""
         money = [one for one in self._services() if one not in self._aside]
-        await together(*(one.start() for one in money), *(self._start_aside(one) for one in self._aside))
+        await all_or_first_error(*(one.start() for one in money), *(self._start_aside(one) for one in self._aside))
 
     async def _start_aside(self, one: Service) -> None:
         """Start what money does not need. Where it does not start, money is served; the supervisor tries on."""

@@ -100,7 +100,8 @@ async def connect(dsn: str, **settings: str) -> Connection:
     Raises Unavailable `database_unavailable`; of it LoginRefused for another password, no such role or database.
 
     Of several hosts each is tried in turn, the next one NEXT_HOST_S later or once one has failed, and the first that
-    fits is taken: asyncpg by itself waits for a host that is silent until its time for all of them is over.
+    fits is taken: asyncpg by itself waits for a host that is silent until its time for all of them is over. While one
+    is silent the others are asked again and again: a standby among them may be promoted.
     """
 
     async def open_one(one: str) -> Connection:
@@ -113,7 +114,9 @@ async def connect(dsn: str, **settings: str) -> Connection:
         )
 
     try:
-        connection = await first_of(each(dsn), open_one, NEXT_HOST_S, _drop, _tells_most)
+        connection = await first_of(
+            each(dsn), open_one, pause_s=NEXT_HOST_S, again_s=CONNECT_S, drop=_drop, weight=_tells_most
+        )
         _notice_a_host_that_is_gone(connection)
         return connection
     except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:

@@ -1,6 +1,7 @@
 """The first of several that succeeds, each begun a little after the one before it, or once that has failed."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -11,40 +12,55 @@ T = TypeVar("T")
 async def first_of(
     given: Sequence[A],
     attempt: Callable[[A], Awaitable[T]],
+    *,
     pause_s: float,
+    again_s: float,
     drop: Callable[[T], None],
     weight: Callable[[BaseException], int],
 ) -> T:
     """Return what the first attempt that succeeds returns; all others are cancelled.
 
-    `drop` gets what an attempt returned too late. If all fail, the error with the greatest `weight` is raised, of equal
-    ones the last.
+    The next one begins `pause_s` after the one before it. While one is still under way, those that have failed are made
+    again after `pause_s`, for `again_s` in all: what one of them waits for in vain may come to be at another. If all
+    have failed, the error with the greatest `weight` is raised, of equal ones the last; what failed with a weight above
+    1 is not made again. `attempt` must end by itself. `drop` gets what one returned too late.
     """
     if len(given) == 1:
         return await attempt(given[0])
-    left = list(given)
-    running: set[asyncio.Future[T]] = set()
+    loop = asyncio.get_running_loop()
+    fresh, again = deque(given), deque[tuple[float, A]]()
+    next_at = loop.time()
+    end = next_at + again_s
+    running: dict[asyncio.Future[T], A] = {}
     failed: list[BaseException] = []
     try:
-        while left or running:
-            if left:
-                running.add(asyncio.ensure_future(attempt(left.pop(0))))
-            done, _ = await asyncio.wait(
-                running, timeout=pause_s if left else None, return_when=asyncio.FIRST_COMPLETED
-            )
-            for one in done:
-                error = one.exception()
+        while fresh or running:
+            now = loop.time()
+            if fresh and (not running or next_at <= now):
+                one = fresh.popleft()
+                running[asyncio.ensure_future(attempt(one))] = one
+                next_at = now + pause_s
+            elif again and again[0][0] <= now:
+                one = again.popleft()[1]
+                running[asyncio.ensure_future(attempt(one))] = one
+            due = min([*([next_at] if fresh else []), *(at for at, _ in again)], default=None)
+            wait_s = None if due is None else max(0.0, due - loop.time())
+            done, _ = await asyncio.wait(running, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            for ended in done:
+                one = running.pop(ended)
+                error = ended.exception()
                 if error is None:
-                    running.discard(one)
-                    return one.result()
-                running.discard(one)
+                    return ended.result()
                 failed.append(error)
+                next_at = loop.time()
+                if weight(error) <= 1 and next_at < end:
+                    again.append((next_at + pause_s, one))
         raise max(reversed(failed), key=weight)
     finally:
-        for one in running:
-            one.cancel()
+        for late in running:
+            late.cancel()
             # One that has just succeeded is dropped, too.
-            one.add_done_callback(lambda late: _discard(late, drop))
+            late.add_done_callback(lambda one: _discard(one, drop))
 
 
 def _discard(late: "asyncio.Future[T]", drop: Callable[[T], None]) -> None:

@@ -1,15 +1,15 @@
-"""Several coroutines at once, as one: all end well, or the first error is raised alone."""
+"""Several things at once, of which all must succeed: the first that fails ends the others, and its error is raised."""
 
 import asyncio
 from collections.abc import Coroutine
 
 
-async def together(*work: Coroutine[None, None, None]) -> None:
+async def all_or_first_error(*works: Coroutine[None, None, None]) -> None:
     """Wait for all; at the first failure cancel the others and raise that one error."""
     try:
         async with asyncio.TaskGroup() as group:
-            for one in work:
-                group.create_task(one)
+            for work in works:
+                group.create_task(work)
     except BaseExceptionGroup as errors:
         raise _first_error(errors) from None
 

@@ -79,23 +79,24 @@ async def _drill(plan: Plan, steps: Sequence[Any], pace: Pace, folder: Path | No
 
 
 async def _up(folder: Path | None) -> None:
-    stop = asyncio.Event()
+    stop, started = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    starting = asyncio.create_task(_serve(folder, stop))
+    serving = asyncio.create_task(_serve(folder, started, stop))
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    if not starting.done() and not stop.is_set():
-        await starting
-    # Ctrl-C during the start: what was begun is taken back.
-    if not starting.done():
-        starting.cancel()
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if not started.is_set():
+        # Ctrl-C during the start: what was begun is taken back.
+        serving.cancel()
     stopping.cancel()
-    await asyncio.gather(starting, return_exceptions=False)
+    await asyncio.wait({serving})
+    if not serving.cancelled():
+        serving.result()
 
 
-async def _serve(folder: Path | None, stop: asyncio.Event) -> None:
+async def _serve(folder: Path | None, started: asyncio.Event, stop: asyncio.Event) -> None:
     async with region(Plan(), _notify(), folder) as made:
+        started.set()
         print_output(_describe(made))
         await stop.wait()
 

@@ -29,6 +29,8 @@ class Scene:
     lane: Lane
     began: float = 0.0
     """When the fault began, by the loop's clock; set again by `mark`."""
+    led_s: float | None = None
+    """How long after that another Postgres led, to within a second: what is silent beyond that is ours."""
 
     def mark(self) -> None:
         """Say that the fault begins now: what came before was its preparation."""
@@ -175,6 +177,7 @@ async def _another_leads(scene: Scene, old: HostProgram) -> None:
         if scene.now() - began > AGAIN_S:
             raise Unavailable("no_failover", f"no other host of {cluster.name} leads after {AGAIN_S:g} s")
         await asyncio.sleep(0.2)
+    scene.led_s = scene.now() - scene.began
 
 
 async def nothing() -> None:

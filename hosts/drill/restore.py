@@ -14,7 +14,7 @@ from hosts.drill import load
 from hosts.drill.faults import Heal, Scene, nothing
 from hosts.host import CABLES
 from hosts.region import Region
-from runtime.together import together
+from runtime.together import all_or_first_error
 
 TARGET = "set-2"
 STOCK_S = 90.0
@@ -87,7 +87,7 @@ async def _restore(region: Region) -> None:
         await region.hosts[name].plug(*CABLES)
     region.memcached[TARGET].start()
     region.services |= {name: made[name] for name in setnodes}
-    await together(*(region.services[name].start() for name in setnodes))
+    await all_or_first_error(*(region.services[name].start() for name in setnodes))
 
 
 def _source(region: Region) -> Source:

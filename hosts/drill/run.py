@@ -46,12 +46,16 @@ SHORT = ("a", "c", "h")
 
 @dataclass
 class Outcome:
-    """What became of a step. Silences are the longest time without an answer, in seconds; waits in milliseconds."""
+    """What became of a step. Silences are the longest time without an answer, in seconds; waits in milliseconds.
+
+    `led_s`: how long it took until another Postgres led, where one was lost.
+    """
 
     step: Step
     seconds: float = 0.0
     acknowledged: int = 0
     silence_s: float = 0.0
+    led_s: float | None = None
     other_silence_s: float = 0.0
     calm_p99_ms: float | None = None
     other_p99_ms: float | None = None
@@ -76,6 +80,7 @@ class Outcome:
             "seconds": round(self.seconds, 1),
             "acknowledged": self.acknowledged,
             "silence_s": round(self.silence_s, 2),
+            "led_s": None if self.led_s is None else round(self.led_s, 2),
             "other_silence_s": round(self.other_silence_s, 2),
             "calm_p99_ms": None if self.calm_p99_ms is None else round(self.calm_p99_ms, 1),
             "other_p99_ms": None if self.other_p99_ms is None else round(self.other_p99_ms, 1),
@@ -153,10 +158,11 @@ async def _take(region: Region, load: Load, step: Step, pace: Pace, opens: int) 
     try:
         heal = await step.act(scene)
         await asyncio.sleep(AFTER_S)
-    except* HongbaoError as group:
-        outcome.error = "; ".join(str(one) for one in group.exceptions)
+    except HongbaoError as error:
+        outcome.error = str(error)
     ended = loop.time()
     outcome.seconds = ended - scene.began
+    outcome.led_s = scene.led_s
     outcome.silence_s = lane.longest_silence_s(scene.began, ended)
     outcome.other_silence_s = max((one.longest_silence_s(scene.began, ended) for one in others), default=0.0)
     outcome.other_p99_ms = _worst(one.p99_ms(scene.began, ended) for one in others)
@@ -165,10 +171,14 @@ async def _take(region: Region, load: Load, step: Step, pace: Pace, opens: int) 
     outcome.failed = dict(sum((one.failed for one in load.lanes.values()), start=type(lane.failed)()))
     outcome.unanswered = len(load.unanswered)
     load.unanswered.clear()
-    try:
-        outcome.found, _ = await asyncio.gather(prove(load), heal())
-    except HongbaoError as error:
-        outcome.error = f"{outcome.error}; {error}".strip("; ")
+    # Both to their end, whichever fails.
+    for result in await asyncio.gather(prove(load), heal(), return_exceptions=True):
+        if isinstance(result, Found):
+            outcome.found = result
+        elif isinstance(result, HongbaoError):
+            outcome.error = f"{outcome.error}; {result}".strip("; ")
+        elif isinstance(result, BaseException):
+            raise result
     outcome.acknowledged = load.journal.acknowledged - before
     return outcome
 

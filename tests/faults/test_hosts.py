@@ -145,13 +145,13 @@ async def test_only_root_makes_a_region(monkeypatch: pytest.MonkeyPatch) -> None
     assert "root" in told.value.detail
 
 
-async def test_a_short_drill_loses_nothing() -> None:
+async def test_a_short_drill_loses_nothing(server_folder: Path) -> None:
     """A primary lost, a setnode lost, a new version: every answer is a row, nobody was told two things, money adds up.
 
     How long a failover takes the drill holds by itself on a quiet machine; here its figures only must be there.
     """
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "cli", "hosts", "drill", "--short", "--json",
+        sys.executable, "-m", "cli", "hosts", "drill", "--short", "--json", "--folder", str(server_folder),
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=_env(),
     )  # fmt: skip
     try:
