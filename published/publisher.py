@@ -165,7 +165,7 @@ class Publisher:
                     raise answer
                 if database == must_have:
                     raise _not_published(answer) from answer
-                _log.warning("not asked for what is published", database=database, error=str(answer))
+                _log.debug("not asked for what is published", database=database, error=str(answer))
                 continue
             for one in answer:
                 if one.name not in found or one.version > found[one.name].version:

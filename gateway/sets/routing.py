@@ -145,7 +145,8 @@ class Routing:
 
     async def _ask(self) -> None:
         """Ask the wallet and a few servers for what was published: on this host nothing else may write the file."""
-        links = [self.servers.link(name) for name in self.servers.alive]
+        serving = {name for one in self.topology.sets for name in one.serving}
+        links = [self.servers.link(name) for name in self.servers.alive & serving]
         some = random.sample(links, min(ASKED, len(links)))
         await asyncio.gather(*(self._ask_one(link) for link in (self._wallet_link, *some) if link.up))
         try:

@@ -25,6 +25,7 @@ from cli.table import main
 from errors import Refused
 from installation import inventory
 from installation.inventory import Cluster, Inventory
+from runtime import logs
 from runtime.files import write_private
 from schema import roles
 from schema.day_tables import DayTables
@@ -47,6 +48,9 @@ from tests.integration.archive.fixtures import (
 )
 
 NEXT = DAY + timedelta(days=1)
+
+
+logs.set_up("test", "warning")
 
 
 @dataclass

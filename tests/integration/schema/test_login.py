@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-import asyncpg
 import pytest
 import uvloop
 
@@ -107,7 +106,7 @@ async def test_after_the_login_asyncpg_reads_by_itself(databases: Databases) -> 
         assert isinstance(guard, ScramOnly)
         # The instance has asyncpg's own method in place of the guard's.
         assert "data_received" in vars(guard)
-    with pytest.raises(asyncpg.InvalidPasswordError):
+    with pytest.raises(postgres.LoginRefused, match="password authentication failed"):
         await postgres.connect(_with_password(dsn, "wrong"))
 
 

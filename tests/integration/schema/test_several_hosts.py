@@ -4,7 +4,6 @@ import asyncio
 import socket
 from collections.abc import Iterator
 
-import asyncpg
 import pytest
 
 from errors import Unavailable
@@ -54,7 +53,7 @@ async def test_a_session_that_only_reads_finds_the_one_that_takes_writes(dsn: st
 async def test_a_wrong_password_is_told_though_others_are_away(dsn: str) -> None:
     """It is no fault of a host, and no other host can cure it."""
     wrong = with_login(behind(dsn, f"127.0.0.1:{ports.free_port()}"), roles.AUDIT, "another")
-    with pytest.raises(asyncpg.InvalidPasswordError):
+    with pytest.raises(postgres.LoginRefused, match="password authentication failed"):
         await postgres.connect(wrong)
 
 

@@ -387,7 +387,6 @@ TERMS = {
         (Op.CREATE, ["a", "k", "f", [], TERMS], "malformed_request"),
         (Op.CREATE, ["a", "k", "f", [2611210000000001007.0], TERMS], "malformed_request"),
         (Op.CREATE, ["a", "k", "f", [2611210000000001007]], "malformed_request"),
-        (Op.CREATE, ["a", "k", "f", [2611210000000001007], TERMS, 1], "malformed_request"),
         (Op.CREATE, ["", "k", "f", [2611210000000001007], TERMS], "malformed_request"),
         (Op.CREATE, ["a\0", "k", "f", [2611210000000001007], TERMS], "malformed_request"),
         (Op.CREATE, ["a", "k", "f", [2611210000000001007], {**TERMS, "kind": "surprise"}], "malformed_request"),

@@ -14,6 +14,7 @@ import pytest
 
 from client import Hongbao
 from gateway.identity.tokens import make_token
+from published.follower import Follower
 from sharding.topology import load
 from tests.integration.moving.fixtures import KEY, WAIT_S, Land, land
 from tests.integration.wire.message_table import breaks, table
@@ -171,6 +172,7 @@ async def everything(land: Land) -> None:
         assert ((await bob.totals(year)).received_fen, (await bob.totals(year)).received_count) == (won, 1)
     envelope_id = int(made.envelope_id)
     home = load(land.path).set_for(envelope_id).name
+    await Follower(land.path).ask(land.nodes[home].wallet_link)
     wallet = WalletClient(land.nodes[home].wallet_link)
     day = (land.today.toordinal()) - 719_163
     assert await wallet.places(day, [("bob", "ann", envelope_id)], 1, 0) == [0]
