@@ -452,6 +452,13 @@ async def test_metrics_are_of_sinks_that_stand(town: Town, receiver: Receiver) -
                 await asyncio.sleep(0.02)
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many retries that no event is a dead letter before the test has its receiver accept it."""
+    monkeypatch.setattr("events.retries.RETRY_PAUSES_S", (0.05,) * 1_000)
+
+
+@pytest.mark.usefixtures("patient")
 async def test_a_refused_event_of_a_hot_envelope_does_not_stop_the_others(town: Town, receiver: Receiver) -> None:
     """Also if its envelope's later events fill the lane, so that nothing else is read that could be accepted."""
     await add_sink(town, receiver)
@@ -466,6 +473,7 @@ async def test_a_refused_event_of_a_hot_envelope_does_not_stop_the_others(town: 
     assert not list(out_of_order(receiver.accepted))
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_receiver_that_is_away_while_an_envelope_is_hot_loses_nothing(town: Town, receiver: Receiver) -> None:
     """One event is put apart on suspicion, and its envelope's others behind it; all come, in order, once it is back."""
     await add_sink(town, receiver)
