@@ -1,13 +1,14 @@
 """What describes an installation, and how a command reaches it.
 
 What lives here: `inventory`, the file that names databases by role, addresses, archive and the place of the secrets,
-and stays when nothing runs (of it are `inventory_check`, `reference`, `earlier_form`); `data_folder`, where an
-installation on one machine keeps its files; `keys`, its secrets; `certificates`, its CA and what that has signed;
-`sandbox`, whether its clock may be moved; `access`, an installation as a command sees it: DSNs, the wallet, tokens, the
-audit.
+and stays when nothing runs (of it are `inventory_check`, `reference`, `earlier_form`); `draft`, `preparation` and
+`host_files`, by which one for many hosts begins; `data_folder`, where an installation on one machine keeps its files;
+`keys`, its secrets; `certificates`, its CA and what that has signed; `sandbox`, whether its clock may be moved;
+`processes`, what each is given; `access`, an installation as a command sees it: DSNs, the wallet, tokens, the audit.
 
-May import: `audit`, `gateway` (tokens), `archive`, `wire`, `schema`, `sharding`, `machine`, `runtime`, `errors`.
-Whatever starts the processes (`local`, or an operator by other means) writes the inventory; every command reads it.
+May import: `audit`, `gateway` (tokens), `archive`, `published`, `wire`, `schema`, `sharding`, `machine`, `runtime`,
+`errors`. Whatever starts the processes (`local`, or an operator by other means) writes the inventory; every command
+reads it.
 
 Promises: a command that needs only databases or files works from the inventory, whether or not a process of ours is
 alive, and the inventory holds no password of a stack on this machine
