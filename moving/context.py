@@ -56,6 +56,15 @@ class MoveContext:
             return change(self.topology_path, how)
         return await self.publisher.change_topology(how)
 
+    @contextlib.asynccontextmanager
+    async def publishing(self) -> AsyncIterator[None]:
+        """Hold ready what changes of the topology need, for the block."""
+        if self.publisher is None:
+            yield
+        else:
+            async with self.publisher.keeping():
+                yield
+
     async def settled(self) -> Topology:
         """Return the topology after whatever was begun: a change whose outcome is unknown is there, or never will be.
 

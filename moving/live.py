@@ -168,8 +168,10 @@ class Live:
             settled = await settle_old(self.source, self.target, taken, self._route.slots)
             await self._catch_up()
             await self._check_days()
-            began = loop.time()
-            await cutover.run_within(self._hold_to_switch(taken, settled), CUTOVER_S, (self.target, self.source))
+            async with self.context.publishing():
+                began = loop.time()
+                await cutover.run_within(self._hold_to_switch(taken, settled), CUTOVER_S, (self.target, self.source))
+                stall_s = loop.time() - began
         except BaseException as error:
             reason = self._as_reason(error)
             # A switch that was written counts, however the try ended: the next run continues from there.
@@ -182,7 +184,7 @@ class Live:
             if reason is error:
                 raise
             raise reason from None
-        self.figures["stall_s"] = round(loop.time() - began, 4)
+        self.figures["stall_s"] = round(stall_s, 4)
 
     async def _hold_to_switch(self, taken: Sequence[Leaf], settled: Settled) -> None:
         """Do all that requests wait for: hold, fence, last rows, comparison, switch."""

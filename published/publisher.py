@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import getpass
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from errors import Refused, Unavailable
 from published import table
 from published.documents import NAMES, SWITCHES, TOPOLOGY, Document, keep
 from runtime import logs, postgres
+from runtime.postgres import Connection
 from sharding.topology import Topology, as_text, check_topology, parse
 from sharding.topology.file import check_successor, refuse_unknown
 from switches import file as switch_file
@@ -41,8 +42,32 @@ class Publisher:
         self._topology = topology
         self._dsns = dsns
         self._who = who or getpass.getuser()
+        self._kept: dict[str, postgres.Session] = {}
         self.behind: tuple[str, ...] = ()
         """The SETs that did not answer at the last change: their servers hear of it from the wallet."""
+
+    @contextlib.asynccontextmanager
+    async def keeping(self) -> AsyncIterator[None]:
+        """Keep a connection to each database for the block: requests may wait for the changes in it."""
+        self._kept = {name: postgres.Session(dsn) for name, dsn in self._dsns.items()}
+        await asyncio.gather(*(one.use() for one in self._kept.values()), return_exceptions=True)
+        try:
+            yield
+        finally:
+            kept, self._kept = self._kept, {}
+            await asyncio.gather(*(one.close() for one in kept.values()))
+
+    @contextlib.asynccontextmanager
+    async def _connection(self, database: str) -> AsyncIterator[Connection]:
+        if (kept := self._kept.get(database)) is None:
+            async with postgres.connected(self._dsns[database]) as connection:
+                yield connection
+            return
+        try:
+            yield await kept.use()
+        except BaseException:
+            kept.drop()  # a statement may be under way on it
+            raise
 
     async def change_topology(self, how: Callable[[Topology], Topology]) -> Topology:
         """Publish `how(the newest topology)` and return it; if that is the same, nothing is written.
@@ -173,7 +198,7 @@ class Publisher:
         return found
 
     async def _read(self, database: str, known: Mapping[str, int], limit_s: float) -> list[Document]:
-        async with asyncio.timeout(limit_s), postgres.connected(self._dsns[database]) as connection:
+        async with asyncio.timeout(limit_s), self._connection(database) as connection:
             return await table.newer(connection, known)
 
     async def _has(self, document: Document) -> bool:
@@ -182,7 +207,7 @@ class Publisher:
 
     async def _put(self, database: str, document: Document, limit_s: float) -> bool:
         try:
-            async with asyncio.timeout(limit_s), postgres.connected(self._dsns[database]) as connection:
+            async with asyncio.timeout(limit_s), self._connection(database) as connection:
                 return await table.put(connection, document, self._who)
         except Exception as error:
             if isinstance(error, TimeoutError) or postgres.is_lost(error) or isinstance(error, Unavailable):
