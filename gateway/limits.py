@@ -221,8 +221,6 @@ ALL_SETS_S: Final = 5.0
 to servers that run open within milliseconds, those of a whole stack that starts at once within a few seconds."""
 TOPOLOGY_S: Final = 1.0
 """How often the topology file is read, and a newer one asked for."""
-ASKED: Final = 2
-"""Servers that are asked for what is published, beside the wallet, each time the topology is looked at."""
 LINK_DRAIN_S: Final = DEADLINE_S + 1.0
 """A link whose server left the topology is kept this long for the answers still to come."""
 HOLD_S: Final = 2.0

@@ -40,7 +40,7 @@ MOST_DAYS: Final = 3_650
 RENEW_DAYS: Final = 30
 """A certificate that ends within so many days is made anew, and `doctor` warns."""
 SKEW: Final = timedelta(hours=1)
-"""Certificates begin so much earlier: clocks differ, and nobody waits for one to begin."""
+"""A certificate is valid from so long before it was made: the clocks of hosts differ."""
 _HOST = re.compile(r"(?=.{1,253}$)[0-9A-Za-z_]([0-9A-Za-z_-]{0,62})(\.[0-9A-Za-z_-]{1,63})*", re.ASCII)
 OTHER: Final = "server"
 """The role of a server that is no process of ours: a Postgres."""

@@ -10,8 +10,8 @@ Authority: the table `published` of the wallet's database. A change is a row wit
 takes once: of two who change the same version one is refused, looks again and decides anew, or gives up (compare and
 set). So a tool that slept cannot change what another has changed meanwhile, and `held` and the epochs in a topology are
 fencing tokens (docs/decisions/0054). Each SET has copies of the rows; its servers read them when they are notified, and
-look once a second; gateways ask servers and the wallet for newer ones. Every host keeps the newest in files, by which
-its processes start and go on while Postgres is away.
+look once a second. Gateways ask the wallet, and no setnode, which could give itself what is another SET's. Every host
+keeps the newest in files, by which its processes start and go on while Postgres is away.
 
 Promises, with tests/integration/published: a process never goes back to an older version; a change is whole or not at
 all; a SET that was away when something was changed hears of it once it is back. The newest version counts wherever it

@@ -41,8 +41,8 @@ class Dispatcher:
     """Hands OPEN, GRAB, DETAIL, WATCH and CANCEL to actors, CREATE to the coalescer, CARDS and WAITING to readers.
 
     `admit` raises Unavailable if this SET does not serve the envelope (`Ownership.admit`). While `stopping` is True all
-    requests are refused. Without `cards` and `waiting` lists are not served, without `standby` commits are not watched,
-    without `published` no caller hears of newer documents (a benchmark without Postgres).
+    requests are refused. Without `cards` and `waiting` lists are not served, without `standby` commits are not watched
+    (a benchmark without Postgres).
     """
 
     def __init__(
@@ -55,7 +55,6 @@ class Dispatcher:
         switches: Switchboard,
         watches: Watches,
         standby: StandbyWatch | None = None,
-        published: Callable[[list[Any]], list[Any]] | None = None,
         daily: DailyLimits | None = None,
         cards: Cards | None = None,
         waiting: Waiting | None = None,
@@ -69,7 +68,6 @@ class Dispatcher:
         self._switches = switches
         self._watches = watches
         self._standby = standby
-        self._published = published
         self._offer_open = registry.offer if daily is None else daily.offer
         self._loop_time = asyncio.get_running_loop().time
         self._valid_days: set[int] = set()
@@ -103,8 +101,6 @@ class Dispatcher:
             if type(before) is not int or type(limit) is not int or not 1 <= limit <= MAX_CARDS:
                 raise Refused("malformed_request", f"a page ends before an ID and has 1 to {MAX_CARDS} rows")
             self._waiting.begin(caller, number, user, before, limit, lambda one: self._refusal(caller, one))
-        elif op == Op.PUBLISHED and self._published is not None:
-            caller.reply(number, self._published(args))
         else:
             raise Refused("unknown_operation", f"operation {op} is not known here")
 
@@ -121,9 +117,8 @@ class Dispatcher:
         if yymmdd_of(envelope_id) not in self._valid_days:
             self._check_day(yymmdd_of(envelope_id))
         self._admit(caller, envelope_id)
-        if self._standby is not None and (action is not Action.DETAIL or not self._registry.shows(envelope_id)):
-            # What is read from Postgres is shown once a commit after it is confirmed (`setnode.activation`).
-            self._standby.check()
+        if self._standby is not None and self._standby.missing:
+            self._check_standby(self._standby, action, envelope_id)
         if action is Action.DETAIL and self._switches.closed and envelope_id not in self._registry:
             # Only what must be read from Postgres first is not shown.
             self._switches.check(Closes.VIEWS, envelope_id)
@@ -137,6 +132,11 @@ class Dispatcher:
         elif action is Action.DETAIL and len(args) > _DETAIL_ARGUMENTS:
             request.page = _page(args)
         (self._offer_open if action is Action.OPEN else self._registry.offer)(envelope_id, request)
+
+    def _check_standby(self, standby: StandbyWatch, action: Action, envelope_id: int) -> None:
+        """Refuse what needs a commit; what is read from Postgres is shown only once a commit after it is confirmed."""
+        if action is Action.OPEN or action is Action.CANCEL or not self._registry.shows(envelope_id):
+            standby.check()
 
     def _check_cards(self, user: object, envelope_ids: object) -> None:
         _check_user(user)

@@ -27,7 +27,6 @@ class Publications:
         self._written = written
         self._now = asyncio.Event()
         self._asked_at = float("-inf")
-        self.answer = self._follower.answer
 
     def soon(self) -> None:
         """Look now: something was published, or a caller knows a newer topology."""

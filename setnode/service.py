@@ -70,7 +70,6 @@ from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, accepted_keys, caller_
 from wire.link import Link
 from wire.load import Load, Silence
 from wire.server import add_link
-from wire.versions import PUBLISHED
 from wire.wallet import WalletClient
 
 _log = logs.get("setnode")
@@ -101,7 +100,6 @@ class Setnode:
         key = caller_key(settings.link_key, f"{SETNODE}/{settings.set}")
         self.doorkeeper = Doorkeeper(accepted_keys(settings.accept_keys, settings.server, (GATEWAY, OPERATOR)))
         self.tls = tls_of(settings.tls_cert, settings.tls_key, settings.tls_ca)
-        self.doorkeeper.capabilities.add(PUBLISHED)
         self.wallet_link = Link(WALLET, settings.wallet_url, key=key, tls=self.tls)
         wallet = WalletClient(self.wallet_link)
         self._sessions = Sessions(settings.postgres_dsn, settings.server, settings.claim_connections)
@@ -169,7 +167,6 @@ class Setnode:
             switches=self.switches,
             watches=self.watches,
             standby=self.standby,
-            published=self.publications.answer,
             daily=self.daily if self.daily.on else None,
             cards=self.cards,
             waiting=self.waiting,

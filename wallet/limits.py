@@ -95,7 +95,7 @@ ESCROW_SAMPLE_S: Final = 15.0
 TOPOLOGY_EVERY_S: Final = 5.0
 """How often the topology file is read: a SET that has given a database away loses the right to pay for it."""
 PUBLISHED_EVERY_S: Final = 0.5
-"""How often the wallet looks in its own database for what is published: gateways hear of it from here."""
+"""How often the wallet looks in its own database for what is published: gateways hear of it from here alone."""
 TOPOLOGY_AGAIN_S: Final = 0.01
 """Least pause between two reads because a SET names an envelope that it does not seem to hold: a read takes 50 µs, and
 right after a move requests wait for it."""

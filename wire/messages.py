@@ -105,7 +105,7 @@ class Op(IntEnum):
     PUBLISHED = 31
     """[[document, version], …] that the caller knows → [[document, version, content], …] that are newer
 
-    Of setnodes and of the wallet; documents: "topology", "switches" (`published.documents`)."""
+    Of the wallet; documents: "topology", "switches" (`published.documents`)."""
 
     TOTALS = 30
     """user, from_ms, until_ms → received_count, received_fen, sent_count, sent_fen, refunded_fen"""

@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-import random
 from pathlib import Path
 
 from errors import Refused, Unavailable
-from gateway.limits import ALL_SETS_S, ASKED, HOLD_LOOK_S, TOPOLOGY_S, WATCH_S
+from gateway.limits import ALL_SETS_S, HOLD_LOOK_S, TOPOLOGY_S, WATCH_S
 from gateway.sets.servers import Servers
 from gateway.sets.target import Target
 from published.follower import Follower
@@ -144,18 +143,16 @@ class Routing:
         self._take_newer()
 
     async def _ask(self) -> None:
-        """Ask the wallet and a few servers for what was published: on this host nothing else may write the file."""
-        serving = {name for one in self.topology.sets for name in one.serving}
-        links = [self.servers.link(name) for name in self.servers.alive & serving]
-        some = random.sample(links, min(ASKED, len(links)))
-        await asyncio.gather(*(self._ask_one(link) for link in (self._wallet_link, *some) if link.up))
+        """Ask the wallet for what was published: on this host nothing else may write the file.
+
+        No setnode is asked: one that fell into wrong hands could give itself the envelopes of every SET.
+        """
+        if not self._wallet_link.up:
+            return
         try:
+            await self._follower.ask(self._wallet_link)
             self._take_newer()
+        except Unavailable as away:
+            _log.debug("not asked for what is published", error=away.detail)
         except Refused as refusal:
             _log.warning("the topology file cannot be used", error=refusal.detail)
-
-    async def _ask_one(self, link: Link) -> None:
-        try:
-            await self._follower.ask(link)
-        except Unavailable as away:
-            _log.debug("not asked for what is published", peer=link.name, error=away.detail)

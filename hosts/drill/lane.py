@@ -34,7 +34,7 @@ class Lane:
         return len(self._won) - bisect.bisect_right(self._won, at)
 
     def longest_silence_s(self, since: float, until: float) -> float:
-        """Return the longest time in which nobody won."""
+        """Return the longest time, s, in which no user won a share."""
         first, last = bisect.bisect_left(self._won, since), bisect.bisect_right(self._won, until)
         times = [since, *self._won[first:last], until]
         return max(after - before for before, after in pairwise(times))

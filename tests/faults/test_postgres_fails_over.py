@@ -139,6 +139,7 @@ async def test_without_a_standby_a_set_is_read_only(
             assert told.value.code == "standby_missing"
             assert told.value.outcome_known
         assert (await town.detail(other, "sender"))["claimed_count"] == 1
+        assert (await town.grab(other, "late"))["result"] == "openable"
         for node in town.nodes:
             node.registry.invalidate()
         with pytest.raises(Unavailable) as told:

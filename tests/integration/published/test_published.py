@@ -1,4 +1,4 @@
-"""What is published: one change at a time, in one place; whoever was away, or was restored, catches up."""
+"""What is published: one change at a time, in one place; a host or database that was away catches up."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

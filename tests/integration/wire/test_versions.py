@@ -33,7 +33,7 @@ def keeper_of(spoken: Range) -> Doorkeeper:
 
 
 def shaken(prover: Prover, keeper: Doorkeeper, meddle: Callable[[str], str] = lambda words: words) -> Admitted | None:
-    """Shake hands, with somebody in between who may change each word that is sent before the proofs."""
+    """Shake hands, with a man in the middle who may change each word that is sent before the proofs."""
     while True:
         answer = prover.answer(401, meddle(keeper.challenge(meddle(prover.hello))))
         if answer is not None:
