@@ -26,6 +26,7 @@ import asyncpg
 import hypothesis
 import pytest
 import pytest_asyncio
+import structlog
 
 from machine import ports
 from machine.account import Account, server_account
@@ -136,6 +137,14 @@ def _one_initdb(account: Account) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         once.copy_initdb(patch, Path(os.environ[_SHARED]), account)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _own_logging() -> Iterator[None]:
+    """Let a test that runs a command in this process leave the level of its logs behind for no other test."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
 
 
 @pytest.fixture
