@@ -28,7 +28,7 @@ def draft(
     """Return an inventory whose files lie beside it.
 
     `postgres`: by SET, and "wallet", its hosts as `db-1:5432,db-2`. `setnodes`: by server, `SET@HOST:PORT`; `gateways`:
-    by name, `HOST:PORT`. `memcached`: its address by server, and under "" that of all others. Raises Refused
+    by name, `HOST:PORT`. `memcached`: its address by SET or server, and under "" that of all others. Raises Refused
     `installation_incomplete`, which says what is missing.
     """
     if WALLET not in postgres:
@@ -37,10 +37,11 @@ def draft(
     for name in postgres:
         if name != WALLET and name not in sets.values():
             raise _incomplete(f"{name} has a Postgres and no setnode: --setnode {name}-a={name}@HOST:PORT")
+    caches = {name: memcached.get(name) or memcached.get(set_name, "") for name, set_name in sets.items()}
     for name, set_name in sets.items():
-        if not memcached.get(name) and not memcached.get(""):
+        if not caches[name] and not memcached.get(""):
             raise _incomplete(
-                f"say where the memcached of {name} is: --memcached {name}=HOST:PORT, or HOST:PORT for all"
+                f"say where the memcached of {set_name} is: --memcached {set_name}=HOST:PORT, or HOST:PORT for all"
             )
         if set_name not in postgres:
             raise _incomplete(f"{name} is of {set_name}, whose Postgres is not named: --postgres {set_name}=HOST:PORT")
@@ -54,9 +55,7 @@ def draft(
         events_url=f"http://{events}" if events else "",
         gateways={name: f"http://{where}" for name, where in gateways.items()},
         setnodes={
-            name: Setnode(
-                set=sets[name], url=f"{scheme}://{where.partition('@')[2]}", memcached=memcached.get(name, "")
-            )
+            name: Setnode(set=sets[name], url=f"{scheme}://{where.partition('@')[2]}", memcached=caches[name])
             for name, where in setnodes.items()
         },
         clusters={name: _cluster(name, hosts) for name, hosts in postgres.items()},

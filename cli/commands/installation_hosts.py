@@ -28,7 +28,9 @@ from runtime.tables import print_table
 @click.option("--setnode", "setnodes", multiple=True, metavar="NAME=SET@HOST:PORT", help="A setnode server.")
 @click.option("--gateway", "gateways", multiple=True, metavar="NAME=HOST:PORT", help="A gateway.")
 @click.option("--wallet", required=True, metavar="HOST:PORT", help="Where the wallet listens.")
-@click.option("--memcached", multiple=True, metavar="[NAME=]HOST:PORT", help="That of a setnode, or of all others.")
+@click.option(
+    "--memcached", multiple=True, metavar="[SET=]HOST:PORT", help="That of a SET or setnode, or of all others."
+)
 @click.option("--archive", required=True, type=click.Path(path_type=Path), help="Folder of the archived days.")
 @click.option("--ops", default="", metavar="HOST:PORT", help="Where the operator's view is served, if it is.")
 @click.option(
