@@ -11,6 +11,7 @@ from doctor.place import Place
 from installation.access import Access
 from installation.data_folder import DataFolder
 from local.crashes import count_ends
+from local.named_parts import named_parts
 from local.running import is_alive
 from local.status import PartStatus, database_problem, part_statuses
 from machine.logfile import LogFile
@@ -20,17 +21,23 @@ _NOBODY = f"[Errno {errno.ECONNREFUSED}]"
 
 
 async def parts(place: Place) -> list[Finding]:
-    """Ask each part that ./run has started; without such a stack, each database server that the inventory names."""
-    if place.access is None:
+    """Ask each part that ./run has started; without such a stack, each database server that the inventory names.
+
+    Of an installation that something else starts: each part that its files name.
+    """
+    if place.access is None or place.topology is None:
         return []
-    if place.running is None:
+    if place.running is None and place.access.runner:
         return await _databases(place.access, place.folder)
-    asked = await part_statuses(place.running, place.access)
+    asked = await part_statuses(place.running or await named_parts(place.access), place.access)
     away = [_away(one) for one in asked if not one.answers]
     return away or [Finding("parts", Level.OK, "parts", f"{counted(len(asked), 'part')} answer")]
 
 
 def _away(one: PartStatus) -> Finding:
+    if not one.pid:
+        what = f"{one.name} at {one.address} does not answer as it should: {one.detail}."
+        return Finding("parts", Level.WRONG, one.name, what, "See on its host whether it runs, and what it logs.")
     if not is_alive(one.pid):
         what = f"{one.name} does not run (process {one.pid} has ended)."
         return Finding("parts", Level.WRONG, one.name, what, f"./run restart {one.name}; ./run logs says why it ended.")

@@ -15,7 +15,7 @@ from machine import ports
 
 def ports_taken(place: Place) -> Iterator[Finding]:
     """Name ports that another program has: a gateway's stops the next start, any other part gets another one."""
-    if place.running is not None:
+    if place.running is not None or (place.access is not None and not place.access.runner):
         return
     found = [*_gateways(place), *_others(place)]
     yield from found or [Finding("ports", Level.OK, "ports", "the ports of the next start are free")]

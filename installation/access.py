@@ -87,6 +87,16 @@ class Access:
         return self._inventory.memcached
 
     @property
+    def runner(self) -> bool:
+        """Whether `./run` starts all of it on this machine."""
+        return self._inventory.runner
+
+    def memcached_addresses(self) -> list[str]:
+        """Return where memcached listens for the setnodes: one address for each SET, or one for all."""
+        named = [one.memcached or self.memcached for one in self._inventory.setnodes.values()] or [self.memcached]
+        return list(dict.fromkeys(one for one in named if one))
+
+    @property
     def certificates(self) -> Certificates:
         """The folder of the installation's certificates; it need not be there."""
         return Certificates(self._secrets.path.with_name(CERTIFICATES))

@@ -7,7 +7,7 @@ from installation import inventory
 from installation.access import SUPERUSER, Access
 from installation.data_folder import DataFolder
 from runtime import postgres
-from runtime.dsn import password_of, with_database
+from runtime.dsn import password_of, place, with_database
 from schema.cluster_setup import MAINTENANCE, set_up_cluster
 
 _IDENTITY = "SELECT system_identifier::text FROM pg_control_system()"
@@ -18,11 +18,19 @@ async def prepare(access: Access, folder: DataFolder, server: str) -> str:
 
     Durable when this returns, the identifier in the inventory included; idempotent. A password that a DSN holds is set
     as it stands there. Raises Refused `other_cluster` if the inventory knows this server as another cluster: nothing
-    was changed then; `no_dsn`, `secrets_missing`; Unavailable `database_unavailable`.
+    was changed then; `no_dsn`, `secrets_missing`, `superuser_refused`; Unavailable `database_unavailable`.
     """
     dsn = access.superuser_dsn(server)
-    async with postgres.connected(with_database(dsn, MAINTENANCE)) as connection:
-        identity: str = await connection.fetchval(_IDENTITY)
+    try:
+        async with postgres.connected(with_database(dsn, MAINTENANCE)) as connection:
+            identity: str = await connection.fetchval(_IDENTITY)
+    except postgres.LoginRefused as error:
+        raise Refused(
+            "superuser_refused",
+            f"the Postgres of {server} at {place(dsn)} does not let its superuser {SUPERUSER} in; give the cluster the "
+            f"password that `hongbao keys postgres --set {server}` prints, or write the one that it has into "
+            f"clusters.{server}.dsns.{SUPERUSER} of {folder.inventory}",
+        ) from error
     found = inventory.load(folder.inventory)
     cluster = found.clusters[server]
     if cluster.system_identifier not in ("", identity):

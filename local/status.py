@@ -1,4 +1,4 @@
-"""The status of a stack: which parts answer, what is out of service, how many days ahead have tables."""
+"""The status of an installation: which parts answer, what is out of service, how many days ahead have tables."""
 
 import asyncio
 
@@ -8,6 +8,7 @@ from errors import HongbaoError
 from installation.access import Access
 from installation.data_folder import DataFolder
 from local import clock_move, running
+from local.named_parts import named_parts
 from local.running import Running, RunningPart
 from local.service import probe_ready
 from local.stable_ports import MEMCACHED, postgres_part
@@ -22,7 +23,10 @@ ASK_S = 2.0
 
 
 class PartStatus(msgspec.Struct, frozen=True):
-    """One part. `answers`: whether it is ready; `detail`: the reason if it is not."""
+    """One part. `answers`: whether it is ready; `detail`: the reason if it is not.
+
+    `pid` 0 and `since` "": `./run` has not started it.
+    """
 
     name: str
     address: str
@@ -43,7 +47,10 @@ class SetStatus(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A whole stack. `pid`: the process that supervises the parts. `sandbox_now`: "" but in a sandbox."""
+    """A whole installation. `pid`: the process that supervises the parts, 0 if none here does.
+
+    `sandbox_now`: "" but in a sandbox.
+    """
 
     pid: int
     since: str
@@ -59,8 +66,11 @@ class Status(msgspec.Struct, frozen=True):
 
 
 async def status(folder: DataFolder, access: Access) -> Status:
-    """Probe all parts at once; raises Refused `not_up` if nothing runs on the data folder."""
-    found = running.load(folder.running)
+    """Probe all parts at once: those that `./run` has started, else all that the installation names.
+
+    Raises Refused `not_up` if `./run` starts them and nothing runs on the data folder.
+    """
+    found = running.load(folder.running) if access.runner else await named_parts(access)
     parts = await part_statuses(found, access)
     sets = await asyncio.gather(*(_set(one, access) for one in access.topology().sets))
     there = clock_move.show(access).now if isinstance(access.clock, SandboxClock) else ""
@@ -76,7 +86,7 @@ async def part_statuses(found: Running, access: Access) -> list[PartStatus]:
 async def _part(part: RunningPart, access: Access, database: str | None) -> PartStatus:
     if database is not None:
         detail = await database_problem(access, database)
-    elif part.name == MEMCACHED:
+    elif part.name.partition("@")[0] == MEMCACHED:
         detail = await _memcached_problem(part.address)
     else:
         host, _, port = part.address.rpartition(":")

@@ -1,4 +1,4 @@
-"""`hongbao status`: which parts of the stack on this machine answer, and what is out of service."""
+"""`hongbao status`: which parts of the installation answer, and what is out of service."""
 
 import asyncio
 import sys
@@ -36,13 +36,16 @@ def command(*, data: Path | None, as_json: bool) -> None:
 
 def _show(found: Status, console: Console) -> None:
     now = datetime.now(UTC)
-    console.print(f"{found.gateway_url}  up for {_age(found.since, now)}  (process {found.pid})", highlight=False)
+    run = f"  up for {_age(found.since, now)}  (process {found.pid})" if found.pid else ""
+    console.print(f"{found.gateway_url}{run}", highlight=False)
     if found.sandbox_now:
         console.print(f"a sandbox, where it is {found.sandbox_now}", highlight=False)
-    parts = Table("part", "answers", "address", "process", "up for", "restarts", box=None, pad_edge=False)
+    known = ("process", "up for", "restarts") if found.pid else ()
+    parts = Table("part", "answers", "address", *known, box=None, pad_edge=False)
     for one in found.parts:
         answers = "[green]yes[/]" if one.answers else f"[bold red]no[/] {one.detail}"
-        parts.add_row(one.name, answers, one.address, str(one.pid), _age(one.since, now), str(one.restarts or ""))
+        process = (str(one.pid), _age(one.since, now), str(one.restarts or "")) if found.pid else ()
+        parts.add_row(one.name, answers, one.address, *process)
     print_table(console, parts)
     for set_ in found.sets:
         console.print(f"{set_.name}: {_service(set_.paused, set_.drained)}; {_days(set_.days_ahead)}", highlight=False)

@@ -27,6 +27,7 @@ from sharding.topology import load
 from switches.file import beside
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
+OURS = {"gateway-1", "set-1-a", "wallet"}
 SUPERUSER = {"postgres": "secret_of_postgres"}
 
 
@@ -128,7 +129,8 @@ async def test_from_nothing_to_a_change_of_topology(
              "--archive", str(server_folder / "archive"), *(["--tls"] if tls else [])],
         )  # fmt: skip
         assert ran.exit_code == 0, ran.output
-        # The superuser is whoever's who runs the clusters: the operator writes their password, or where it is.
+        await kept_for_whoever_makes_the_cluster(operator)
+        # These clusters are there already: the operator writes the password that they have, or where it is.
         operator.write_text(
             operator.read_text().replace("postgresql://postgres@", "postgresql://postgres:secret_of_postgres@")
         )
@@ -152,6 +154,21 @@ async def test_from_nothing_to_a_change_of_topology(
             assert ran.exit_code == 0, ran.output
             hosts[name] = Host(folder, find(operator).tls)
         await serve_and_change(operator, hosts, wallet, setnode, gateway)
+
+
+async def kept_for_whoever_makes_the_cluster(operator: Path) -> None:
+    """`keys postgres` prints the password that `prepare` logs in with, and says so where the cluster has another."""
+    kept = json.loads((operator.parent / "secrets.json").read_text())["postgres"]["wallet"]["postgres"]
+    printed = await command(operator, "keys", "postgres", "--set", "wallet")
+    assert printed["environment"] == {"PGPASSWORD": kept}
+    ran = await asyncio.to_thread(
+        CliRunner().invoke, main, ["keys", "postgres", "--set", "set-9", "--installation", str(operator)]
+    )
+    assert "there is no cluster 'set-9'" in ran.stderr
+    refused = await asyncio.to_thread(
+        CliRunner().invoke, main, ["installation", "prepare", "--installation", str(operator)]
+    )
+    assert "hongbao keys postgres --set wallet" in refused.stderr
 
 
 async def no_process_of_another_starts(operator: Path, made: dict[str, Postgres]) -> None:
@@ -197,6 +214,7 @@ async def serve_and_change(operator: Path, hosts: dict[str, Host], wallet: str, 
             envelope = await alice.create(total_fen=1_000, count=2)
             assert (await hongbao.user(access.token("bob")).open(envelope)).amount_fen
             assert (await command(operator, "installation", "check"))["holds"]
+            await all_parts_are_known(operator)
             await command(operator, "switch", "on", "creates", "--reason", "test", "--for", "10m")
             await until(lambda: beside(there).exists())
             await asyncio.sleep(1)
@@ -213,6 +231,16 @@ async def serve_and_change(operator: Path, hosts: dict[str, Host], wallet: str, 
             await command(operator, "dba", "resume", "set-1")
             await until(lambda: not load(there).sets[0].paused)
         assert (await command(operator, "audit"))["holds"]
+    await command(operator, "installation", "check", code=1)
+    status = await command(operator, "status", code=1)
+    assert {one["name"] for one in status["parts"] if not one["answers"]} == OURS
+
+
+async def all_parts_are_known(operator: Path) -> None:
+    """`status` of an installation that no `./run` starts asks every part that its files name."""
+    status = await command(operator, "status")
+    assert {one["name"] for one in status["parts"]} == {*OURS, "postgres-wallet", "postgres-set-1", "memcached"}
+    assert (status["up"], status["pid"], status["sets"][0]["days_ahead"] > 0) == (True, 0, True)
 
 
 async def make_tables(access: Access) -> None:
