@@ -3,7 +3,7 @@
 
 help:
 	@echo "make run   start everything on this machine (./run)"
-	@echo "make test  everything that CI runs (./test)"
+	@echo "make test  checks and tests (./test)"
 	@echo "make docs  the documentation site, into .tools/docs (docs/build)"
 	@echo "make help  this text"
 

@@ -66,6 +66,7 @@ hypothesis.settings.load_profile("hongbao")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="everything at full size")
+    parser.addoption("--quick", action="store_true", help="without the tests that are marked `long`")
     parser.addoption("--shots", metavar="DIR", help="keep the screenshots of browser tests here, such as docs/screens")
 
 
@@ -87,8 +88,12 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests that share servers together, in one worker."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep tests that share servers together, in one worker; with `--quick` leave out those that are long."""
+    if config.getoption("--quick"):
+        left_out = [item for item in items if item.get_closest_marker("long")]
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=left_out)
     for item in items:
         if group := _shares(item):
             item.add_marker(pytest.mark.xdist_group(group))

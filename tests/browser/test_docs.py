@@ -12,6 +12,7 @@ __all__ = ["visitors"]
 pytestmark = BROWSER
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 async def test_the_document_is_readable_on_a_phone(site: Running, visitors: Visitors, dark: bool) -> None:
     """`/docs` fits a phone, names each problem, breaks none of axe's rules and says nothing to the console."""

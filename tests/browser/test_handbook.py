@@ -45,6 +45,7 @@ async def docs(site: Running, handbook_site: Path) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{gateway.port}/docs"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("phone", [True, False], ids=["phone", "desk"])
 async def test_pages_are_readable(docs: str, visitors: Visitors, phone: bool) -> None:
     """Each kind of page fits its window, light and dark, breaks none of axe's rules, and the policy stops nothing."""

@@ -148,6 +148,7 @@ async def test_what_comes_back_is_told(person: Any) -> None:
     await expect(other.page.locator("#win .amount")).to_be_visible()
 
 
+@pytest.mark.long
 @LOOKS
 async def test_what_stands_in_the_way_is_a_sentence(person: Any, language: Language, dark: bool) -> None:
     """Wrong password, not invited, not yet, taken back, a link that was cut: each says what one can do."""

@@ -85,6 +85,7 @@ async def test_a_set_under_load_and_a_server_that_is_killed(site: Running, visit
         await expect(row).to_contain_text("2 / 2")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("language", "dark"), [("en-US", True), ("zh-CN", False)])
 async def test_every_view_is_readable(
     site: Running, visitors: Visitors, envelope: str, language: str, dark: bool

@@ -29,6 +29,7 @@ async def asked(running: Running, server: str) -> float:
     return float(found[1]) if found else 0.0
 
 
+@pytest.mark.long
 async def test_a_drained_server_serves_nobody_and_nobody_notices(server_folder: Path) -> None:
     """Under traffic one server is drained and put back; the last cannot be. No answer contradicts another."""
     async with running_stack(server_folder / "data", sets=1, servers=2) as running:

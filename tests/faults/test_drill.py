@@ -11,7 +11,7 @@ from loadtest.drill.stages import run
 from loadtest.idle_stack import idle_stack
 from local.config import StackConfig
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(300), pytest.mark.long]
 TINY = Size(claims=2_000, small=400, slots=40, rate=50.0, move_rate=100.0, watch_s=2.0)
 _BY_THE_CLOCK = {
     "detach_s",

@@ -19,7 +19,7 @@ from sharding.topology import Topology, load
 from tests.faults.stack_fixtures import Crowd, Running, running_stack
 from tests.sizes import sized
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(400), pytest.mark.long]
 FROZEN_S = float(sized(10, 4))
 ANSWER_S = 8.0
 

@@ -26,6 +26,7 @@ async def topology(running: Running, *words: str) -> tuple[int, Any, str]:
     return done.status, json.loads(done.out) if done.out.strip() else None, done.err
 
 
+@pytest.mark.long
 async def test_a_live_move_under_opens_at_a_rate(server_folder: Path, tmp_path: Path) -> None:
     """No open fails or is told `busy`; who won heard the truth, the stall is told, the books are clean."""
     async with running_stack(server_folder / "data", servers=1) as running:

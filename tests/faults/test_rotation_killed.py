@@ -20,7 +20,7 @@ from tests.conftest import Databases
 from tests.faults.rotate_and_die import REACHED, rotate_and_die
 from tests.integration.rotation.fixtures import ARCHIVE_KEY, BY, DAY, NEXT, TODAY, XXS, OldDays, books, old_days_of
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(240), pytest.mark.long]
 
 DROPPING = (Point.DROP_CHECKED, Point.DROPPING, Point.DROPPED_ONE)
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,7 +21,7 @@ from tests.faults.rotate_and_die import rotate_and_die
 from tests.integration.rotation.fixtures import Books
 from tests.integration.setnode.fixtures import SMALL, XXS, Town, living_town
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(240), pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parents[2]
 PEOPLE, SHARES = 16, 2_000

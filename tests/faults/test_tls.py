@@ -55,6 +55,7 @@ async def shown(url: str, running: Running) -> int:
         writer.close()
 
 
+@pytest.mark.long
 async def test_everything_works_over_tls(server_folder: Path) -> None:
     """Load, a restart in turn, drain, pause, hot envelopes, status, doctor and the audit; no request fails."""
     async with running_stack(

@@ -20,7 +20,7 @@ from tests import last_release
 from tests.faults.stack_fixtures import Running, running_stack
 from tests.faults.test_rolling_restart import PATIENT, PATIENT_S, Witness
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(300), pytest.mark.long]
 
 STEADY_S = 1.5
 """Pause between two parts, as in `local.rolling_restart`."""

@@ -54,7 +54,7 @@ EVERY = 3
 SEED = 20271220
 SMALL = Layout(10)
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900), pytest.mark.long]
 
 
 class Year(Town):

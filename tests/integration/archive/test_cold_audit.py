@@ -24,6 +24,8 @@ from tests.integration.archive.fixtures import KEY, detach, drop, move_on
 from tests.integration.archive.past import Past, past
 from tests.integration.setnode.fixtures import XXS
 
+pytestmark = pytest.mark.long
+
 __all__ = ["past"]
 
 

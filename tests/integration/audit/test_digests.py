@@ -77,6 +77,7 @@ async def test_what_was_proven_is_not_read_again(ground: Ground, monkeypatch: py
     assert whole.sums.claims == 6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("where", "edit"), EDITS, ids=[f"{edit.table}.{edit.column}-{number}" for number, (_, edit) in enumerate(EDITS)]
 )
@@ -234,6 +235,7 @@ async def test_audits_at_once_keep_what_they_have_proven(tmp_path: Path, ground:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.long
 async def test_an_emptied_set_does_not_fill_the_memory(ground: Ground) -> None:
     """Of a SET that has lost its rows every fund and credit of the wallet is a violation; none of them is collected."""
     town, rows = ground.town, 200_000

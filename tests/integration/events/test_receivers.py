@@ -473,6 +473,7 @@ async def test_a_refused_event_of_a_hot_envelope_does_not_stop_the_others(town: 
     assert not list(out_of_order(receiver.accepted))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("patient")
 async def test_a_receiver_that_is_away_while_an_envelope_is_hot_loses_nothing(town: Town, receiver: Receiver) -> None:
     """One event is put apart on suspicion, and its envelope's others behind it; all come, in order, once it is back."""

@@ -14,6 +14,7 @@ from tests.integration.gateway.fixtures import RealStack
 EXAMPLES = 15
 
 
+@pytest.mark.long
 @pytest.mark.faults
 @pytest.mark.timeout(300)
 async def test_the_api_survives_a_fuzzer(stack: RealStack, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from loadtest.bench.oneset import one_set
 from loadtest.plan import check
 from setnode.commit import claim_queue
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), pytest.mark.long]
 
 FEW = (1, 8, 64)
 """Opens in flight."""

@@ -71,6 +71,7 @@ def test_a_small_new_year_s_eve(start, server_folder):
     assert left_behind(server_folder) == NOTHING
 
 
+@pytest.mark.long
 def test_an_open_loop(start, server_folder):
     """Opens at a rate: all are sent, all win, and what the clients were told stands in the claim log."""
     words = ["openloop", "--rate", "300", "--seconds", "2", "--connections", "20", "--arrivals", "even"]
@@ -83,6 +84,7 @@ def test_an_open_loop(start, server_folder):
     assert left_behind(server_folder) == NOTHING
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted(start, server_folder, number, status):
     """Stopped while people are there, it ends with the signal's status, without a traceback, and leaves nothing."""

@@ -14,7 +14,7 @@ from local.stack import Stack
 from runtime.files import write_private
 from tests.integration.local.test_stack import config, pids, until
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.long]
 
 
 async def started_once(folder: Path, **more: object) -> Path:

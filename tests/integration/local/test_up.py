@@ -66,6 +66,7 @@ def test_a_start_says_what_is_still_out_of_service(server_folder: Path) -> None:
         change(server_folder / "data" / "topology.json", lambda old: paused(old, "set-1", on=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("until", "number"),
     [("secrets.json", signal.SIGINT), ("**/postmaster.pid", signal.SIGINT), ("secrets.json", signal.SIGTERM)],

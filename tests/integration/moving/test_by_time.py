@@ -84,6 +84,7 @@ async def _expired(traffic: Traffic, old: list[Envelope]) -> list[Detail]:
     return last
 
 
+@pytest.mark.long
 async def test_killed_at_every_point_it_finishes(land: Land) -> None:
     """Kill -9 around the journal's line of every step: each next try goes on; at the end all is there, once."""
     xx = land.database()

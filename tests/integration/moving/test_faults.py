@@ -25,7 +25,7 @@ from tests.integration.moving.fixtures import Land, Traffic, land
 from tests.integration.moving.move_and_die import DIED
 
 __all__ = ["land"]
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(120), pytest.mark.long]
 SETS = ("set-1", "set-2")
 
 

@@ -23,7 +23,7 @@ from tests.integration.moving.fixtures import Land, Traffic, land
 from tests.integration.moving.move_and_die import DIED
 
 __all__ = ["land"]
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(120), pytest.mark.long]
 
 
 async def two_days(land: Land, traffic: Traffic, *, begin: bool) -> tuple[date, date]:

@@ -15,7 +15,7 @@ from tests.integration.moving.fixtures import Land, Traffic, land
 from tests.integration.moving.move_and_die import DIED
 
 __all__ = ["land"]
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(240), pytest.mark.long]
 
 
 async def _is_as_before(land: Land, xx: int, day: date) -> None:

@@ -89,6 +89,7 @@ async def test_what_cannot_be_read_back_is_not_dropped(old_days: OldDays, spoil:
     assert await old_days.scalar(f"SELECT count(*) FROM claim_{DAY:%Y%m%d} WHERE slot BETWEEN 10 AND 19") > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spoil", ["lost", "cut", "a file lost", "a byte changed", "its manifest another's"])
 async def test_a_verified_day_whose_archive_is_spoilt_is_exported_anew(
     old_days: OldDays, tmp_path: Path, spoil: str

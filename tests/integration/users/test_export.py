@@ -101,6 +101,7 @@ async def test_sums_that_do_not_add_up_are_told(databases, tmp_path, statement: 
     assert (sums["adds_up"], [one.startswith(what) for one in sums["differences"]]) == (False, [True])
 
 
+@pytest.mark.long
 async def test_memory_is_bounded(databases, tmp_path) -> None:
     """Ten times as much of a user takes no more memory: rows pass through and are not kept."""
     made = SealedBooks()

@@ -17,6 +17,8 @@ from tests.integration.users.forget_and_die import forget_and_die
 from users.export import Export
 from users.installed import Installed, SetPlace
 
+pytestmark = pytest.mark.long
+
 __all__ = ["past_of_alice"]
 
 
