@@ -31,6 +31,9 @@ _FETCH = (
 """Exit status 1: there is no such segment, and Postgres ends the replay there. Above 125 it stops with an error."""
 
 
+_LOOPBACK = ("host all all 127.0.0.1/32 scram-sha-256", "host replication all 127.0.0.1/32 scram-sha-256")
+
+
 class Backups:
     """The backups of one server in one folder."""
 
@@ -135,6 +138,7 @@ class Backups:
         account.chown(target.parent)
         aside = target.with_name(f"{target.name}.new")
         shutil.copytree(base.path, aside, symlinks=True)
+        _let_this_machine_in(aside / "pg_hba.conf")
         (aside / "recovery.signal").touch()
         for path in (aside, *aside.rglob("*")):
             account.chown(path)
@@ -145,6 +149,7 @@ class Backups:
         query = "SELECT sum(pg_database_size(oid))::bigint FROM pg_database"
         async with connected(self.source.dsn) as connection:
             self.folder.check_cluster(str(await connection.fetchval(IDENTIFIER)))
+            self._programs.check_release(connection.get_server_version().major)
             needed = FREE_SHARE * await connection.fetchval(query)
         free = shutil.disk_usage(self.folder.root).free
         if free < needed:
@@ -188,6 +193,16 @@ def _locked(into: Path, account: Account) -> Iterator[Path]:
 def _check_empty(into: Path) -> None:
     if not into.is_dir() or {one.name for one in into.iterdir()} - _LEFT:
         raise Refused("folder_taken", f"{into} is there already and not empty; choose another folder")
+
+
+def _let_this_machine_in(pg_hba: Path) -> None:
+    """The copy is started on 127.0.0.1 and audited; a server of other hosts may let nobody in from there."""
+    lines = pg_hba.read_text(encoding="utf-8").splitlines()
+    known = {" ".join(line.split()) for line in lines}
+    added = [line for line in _LOOPBACK if line not in known]
+    if added:
+        text = "\n".join([*lines, "# Added by `hongbao backup restore`, which audits the copy here:", *added, ""])
+        pg_hba.write_text(text, encoding="utf-8")
 
 
 def _replayed(cluster: Path) -> int:

@@ -35,6 +35,18 @@ class PgPrograms:
         self._binaries = find_binaries(self.account, folder.root)
         self.log = LogFile(folder.home / "backup.log")
 
+    def check_release(self, server: int) -> None:
+        """Raise Refused `postgres_release` unless our programs are of the server's major release.
+
+        pg_verifybackup reads a copy of its own release only.
+        """
+        if self._binaries.major != server:
+            raise Refused(
+                "postgres_release",
+                f"the server is Postgres {server}, and the programs in {self._binaries.folder} are of "
+                f"{self._binaries.major}; name those of {server}: HONGBAO_PG_BIN=/usr/lib/postgresql/{server}/bin",
+            )
+
     def prepare(self) -> None:
         """Make the folders, owned by the account that runs Postgres.
 

@@ -79,6 +79,10 @@ async def test_a_set_comes_back_to_the_fen_and_to_an_instant(server_folder: Path
         async with log_kept(running, kept), Crowd(running, seed=7) as crowd, crowd.busy():
             await crowd.until(150)
             base = await kept.take()
+            # As where the server's clients are on other hosts, and none on its own.
+            (base.path / "pg_hba.conf").write_text("host all all 10.0.0.0/8 scram-sha-256\n")
+            with pytest.raises(Refused, match="HONGBAO_PG_BIN=/usr/lib/postgresql/99/bin"):
+                kept._programs.check_release(99)
             await crowd.until(150)
             while (middle := datetime.now(UTC)) <= base.taken_at:
                 await crowd.until(20)
