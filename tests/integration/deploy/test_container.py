@@ -52,7 +52,7 @@ async def test_the_code_runs_from_its_own_folder(way: str, tmp_path: Path) -> No
     env = {"PATH": path, "HONGBAO_PYTHON": str(Path(sys.executable).resolve()), **cache}
     assert way == "pip" or shutil.which("uv", path=path)
     said = await run("sh", str(HERE / "build.sh"), str(prefix), env=env)
-    assert said.splitlines()[-1] == f"hongbao {VERSION}"
+    assert f"hongbao {VERSION}" in said.splitlines()
     said = await run(str(prefix / "bin" / "python"), "-I", "-c", STARTS)
     assert said.startswith(str(prefix))
     assert "SIGTERM" in await run(str(prefix / "bin" / "hongbao"), "serve", "--help")

@@ -7,6 +7,7 @@ from typing import Any
 import promql_parser
 
 from handbook.figures import definitions
+from runtime.metrics import REGISTRY
 
 TARGETS = frozenset({"job", "instance", "part", "set"})
 """Labels that the scrape gives to every sample (deploy/prometheus/prometheus.yml)."""
@@ -19,6 +20,8 @@ FROM_THE_OPERATORS_VIEW = {"hongbao_part_up": frozenset[str]()}
 def exported() -> dict[str, frozenset[str]]:
     """Return the labels of every series that our processes export, by its name."""
     found = {**FROM_PROMETHEUS, **FROM_THE_OPERATORS_VIEW}
+    samples = (sample for family in REGISTRY.collect() for sample in family.samples)
+    found |= {one.name: frozenset[str]() for one in samples if one.name.startswith("process_")}
     for one in (one for room in definitions().values() for one in room):
         labels = frozenset(one.labels)
         if one.kind == "histogram":
