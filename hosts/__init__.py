@@ -6,7 +6,7 @@
     ground      what a region takes of the machine: namespaces, links, a folder; recorded, and cleaned away
     host        one host: its addresses, its processes, its two cables; lost, frozen, cut off
     program     one process on a host
-    etcd, patroni, nginx, memcached
+    etcd, patroni, nginx, memcached, prometheus
                 the programs of others, as they are configured here
     cluster     three Postgres under Patroni as one server of the installation
     plan        which hosts there are

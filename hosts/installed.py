@@ -10,6 +10,7 @@ from archive.manifest import fingerprint
 from hosts.cluster import Cluster
 from hosts.host import Host
 from hosts.plan import GATEWAYS, SETS, WALLET, Plan
+from hosts.prometheus import Job
 from hosts.shell import inside
 from installation.access import Access, find
 from installation.data_folder import DataFolder
@@ -98,6 +99,18 @@ def services_of(folder: DataFolder, plan: Plan, hosts: Mapping[str, Host], proxy
         **{one: service("setnode", one) for one in setnodes},
         **{one: service("gateway", one, HONGBAO_TRUSTED_PROXIES=proxy) for one in GATEWAYS},
     }
+
+
+def scraped(services: Mapping[str, Service], plan: Plan, folder: DataFolder) -> tuple[dict[str, Job], str]:
+    """Return what Prometheus scrapes, with the labels of deploy/prometheus, and the key of gateways' metrics."""
+    jobs: dict[str, Job] = {
+        "hongbao-gateways": {services[one].address: {"part": one} for one in GATEWAYS},
+        "hongbao-setnodes": {
+            services[one].address: {"set": name, "part": one} for name in SETS for one in plan.setnodes(name)
+        },
+        "hongbao-wallet": {services[WALLET].address: {"part": WALLET}},
+    }
+    return jobs, Secrets.load(folder.secrets).key("METRICS_KEY")
 
 
 def _url(host: Host, kind: str) -> str:

@@ -19,6 +19,8 @@ MEMBER_S = 90.0
 LOOK_S = 0.2
 """Between two looks at what is waited for."""
 PROGRAM_STOP_S = 5.0
+PROMETHEUS_S = 60.0
+"""For Prometheus to start on a busy machine, and to scrape every process once."""
 
 TTL_S, LOOP_S, RETRY_S = 20, 5, 5
 """Patroni: how long a leader's key lives, how often it is renewed, how long etcd is asked again."""

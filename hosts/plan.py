@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 WALLET = "wallet"
 EDGE = "edge"
+WATCH = "watch"
 SETS = ("set-1", "set-2")
 SERVERS = ("a", "b")
 ETCDS = ("etcd-1", "etcd-2", "etcd-3")
@@ -41,7 +42,15 @@ class Plan:
     def names(self) -> list[str]:
         """Return the names of all hosts."""
         databases = [one for name in self.postgres for one in (*self.postgres_hosts(name), *self.spare_hosts(name))]
-        return [*ETCDS, *databases, *(one for name in SETS for one in self.setnodes(name)), WALLET, *GATEWAYS, EDGE]
+        return [
+            *ETCDS,
+            *databases,
+            *(one for name in SETS for one in self.setnodes(name)),
+            WALLET,
+            *GATEWAYS,
+            EDGE,
+            WATCH,
+        ]
 
 
 SHORT = Plan(postgres={"set-1": 3, "set-2": 1, WALLET: 1}, spares={})

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hosts import installed, memcached, nginx
+from hosts import installed, memcached, nginx, prometheus
 from hosts.cluster import Cluster
 from hosts.etcd import etcd_servers, find_etcd, wait_for_etcd
 from hosts.ground import Ground, ground
 from hosts.host import Host, lay_out
 from hosts.patroni import PatroniProgram, find_patroni, patroni_config, patroni_member
-from hosts.plan import EDGE, ETCDS, GATEWAYS, SETS, WALLET, Plan
+from hosts.plan import EDGE, ETCDS, GATEWAYS, SETS, WALLET, WATCH, Plan
 from hosts.program import HostProgram
 from hosts.shell import check_machine
 from hosts.subnet import Subnet, free_subnet
@@ -55,12 +55,18 @@ class Region:
     memcached: dict[str, HostProgram] = field(default_factory=dict)
     services: dict[str, Service] = field(default_factory=dict)
     edge: HostProgram | None = None
+    watch: HostProgram | None = None
     _day_tables: DayTableService | None = None
 
     @property
     def url(self) -> str:
         """Where clients find it."""
         return f"http://{self.hosts[EDGE].front}:{nginx.PORT}"
+
+    @property
+    def watcher(self) -> prometheus.Watcher:
+        """Prometheus, as one asks it."""
+        return prometheus.Watcher(f"http://{self.hosts[WATCH].front}:{prometheus.PORT}")
 
     def access(self) -> Access:
         """Return it as a command sees it."""
@@ -102,6 +108,7 @@ class Region:
             cache,
         )
         self.edge.start()
+        await self._start_prometheus(cache)
 
     async def stop(self) -> None:
         """End our own work here; what runs on the hosts is ended with the ground."""
@@ -146,6 +153,13 @@ class Region:
             host = self.hosts[self.plan.memcached_host(name)]
             self.memcached[name] = memcached.memcached(program, host, account)
             self.memcached[name].start()
+
+    async def _start_prometheus(self, account: Account) -> None:
+        host = self.hosts[WATCH]
+        jobs, key = installed.scraped(self.services, self.plan, self.data)
+        self.watch = prometheus.prometheus(await prometheus.find_prometheus(account, host), host, jobs, key, account)
+        self.watch.start()
+        await self.watcher.wait()
 
     async def _start_services(self) -> None:
         self.services = self.make_services()

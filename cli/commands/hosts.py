@@ -105,6 +105,7 @@ def _describe(made: Region) -> str:
     lines = [f"{made.url}  gateways behind nginx", f"HONGBAO_DATA={made.data.path}  for ./run token, audit, psql …", ""]
     lines += [f"{one.front:14} {one.back:14} ip netns exec {one.namespace}" for one in made.hosts.values()]
     members = f"http://{made.hosts[made.plan.postgres_hosts('set-1')[0]].front}:8008/cluster"
+    lines.append(f"\n{made.watcher.url}  Prometheus, with the alarms of deploy/prometheus")
     return "\n".join([*lines, "", f"curl {members}  who leads; etcd is on {', '.join(ETCDS)}", "Ctrl-C ends it"])
 
 

@@ -69,6 +69,8 @@ def show(found: dict[str, Any], console: Console) -> None:
         "calm, fault: 99 of 100 users elsewhere waited no longer, ms; again: repeats",
         highlight=False,
     )
+    for one in found["steps"]:
+        console.print(f"{one['step']} alarms: {', '.join(one['alarms']) or 'none'}", highlight=False)
     console.print(
         f"{found['acknowledged']:,} opens acknowledged; {found['missing']} missing, {found['wrong']} wrong,\n"
         f"{found['audit_violations']} violations of the audit, {found['unanswered']} users without an answer",

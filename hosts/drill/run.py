@@ -62,6 +62,8 @@ class Outcome:
     failed: dict[str, int] = field(default_factory=dict)
     unanswered: int = 0
     found: Found = field(default_factory=Found)
+    alarms: list[str] = field(default_factory=list)
+    """Those of deploy/prometheus that fired; with `?` those that were about to when the step was over."""
     error: str = ""
 
     @property
@@ -90,6 +92,7 @@ class Outcome:
             "missing": self.found.missing,
             "wrong": self.found.wrong,
             "audit_violations": self.found.audit_violations,
+            "alarms": self.alarms,
             "sentences": self.found.sentences[:20],
             "error": self.error,
         }
@@ -158,9 +161,11 @@ async def _take(region: Region, load: Load, step: Step, pace: Pace, opens: int) 
     try:
         heal = await step.act(scene)
         await asyncio.sleep(AFTER_S)
+        ended = loop.time()
+        outcome.alarms = await region.watcher.alarms(ended - scene.began)
     except HongbaoError as error:
         outcome.error = str(error)
-    ended = loop.time()
+        ended = loop.time()
     outcome.seconds = ended - scene.began
     outcome.led_s = scene.led_s
     outcome.silence_s = lane.longest_silence_s(scene.began, ended)

@@ -57,3 +57,4 @@ def test_the_table_fits_80_columns() -> None:
     lines = printed.getvalue().splitlines()
     assert max(len(one.rstrip()) for one in lines) <= 80
     assert [one.split()[0] for one in lines if "123456" in one] == [one.letter for one in STEPS]
+    assert "a alarms: none" in lines
