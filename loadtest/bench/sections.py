@@ -14,6 +14,7 @@ from loadtest.bench import (
     growth,
     http,
     latency,
+    observing,
     payouts,
     plots,
     replication,
@@ -38,4 +39,5 @@ SECTIONS: Final = (
     client.SECTION,
     replication.SECTION,
     tls.SECTION,
+    observing.SECTION,
 )
