@@ -15,6 +15,7 @@ from rich.console import Console
 from audit.report import Report
 from backup.backups import Backups
 from backup.folder import BackupFolder, LogState
+from backup.limits import KEEP_COPIES
 from backup.logkeeper import LogKeeper, LogStatus
 from backup.programs import Source
 from backup.retention import plan_prune
@@ -112,7 +113,9 @@ def list_(*, server: str | None, folder: Path, data: Path | None, as_json: bool)
 @command.command("prune")
 @click.argument("server", default=ALL)
 @folder_option
-@click.option("--keep", default=7, show_default=True, type=click.IntRange(1), help="Base copies to keep, the newest.")
+@click.option(
+    "--keep", default=KEEP_COPIES, show_default=True, type=click.IntRange(1), help="Base copies to keep, the newest."
+)
 @click.option("--yes", "sure", is_flag=True, help="Remove; without it this only shows what would go.")
 @data_option
 @json_option

@@ -138,6 +138,13 @@ async def test_the_commands_tell_it_in_words_and_json(server_folder: Path) -> No
         listed = await _hongbao("backup", "list", SET, "--folder", folder, "--json", data=running.data)
         assert [base["path"] for base in listed["bases"]] == [taken["path"]]
         assert (listed["log"], listed["behind_bytes"]) == ("none", None)
+        kept = await _hongbao("retention", "show", "--folder", folder, "--json", data=running.data)
+        assert {one["kind"]: one["items"] for one in kept["kinds"]} == {
+            "backups of set-1": 1, "backups of wallet": 0, "archive": 0, "proofs of days": 0, "journals": 0,
+            "logs of parts that are gone": 0, "dead letters of set-1": 0,
+        }  # fmt: skip
+        gone = await _hongbao("retention", "apply", "--yes", "--folder", folder, "--json", data=running.data)
+        assert (gone["removed"], gone["past_bytes"]) == (True, 0)
         # Once a log was kept, one that nobody keeps is told.
         (server_folder / "backups" / SET / "wal" / "000000010000000000000001").touch()
         words = ["backup", "list", SET, "--folder", folder, "--data", str(running.data)]
