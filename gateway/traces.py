@@ -21,7 +21,7 @@ from runtime import logs
 from runtime.traces.context import TraceContext, new_trace, read_traceparent
 from runtime.traces.limits import TRACES_PER_S
 from runtime.traces.span import Kind, Tracer
-from wire.traced import SENT_WITH, code_of
+from wire.traced import code_of, sent_with
 
 if TYPE_CHECKING:
     from multidict import CIMultiDictProxy
@@ -85,14 +85,12 @@ class TracedRequests:
             return await self._inner.serve(request)
         span = self._tracer.begin(f"gateway {operation}", Kind.SERVER, parent)
         span.attributes.update({"http.request.method": request.method, "hongbao.operation": operation})
-        token = SENT_WITH.set(span.context.packed)
         try:
-            answer = await self._inner.serve(request)
+            with sent_with(span):
+                answer = await self._inner.serve(request)
         except BaseException as error:
             self._tracer.end(span, code_of(error))
             raise
-        finally:
-            SENT_WITH.reset(token)
         span.attributes["http.response.status_code"] = answer.status
         span.attributes["hongbao.request_id"] = answer.request_id.decode()
         if id_text.isdecimal():

@@ -24,7 +24,7 @@ from switches.switch import Closes
 from switches.switchboard import Switchboard
 from wire.messages import STOPPING, Op
 from wire.server import Caller
-from wire.traced import TracedReply
+from wire.traced import TracedReply, sent_with
 
 _ACTIONS: dict[int, tuple[Action, int]] = {
     int(Op.OPEN): (Action.OPEN, 4),
@@ -96,7 +96,9 @@ class Dispatcher:
                 self._standby.check()
             envelope_id = create.envelope_ids[0]
             if caller.trace is not None and (reply := self._traced(caller, number, op, envelope_id)) is not None:
-                with reply.ended_by_an_error():
+                # The payment of this create belongs to its span. So do what creates of the same turn do afterwards, if
+                # this one is their first and they take another course: rare, and only traces are less exact then.
+                with reply.ended_by_an_error(), sent_with(reply.span):
                     self._coalescer.begin(reply, number, create)
             else:
                 self._coalescer.begin(caller, number, create)

@@ -14,7 +14,7 @@ from setnode.actors.batch import ClaimBatch
 from setnode.actors.request import Action, Request
 from wire.messages import Op
 from wire.server import Caller
-from wire.traced import SENT_WITH, TracedReply, code_of, serve, take
+from wire.traced import TracedReply, code_of, sent_with, serve, take
 
 
 class Traces:
@@ -79,15 +79,14 @@ class Traces:
             span = self._tracer.begin("payout", Kind.CLIENT, parent, links=links)
             span.attributes["hongbao.orders"] = orders
             spans.append(span)
-        token = SENT_WITH.set(spans[0].context.packed)
         error: BaseException | None = None
         try:
-            yield
+            with sent_with(spans[0]):
+                yield
         except BaseException as raised:
             error = raised
             raise
         finally:
-            SENT_WITH.reset(token)
             for span in spans:
                 self._tracer.end(span, code_of(error))
 

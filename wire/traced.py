@@ -81,6 +81,16 @@ class TracedReply:
             ended(self)
 
 
+@contextmanager
+def sent_with(span: Span) -> Iterator[None]:
+    """Send the calls of the block, and of the tasks that it begins, as belonging to a span."""
+    token = SENT_WITH.set(span.context.packed)
+    try:
+        yield
+    finally:
+        SENT_WITH.reset(token)
+
+
 def take(caller: Announced, number: int) -> TraceContext | None:
     """Return the context of request `number` if it was announced as traced."""
     announced, caller.trace = caller.trace, None

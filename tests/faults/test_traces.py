@@ -12,8 +12,8 @@ from tests.faults.stack_fixtures import running_stack
 from tests.integration.traces.collector import Told, collecting
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
-TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-CHAIN = [
+TRACE, OTHER, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "7".rjust(32, "0"), "00f067aa0ba902b7"
+OPENED = [
     ("hongbao-gateway", "gateway openEnvelope"),
     ("hongbao-setnode", "setnode OPEN"),
     ("hongbao-setnode", "commit"),
@@ -21,6 +21,11 @@ CHAIN = [
     ("hongbao-wallet", "wallet PAY"),
 ]
 """Each is the child of the one before it."""
+CREATED = [
+    ("hongbao-gateway", "gateway createEnvelope"),
+    ("hongbao-setnode", "setnode CREATE"),
+    ("hongbao-wallet", "wallet FUND"),
+]
 
 
 async def test_an_open_is_followed_from_the_request_to_the_wallet(server_folder: Path) -> None:
@@ -33,6 +38,7 @@ async def test_an_open_is_followed_from_the_request_to_the_wallet(server_folder:
             async with Hongbao(url) as hongbao, aiohttp.ClientSession() as session:
                 sender = hongbao.user(token("rich-sender"))
                 made = await sender.create(total_fen=12_345, count=2)
+                assert collector.spans == []
 
                 async def opens(user: str, flags: str) -> tuple[int, str]:
                     headers = {
@@ -48,16 +54,24 @@ async def test_an_open_is_followed_from_the_request_to_the_wallet(server_folder:
 
                 assert await opens("quiet-winner", "00") == (200, "the-request")
                 assert await opens("lucky-winner", "01") == (200, "the-request")
-            await collector.until(lambda spans: {"wallet PAY", "gateway openEnvelope", "payout"} <= names(spans))
+                await collector.until(lambda spans: {"wallet PAY", "gateway openEnvelope", "payout"} <= names(spans))
+                await running.deposit("rich-sender", 100)
+                headers = {
+                    "Authorization": f"Bearer {token('rich-sender')}",
+                    "traceparent": f"00-{OTHER}-{CALLER}-01",
+                    "Idempotency-Key": "one",
+                }
+                body = {"kind": "lucky", "total_fen": 100, "count": 1}
+                async with session.post(f"{url}/v1/envelopes", json=body, headers=headers) as answer:
+                    assert answer.status == 201
+            await collector.until(lambda spans: {"wallet FUND", "gateway createEnvelope"} <= names(spans))
             assert (await running.settled_audit()).holds
-        spans = collector.spans
+        created = [one for one in collector.spans if one.trace == OTHER]
+        in_order(created, CREATED)
+        spans = [one for one in collector.spans if one.trace != OTHER]
     assert {one.trace for one in spans} == {TRACE}
     assert not [one for one in spans if one.error]
-    parent = CALLER
-    for service, name in CHAIN:
-        (found,) = [one for one in spans if (one.service, one.name) == (service, name)]
-        assert found.parent == parent, name
-        parent = found.id
+    in_order(spans, OPENED)
     (waited,) = [one for one in spans if one.name == "wait"]
     assert waited.parent == next(one.id for one in spans if one.name == "setnode OPEN")
     gateway = next(one for one in spans if one.name == "gateway openEnvelope")
@@ -65,6 +79,14 @@ async def test_an_open_is_followed_from_the_request_to_the_wallet(server_folder:
     assert gateway.attributes["http.response.status_code"] == 200
     told = json.dumps([one.attributes for one in spans])
     assert not [word for word in ("winner", "sender", "12345", "fen", str(made.share_token)) if word in told]
+
+
+def in_order(spans: list[Told], chain: list[tuple[str, str]]) -> None:
+    parent = CALLER
+    for service, name in chain:
+        (found,) = [one for one in spans if (one.service, one.name) == (service, name)]
+        assert found.parent == parent, name
+        parent = found.id
 
 
 def names(spans: list[Told]) -> set[str]:
