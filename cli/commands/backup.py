@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial, wraps
@@ -18,6 +19,7 @@ from backup.folder import BackupFolder, LogState
 from backup.limits import KEEP_COPIES
 from backup.logkeeper import LogKeeper, LogStatus
 from backup.programs import Source
+from backup.recovery_point import last_commit
 from backup.retention import plan_prune
 from cli.commands.audit import show as show_audit
 from cli.commands.backup_text import prune_json, show_backups, show_pruned, show_taken
@@ -155,20 +157,32 @@ def restore(
     unaudited, and the exit status is 1.
     """
     access = find(data)
+    began = time.monotonic()
     with working(f"restoring {server}"):
-        path, found, why = asyncio.run(
-            _restore(access, _backups(access, server, folder), into, _instant(until), no_audit=no_audit)
-        )
+        backups = _backups(access, server, folder)
+        base = backups.folder.base_for(_instant(until))
+        path, found, why = asyncio.run(_restore(access, backups, into, _instant(until), no_audit=no_audit))
+    seconds, commit = round(time.monotonic() - began, 1), last_commit(into / "restore.log")
 
     def show(console: Console) -> None:
-        console.print(f"{server} is restored in {path}", highlight=False)
+        console.print(f"{server} is restored in {path}, in {seconds} s", highlight=False)
+        kept = "none after the base copy" if commit is None else f"{commit:%Y-%m-%d %H:%M:%S.%f} UTC"
+        console.print(f"last commit kept: {kept}; base copy of {base.taken_at:%Y-%m-%d %H:%M:%S} UTC", highlight=False)
         if found is not None:
             show_audit(found, console)
         else:
             console.print(f"it was not audited: {why}", highlight=False)
 
     audit = None if found is None else found.as_json()
-    report = {"server": server, "path": str(path), "audit": audit, "not_audited": why or None}
+    report = {
+        "server": server,
+        "path": str(path),
+        "recovery_point": None if commit is None else commit.isoformat(),
+        "base_taken_at": base.taken_at.isoformat(),
+        "seconds": seconds,
+        "audit": audit,
+        "not_audited": why or None,
+    }
     print_report(report, as_json=as_json, show=show)
     sys.exit(0 if no_audit or (found is not None and found.holds) else 1)
 

@@ -17,6 +17,7 @@ from loadtest.bench import (
     observing,
     payouts,
     plots,
+    recovery,
     replication,
     tls,
     watchers,
@@ -40,4 +41,5 @@ SECTIONS: Final = (
     replication.SECTION,
     tls.SECTION,
     observing.SECTION,
+    recovery.SECTION,
 )

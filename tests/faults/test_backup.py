@@ -15,6 +15,7 @@ from audit.report import Report
 from backup.backups import Backups
 from backup.logkeeper import LogKeeper
 from backup.programs import Source
+from backup.recovery_point import last_commit
 from cli.table import main
 from errors import Refused
 from schema import roles
@@ -94,7 +95,13 @@ async def test_a_set_comes_back_to_the_fen_and_to_an_instant(server_folder: Path
         whole = await audited(running, kept, server_folder / "whole")
         assert whole.holds
         assert whole.sums == (await running.settled_audit()).sums
+        ends = last_commit(server_folder / "whole" / "restore.log")
+        assert ends is not None
+        assert ends > middle
         behind = await audited(running, kept, server_folder / "middle", middle)
+        reached = last_commit(server_folder / "middle" / "restore.log")
+        assert reached is not None
+        assert base.taken_at <= reached <= middle
         assert not behind.holds
         assert behind.sums.claims < whole.sums.claims
         with pytest.raises(Refused, match="take one first"):
