@@ -1,6 +1,7 @@
 """Recovery: what a wallet that was restored to an earlier instant has lost, and making it good from the SETs (floor 8).
 
 What lives here: `lost`, the creates and credits that the SETs know and the wallet does not; `repair`, doing them again.
+The other way round, `claims`: what a restored copy of a SET lacks and the wallet has paid, put back into the copy.
 
 May import: `audit`, `installation`, `setnode`, `wire`, `runtime` and below.
 
@@ -8,6 +9,9 @@ Authority. The claim logs of the SETs: a header is committed after its money was
 wallet lacks was paid for in a wallet that is gone; a claim without a credit, that no payout is on its way for, was owed
 or paid there. Nothing is written here but by the wallet itself, under the order numbers and create keys of the first
 time.
+
+Into a copy of a SET, which nobody serves yet, go claims that the wallet has paid, after the envelope was replayed with
+them: each has to follow from the envelope's seed at its place in the log.
 
 Why it is safe. Every order is one that the SET has sent or would send: the wallet takes each number once, so a credit
 that it has after all is found paid, a create that it has is found funded, and any number of these commands, and the

@@ -13,7 +13,9 @@ from rich.console import Console
 
 from cli.archives import read_day
 from envelope.money import yuan
+from errors import Refused
 from installation.access import Access, find
+from recovery.claims import LostClaims, lost_claims, put_back
 from recovery.lost import Lost, find_lost
 from recovery.repair import Repaired, repair
 from runtime import postgres
@@ -50,6 +52,48 @@ def wallet(*, since: str | None, sure: bool, data: Path | None, as_json: bool) -
     report = _report(lost, done, time.monotonic() - began)
     print_report(report, as_json=as_json, show=lambda console: _show(report, console))
     sys.exit(0 if report["holds"] else 1)
+
+
+@command.command("set")
+@click.argument("name", metavar="SET")
+@click.option("--yes/--dry-run", "sure", default=False, help="Put them back; without --yes this only counts.")
+@data_option
+@json_option
+def set_(*, name: str, sure: bool, data: Path | None, as_json: bool) -> None:
+    """Find the claims that the wallet has paid and a restored SET lacks; with --yes put them back.
+
+    SET must be paused (./run up --paused), or its users would win shares that are not free. Better before it is opened:
+    ./run backup restore SET --with-paid. Exit status 0 if none is missing any more; then ./run restart, and the audit.
+    """
+    with working(f"comparing the wallet with {name}"):
+        lost = asyncio.run(_put_back(find(data), name, sure=sure))
+    report = {
+        "holds": not lost.left_count and (sure or not lost.rows),
+        "set": name,
+        "lost_claims": len(lost.rows) + lost.left_count,
+        "put_back": len(lost.rows) if sure else 0,
+        "fen": lost.fen,
+        "not_put_back": lost.left,
+    }
+
+    def show(console: Console) -> None:
+        done = "put back" if sure else "missing; --yes puts them back"
+        console.print(f"{counted(len(lost.rows), 'claim')} of {yuan(lost.fen)} yuan {done}", highlight=False)
+        for one in lost.left:
+            console.print(f"not put back: {one}", highlight=False)
+
+    print_report(report, as_json=as_json, show=show)
+    sys.exit(0 if report["holds"] else 1)
+
+
+async def _put_back(access: Access, name: str, *, sure: bool) -> LostClaims:
+    target = access.audit_target(name)
+    if sure and not any(one.paused for one in access.topology().sets if one.name == name):
+        raise Refused("set_not_paused", f"users are served by {name}: ./run dba pause {name}, then again")
+    lost = await lost_claims(target, access.wallet_dsn())
+    if sure:
+        await put_back(access.set_dsn(name, roles.OWNER), lost)
+    return lost
 
 
 async def _recover(access: Access, since: date | None, say: Any, *, sure: bool) -> tuple[Lost, Repaired | None]:

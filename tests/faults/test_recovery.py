@@ -127,36 +127,94 @@ async def refused_while_paused(running: Running) -> None:
         assert refused.value.code == "set_paused"
 
 
-async def test_everything_is_lost_and_comes_back_elsewhere(server_folder: Path) -> None:
-    """From backups and three kept files, on a new data folder, with what the wallet lacks made good."""
-    data, backups, kept = server_folder / "data", str(server_folder / "backups"), server_folder / "kept"
-    async with running_stack(data, **CONFIG) as running:
-        await running.deposit("person-0", 1_000)
-        await hongbao("backup", "take", "wallet", "--folder", backups, data=data)
-        people = await life_after_the_copy(running)
-        before = await running.settled_audit()
-        wanted = await balances(running, people)
+async def test_a_lost_set_has_again_what_the_wallet_has_paid(server_folder: Path) -> None:
+    """Claims that the log had not received come back from the wallet: no share is won twice, what is left goes on."""
+    data, backups = server_folder / "data", str(server_folder / "backups")
+    async with running_stack(data, **CONFIG) as running, Hongbao(running.stack.gateway_url) as door:
+        await running.deposit("sender", 10_000)
+        user = {name: door.user(running.access.token(name)) for name in ("sender", "a", "b", "c", "d")}
+        shared = await user["sender"].create(total_fen=1_000, count=4)
+        ended = await user["sender"].create(total_fen=900, count=3)
+        won = (await user["a"].open(shared)).amount_fen
+        assert (await running.settled_audit()).holds
         await hongbao("backup", "take", "set-1", "--folder", backups, data=data)
+        for name in ("b", "c"):
+            assert (await user[name].open(shared)).result == "opened"
+        assert (await user["a"].open(ended)).result == "opened"
+        await user["sender"].cancel(ended)
+        lost = await user["sender"].create(total_fen=500, count=1)
+        await user["b"].open(lost)
+        assert (await running.settled_audit()).holds
+        wanted = await balances(running, list(user))
+        running.stack.kill("postgres-set-1", stay_dead=True)
+        shutil.rmtree(data / "postgres" / "set-1")
+        into = server_folder / "restored"
+        words = ("backup", "restore", "set-1", "--folder", backups, "--into", str(into), "--with-paid", "--no-audit")
+        restored = await hongbao(*words, data=data)
+        assert (restored["put_back"], restored["not_put_back"]) == (4, [])
+    shutil.move(restored["path"], data / "postgres" / "set-1")
+    async with running_stack(data, **CONFIG, paused=True) as running:
+        told = await running.access.audit()
+        assert {str(one.subject) for one in told.violations} == {lost.envelope_id}
+        await hongbao("dba", "resume", "set-1", data=data)
+        async with Hongbao(running.stack.gateway_url) as door:
+            again = await door.user(running.access.token("a")).open(shared)
+            assert (again.result, again.amount_fen) == ("already_opened", won)
+            last = await door.user(running.access.token("d")).open(shared)
+            assert (last.result, last.last) == ("opened", True)
+            async with asyncio.timeout(20):
+                while (await balances(running, ["d"]))["d"] != last.amount_fen:
+                    await asyncio.sleep(0.05)
+        assert await hongbao("payout", "stuck", data=data) == {"stuck": []}
+        assert await balances(running, ["sender", "a", "b", "c"]) == {
+            name: fen for name, fen in wanted.items() if name != "d"
+        }
+
+
+@pytest.mark.long
+async def test_everything_is_lost_and_comes_back_elsewhere(server_folder: Path) -> None:
+    """From backups and three kept files, on a new data folder, with the claims put back that the wallet alone has."""
+    data, backups, kept = server_folder / "data", str(server_folder / "backups"), server_folder / "kept"
+    async with running_stack(data, **CONFIG) as running, Hongbao(running.stack.gateway_url) as door:
+        await running.deposit("sender", 10_000)
+        user = {name: door.user(running.access.token(name)) for name in ("sender", "a", "b")}
+        shared = await user["sender"].create(total_fen=1_000, count=3)
+        ended = await user["sender"].create(total_fen=900, count=3)
+        await hongbao("backup", "take", "set-1", "--folder", backups, data=data)
+        for name in ("a", "b"):
+            assert (await user[name].open(shared)).result == "opened"
+        assert (await user["b"].open(ended)).result == "opened"
+        await user["sender"].cancel(ended)
+        before = await running.settled_audit()
+        wanted = await balances(running, list(user))
+        await hongbao("backup", "take", "wallet", "--folder", backups, data=data)
         kept.mkdir()
         for name in KEPT:
             shutil.copy2(data / name, kept / name)
     shutil.rmtree(data)
     new = server_folder / "new"
+    await brought_back(new, kept, backups, server_folder / "restored")
+    async with running_stack(new, **CONFIG, paused=True) as running:
+        assert (await hongbao("recover", "wallet", "--yes", data=new))["lost_credits"] == 0
+        assert (await hongbao("recover", "set", "set-1", data=new, status=1))["lost_claims"] == 4
+        assert (await hongbao("recover", "set", "set-1", "--yes", data=new))["put_back"] == 4
+        assert (await hongbao("recover", "set", "set-1", "--yes", data=new))["lost_claims"] == 0
+        await running.stack.restart_in_turn()
+        after = await running.settled_audit()
+        assert after.holds, after.violations
+        assert after.sums.claims == before.sums.claims
+        assert await balances(running, list(user)) == wanted
+        await serves_again(running)
+
+
+async def brought_back(new: Path, kept: Path, backups: str, restored: Path) -> None:
+    """Make a data folder from what was kept, as docs/production/recovery.md says."""
     (new / "postgres").mkdir(parents=True)
-    for folder in (new, new / "postgres"):
+    restored.mkdir()
+    for folder in (new, new / "postgres", restored):
         folder.chmod(0o711)
     for name in KEPT:
         shutil.copy2(kept / name, new / name)
     for server in ("wallet", "set-1"):
-        into = server_folder / "restored" / server
-        into.parent.mkdir(exist_ok=True)
-        into.parent.chmod(0o711)
-        words = ("backup", "restore", server, "--folder", backups, "--into", str(into), "--no-audit")
+        words = ("backup", "restore", server, "--folder", backups, "--into", str(restored / server), "--no-audit")
         shutil.move((await hongbao(*words, data=new))["path"], new / "postgres" / server)
-    async with running_stack(new, **CONFIG, paused=True) as running:
-        await hongbao("recover", "wallet", "--yes", data=new)
-        after = await running.settled_audit()
-        assert after.holds, after.violations
-        assert after.sums.claims == before.sums.claims
-        assert await balances(running, people) == wanted
-        await serves_again(running)

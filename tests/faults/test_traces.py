@@ -93,6 +93,7 @@ def names(spans: list[Told]) -> set[str]:
     return {one.name for one in spans}
 
 
+@pytest.mark.long
 async def test_a_stack_serves_and_stops_though_its_collector_hangs(server_folder: Path) -> None:
     """With a collector that takes calls and never answers, opens are answered and the stop takes no longer."""
     async with collecting() as collector:
