@@ -18,7 +18,7 @@ from audit.snapshot import DayPart, day_parts, from_postgres, set_snapshot, snap
 from envelope.claim_log import ClaimLog
 from envelope.outcomes import Entry
 from envelope.terms import Terms
-from errors import HongbaoError, InvariantBroken
+from errors import HongbaoError, InvariantBroken, Unavailable
 from recovery.limits import NAMED
 from runtime import postgres, sql
 from runtime.clock import from_ms
@@ -27,6 +27,7 @@ from schema.headers import read_terms
 from sharding.ids import end_id, first_id, slot_of
 
 _TIMES = sql.read("audit", "order_times")
+_NOT_UNIQUE = "23505"
 _USER = "user:"
 _CLAIM = 2
 """The kind of a transfer that pays a share (`wallet.postings.TransferKind`); 3 pays back what is left."""
@@ -75,11 +76,21 @@ async def lost_claims(target: AuditTarget, wallet_dsn: str) -> LostClaims:
 
 
 async def put_back(owner_dsn: str, lost: LostClaims) -> None:
-    """Write the rows, all or none; their payouts are done, so no intent is written. Raises if one is there already."""
-    if lost.rows:
-        columns: list[Sequence[Any]] = [list(column) for column in zip(*lost.rows, strict=True)]
-        async with postgres.connected(owner_dsn) as connection:
+    """Write the rows, all or none; their payouts are done, so no intent is written.
+
+    Raises Unavailable `changed_meanwhile` if an envelope has got an entry since, as by its expiry; call it all again.
+    """
+    if not lost.rows:
+        return
+    columns: list[Sequence[Any]] = [list(column) for column in zip(*lost.rows, strict=True)]
+    async with postgres.connected(owner_dsn) as connection:
+        try:
             await connection.execute(_INSERT, *columns)
+        except Exception as error:
+            if getattr(error, "sqlstate", "") != _NOT_UNIQUE:
+                raise
+            text = "an envelope has got another entry meanwhile; nothing was put back, call it again"
+            raise Unavailable("changed_meanwhile", text) from error
 
 
 async def _look(connection: Connection, wallet: Connection, part: DayPart, lost: LostClaims) -> None:
