@@ -69,6 +69,7 @@ async def test_a_collector_that_fails_costs_spans_alone(fault: str) -> None:
         for _ in range(many):
             exporter.add(one)
         assert (time.perf_counter() - began) / many < 50e-6
+        assert len(exporter._queue) <= QUEUED_SPANS
         began = time.perf_counter()
         sending.cancel()
         await asyncio.wait({sending}, timeout=5)
