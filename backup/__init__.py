@@ -3,7 +3,7 @@
 What lives here: `folder`, what a backup is on disk and which instants it reaches; `backups`, taking a base copy and
 restoring; `retention`, which old copies and log may go; `logkeeper`, receiving a server's log as it is written and
 saying how it stands; `programs`, Postgres' own programs (pg_basebackup, pg_verifybackup, pg_receivewal), which do the
-work. A server is a SET's Postgres or the wallet's.
+work; `recovery_point`, the last commit that a restored cluster has. A server is a SET's Postgres or the wallet's.
 
 Authority. The folder alone: a base copy counts once it is verified and renamed (`BackupFolder.seal`); its log is whole
 if no segment is missing after it (`gap_after`). What the server still keeps is its replication slot's word

@@ -21,6 +21,8 @@ CONNECTED_S = 10.0
 """A receiver that ran for so long had reached its server: why it ended is printed again, and pauses begin anew."""
 STOP = ((signal.SIGINT, 10.0), (signal.SIGTERM, 5.0))
 """How a program is stopped: signal, and how long it has to end; then it is killed."""
+KEEP_COPIES = 7
+"""Base copies that are kept unless told otherwise: a week, with one a day."""
 
 check_limit(RETRY_FIRST_S <= RETRY_MOST_S, "pauses grow from the first to the longest")
 check_limit(CUT_BYTES < 16 * 1024**2, "a replay must not end a whole segment early without being noticed")

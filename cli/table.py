@@ -36,6 +36,8 @@ COMMANDS = {
         "installation": Entry("cli.commands.installation", "what is installed and where; whether all of it is reached"),
         "migrate": Entry("cli.commands.migrate", "bring the databases to the schema of this release"),
         "backup": Entry("cli.commands.backup", "copy a SET with its log; bring back any instant"),
+        "recover": Entry("cli.commands.recover", "make good what a restored wallet, or SET, has lost"),
+        "retention": Entry("cli.commands.retention", "how long everything is kept; remove what is past its rule"),
         "topology": Entry("cli.commands.topology", "which SET holds which database; move one"),
         "rotate": Entry("cli.commands.rotate", "take past days out of the hot tables, by proof"),
         "archive": Entry("cli.commands.archive", "what is stored cold: list it, verify it, put a date back"),

@@ -13,7 +13,7 @@ import msgspec
 
 from errors import Refused
 from events.catalogue import Event
-from events.limits import MAX_RETRIED, RETRIES_AT_ONCE, RETRY_LOOK_S, RETRY_PAUSES_S
+from events.limits import MAX_RETRIED, RETRIES_AT_ONCE, RETRY_LOOK_S, RETRY_PAUSES_S, TRIM_ENTRIES
 from events.outcome import GONE, Failed, Sender
 from events.set_session import SetSession
 from runtime import sql
@@ -33,6 +33,15 @@ WHERE next_at IS NULL AND ($1::text IS NULL OR sink = $1) ORDER BY retry_id LIMI
 _REDRIVE = """UPDATE event_retry SET tries = 0, next_at = now()
 WHERE sink = $1 AND next_at IS NULL AND ($2::text[] IS NULL OR event_id = ANY($2)) RETURNING event_id"""
 _DROP = "DELETE FROM event_retry WHERE sink = $1 AND next_at IS NULL AND event_id = ANY($2) RETURNING event_id"
+
+
+_DEAD_SINCE = """SELECT count(*), coalesce(sum(octet_length(body)), 0)::bigint, min(since),
+    count(*) FILTER (WHERE old), coalesce(sum(octet_length(body)) FILTER (WHERE old), 0)::bigint
+FROM (SELECT body, since, $1 > 0 AND since < now() - make_interval(days => $1) AS old
+    FROM event_retry WHERE next_at IS NULL) dead"""
+_DROP_DEAD = """DELETE FROM event_retry WHERE retry_id IN (
+    SELECT retry_id FROM event_retry WHERE next_at IS NULL AND since < now() - make_interval(days => $1)
+    ORDER BY retry_id LIMIT $2) RETURNING retry_id"""
 
 
 class _Typed(msgspec.Struct):
@@ -148,3 +157,23 @@ async def redrive(connection: Connection, sink: str, event_ids: list[str] | None
 async def drop(connection: Connection, sink: str, event_ids: list[str]) -> list[str]:
     """Delete dead letters; returns which."""
     return [row[0] for row in await connection.fetch(_DROP, sink, event_ids)]
+
+
+class DeadSince(NamedTuple):
+    """Dead letters of all sinks in one SET: how many, bytes, the oldest; and how many, and bytes, that are too old."""
+
+    letters: int
+    size: int
+    oldest: datetime | None
+    past: int
+    past_size: int
+
+
+async def dead_since(connection: Connection, days: int) -> DeadSince:
+    """Count dead letters, and those that came more than `days` ago (0: none is too old)."""
+    return DeadSince(*await connection.fetchrow(_DEAD_SINCE, days))
+
+
+async def drop_dead(connection: Connection, days: int) -> int:
+    """Delete dead letters that came more than `days` ago, TRIM_ENTRIES at most; returns how many."""
+    return len(await connection.fetch(_DROP_DEAD, days, TRIM_ENTRIES))

@@ -19,7 +19,7 @@ from gateway.admission.bare import look
 from gateway.admission.line import Asked, Line, Refusal, read_timeout
 from gateway.admission.priority import Class
 from gateway.connection_bounds import ConnectionBounds, Held
-from gateway.dispatch import Dispatcher
+from gateway.dispatch import Dispatching
 from gateway.http.aiohttp_private import MALFORMED, MalformedHead
 from gateway.http.answer import Answer, Stream
 from gateway.http.request import Request
@@ -43,7 +43,7 @@ _VERSIONS: Final = (HttpVersion11, HttpVersion10)
 class Shared(Protocol):
     """What all connections of a gateway share (`gateway.connection_factory.ConnectionFactory`)."""
 
-    dispatcher: Dispatcher
+    dispatcher: Dispatching
     bounds: ConnectionBounds
     unsent: UnsentAnswers
     line: Line

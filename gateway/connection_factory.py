@@ -8,7 +8,7 @@ from aiohttp import web
 from gateway.admission.line import Line
 from gateway.connection import Connection
 from gateway.connection_bounds import ConnectionBounds, Held
-from gateway.dispatch import Dispatcher
+from gateway.dispatch import Dispatching
 from gateway.http.sockets import bound_unsent
 from gateway.identity.auth_failures import CLIENT_ADDRESS
 from gateway.limits import HEADER_BYTES, HEADERS, KEEP_ALIVE_S, SMALL_ANSWER
@@ -33,7 +33,7 @@ class ConnectionFactory(web.Server):
 
     def __init__(
         self,
-        dispatcher: Dispatcher,
+        dispatcher: Dispatching,
         bounds: ConnectionBounds,
         unsent: UnsentAnswers,
         line: Line,

@@ -8,9 +8,9 @@ import asyncio
 import itertools
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Protocol
 
 from aiohttp import hdrs
 
@@ -31,6 +31,16 @@ _CLIENT_GONE: Final = 499
 _UNEXPECTED: Final = HongbaoError("internal_error", "an unexpected error")
 
 _log = logs.get("gateway")
+
+
+class Dispatching(Protocol):
+    """What a connection asks for the answer to each of its requests."""
+
+    def serve(self, request: Request) -> Awaitable[Answer]:
+        """Answer a request (`Dispatcher.serve`)."""
+
+    def malformed(self, request: Request) -> Awaitable[Answer]:
+        """Answer bytes that are no HTTP request."""
 
 
 class Dispatcher:
@@ -87,6 +97,15 @@ class Dispatcher:
             metrics.end(operation, status, started, number)
         answer.request_id = request_id
         return answer
+
+    def names(self, request: Request) -> tuple[str, str]:
+        """Return the operation that a request asks for, NO_ROUTE if there is none, and the ID in its path, or ""."""
+        try:
+            resource = self._resources.of(request)
+        except Refused:
+            return NO_ROUTE, ""
+        name, _ = resource.operations.get(request.method, (NO_ROUTE, None))
+        return name, resource.id_text if name != NO_ROUTE else ""
 
     async def malformed(self, request: Request) -> Answer:
         """Answer bytes that are no HTTP request; the connection ends after it."""

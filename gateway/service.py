@@ -16,7 +16,7 @@ from gateway.connection import Connection
 from gateway.connection_bounds import ConnectionBounds
 from gateway.connection_factory import ConnectionFactory
 from gateway.cross_origin import CrossOriginConnection, CrossOriginNewcomer, preflight
-from gateway.dispatch import Dispatcher
+from gateway.dispatch import Dispatcher, Dispatching
 from gateway.handlers.envelopes import EnvelopeHandlers
 from gateway.handlers.live import LiveHandlers
 from gateway.handlers.ops import OpsHandlers
@@ -57,6 +57,7 @@ from gateway.sets.lists import Lists
 from gateway.site.handbook import FOLDER, Handbook
 from gateway.site.page import read_origins
 from gateway.site.site import Site
+from gateway.traces import Sampler, TracedRequests
 from gateway.unsent import UnsentAnswers
 from runtime import listening, logs
 from runtime.clock import Clock
@@ -66,6 +67,7 @@ from runtime.process import Stop, tell_ready
 from runtime.sandbox_clock import clock_at
 from runtime.settings import host_and_port, is_loopback
 from runtime.tls import tls_of
+from runtime.traces.start import tracer_of
 from sharding.slots import KEY_BYTES as SLOT_KEY_BYTES
 from switches.file import beside
 from switches.switchboard import Switchboard
@@ -159,6 +161,14 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of its key. Unset: it is in the same file."""
     tls_ca: str = ""
     """Path of the certificates of the CAs whose certificates are accepted. It goes with `tls_cert`."""
+    trace_endpoint: str = ""
+    """Where a collector of OpenTelemetry takes traces, such as `http://127.0.0.1:4318`; unset: none are made. Setnodes
+    and the wallet need it, too."""
+    trace_ratio: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    """Which share of all requests is traced by our own choice: 0.001 is one in a thousand."""
+    trace_from: str = ""
+    """Networks or addresses, with commas between, from which a request is traced if its header `traceparent` says that
+    its caller is. Unset: nobody's header counts."""
     docs: str = ""
     """Folder of the documentation site, which is served below `/docs/`. Unset: that of the checkout, where `docs/build`
     has made one."""
@@ -192,6 +202,8 @@ class Gateway:
         self.unsent = UnsentAnswers(self.bounds.end)
         self.tls = tls_of(settings.tls_cert, settings.tls_key, settings.tls_ca)
         self.wallet_link = Link(WALLET, settings.wallet_url, key=self.link_key, tls=self.tls)
+        self.sampler = Sampler(settings.trace_ratio, TrustedProxies(settings.trace_from, "HONGBAO_TRACE_FROM"))
+        self.tracer = tracer_of(settings.trace_endpoint, "gateway", settings.listen)
         self.sets: Sets | None = None
         self.hub: Hub | None = None
         self.admission: Admission | None = None
@@ -225,6 +237,7 @@ class Gateway:
                     *(one.run() for one in (counts, late, adjusting, switches.service(), *sets.services)),
                     self.tokens.service().run(),
                     *([self.tls.service().run()] if self.tls is not None else []),
+                    *([self.tracer.run()] if self.tracer is not None else []),
                 )
             ]
             self.readiness.require("a server of any SET", sets.ready)
@@ -240,12 +253,13 @@ class Gateway:
             running += [tasks.create_task(one.run()) for one in hub.services]
             handlers = self._handlers(sets, admission.line.promises, switches, hub)
             kind = LoggingDispatcher if self.settings.access_log else Dispatcher
-            dispatcher = kind(
+            plain = kind(
                 handlers,
                 self.request_metrics,
                 lambda one: sets.topology.set_for(one).name,
                 lambda path: self.site.operations_of(path) or self.handbook.operations_of(path),
             )
+            dispatcher: Dispatching = plain if self.tracer is None else TracedRequests(plain, self.sampler, self.tracer)
             connections = ConnectionFactory(
                 dispatcher,
                 self.bounds,

@@ -9,6 +9,7 @@ from events.service import EventsSettings
 from gateway.service import GatewaySettings
 from handbook.markdown import anchor, code, sections, table, text
 from ops.service import OpsSettings
+from retention.rules import RetentionSettings
 from rotation.daemon import DaemonSettings
 from runtime.settings import PREFIX, meanings
 from setnode.settings import SetnodeSettings
@@ -21,6 +22,7 @@ PROCESSES: Final[dict[str, type[msgspec.Struct]]] = {
     "ops": OpsSettings,
     "events": EventsSettings,
     "rotate --daemon": DaemonSettings,
+    "retention": RetentionSettings,
 }
 """Every process of an installation that has settings, by its name in `python -m`, or in `./run`."""
 OTHERS: Final = {

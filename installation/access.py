@@ -280,10 +280,14 @@ class Access:
         return self._secrets.passwords(server)
 
     @contextlib.asynccontextmanager
-    async def wallet(self) -> AsyncIterator[WalletClient]:
-        """Yield a client connected to the wallet; raises Unavailable `wallet_away`, Refused `link_refused`."""
+    async def wallet(self, set_name: str = "") -> AsyncIterator[WalletClient]:
+        """Yield a client connected to the wallet; raises Unavailable `wallet_away`, Refused `link_refused`.
+
+        With the operator's key, or with that of a SET, which may take and pay the money of its own envelopes.
+        """
+        key = self._secrets.link_key(SETNODE, set_name) if set_name else self.operator_key()
         secure = urlsplit(self.wallet_url).scheme == "https"
-        link = Link("wallet", self.wallet_url, key=self.operator_key(), tls=self.tls if secure else None)
+        link = Link("wallet", self.wallet_url, key=key, tls=self.tls if secure else None)
         keeping = asyncio.ensure_future(link.maintain())
         try:
             async with asyncio.timeout(CONNECT_S):

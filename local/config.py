@@ -38,7 +38,8 @@ class StackConfig:
     "wallet") whose cluster may be another than before, or missing; an empty one is made then. `modules`: what
     `python -m` runs for each kind of process; `env` is added to the environment of all. `play_users`:
     as whom everybody may sign in (`local.play`). `sandbox`: whether the clock can be moved (`installation.sandbox`).
-    `tls`: whether setnodes and the wallet are called by TLS, with certificates made at the start.
+    `tls`: whether setnodes and the wallet are called by TLS, with certificates made at the start. `paused`: whether
+    every SET is paused before any process starts, as after a restore.
     """
 
     data: Path | None = None
@@ -59,6 +60,7 @@ class StackConfig:
     play_users: tuple[str, ...] = ()
     sandbox: bool = False
     tls: bool = False
+    paused: bool = False
     notify: Notify = print_on_stderr
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -40,6 +41,7 @@ from schema.cluster_setup import set_up_cluster
 from schema.migrate import migrate_set, migrate_wallet
 from schema.sandbox import put_ahead, refuse_sandbox
 from sharding.topology import ServerSpec, SetSpec
+from sharding.topology.changes import paused
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET
 
 ASIDE_S = 10.0
@@ -211,6 +213,8 @@ class Stack:
         publisher = Publisher(self.folder.topology, owners)
         await publish_addresses(publisher, sets, wallet_url=factory.url(WALLET), slots=self.config.slots)
         await publisher.refresh()
+        for name in self.config.set_names() if self.config.paused else ():
+            await publisher.change_topology(partial(paused, set_name=name, on=True))
 
     async def _make_today(self, tables: DayTableService) -> bool:
         """Make today's tables; returns False if an old day still has their names."""

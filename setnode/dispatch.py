@@ -9,7 +9,7 @@ from errors import InvariantBroken, Refused, Unavailable
 from setnode.activation.cards import Cards
 from setnode.activation.waiting import Waiting
 from setnode.actors.registry import Registry
-from setnode.actors.request import Action, Request
+from setnode.actors.request import Action, ReplyTo, Request
 from setnode.creation.coalescer import CreateCoalescer
 from setnode.creation.request import read_create
 from setnode.daily import DailyLimits
@@ -17,12 +17,14 @@ from setnode.limits import DAYS_CHECKED, KNOWN_VERSIONS, MAX_CARDS, MAX_CLAIMS_P
 from setnode.live import Watches
 from setnode.passwords import mac
 from setnode.standby import StandbyWatch
+from setnode.traces import Traces
 from setnode.views.claims_json import LIVE_PAGE, ClaimsPage
 from sharding.ids import day_from, first_id, yymmdd_of
 from switches.switch import Closes
 from switches.switchboard import Switchboard
 from wire.messages import STOPPING, Op
 from wire.server import Caller
+from wire.traced import TracedReply, sent_with
 
 _ACTIONS: dict[int, tuple[Action, int]] = {
     int(Op.OPEN): (Action.OPEN, 4),
@@ -58,9 +60,11 @@ class Dispatcher:
         daily: DailyLimits | None = None,
         cards: Cards | None = None,
         waiting: Waiting | None = None,
+        traces: Traces | None = None,
     ) -> None:
         self._cards = cards
         self._waiting = waiting
+        self._traces = traces
         self._registry = registry
         self._coalescer = coalescer
         self._password_key = password_key
@@ -83,14 +87,21 @@ class Dispatcher:
             action, arguments = known
             if len(args) < arguments:
                 raise Refused("malformed_request", "the arguments do not fit the operation")
-            self._offer(action, caller, number, args, watch=op == Op.WATCH)
+            self._offer(action, caller, number, args, op)
         elif op == Op.CREATE:
             create = read_create(args)
             # All candidates are of one slot and day (`read_create`); the creator checks the ID that the wallet returns.
             self._admit(caller, create.envelope_ids[0])
             if self._standby is not None:
                 self._standby.check()
-            self._coalescer.begin(caller, number, create)
+            envelope_id = create.envelope_ids[0]
+            if caller.trace is not None and (reply := self._traced(caller, number, op, envelope_id)) is not None:
+                # The payment of this create belongs to its span. So do what creates of the same turn do afterwards, if
+                # this one is their first and they take another course: rare, and only traces are less exact then.
+                with reply.ended_by_an_error(), sent_with(reply.span):
+                    self._coalescer.begin(reply, number, create)
+            else:
+                self._coalescer.begin(caller, number, create)
         elif op == Op.CARDS and self._cards is not None:
             user, envelope_ids = args[:2]
             self._check_cards(user, envelope_ids)
@@ -108,7 +119,10 @@ class Dispatcher:
         """Wait for the creates in flight."""
         await self._coalescer.drain()
 
-    def _offer(self, action: Action, caller: Caller, number: int, args: list[Any], *, watch: bool) -> None:
+    def _traced(self, caller: Caller, number: int, op: int, envelope_id: int) -> TracedReply | None:
+        return None if self._traces is None else self._traces.begin(caller, number, op, envelope_id)
+
+    def _offer(self, action: Action, caller: Caller, number: int, args: list[Any], op: int) -> None:
         envelope_id, user = args[0], args[1]
         _check_user(user)
         if type(envelope_id) is not int:
@@ -125,13 +139,22 @@ class Dispatcher:
         password = args[3] if action is Action.OPEN else None
         password_mac = None if password is None else mac(self._password_key, envelope_id, password)
         token_ok = action is Action.CANCEL or bool(args[2])
-        answer_to = self._watches.asks(caller, envelope_id) if watch else caller
+        watch, reply = op == Op.WATCH, None
+        answer_to: ReplyTo = self._watches.asks(caller, envelope_id) if watch else caller
+        if caller.trace is not None and not watch:
+            reply = self._traced(caller, number, op, envelope_id)
+            answer_to = reply or caller
         request = Request(action, user, token_ok, password_mac, answer_to, number, self._loop_time())
         if watch:
             request.page = LIVE_PAGE
         elif action is Action.DETAIL and len(args) > _DETAIL_ARGUMENTS:
             request.page = _page(args)
-        (self._offer_open if action is Action.OPEN else self._registry.offer)(envelope_id, request)
+        offer = self._offer_open if action is Action.OPEN else self._registry.offer
+        if reply is None:
+            offer(envelope_id, request)
+        else:
+            with reply.ended_by_an_error():
+                offer(envelope_id, request)
 
     def _check_standby(self, standby: StandbyWatch, action: Action, envelope_id: int) -> None:
         """Refuse what needs a commit; what is read from Postgres is shown only once a commit after it is confirmed."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from aiohttp import web
@@ -17,6 +18,7 @@ from runtime.periodic import Periodic
 from runtime.sandbox_clock import clock_at
 from runtime.settings import host_and_port
 from runtime.tls import tls_of
+from runtime.traces.start import tracer_of
 from setnode.activation.cards import Cards
 from setnode.activation.cold import ColdEnvelopes
 from setnode.activation.list_reader import ListReader
@@ -60,6 +62,7 @@ from setnode.sessions import Sessions
 from setnode.settings import SetnodeSettings
 from setnode.shared_session import SharedSession
 from setnode.standby import StandbyWatch
+from setnode.traces import Traces
 from sharding.ids import day_of
 from sharding.topology import Topology, TopologyFile
 from switches.file import beside
@@ -70,6 +73,7 @@ from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, accepted_keys, caller_
 from wire.link import Link
 from wire.load import Load, Silence
 from wire.server import add_link
+from wire.versions import TRACES
 from wire.wallet import WalletClient
 
 _log = logs.get("setnode")
@@ -112,8 +116,13 @@ class Setnode:
         """Make actors, what activates and commits them, and the payouts of what was committed."""
         settings = self.settings
         self.payouts = PayoutBacklog(self._sessions["payout"], self.clock, settings.server, self.holds)
-        self.payer = Payer(wallet, self.payouts, lambda: self.switches.closes_set(Closes.PAYOUTS, settings.set))
-        self.claim_queue = ClaimQueue(self.clock, settings.server, self.payouts.committed)
+        self.tracer = tracer_of(settings.trace_endpoint, "setnode", settings.server)
+        if self.tracer is not None:
+            self.doorkeeper.capabilities.add(TRACES)
+        self.traces = None if self.tracer is None else Traces(self.tracer, settings.set)
+        closed = partial(self.switches.closes_set, Closes.PAYOUTS, settings.set)
+        self.payer = Payer(wallet, self.payouts, closed, self.traces)
+        self.claim_queue = ClaimQueue(self.clock, settings.server, self.payouts.committed, self.traces)
         self.registry = Registry(
             self.clock,
             loop_time=asyncio.get_running_loop().time,
@@ -170,6 +179,7 @@ class Setnode:
             daily=self.daily if self.daily.on else None,
             cards=self.cards,
             waiting=self.waiting,
+            traces=self.traces,
         )
         self.load = Load(
             self.claim_queue.waits,
@@ -228,6 +238,7 @@ class Setnode:
                     self.payer.run(),
                     self.daily.run(),
                     self.foreign_writes.run(),
+                    *([self.tracer.run()] if self.tracer is not None else []),
                     *(service.run() for service in self._services()),
                 )
             ]

@@ -51,6 +51,8 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the certificates of the CAs whose certificates are accepted. It goes with `tls_cert`."""
     sandbox_clock: str = ""
     """Path of a sandbox's clock; `./run --sandbox` sets it, and nobody else may. Unset: the machine's clock."""
+    trace_endpoint: str = ""
+    """Where a collector of OpenTelemetry takes traces, such as `http://127.0.0.1:4318`; unset: none are made."""
     archive: str = ""
     """Folder of the archive, from which envelopes of cold days are read; unset: there is none."""
     archive_key: str = ""

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from errors import Refused
+from runtime.traces.span import Tracer
 from wallet.batcher import Batcher
 from wallet.channels import Channel
 from wallet.day_places import DayPlaces, GiveBack, TakePlaces, read_places, read_returned
@@ -19,6 +20,7 @@ from wire.messages import Op
 from wire.server import Caller
 from wire.shapes.fields import PageArgs
 from wire.shapes.of_wallet import EnvelopesArgs, FundsArgs, UserArgs
+from wire.traced import ReplyTo, serve, take
 
 Values = tuple[Any, ...]
 Instant = Annotated[int, msgspec.Meta(ge=0, le=MAX_INSTANT_MS)]
@@ -53,6 +55,7 @@ class Dispatcher:
         rights: Rights,
         places: DayPlaces,
         published: Callable[[list[Any]], list[Any]] = lambda _: [],
+        tracer: Tracer | None = None,
     ) -> None:
         self._group = group
         self._tasks = 0
@@ -62,6 +65,7 @@ class Dispatcher:
         self._rights = rights
         self._places = places
         self._published = published
+        self._tracer = tracer
         self._single_postings: dict[int, type[FundRequest | DepositRequest]] = {
             Op.FUND: FundRequest,
             Op.DEPOSIT: DepositRequest,
@@ -77,6 +81,14 @@ class Dispatcher:
 
     def handle(self, caller: Caller, number: int, op: int, args: list[Any]) -> None:
         """Take one request (see `wire.server.Handler`); a reply to a write is sent after its commit."""
+        if caller.trace is not None and self._tracer is not None and (parent := take(caller, number)) is not None:
+            reply_to = serve(self._tracer, caller, number, f"wallet {Op(op).name}", parent)
+            with reply_to.ended_by_an_error():
+                self._handle(reply_to, caller, number, op, args)
+            return
+        self._handle(caller, caller, number, op, args)
+
+    def _handle(self, reply_to: ReplyTo, caller: Caller, number: int, op: int, args: list[Any]) -> None:
         self._rights.check(caller, op)
         request_type = self._single_postings.get(op)
         if request_type is not None:
@@ -84,30 +96,30 @@ class Dispatcher:
             if isinstance(request, FundRequest):
                 self._rights.check_envelopes(caller, (request.envelope_id,))
             # A callback is cheaper than a task per request (docs/performance/notebook.md).
-            self._batcher.submit(request).add_done_callback(partial(_reply_with, caller, number))
+            self._batcher.submit(request).add_done_callback(partial(_reply_with, reply_to, number))
             return
         if op == Op.PAY:
             checked = read_orders(args[0] if args else None)
             self._rights.check_envelopes(caller, [order.envelope_id for order in checked])
-            self._begin(_reply(caller, number, self._pay(checked)))
+            self._begin(_reply(reply_to, number, self._pay(checked)))
             return
         if op == Op.PLACES:
             asked = read_places(args)
             self._rights.check_envelopes(caller, [one.envelope_id for one in asked.places])
-            self._begin(_reply(caller, number, self._take_places(asked)))
+            self._begin(_reply(reply_to, number, self._take_places(asked)))
             return
         if op == Op.GIVE_BACK:
             given = read_returned(args)
             self._rights.check_envelopes(caller, [one.envelope_id for one in given.places])
-            self._begin(_reply(caller, number, self._give_back_places(given)))
+            self._begin(_reply(reply_to, number, self._give_back_places(given)))
             return
         if op == Op.PUBLISHED:
-            caller.reply(number, self._published(args))
+            reply_to.reply(number, self._published(args))
             return
         operation = self._operations.get(op)
         if operation is None:
             raise Refused("malformed_request", f"the wallet does not know operation {op}")
-        self._begin(_reply(caller, number, operation(args)))
+        self._begin(_reply(reply_to, number, operation(args)))
 
     @property
     def idle(self) -> bool:
@@ -154,7 +166,7 @@ def _values(read_args: msgspec.Struct) -> tuple[Any, ...]:
     return msgspec.structs.astuple(read_args)
 
 
-def _reply_with(caller: Caller, number: int, answered: asyncio.Future[Any]) -> None:
+def _reply_with(caller: ReplyTo, number: int, answered: asyncio.Future[Any]) -> None:
     """Reply with the batcher's answer; its futures are never cancelled, they end with an answer or an error."""
     error = answered.exception()
     if error is not None:
@@ -165,7 +177,7 @@ def _reply_with(caller: Caller, number: int, answered: asyncio.Future[Any]) -> N
     caller.reply(number, *values)
 
 
-async def _reply(caller: Caller, number: int, answer: Awaitable[Values]) -> None:
+async def _reply(caller: ReplyTo, number: int, answer: Awaitable[Values]) -> None:
     try:
         values = await answer
     except Exception as error:  # noqa: BLE001 - the caller gets every error, the group none

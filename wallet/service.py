@@ -17,6 +17,7 @@ from runtime.periodic import Periodic
 from runtime.postgres import Session
 from runtime.sandbox_clock import clock_at
 from runtime.tls import tls_of
+from runtime.traces.start import tracer_of
 from sharding.topology import TopologyFile
 from wallet import metrics
 from wallet.accounts import Accounts
@@ -46,7 +47,7 @@ from wire.handshake import Doorkeeper
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, accepted_keys
 from wire.load import Load
 from wire.server import add_link
-from wire.versions import PUBLISHED
+from wire.versions import PUBLISHED, TRACES
 
 _log = logs.get("wallet")
 
@@ -73,6 +74,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the certificates of the CAs whose certificates are accepted. It goes with `tls_cert`."""
     sandbox_clock: str = ""
     """Path of a sandbox's clock; `./run --sandbox` sets it, and nobody else may. Unset: the machine's clock."""
+    trace_endpoint: str = ""
+    """Where a collector of OpenTelemetry takes traces, such as `http://127.0.0.1:4318`; unset: none are made."""
     provider_url: str = ""
     """Where the provider of payouts answers; needed where `payout_channel` is `provider`."""
 
@@ -111,9 +114,9 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
     tls = tls_of(config.tls_cert, config.tls_key, config.tls_ca)
     doorkeeper = Doorkeeper(accepted_keys(config.accept_keys, WALLET, (GATEWAY, OPERATOR, SETNODE)))
 
+    tracer = tracer_of(config.trace_endpoint, "wallet", WALLET)
     follower = Follower(Path(config.topology)) if config.topology else None
-    if follower is not None:
-        doorkeeper.capabilities.add(PUBLISHED)
+    doorkeeper.capabilities |= {word for word, part in ((PUBLISHED, follower), (TRACES, tracer)) if part is not None}
 
     async def reread() -> None:
         rights.reload()
@@ -136,9 +139,8 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             add_probes(app, ready)
             places = DayPlaces(config.postgres_dsn, clock_at(config.sandbox_clock))
             stack.push_async_callback(places.close)
-            dispatcher = Dispatcher(
-                group, batcher, channel, history, rights, places, follower.answer if follower is not None else _nothing
-            )
+            published = follower.answer if follower is not None else _nothing
+            dispatcher = Dispatcher(group, batcher, channel, history, rights, places, published, tracer)
             add_link(app, dispatcher, doorkeeper, load)
             writing = group.create_task(batcher.run())
             periodic = (
@@ -151,6 +153,7 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
                 *([tls.service()] if tls is not None else []),
             )
             repeating = [group.create_task(one.run()) for one in periodic]
+            repeating += [group.create_task(tracer.run())] if tracer is not None else []
             async with HttpServer(app, host, port, tls=tls.server if tls is not None else None) as server:
                 _log.info("wallet listens", host=host, port=server.port, channel=config.payout_channel)
                 await stop.wait()

@@ -46,8 +46,9 @@ from wire.limits import (
     STOOD_STILL_S,
     SWEEP_S,
 )
-from wire.messages import LIVE, error_of
-from wire.versions import BEATS, Peer
+from wire.messages import LIVE, Op, error_of
+from wire.traced import SENT_WITH
+from wire.versions import BEATS, TRACES, Peer
 
 PEER_DOWN = "peer_down"
 _NO_CALLER: tuple[None, float] = (None, 0.0)
@@ -167,6 +168,8 @@ class Link:
         outbox = self._outbox
         if not outbox:
             self._flush.set()
+        if (trace := SENT_WITH.get()) is not None and TRACES in self.peer.capabilities:
+            outbox.append([NOTICE, Op.TRACED, number, trace])
         outbox.append(request)
         return future
 

@@ -107,6 +107,11 @@ class Op(IntEnum):
 
     Of the wallet; documents: "topology", "switches" (`published.documents`)."""
 
+    TRACED = 32
+    """Notice, no reply: number of a call that follows, context of its trace (26 bytes: trace, span, version, flags)
+
+    To an end with the capability `traces`, for chosen calls only (`wire.traced`)."""
+
     TOTALS = 30
     """user, from_ms, until_ms → received_count, received_fen, sent_count, sent_fen, refunded_fen"""
 

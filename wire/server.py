@@ -40,7 +40,8 @@ class Caller:
     """
 
     __slots__ = (
-        "_encode", "_flush", "_outbox", "_shown_bytes", "epochs", "gone", "name", "path", "peer", "role", "watched"
+        "_encode", "_flush", "_outbox", "_shown_bytes", "epochs", "gone", "name", "path", "peer", "role", "trace",
+        "watched",
     )  # fmt: skip
 
     def __init__(self, name: str, path: str = "", peer: Peer = _UNKNOWN) -> None:
@@ -50,6 +51,8 @@ class Caller:
         """What it is (`wire.versions`): it is told what an older one cannot read only if it has the capability."""
         self.role = path.partition("/")[0]
         self.gone = False
+        self.trace: tuple[int, bytes] | None = None
+        """The call that it has announced as traced, and its context, until `wire.traced.take`."""
         self.epochs: tuple[int, ...] | None = None
         """The epochs of the databases in its topology, from its notice EPOCHS; None until it sends one."""
         self.watched: set[int] = set()
@@ -115,6 +118,8 @@ class Caller:
             self.epochs = tuple(int(one) for one in args[0])
         elif op == Op.UNWATCH:
             self.watched.difference_update(args[0])
+        elif op == Op.TRACED:
+            self.trace = args[0], args[1]
 
     async def write(self, socket: web.WebSocketResponse) -> None:
         """Send the outbox once per turn of the loop, until cancelled."""

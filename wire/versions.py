@@ -28,6 +28,9 @@ BEATS: Final = "beats"
 PUBLISHED: Final = "published"
 """Capability of an answering end: it tells what is published (`Op.PUBLISHED`)."""
 
+TRACES: Final = "traces"
+"""Capability of an answering end: it has a collector of traces, and wants to hear which calls are traced."""
+
 MOST_WORDS: Final = 32
 _WORD: Final = "[a-z][a-z0-9-]{0,23}"
 ABOUT: Final = rf"([0-9A-Za-z.+-]{{1,32}}) (-|{_WORD}(?:,{_WORD}){{0,{MOST_WORDS - 1}}})"

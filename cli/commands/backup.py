@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
-from audit.report import Report
 from backup.backups import Backups
 from backup.folder import BackupFolder, LogState
+from backup.limits import KEEP_COPIES
 from backup.logkeeper import LogKeeper, LogStatus
 from backup.programs import Source
 from backup.retention import plan_prune
-from cli.commands.audit import show as show_audit
+from cli.commands.backup_restoring import Restoring
+from cli.commands.backup_restoring import restore as run_restore
 from cli.commands.backup_text import prune_json, show_backups, show_pruned, show_taken
 from errors import HongbaoError, Refused, Unavailable
 from installation.access import Access, find
 from runtime.reporting import data_option, json_option, print_report, working
-from schema import roles
 
 _FOLDER = click.option(
     "--folder",
@@ -112,7 +111,9 @@ def list_(*, server: str | None, folder: Path, data: Path | None, as_json: bool)
 @command.command("prune")
 @click.argument("server", default=ALL)
 @folder_option
-@click.option("--keep", default=7, show_default=True, type=click.IntRange(1), help="Base copies to keep, the newest.")
+@click.option(
+    "--keep", default=KEEP_COPIES, show_default=True, type=click.IntRange(1), help="Base copies to keep, the newest."
+)
 @click.option("--yes", "sure", is_flag=True, help="Remove; without it this only shows what would go.")
 @data_option
 @json_option
@@ -138,36 +139,38 @@ def prune(*, server: str, folder: Path, keep: int, sure: bool, data: Path | None
 @folder_option
 @click.option("--into", required=True, type=click.Path(path_type=Path), help="A new folder for the restored cluster.")
 @click.option("--until", help="Instant (ISO 8601, with a zone) to restore.  [default: the end of the log]")
+@click.option(
+    "--with-paid",
+    is_flag=True,
+    help="Put back the claims that the wallet has paid and the log lacks: for a SET that is lost and will be opened.",
+)
 @click.option("--no-audit", is_flag=True, help="Do not audit the copy: for a machine on which nothing else runs yet.")
 @data_option
 @json_option
 def restore(
-    *, server: str, folder: Path, into: Path, until: str | None, no_audit: bool, data: Path | None, as_json: bool
+    *,
+    server: str,
+    folder: Path,
+    into: Path,
+    until: str | None,
+    with_paid: bool,
+    no_audit: bool,
+    data: Path | None,
+    as_json: bool,
 ) -> None:
     """Restore SERVER as it was at an instant into another folder, and audit it there with the rest of the installation.
 
     The running cluster is not touched, and need not exist: installation.toml and secrets.json in the data folder are
-    enough. Exit status 0 only if the audit holds, or with --no-audit: at an instant before the last payouts the copy is
-    behind the wallet, and the audit names every fen of that. Where the other servers do not answer, the copy stands,
-    unaudited, and the exit status is 1.
+    enough. With --with-paid, claims that the wallet has paid and the log lacks are put back first; the wallet's
+    database must answer. Exit status 0 only if the audit holds, or with --no-audit: at an instant before the last
+    payouts the copy is behind the wallet, and the audit names every fen of that. Where the other servers do not answer,
+    the copy stands, unaudited, and the exit status is 1.
     """
-    access = find(data)
+    access, how = find(data), Restoring(into, _instant(until), with_paid=with_paid, no_audit=no_audit)
     with working(f"restoring {server}"):
-        path, found, why = asyncio.run(
-            _restore(access, _backups(access, server, folder), into, _instant(until), no_audit=no_audit)
-        )
-
-    def show(console: Console) -> None:
-        console.print(f"{server} is restored in {path}", highlight=False)
-        if found is not None:
-            show_audit(found, console)
-        else:
-            console.print(f"it was not audited: {why}", highlight=False)
-
-    audit = None if found is None else found.as_json()
-    report = {"server": server, "path": str(path), "audit": audit, "not_audited": why or None}
-    print_report(report, as_json=as_json, show=show)
-    sys.exit(0 if no_audit or (found is not None and found.holds) else 1)
+        found = asyncio.run(run_restore(access, _backups(access, server, folder), how))
+    print_report(found.as_json(), as_json=as_json, show=found.show)
+    sys.exit(0 if no_audit or (found.audit is not None and found.audit.holds) else 1)
 
 
 def _taken(access: Access, server: str, folder: Path) -> dict[str, Any]:
@@ -238,22 +241,6 @@ def _standing(keeper: LogKeeper) -> LogStatus | None:
         if refusal.code != "not_installed":
             raise
         return None
-
-
-async def _restore(
-    access: Access, backups: Backups, into: Path, until: datetime | None, *, no_audit: bool
-) -> tuple[Path, Report | None, str]:
-    """Return the restored cluster, the audit's report, and why there is none; the restored server has stopped."""
-    server = await backups.restore(into, until)
-    try:
-        if no_audit:
-            return server.spec.folder, None, "--no-audit"
-        copy = {backups.source.name: server.dsn(roles.AUDIT, roles.DATABASE)}
-        return server.spec.folder, await access.audit(instead=copy), ""
-    except Unavailable as away:
-        return server.spec.folder, None, away.detail
-    finally:
-        await server.stop()
 
 
 def _source(access: Access, server: str) -> Source:

@@ -50,6 +50,11 @@ _KILLED = 128
 @click.option(
     "--tls", is_flag=True, help="Setnodes and the wallet speak TLS, with certificates that are made at the start."
 )
+@click.option(
+    "--paused",
+    is_flag=True,
+    help="Pause every SET before anything serves: after a restore, until the audit holds (./run dba resume set-1).",
+)
 @folder_option
 def command(
     *,
@@ -64,6 +69,7 @@ def command(
     events: bool,
     new_clusters: tuple[str, ...],
     tls: bool,
+    paused: bool,
     data: Path | None,
 ) -> None:
     """Start Postgres per SET and for the wallet, memcached, setnodes, wallet and gateways; Ctrl-C stops them.
@@ -72,7 +78,7 @@ def command(
     """
     config = StackConfig(
         data=data, sets=sets, servers=servers, gateways=gateways, slots=slots, host=host, port=port,
-        ops=ops, events=events, sandbox=sandbox, tls=tls, new_clusters=frozenset(new_clusters),
+        ops=ops, events=events, sandbox=sandbox, tls=tls, paused=paused, new_clusters=frozenset(new_clusters),
         play_users=play.users_at(host),
     )  # fmt: skip
     sys.exit(asyncio.run(_serve(config)))

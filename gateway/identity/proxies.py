@@ -7,17 +7,24 @@ from errors import Refused
 
 
 class TrustedProxies:
-    """Addresses whose `X-Forwarded-For` is believed: networks or single addresses, separated by commas."""
+    """Addresses whose headers are believed: networks or single addresses, separated by commas.
 
-    def __init__(self, setting: str) -> None:
+    `name` is the variable that has them: of proxies `X-Forwarded-For` is believed, of HONGBAO_TRACE_FROM `traceparent`.
+    """
+
+    def __init__(self, setting: str, name: str = "HONGBAO_TRUSTED_PROXIES") -> None:
         self._networks: list[IPv4Network | IPv6Network] = []
         for text in filter(None, (one.strip() for one in setting.split(","))):
             try:
                 self._networks.append(ip_network(text))
             except ValueError:
                 raise Refused(
-                    "settings_invalid", f"HONGBAO_TRUSTED_PROXIES: {text!r} is no address or network like 10.0.0.0/8"
+                    "settings_invalid", f"{name}: {text!r} is no address or network like 10.0.0.0/8"
                 ) from None
+
+    def __bool__(self) -> bool:
+        """Say whether there are any."""
+        return bool(self._networks)
 
     def trusts(self, address: str) -> bool:
         """Say whether a proxy of ours has this address."""

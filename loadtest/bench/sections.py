@@ -14,8 +14,10 @@ from loadtest.bench import (
     growth,
     http,
     latency,
+    observing,
     payouts,
     plots,
+    recovery,
     replication,
     tls,
     watchers,
@@ -38,4 +40,6 @@ SECTIONS: Final = (
     client.SECTION,
     replication.SECTION,
     tls.SECTION,
+    observing.SECTION,
+    recovery.SECTION,
 )

@@ -19,7 +19,7 @@ from loadtest.bench.figures import Bench
 from loadtest.plan import measured, sizing
 from loadtest.plan.check import TOLERANCE, Finding, compare
 from loadtest.plan.measured import Measured
-from loadtest.plan.sizing import Load, Plan
+from loadtest.plan.sizing import BACKUP_COPIES, Load, Plan
 from runtime import logs, process
 from runtime.reporting import print_output
 from runtime.tables import print_table
@@ -138,6 +138,13 @@ def _rows(load: Load, seen: Measured, made: Plan) -> Iterator[tuple[str, str, st
     yield "disk of all SETs", f"{_bytes(made.disk_per_day_all_bytes)} a day", f"{seen.disk_per_claim:.0f} bytes a claim"
     wal = f"{_bytes(made.wal_per_second_at_peak_bytes)}/s at the peak, one SET lost"
     yield "log of a SET", f"{_bytes(made.wal_per_day_bytes)} a day", wal
+    copies = _bytes(made.backup_copies_bytes)
+    yield "backups of a SET", copies, f"{BACKUP_COPIES} base copies, one a day, before they are packed"
+    yield "kept log of a SET", _bytes(made.kept_log_bytes), f"{BACKUP_COPIES} days, back to the oldest copy"
+    archive = made.archive_per_day_all_bytes
+    yield "archive of all SETs", f"{_bytes(archive)} a day", f"{_bytes(365 * archive)} a year; it is never removed"
+    late = _bytes(made.event_log_bytes)
+    yield "event log of a SET", late, "at most: a receiver of events is away for seven days"
     live = f"{made.live_envelopes_per_server:,} envelopes awake"
     yield "memory of a setnode", _bytes(made.memory_per_server_bytes), live
     yield "table caches of a Postgres", _bytes(made.postgres_cache_bytes), "besides its buffers"

@@ -3,7 +3,9 @@
 import math
 from dataclasses import dataclass, field
 
+from backup.limits import KEEP_COPIES
 from errors import Refused
+from events.limits import KEPT_S
 from loadtest.group_commit import Latency
 from loadtest.plan.measured import Measured
 from setnode.limits import CLAIM_CONNECTIONS, ENVELOPE_WEIGHT, LIVE_SHARES
@@ -15,6 +17,12 @@ EMPTY_TABLE_BYTES = 38_000
 """A leaf with its indexes before its first row, as measured when the layout was chosen."""
 RELCACHE_BYTES = 15_000
 """What a backend keeps for each leaf that it touched; the opens of a day touch the leaves of two days."""
+BACKUP_COPIES = KEEP_COPIES
+"""Base copies of a server, one a day (docs/operations/retention.md): so many days of its log are kept, too."""
+ARCHIVE_CLAIM_BYTES = 7.1
+"""A claim in an archived day, as measured (docs/operations/rotation.md)."""
+EVENT_CLAIM_BYTES = 40
+"""A claim in the event log, while a receiver has not passed it (docs/operations/events.md)."""
 HOT_DAYS = 2
 SPARE = 1
 """One SET, one server a SET and one gateway more than the load needs: any one may be lost at the peak."""
@@ -69,6 +77,10 @@ class Plan:
     disk_per_day_all_bytes: float
     wal_per_day_bytes: float
     wal_per_second_at_peak_bytes: float
+    backup_copies_bytes: float
+    kept_log_bytes: float
+    archive_per_day_all_bytes: float
+    event_log_bytes: float
     live_envelopes_per_server: int
     memory_per_server_bytes: float
     postgres_cache_bytes: float
@@ -120,6 +132,10 @@ def plan(load: Load, seen: Measured) -> Plan:
         disk_per_day_all_bytes=disk_a_day / part,
         wal_per_day_bytes=load.daily * part * seen.wal_per_claim,
         wal_per_second_at_peak_bytes=one_lost * seen.wal_per_claim,
+        backup_copies_bytes=BACKUP_COPIES * disk_a_day * load.retention_days,
+        kept_log_bytes=BACKUP_COPIES * load.daily * part * seen.wal_per_claim,
+        archive_per_day_all_bytes=load.daily * ARCHIVE_CLAIM_BYTES,
+        event_log_bytes=load.daily * part * EVENT_CLAIM_BYTES * KEPT_S / DAY_S,
         live_envelopes_per_server=live,
         memory_per_server_bytes=live * (seen.envelope_bytes + load.shares / 2 * seen.share_bytes)
         + one_lost / servers * seen.request_bytes,

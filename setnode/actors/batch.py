@@ -1,6 +1,6 @@
 """What one transaction of the claim log will write."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from envelope.claim_log import ClaimLog
 from envelope.closing import Closing
@@ -8,6 +8,12 @@ from envelope.decide import Answer
 from errors import HongbaoError, InvariantBroken
 from runtime.clock import from_ms
 from setnode.limits import BATCH_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from runtime.traces.context import TraceContext
+    from wire.traced import TracedReply
 
 Row = tuple[int, int, int, str, str, int]
 """envelope_id, seq, shares, kind, user_id, amount_fen; the table's other columns follow from these and the batch."""
@@ -43,10 +49,10 @@ class ClaimBatch:
 
     `at_ms` is the time of all its claims, in memory and in the database. `receivers` are the users to be paid, one for
     each of `claims`: who opened, or the sender for a closing entry. `tries` are (envelope ID, user, count of wrong
-    passwords).
+    passwords). `traced` are the traced requests that it decided, almost always none.
     """
 
-    __slots__ = ("actors", "at", "at_ms", "claims", "receivers", "tries")
+    __slots__ = ("actors", "at", "at_ms", "claims", "paid_for", "receivers", "traced", "tries")
 
     def __init__(self, at_ms: int) -> None:
         self.at_ms = at_ms
@@ -55,6 +61,9 @@ class ClaimBatch:
         self.claims: list[Row] = []
         self.receivers: list[str] = []
         self.tries: list[tuple[int, str, int]] = []
+        self.traced: Sequence[TracedReply] = ()
+        self.paid_for: Sequence[TraceContext] = ()
+        """Spans of its commit, which the payouts of its claims belong to."""
 
     def __len__(self) -> int:
         """Rows to be written."""

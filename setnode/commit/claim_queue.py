@@ -16,6 +16,7 @@ from setnode.actors.phase import Phase
 from setnode.commit.fences import moved_database, wrong_set
 from setnode.commit.store import Written, append_claims
 from setnode.limits import BACKLOG, BATCH_PER_ENVELOPE, HOT_AT, HOT_AT_ONCE, HOT_RETRY_S, STALE_S
+from setnode.traces import Traces
 from sharding.ids import database_for
 from wire.limits import OPENS_CROWD
 from wire.load import Waits
@@ -28,15 +29,23 @@ class ClaimQueue:
     """A queue of READY actors (`setnode.commit.committer.CommitQueue`).
 
     `committed` is called with (batch ID, batch, envelopes of which nothing was written) after every commit that wrote
-    claims: the payouts take the batch from there.
+    claims: the payouts take the batch from there. `traces` is where traced requests are noted.
     """
 
-    def __init__(self, clock: Clock, server: str, committed: Callable[[int, ClaimBatch, frozenset[int]], None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        server: str,
+        committed: Callable[[int, ClaimBatch, frozenset[int]], None],
+        traces: Traces | None = None,
+    ) -> None:
         self.nonempty = asyncio.Event()
         self.backlogged = asyncio.Event()
         self._clock = clock
         self._server = server
         self._committed = committed
+        self._traces = traces
+        self._traced = traces.live if traces is not None else {}
         self._ready: deque[Actor] = deque()
         # Kept up to date as actors become hot, so that no transaction searches the queue for them.
         self._hot: dict[int, Actor] = {}
@@ -74,7 +83,7 @@ class ClaimQueue:
         Envelopes in `skip` (hot, and another server holds their lease) are put off.
         """
         batch = ClaimBatch(self._clock.now_ms())
-        ready = self._ready
+        ready, traced = self._ready, self._traced
         loop = asyncio.get_running_loop()
         now, oldest, deepest = loop.time(), float("inf"), 0
         stale = now - STALE_S
@@ -95,6 +104,8 @@ class ClaimQueue:
             if mailbox[0].arrived_at < oldest:  # noqa: PLR1730
                 oldest = mailbox[0].arrived_at
             actor.collect(batch, min(BATCH_PER_ENVELOPE, rows_left), stale)
+            if traced and actor.envelope_id in traced:
+                self._note_traced(actor, batch)
         self._clear_flags()
         if not len(batch):
             return None
@@ -114,6 +125,8 @@ class ClaimQueue:
 
         One whose rows Postgres does not accept freezes.
         """
+        if batch.traced and self._traces is not None:
+            batch.paid_for = self._traces.committed(batch, result.refused)
         for actor in batch.actors:
             if actor.envelope_id not in result.refused:
                 actor.settle()
@@ -126,6 +139,8 @@ class ClaimQueue:
 
     def on_failed(self, batch: ClaimBatch, error: Exception) -> None:
         """Have the actors read what is committed; requests for a database that has moved are refused."""
+        if batch.traced and self._traces is not None:
+            self._traces.committed(batch, error=error)
         in_doubt, moved = is_lost(error), moved_database(error)
         for actor in batch.actors:
             actor.reload(in_doubt=in_doubt)
@@ -139,6 +154,10 @@ class ClaimQueue:
         for actor in ready:
             if actor.phase is Phase.READY:
                 actor.reject_waiting(error)
+
+    def _note_traced(self, actor: Actor, batch: ClaimBatch) -> None:
+        if self._traces is not None:
+            self._traces.decided(actor, batch)
 
     def _oldest_wait(self) -> float:
         ready = self._ready

@@ -15,6 +15,7 @@ from audit.report import Report
 from backup.backups import Backups
 from backup.logkeeper import LogKeeper
 from backup.programs import Source
+from backup.recovery_point import last_commit
 from cli.table import main
 from errors import Refused
 from schema import roles
@@ -94,7 +95,13 @@ async def test_a_set_comes_back_to_the_fen_and_to_an_instant(server_folder: Path
         whole = await audited(running, kept, server_folder / "whole")
         assert whole.holds
         assert whole.sums == (await running.settled_audit()).sums
+        ends = last_commit(server_folder / "whole" / "restore.log")
+        assert ends is not None
+        assert ends > middle
         behind = await audited(running, kept, server_folder / "middle", middle)
+        reached = last_commit(server_folder / "middle" / "restore.log")
+        assert reached is not None
+        assert reached <= middle
         assert not behind.holds
         assert behind.sums.claims < whole.sums.claims
         with pytest.raises(Refused, match="take one first"):
@@ -138,6 +145,13 @@ async def test_the_commands_tell_it_in_words_and_json(server_folder: Path) -> No
         listed = await _hongbao("backup", "list", SET, "--folder", folder, "--json", data=running.data)
         assert [base["path"] for base in listed["bases"]] == [taken["path"]]
         assert (listed["log"], listed["behind_bytes"]) == ("none", None)
+        kept = await _hongbao("retention", "show", "--folder", folder, "--json", data=running.data)
+        assert {one["kind"]: one["items"] for one in kept["kinds"]} == {
+            "backups of set-1": 1, "backups of wallet": 0, "archive": 0, "proofs of days": 0, "journals": 0,
+            "logs of parts that are gone": 0, "dead letters of set-1": 0,
+        }  # fmt: skip
+        gone = await _hongbao("retention", "apply", "--yes", "--folder", folder, "--json", data=running.data)
+        assert (gone["removed"], gone["past_bytes"]) == (True, 0)
         # Once a log was kept, one that nobody keeps is told.
         (server_folder / "backups" / SET / "wal" / "000000010000000000000001").touch()
         words = ["backup", "list", SET, "--folder", folder, "--data", str(running.data)]

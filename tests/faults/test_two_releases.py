@@ -22,6 +22,8 @@ from tests.faults.test_rolling_restart import PATIENT, PATIENT_S, Witness
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300), pytest.mark.long]
 
+TRACED = {"HONGBAO_TRACE_ENDPOINT": "http://127.0.0.1:9", "HONGBAO_TRACE_RATIO": "0.2"}
+"""Every fifth request is traced, for a collector that is away: the release before is told nothing of it."""
 STEADY_S = 1.5
 """Pause between two parts, as in `local.rolling_restart`."""
 
@@ -30,7 +32,7 @@ STEADY_S = 1.5
 async def stack_of(folder: Path, old: Iterable[str]) -> AsyncIterator[Running]:
     """Start a stack whose processes of the kinds `old` are of the last release, with money in some wallets."""
     code = last_release.unpack(folder / "last-release")
-    env = {**PATIENT, last_release.FOLDER: str(code)}
+    env = {**PATIENT, **TRACED, last_release.FOLDER: str(code)}
     config = {"sets": 1, "servers": 2, "gateways": 2, "env": env, "modules": last_release.modules(old)}
     async with running_stack(folder / "data", **config) as one:
         for sender in range(4):

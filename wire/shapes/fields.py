@@ -25,6 +25,13 @@ class PageArgs(Fields, frozen=True):
     limit: int
 
 
+class TracedArgs(Fields, frozen=True):
+    """TRACED."""
+
+    number: int
+    context: bytes
+
+
 class KnownRow(Fields, frozen=True):
     """Of PUBLISHED: a document, and the version that the caller has; 0 if none."""
 

@@ -17,6 +17,7 @@ from wire.shapes.fields import (
     PublishedArgs,
     PublishedReply,
     RefusedReply,
+    TracedArgs,
     UnavailableReply,
 )
 from wire.shapes.of_sets import (
@@ -86,6 +87,7 @@ MESSAGES: Final[Mapping[Op, Message]] = {
     Op.GIVE_BACK: Message(GiveBackArgs, Nothing),
     Op.TOTALS: Message(TotalsArgs, TotalsReply),
     Op.PUBLISHED: Message(PublishedArgs, PublishedReply),
+    Op.TRACED: Message(TracedArgs, None),
 }
 NOTICES: Final[Mapping[str, type[Fields]]] = {LIVE: LiveNotice}
 """What a server tells unasked, but its load: that is one number for each kind of work, kinds appended (`wire.load`)."""

@@ -5,7 +5,7 @@ settles by the wallet's results; `finisher` records what is final; `payout_batch
 batch; `payout_queues` holds batches that may be paid and batches that wait for a retry; `intents` reads batches back
 from Postgres; `stuck` shows operators what was given up, and gives it back to the payer.
 
-May import: `setnode.partition_ranges`, `setnode.actors.batch`, `setnode.limits`, `wire`, `runtime`.
+May import: `setnode.partition_ranges`, `setnode.actors.batch`, `setnode.limits`, `setnode.traces`, `wire`, `runtime`.
 
 Authority. Postgres of the SET says what must be paid: the `payout_batch` row is the intent, written in the statement
 that commits its claims. The wallet says what has been paid: one transfer for each order number, by a unique key.

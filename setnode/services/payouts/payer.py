@@ -12,6 +12,7 @@ from setnode.limits import PAY_AWAY_S, PAY_GATHER_S, PAY_HELPERS, PAY_WORKERS
 from setnode.services.payouts.payout_backlog import PayoutBacklog
 from setnode.services.payouts.payout_batch import PayoutBatch
 from setnode.services.payouts.payout_queues import PayoutQueue
+from setnode.traces import Traces
 from wire.messages import PayKind, PayResult, PayStatus
 from wire.wallet import WALLET_UNAVAILABLE, Order, WalletClient
 
@@ -21,6 +22,7 @@ _OF_THE_WALLET = AWAY | {"busy", "database_unavailable", "stopping"}
 """Errors that say something about the wallet, whatever it was asked. Any other may come from a single order: a call
 that ends so is repeated in halves, until that order is alone."""
 
+_NOT_TRACED = contextlib.nullcontext()
 _log = logs.get("setnode")
 
 
@@ -31,11 +33,16 @@ class Payer:
     """
 
     def __init__(
-        self, wallet: WalletClient, backlog: PayoutBacklog, closed: Callable[[], bool] = lambda: False
+        self,
+        wallet: WalletClient,
+        backlog: PayoutBacklog,
+        closed: Callable[[], bool] = lambda: False,
+        traces: Traces | None = None,
     ) -> None:
         self._wallet = wallet
         self._backlog = backlog
         self._closed = closed
+        self._traces = traces
         self._wallet_answers = asyncio.Event()
         """Cleared when the wallet does not answer, set by the first call that it answers."""
 
@@ -102,7 +109,8 @@ class Payer:
             return await self._pay_refunds(batches, queue)
         orders = list(chain.from_iterable(batch.orders for batch in batches))
         try:
-            results = await self._wallet.pay(orders)
+            with self._traced(batches, len(orders)):
+                results = await self._wallet.pay(orders)
         except HongbaoError as error:
             if error.code not in _OF_THE_WALLET:
                 return await self._pay_apart(batches, error, queue)
@@ -114,6 +122,15 @@ class Payer:
             self._backlog.settle(batch, results[at : at + size])
             at += size
         return None
+
+    def _traced(self, batches: Sequence[PayoutBatch], orders: int) -> contextlib.AbstractContextManager[None]:
+        """Return what traces the call that pays the batches; nothing for almost all of them."""
+        if self._traces is None:
+            return _NOT_TRACED
+        for batch in batches:  # without a list or a generator, which an open that pays alone would notice
+            if batch.traced:
+                return self._traces.payout([one for some in batches for one in some.traced], orders)
+        return _NOT_TRACED
 
     async def _pay_refunds(self, batches: Sequence[PayoutBatch], queue: PayoutQueue) -> HongbaoError | None:
         """Pay what goes back to senders, and leave the batches to Postgres: they are paid whole later.

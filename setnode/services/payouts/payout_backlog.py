@@ -81,6 +81,7 @@ class PayoutBacklog:
             written = [one for one in zip(rows, receivers, strict=True) if one[0][0] not in refused]
             rows, receivers = [row for row, _ in written], [receiver for _, receiver in written]
         payout_batch = PayoutBatch(batch_id, rows, receivers, time.monotonic())
+        payout_batch.traced = batch.paid_for
         self._hold(payout_batch)
         self.new.put(payout_batch)
 

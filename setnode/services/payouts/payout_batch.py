@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter, itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from envelope.outcomes import Entry
 from setnode.actors.batch import Row
 from wire.messages import PayKind, PayResult, PayStatus
 from wire.orders import payout_order
 from wire.wallet import Order
+
+if TYPE_CHECKING:
+    from runtime.traces.context import TraceContext
 
 _CLAIM, _REFUND = int(PayKind.CLAIM), int(PayKind.REFUND)
 _UNDONE = Entry.UNDONE.value
@@ -46,6 +49,7 @@ class PayoutBatch:
 
     __slots__ = (
         "_closings", "_orders", "_receivers", "_rows", "_seqs", "attempts", "batch_id", "refunds", "since", "stuck",
+        "traced",
     )  # fmt: skip
 
     def __init__(self, batch_id: int, rows: Sequence[Row], receivers: Sequence[str], since: float) -> None:
@@ -54,6 +58,8 @@ class PayoutBatch:
         self.attempts = 0
         self.stuck: list[StuckOrder] = []
         self.refunds: list[PaidRefund] = []
+        self.traced: Sequence[TraceContext] = ()
+        """Spans that the payment of its claims belongs to, of the claims that are traced; lost when it is read back."""
         self._closings: frozenset[int] = frozenset()
         self._rows = rows
         self._receivers = receivers

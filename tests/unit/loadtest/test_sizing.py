@@ -155,6 +155,8 @@ def test_the_command_shows_a_table(tmp_path: Path) -> None:
     result = CliRunner().invoke(command, ["--bench", str(bench_file(tmp_path))])
     assert result.exit_code == 0, result.output
     assert "gateways" in result.output
+    assert "archive of all SETs" in result.output
+    assert "kept log of a SET" in result.output
 
 
 def test_a_bench_file_that_lacks_figures_says_how_to_make_it(tmp_path: Path) -> None:

@@ -1,0 +1,105 @@
+"""`hongbao retention`: what is kept beside the live money, by which rule, and removing what is past it."""
+
+import asyncio
+import getpass
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Column, Table
+
+from installation import data_folder
+from installation.access import find
+from retention import kinds
+from retention.held import Held, Kind
+from retention.rules import RetentionSettings
+from runtime import settings
+from runtime.reporting import data_option, json_option, print_report, working
+from runtime.tables import print_table
+from runtime.wording import counted
+
+_folder = click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where the backups are.  [default: `backups` of the installation file]",
+)
+
+
+@click.group("retention")
+def command() -> None:
+    """Show how long everything is kept, and remove what is past its rule."""
+
+
+@command.command("show")
+@_folder
+@data_option
+@json_option
+def show(*, folder: Path | None, data: Path | None, as_json: bool) -> None:
+    """Show each kind that is kept: how much, since when, by which rule, and what is past it. Changes nothing.
+
+    Exit status 1 if a kind could not be looked at.
+    """
+    with working("looking at what is kept"):
+        found = asyncio.run(kinds.show(_kinds(data, folder)))
+    _print(found, as_json=as_json, removed=False)
+
+
+@command.command("apply")
+@_folder
+@click.option("--yes/--dry-run", "sure", default=False, help="Remove it; a dry run unless --yes is given.")
+@click.option("--who", default=getpass.getuser, help="Your name, for the journal.  [default: the account]")
+@data_option
+@json_option
+def apply(*, folder: Path | None, sure: bool, who: str, data: Path | None, as_json: bool) -> None:
+    """Remove what is past its rule; without --yes only say what would go.
+
+    Each kind has a line in the journal, retention-YEAR.jsonl in the data folder, before anything of it goes. Archives
+    are never removed. Exit status 1 if a kind could not be looked at or removed; the others are, all the same.
+    """
+    with working("looking at what is kept"):
+        every = _kinds(data, folder)
+        work = kinds.apply(every, data_folder.locate(data).path, who) if sure else kinds.show(every)
+        found = asyncio.run(work)
+    _print(found, as_json=as_json, removed=sure)
+
+
+def _kinds(data: Path | None, folder: Path | None) -> list[Kind]:
+    rules = settings.load(RetentionSettings)
+    return list(kinds.kinds(find(data), rules, data_folder.locate(data).path, folder))
+
+
+def _print(found: list[Held], *, as_json: bool, removed: bool) -> None:
+    report: dict[str, Any] = {
+        "kinds": [one.as_json() for one in found],
+        "past_bytes": sum(one.past_bytes for one in found),
+        "removed": removed,
+    }
+    print_report(report, as_json=as_json, show=lambda console: _show(found, console, removed=removed))
+    sys.exit(1 if any(one.code for one in found) else 0)
+
+
+def _show(found: list[Held], console: Console, *, removed: bool) -> None:
+    gone = "removed" if removed else "past it"
+    right = {"justify": "right"}
+    table = Table("kind", "held", Column("size", **right), "oldest", "rule", gone, Column("size", **right))  # type: ignore[arg-type]
+    for one in found:
+        if one.code:
+            table.add_row(one.kind, "?", "", "", one.rule, one.why, "")
+            continue
+        oldest = "" if one.oldest is None else f"{one.oldest:%Y-%m-%d}"
+        past = (f"{one.past:,}", _mb(one.past_bytes)) if one.past else ("", "")
+        table.add_row(one.kind, f"{one.items:,}", _mb(one.bytes), oldest, one.rule, *past)
+    print_table(console, table)
+    items = sum(one.past for one in found)
+    size = _mb(sum(one.past_bytes for one in found))
+    if removed:
+        console.print(f"{counted(items, 'item')} removed, {size}", highlight=False)
+    elif items:
+        words = f"{counted(items, 'item')} past the rules, {size}: `retention apply --yes` removes them"
+        console.print(words, highlight=False)
+
+
+def _mb(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"

@@ -1,0 +1,142 @@
+"""Puts back into a copy of a SET the claims that the wallet has paid and the copy has lost: the end of its log.
+
+A payout follows its commit in milliseconds, so the wallet knows nearly all of what the kept log of a lost SET lacks:
+for each claim its seq (in the order number), receiver and amount. Put back before the copy is opened, these shares are
+not free again, and nobody wins one whose order number is paid to somebody else.
+"""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from audit.day import PAYOUTS
+from audit.merge_cursor import MergeCursor
+from audit.proof import AuditTarget
+from audit.snapshot import DayPart, day_parts, from_postgres, set_snapshot, snapshot
+from envelope.claim_log import ClaimLog
+from envelope.outcomes import Entry
+from envelope.terms import Terms
+from errors import HongbaoError, InvariantBroken, Unavailable
+from recovery.limits import NAMED
+from runtime import postgres, sql
+from runtime.clock import from_ms
+from runtime.postgres import Connection
+from schema.headers import read_terms
+from sharding.ids import end_id, first_id, slot_of
+
+_TIMES = sql.read("audit", "order_times")
+_NOT_UNIQUE = "23505"
+_USER = "user:"
+_CLAIM = 2
+"""The kind of a transfer that pays a share (`wallet.postings.TransferKind`); 3 pays back what is left."""
+_INSERT = """INSERT INTO claim (envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at)
+SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::integer[], $4::integer[], $5::text[], $6::text[], $7::bigint[],
+    $8::timestamptz[])"""
+
+Row = tuple[int, int, int, int, str, str, int, datetime]
+"""envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at."""
+
+
+@dataclass
+class LostClaims:
+    """Rows that a SET lacks, and what cannot be put back: NAMED sentences of `left_count`."""
+
+    rows: list[Row] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    left_count: int = 0
+
+    @property
+    def fen(self) -> int:
+        """What the claims come to."""
+        return sum(row[6] for row in self.rows)
+
+    def leave(self, envelope_id: int, why: str) -> None:
+        """Note an envelope whose claims cannot be put back."""
+        self.left_count += 1
+        if len(self.left) < NAMED:
+            self.left.append(f"{envelope_id}: {why}")
+
+
+async def lost_claims(target: AuditTarget, wallet_dsn: str) -> LostClaims:
+    """Return the claims that the wallet has paid and the SET at `target` lacks; reads only, as the audit's role.
+
+    Each envelope is replayed with them: what does not follow from its seed, or leaves a gap, is left and named.
+    """
+    lost = LostClaims()
+    async with AsyncExitStack() as stack:
+        connection = await set_snapshot(stack, target.dsn)
+        wallet = await snapshot(stack, wallet_dsn)
+        for part in await day_parts(connection, target.on):
+            # Rows of days that were closed do not change, and nothing of them is in the end of a log.
+            if part.hot:
+                await _look(connection, wallet, part, lost)
+    return lost
+
+
+async def put_back(owner_dsn: str, lost: LostClaims) -> None:
+    """Write the rows, all or none; their payouts are done, so no intent is written.
+
+    Raises Unavailable `changed_meanwhile` if an envelope has got an entry since, as by its expiry; call it all again.
+    """
+    if not lost.rows:
+        return
+    columns: list[Sequence[Any]] = [list(column) for column in zip(*lost.rows, strict=True)]
+    async with postgres.connected(owner_dsn) as connection:
+        try:
+            await connection.execute(_INSERT, *columns)
+        except Exception as error:
+            if getattr(error, "sqlstate", "") != _NOT_UNIQUE:
+                raise
+            text = "an envelope has got another entry meanwhile; nothing was put back, call it again"
+            raise Unavailable("changed_meanwhile", text) from error
+
+
+async def _look(connection: Connection, wallet: Connection, part: DayPart, lost: LostClaims) -> None:
+    low, high, slots = first_id(part.day), end_id(part.day), sorted(part.slots)
+    rows = from_postgres(connection, part)
+    claims, receivers = MergeCursor(rows.claims), MergeCursor(rows.receivers)
+    paid = MergeCursor.of(wallet, PAYOUTS, str(low), str(high), slots, orphan=lambda _: None)
+    async for header in rows.headers:
+        envelope_id = header["envelope_id"]
+        logged = await claims.advance_to(envelope_id)
+        named = frozenset(row["user_id"] for row in await receivers.advance_to(envelope_id))
+        known = {row["seq"] for row in logged}
+        missing = {
+            seq: row
+            for row in await paid.advance_to(envelope_id)
+            if (seq := int(row["order_no"].partition(".")[2])) not in known
+        }
+        if missing:
+            terms = read_terms(header, named if header["named"] else None)
+            await _rebuild(terms, logged, missing, wallet, lost)
+
+
+async def _rebuild(
+    terms: Terms, logged: Sequence[Any], missing: dict[int, Any], wallet: Connection, lost: LostClaims
+) -> None:
+    found = await wallet.fetch(_TIMES, [row["order_no"] for row in missing.values()])
+    times = {row["order_no"]: row["at_ms"] for row in found}
+    entries = [(row["seq"], row["kind"], row["user_id"], row["amount_fen"], row["at_ms"]) for row in logged]
+    added = [_entry(terms, seq, row, times[row["order_no"]]) for seq, row in sorted(missing.items())]
+    try:
+        # Dense, unique by user, every amount the seed's: else the wallet has paid what this log cannot have said.
+        ClaimLog(terms).restore([*entries, *added])
+    except (InvariantBroken, HongbaoError, ValueError) as error:
+        lost.leave(terms.envelope_id, f"{len(added)} paid claims do not follow its log ({error})")
+        return
+    slot = slot_of(terms.envelope_id)
+    lost.rows += [
+        (terms.envelope_id, slot, seq, terms.count, kind, user, fen, from_ms(at_ms))
+        for seq, kind, user, fen, at_ms in added
+    ]
+
+
+def _entry(terms: Terms, seq: int, row: Any, paid_at_ms: int) -> tuple[int, str, str, int, int]:
+    """Return a claim as its log has it. It was decided a little before it was paid, and before its envelope's end."""
+    if row["kind"] == _CLAIM:
+        at_ms = max(terms.opens_at_ms, min(paid_at_ms, terms.expires_at_ms - 1))
+        return seq, Entry.OPEN.value, str(row["receiver"]).removeprefix(_USER), row["amount_fen"], at_ms
+    kind = Entry.EXPIRED if paid_at_ms >= terms.expires_at_ms else Entry.CANCELED
+    return seq, kind.value, "", row["amount_fen"], paid_at_ms

@@ -1,0 +1,14 @@
+"""Every bound of this room, with its reason; relations are checked at import."""
+
+from errors import check_limit
+from wire.limits import MAX_IN_FLIGHT
+
+ORDERS_AT_ONCE = 1_000
+"""Credits in one call: payers of the SETs, whose users wait, come in between."""
+FUNDS_AT_ONCE = 200
+"""Creates in flight; the wallet takes them into one batch."""
+NAMED = 100
+"""What could not be made good, by name; the rest is counted."""
+
+check_limit(FUNDS_AT_ONCE < MAX_IN_FLIGHT, "creates must fit into the link")
+check_limit(ORDERS_AT_ONCE <= 4_000, "one call to the wallet takes so many orders")  # noqa: PLR2004

@@ -1,0 +1,178 @@
+"""What is past its rule goes, after a line in the journal; all else stays, and looking changes nothing."""
+
+import json
+import os
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from backup.folder import BackupFolder
+from errors import Refused, Unavailable
+from retention import kinds
+from retention.copies import Copies
+from retention.files import OldFiles
+from retention.for_ever import ForEver
+from retention.held import Held, Kind
+from retention.letters import DeadLetters
+from retention.rules import RetentionSettings
+from runtime import postgres
+from schema import roles
+from tests.conftest import Databases
+from tests.integration.setnode.fixtures import build_set
+
+if TYPE_CHECKING:
+    from installation.access import Access
+
+DAY_S = 86_400
+
+
+def file(path: Path, age_days: float, size: int = 10) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * size)
+    at = time.time() - age_days * DAY_S
+    os.utime(path, (at, at))
+    return path
+
+
+def journals(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for one in folder.glob("retention-*.jsonl") for line in one.read_text().splitlines()]
+
+
+async def test_files_past_their_rule_go_and_are_on_record(tmp_path: Path) -> None:
+    """A dry look changes nothing; applied, old full journals go, each kind after a line of who, what and how much."""
+    old = file(tmp_path / "ops-actions-2025-01-01T000000Z-1.jsonl", 500, 30)
+    present = file(tmp_path / "ops-actions.jsonl", 500)
+    young = file(tmp_path / "ops-actions-2026-11-01T000000Z-1.jsonl", 20)
+    kind = OldFiles("journals", tmp_path, lambda: kinds._journals(tmp_path), 400)
+    (seen,) = await kinds.show([kind])
+    assert (seen.items, seen.past, seen.past_bytes, list(seen.names)) == (2, 1, 30, [old.name])
+    assert old.exists()
+    assert journals(tmp_path) == []
+    (gone,) = await kinds.apply([kind], tmp_path, "otto")
+    assert gone.past == 1
+    assert not old.exists()
+    assert present.exists()
+    assert young.exists()
+    (line,) = journals(tmp_path)
+    assert (line["who"], line["kind"], line["names"], line["past_bytes"]) == ("otto", "journals", [old.name], 30)
+    assert [one.past for one in await kinds.apply([kind], tmp_path, "otto")] == [0]
+    assert len(journals(tmp_path)) == 1
+
+
+async def test_for_ever_is_for_ever(tmp_path: Path) -> None:
+    """With a rule of 0 days nothing is past it; what no rule names is shown and stays, whoever applies the rules."""
+    old = file(tmp_path / "ops-actions-1999-01-01T000000Z-1.jsonl", 9_000)
+    archived = file(tmp_path / "archive/2020-01-01/db_07/claim.parquet", 2_000).parent
+    never = OldFiles("journals", tmp_path, lambda: kinds._journals(tmp_path), 0)
+    archive = ForEver("archive", tmp_path / "archive", "for ever", lambda: [archived])
+    shown = await kinds.apply([never, archive], tmp_path, "otto")
+    assert [(one.items, one.past) for one in shown] == [(1, 0), (1, 0)]
+    await archive.remove(Held("archive", "", "", past=1))
+    assert old.exists()
+    assert (archived / "claim.parquet").exists()
+
+
+async def test_a_log_that_is_written_to_stays(tmp_path: Path) -> None:
+    """A file that was written to between the look and the removal is not removed."""
+    log = file(tmp_path / "logs" / "set-9-a.log", 100)
+    kind = OldFiles("logs", tmp_path / "logs", lambda: kinds._left_logs(tmp_path), 30)
+    held = await kind.look()
+    assert list(held.names) == [log.name]
+    os.utime(log)
+    await kind.remove(held)
+    assert log.exists()
+
+
+async def test_the_newest_copies_stay_with_their_log(tmp_path: Path) -> None:
+    """Older copies and the log before the oldest kept one go; what was not named, because a copy came since, stays."""
+
+    def copy(number: int) -> Path:
+        segment = f"0000000100000000{number:08X}"
+        base = tmp_path / "set-1" / "base" / f"2026110{number}T000000Z"
+        file(base / "backup_manifest", 1)
+        (base / "backup_label").write_text(f"START WAL LOCATION: 0/{number}000028 (file {segment})\n")
+        file(tmp_path / "set-1" / "wal" / segment, 1)
+        return base
+
+    first, *_ = [copy(number) for number in (1, 2, 3)]
+    kind = Copies(BackupFolder(tmp_path, "set-1"), "set-1", 2)
+    held = await kind.look()
+    assert (held.items, list(held.names)) == (3, [first.name, "000000010000000000000001"])
+    assert first.exists()
+    copy(4)
+    await kind.remove(held)
+    assert first.exists()
+    await kind.remove(await kind.look())
+    assert sorted(one.name for one in (tmp_path / "set-1").glob("base/*")) == ["20261103T000000Z", "20261104T000000Z"]
+    assert (await kind.look()).past == 0
+
+
+async def test_dead_letters_go_when_they_are_too_old(databases: Databases) -> None:
+    """Of dead letters the old ones go; younger ones, and events that are still retried, stay."""
+    dsn = await databases.clone("set", partial(build_set, databases.day))
+    insert = """INSERT INTO event_retry (sink, envelope_id, event_id, body, tries, since, next_at, reason)
+        SELECT 'one', 1, n::text, '{}', 9, now() - make_interval(days => n),
+            CASE WHEN n = 200 THEN now() END, 'no' FROM unnest(ARRAY[1, 89, 91, 150, 200]) n"""
+    async with postgres.connected(dsn) as connection:
+        await connection.execute("INSERT INTO event_sink (name, kind, address) VALUES ('one', 'webhook', 'http://x')")
+        await connection.execute(insert)
+
+    class OneSet:
+        def set_dsn(self, name: str, role: str) -> str:
+            assert (name, role) == ("set-1", roles.EVENTS)
+            return databases.dsn_as(dsn, role)
+
+    kind = DeadLetters(cast("Access", OneSet()), "set-1", 90)
+    held = await kind.look()
+    assert (held.items, held.past, held.past_bytes) == (4, 2, 4)
+    await kind.remove(held)
+    async with postgres.connected(dsn) as connection:
+        left = await connection.fetch("SELECT event_id FROM event_retry ORDER BY retry_id")
+    assert [row["event_id"] for row in left] == ["1", "89", "200"]
+    never = DeadLetters(cast("Access", OneSet()), "set-1", 0)
+    assert (await never.look()).past == 0
+
+
+async def test_what_is_away_does_not_stop_the_others(tmp_path: Path) -> None:
+    """A kind that cannot be looked at, or removed, says its code; the others are removed all the same."""
+
+    class Away:
+        name, rule = "away", "some days"
+
+        async def look(self) -> Held:
+            raise Unavailable("database_unavailable", "it is away")
+
+        async def remove(self, held: Held) -> None:
+            raise AssertionError
+
+    class Busy:
+        name, rule = "busy", "some"
+
+        async def look(self) -> Held:
+            return Held("busy", "", "some", items=1, past=1)
+
+        async def remove(self, held: Held) -> None:
+            raise Refused("backup_runs", "a restore is at work")
+
+    old = file(tmp_path / "retention-2001.jsonl", 9_000)
+    files = OldFiles("journals", tmp_path, lambda: kinds._journals(tmp_path), 400)
+    every: list[Kind] = [Away(), Busy(), files]
+    found = await kinds.apply(every, tmp_path, "otto")
+    assert [(one.code, one.past) for one in found] == [("database_unavailable", 0), ("backup_runs", 0), ("", 1)]
+    assert not old.exists()
+
+
+async def test_nothing_goes_that_is_not_on_record(tmp_path: Path) -> None:
+    """Where the journal cannot be written, nothing is removed."""
+    old = file(tmp_path / "logs" / "gone.log", 100)
+    kind = OldFiles("logs", tmp_path / "logs", lambda: kinds._left_logs(tmp_path), 30)
+    (found,) = await kinds.apply([kind], tmp_path / "no-such-folder", "otto")
+    assert found.code == "journal_unwritable"
+    assert old.exists()
+
+
+def test_the_rules_have_defaults() -> None:
+    """What is not set is kept long: seven copies, over a year of journals."""
+    rules = RetentionSettings()
+    assert (rules.retention_backups, rules.retention_actions_days, rules.retention_dead_letter_days) == (7, 400, 90)
