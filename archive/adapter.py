@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
+from archive import store
 from archive.export import export_database
 from archive.manifest import Manifest
 from archive.place import Archive
+from archive.threads import run_blocking
 from archive.verify import verify_database
 from runtime.postgres import Connection
 
@@ -22,5 +24,7 @@ class ArchiveAdapter:
         return await export_database(connection, *self._archive, xx=xx, day=day, proof=proof)
 
     async def verify(self, connection: Connection, *, xx: int, day: date) -> Manifest:
-        """See `archive.verify.verify_database`."""
-        return (await verify_database(connection, *self._archive, xx=xx, day=day)).manifest
+        """See `archive.verify.verify_database`; what the verified archive has taken the place of is removed."""
+        found = (await verify_database(connection, *self._archive, xx=xx, day=day)).manifest
+        await run_blocking(store.discard_others, self._archive.folder, xx=xx, day=day, digest=found.digest)
+        return found

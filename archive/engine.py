@@ -10,16 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive.limits import EXPORT_MEMORY_MB, THREADS
-from errors import InvariantBroken, Refused
+from errors import HongbaoError, InvariantBroken, Refused
 
 if TYPE_CHECKING:
     import duckdb
 
 
 def connect(
-    *, memory_mb: int = EXPORT_MEMORY_MB, threads: int = THREADS, spill: Path | None = None
+    *,
+    memory_mb: int = EXPORT_MEMORY_MB,
+    threads: int = THREADS,
+    spill: Path | None = None,
+    reads: object = None,
 ) -> "duckdb.DuckDBPyConnection":
-    """Open an empty in-memory database; `spill` is the folder for data that exceeds its memory (None: no folder)."""
+    """Open an empty in-memory database; `spill` is the folder for data that exceeds its memory (None: no folder).
+
+    `reads`: an archive that will be read (`store.Where`), or the file system of archives in an object store.
+    """
     import duckdb  # noqa: PLC0415 - a slow import that only users of an archive need
 
     connection = duckdb.connect(
@@ -35,10 +42,12 @@ def connect(
     )
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET enable_progress_bar = false")  # standard output belongs to the command
+    if (files := _files_of(reads)) is not None:
+        connection.register_filesystem(files)
     return connection
 
 
-def confine(connection: "duckdb.DuckDBPyConnection", files: Sequence[Path]) -> None:
+def confine(connection: "duckdb.DuckDBPyConnection", files: Sequence[object]) -> None:
     """Restrict the connection to these files, for good: no other file, network or setting."""
     listed = ", ".join(quoted(path) for path in files)
     connection.execute(f"SET allowed_paths = [{listed}]")
@@ -53,7 +62,7 @@ def quoted(text: object) -> str:
 
 @contextlib.contextmanager
 def reading(where: object) -> Iterator[None]:
-    """Translate DuckDB's errors in reading `where`: Refused `archive_corrupt`.
+    """Translate DuckDB's errors in reading `where`: Refused `archive_corrupt`; in an object store also its own errors.
 
     If it needs too much memory, InvariantBroken: that is not the archive's fault.
     """
@@ -63,9 +72,22 @@ def reading(where: object) -> Iterator[None]:
         fault = fault_of(error)
         if fault is None:
             raise
+        if (of_store := read_fault(where)) is not None:
+            raise of_store from error
         if fault is Fault.MEMORY:
             raise InvariantBroken("archive_in_bounded_memory", f"{where}: {first_line(error)}") from error
         raise Refused("archive_corrupt", f"{where} cannot be read: {first_line(error)}") from error
+
+
+def read_fault(where: object) -> HongbaoError | None:
+    """Return why the object store could not be read just now, once; None for a folder, or if it could."""
+    files = _files_of(where)
+    return None if files is None else files.fault()
+
+
+def _files_of(where: object) -> Any:
+    """Return the file system through which an archive in an object store is read."""
+    return where if hasattr(where, "fault") else getattr(where, "files", None)
 
 
 class Fault(Enum):

@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archive import engine, pipes, place
-from archive.manifest import File, Manifest, check_key, plain, read, sign
+from archive import engine, pipes, place, store
+from archive.manifest import File, Manifest, check_key, plain
+from archive.place import Archive, Root
 from archive.tables import TABLES, Table, canonical_in_postgres, check_day, of_database
 from archive.threads import run_blocking
 from errors import InvariantBroken, Refused, Unavailable
@@ -32,7 +33,7 @@ Progress = Callable[[str, int], None]
 
 async def export_database(
     connection: Connection,
-    folder: Path,
+    folder: Root,
     key: bytes,
     *,
     xx: int,
@@ -47,18 +48,20 @@ async def export_database(
     still hold the rows that were exported then. Raises Refused `day_not_here`, `archive_schema_unknown`,
     `archive_not_written`, `archive_key_weak`, `archive_busy`, `archive_differs` (the rows are others than those that
     were exported; nothing is published); Unavailable if Postgres is lost; InvariantBroken if the rows written are not
-    those of the snapshot.
+    those of the snapshot. Of an object store also as
+    `archive.bucket.publication.publish`.
     """
     check_key(key)
     async with archive_lock(connection, xx=xx, day=day):
         await check_day(connection, xx, day)
-        standing = await _existing(connection, folder, key, xx=xx, day=day)
+        archive = Archive(folder, key)
+        standing = await _existing(connection, archive, xx=xx, day=day)
         if standing is not None:
             return standing
-        with place.staging(folder, xx=xx, day=day) as new:
+        with store.staging(folder, xx=xx, day=day) as new:
             manifest = await _write(connection, new, xx=xx, day=day, proof=plain(proof), progress=progress)
-            await _check_same(connection, folder, key, manifest)
-            await run_blocking(place.publish, new, sign(manifest, key), folder, xx=xx, day=day)
+            await _check_same(connection, archive, manifest)
+            await run_blocking(store.publish, new, manifest, archive)
             return manifest
 
 
@@ -87,18 +90,20 @@ async def archive_lock(connection: Connection, *, xx: int, day: date) -> AsyncIt
         raise
 
 
-async def _existing(connection: Connection, folder: Path, key: bytes, *, xx: int, day: date) -> Manifest | None:
+async def _existing(connection: Connection, archive: Archive, *, xx: int, day: date) -> Manifest | None:
     """Return the manifest of the archive that the register names, if that archive is sound."""
     named = await connection.fetchval(_NAMED, day, xx)
     if named is None:
         return None
     try:
-        return await run_blocking(place.verified, place.Archive(folder, key), xx=xx, day=day, digest=named)
-    except Refused:
+        return (await run_blocking(store.verified, archive, xx=xx, day=day, digest=named)).manifest
+    except Refused as refused:
+        if refused.code not in _SPOILT:
+            raise
         return None  # lost or corrupt, but the tables are still here: export again
 
 
-async def _check_same(connection: Connection, folder: Path, key: bytes, new: Manifest) -> None:
+async def _check_same(connection: Connection, archive: Archive, new: Manifest) -> None:
     """Raise Refused `archive_differs` if the register names an archive of this day that held other rows.
 
     A spoilt archive is cured from tables that nobody has proven since. The same rows and proof give the same manifest,
@@ -108,13 +113,15 @@ async def _check_same(connection: Connection, folder: Path, key: bytes, new: Man
     named = await connection.fetchval(_NAMED, new.day, new.xx)
     if named in (None, new.digest):
         return
-    where = place.folder_of(folder, xx=new.xx, day=new.day)
+    where = store.place_of(archive.folder, xx=new.xx, day=new.day)
     what = "its manifest is gone, too, so the rows cannot be compared with it"
     try:
-        old = await run_blocking(read, where, key, xx=new.xx, day=new.day)
-    except Refused:
+        old = (await run_blocking(store.opened, archive, xx=new.xx, day=new.day, digest=named)).manifest
+    except Refused as refused:
+        if refused.code not in _SPOILT:
+            raise
         old = None
-    if old is not None and old.digest == named:
+    if old is not None:
         changed = [table.kind.value for table in TABLES if _rows(old, table) != _rows(new, table)]
         if not changed:
             return
@@ -158,6 +165,8 @@ def _described(duck: "duckdb.DuckDBPyConnection", table: Table, path: Path, rows
     return File(rows=rows, size=path.stat().st_size, sha256=place.sha256_of(path), rows_sha256=rows_sha256)
 
 
+_SPOILT = ("archive_missing", "archive_forged", "archive_corrupt")
+"""How an archive is refused that is written anew while the tables stand. A store that denies us proves nothing."""
 _NAMED = "SELECT manifest_sha256 FROM day_register WHERE day = $1 AND xx = $2"
 _COUNTS = {TableKind.ENVELOPE: "envelopes", TableKind.CLAIM: "claims", TableKind.GUEST: "guests"}
 

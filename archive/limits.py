@@ -27,6 +27,16 @@ ROWS_PER_FETCH = 2_000
 CHUNK_BYTES = 1 << 20
 """Size of the pipe between COPY and DuckDB and of a read: a larger pipe means fewer switches between the threads."""
 
+BLOCK_BYTES = 512 * 1024
+"""A block of a file in an object store, hashed by itself: a row group of claims is one or two, and the hashes of a
+database's day of 10^7 claims are 25 KB."""
+CACHE_BYTES = 64 << 20
+"""Blocks that a reader of an object store keeps: the footers of a hundred archives, or the row groups of thirty."""
+MANIFEST_BYTES = 64 << 20
+"""Most that a manifest's object can have: hashes of 400 GB."""
+OPENED = 256
+"""Manifests of archives in an object store that are remembered, the last used ones: each with its hashes, 15 KB."""
+
 REMEMBERED = 65_536
 """Verified archives that are remembered, the last used ones: three years of 60 databases, about 300 bytes each."""
 LEAVE_S = 30.0
@@ -36,3 +46,4 @@ KEY_BYTES = 16
 
 check_limit(HEADERS_ROW_GROUP < CLAIMS_ROW_GROUP, "a header must cost a detail less than its claims")
 check_limit(THREADS_IN_ORDER == 1, "rows come in order from one thread only")
+check_limit(CACHE_BYTES >= 16 * BLOCK_BYTES, "one envelope's footers and row groups must fit in the cache")

@@ -113,15 +113,22 @@ def read(folder: Path, key: bytes, *, xx: int, day: date) -> Manifest:
         said = bytes.fromhex(signed.hmac_sha256)
     except _UNREADABLE as error:
         raise Refused("archive_corrupt", f"{path} is no manifest: {error}") from error
-    inner = bytes(signed.manifest)
+    return checked(bytes(signed.manifest), said, path, key, xx=xx, day=day)
+
+
+def checked(inner: bytes, said: bytes, where: object, key: bytes, *, xx: int, day: date) -> Manifest:
+    """Return the manifest whose bytes are `inner` if `said` is their HMAC and it is of this database and date.
+
+    Raises Refused as `read`; `where` is for the sentence.
+    """
     if not hmac.compare_digest(_mac(inner, key), said):
-        raise Refused("archive_forged", f"{path} was changed, or signed with another HONGBAO_ARCHIVE_KEY")
+        raise Refused("archive_forged", f"{where} was changed, or signed with another HONGBAO_ARCHIVE_KEY")
     try:
         found = msgspec.json.decode(inner, type=Manifest)
     except _UNREADABLE as error:
-        raise Refused("archive_corrupt", f"{path} has an unknown format: {error}") from error
+        raise Refused("archive_corrupt", f"{where} has an unknown format: {error}") from error
     if (found.xx, found.day) != (xx, day) or found.encode() != inner:
-        raise Refused("archive_forged", f"{path} is the manifest of {database_name(found.xx)} and {found.day}")
+        raise Refused("archive_forged", f"{where} is the manifest of {database_name(found.xx)} and {found.day}")
     return found
 
 

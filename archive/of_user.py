@@ -4,12 +4,12 @@ The archive's signature, and that the register names it, are checked by the call
 """
 
 from collections.abc import AsyncIterator, Collection
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from archive import engine, stream
 from archive.details import in_ms
 from archive.limits import ROWS_PER_FETCH, THREADS_IN_ORDER
+from archive.store import Where
 from archive.tables import FILES
 from archive.threads import run_blocking
 from schema.names import TableKind
@@ -47,12 +47,12 @@ class Counts(NamedTuple):
 
 
 class UserInArchive:
-    """What the archive in the folder `where` holds of a user; rows as dicts, instants as `*_ms`.
+    """What the archive opened at `where` holds of a user; rows as dicts, instants as `*_ms`.
 
     Used in a `with` block. Every method raises Refused `archive_corrupt` if a file cannot be read.
     """
 
-    def __init__(self, where: Path, user: str) -> None:
+    def __init__(self, where: Where, user: str) -> None:
         self._where = where
         self._user = user
         self._duck: duckdb.DuckDBPyConnection | None = None
@@ -104,7 +104,7 @@ class UserInArchive:
         self, query: str, args: list[object], names: list[str] | None = None
     ) -> AsyncIterator[tuple[Any, ...]]:
         if self._duck is None:
-            self._duck = await run_blocking(engine.connect, threads=THREADS_IN_ORDER)
+            self._duck = await run_blocking(engine.connect, threads=THREADS_IN_ORDER, reads=self._where)
         cursor = self._duck.cursor()
         try:
             with engine.reading(self._where):

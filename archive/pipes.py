@@ -87,7 +87,7 @@ async def to_parquet(
 
 async def from_parquet(
     connection: Connection,
-    path: Path,
+    path: object,
     table: Table,
     duck: "duckdb.DuckDBPyConnection",
     target: tuple[str, str],
@@ -125,7 +125,7 @@ async def from_parquet(
     return digest.hexdigest()
 
 
-async def digest_of(path: Path, table: Table, duck: "duckdb.DuckDBPyConnection", on_bytes: Count) -> str:
+async def digest_of(path: object, table: Table, duck: "duckdb.DuckDBPyConnection", on_bytes: Count) -> str:
     """Return the SHA-256 of a Parquet file's canonical rows; raises Refused `archive_corrupt`."""
     loop, digest = asyncio.get_running_loop(), hashlib.sha256()
     out, into = _pipe()
@@ -152,7 +152,7 @@ def _write_parquet(duck: "duckdb.DuckDBPyConnection", table: Table, out: int, pa
         os.close(out)
 
 
-def _read_parquet(duck: "duckdb.DuckDBPyConnection", table: Table, into: int, path: Path) -> None:
+def _read_parquet(duck: "duckdb.DuckDBPyConnection", table: Table, into: int, path: object) -> None:
     query = canonical_in_duckdb(table).replace("?", engine.quoted(path))
     quote = ", ".join(table.texts)
     options = f"FORMAT csv, HEADER false, NULLSTR '', FORCE_QUOTE ({quote}), USE_TMP_FILE false"

@@ -1,4 +1,6 @@
-"""The folders of archives; an archive is written to a staging folder, made durable, and published by a rename.
+"""An archive in a folder: written to a staging folder, made durable, and published by a rename.
+
+`store` knows both kinds of place.
 
     ARCHIVE/2026-11-21/db_07/{envelope,claim,guest}.parquet, manifest.json
 
@@ -16,12 +18,13 @@ import shutil
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from archive.limits import CHUNK_BYTES
-from archive.manifest import NAME, Manifest, read
+from archive.manifest import NAME, Manifest
 from archive.tables import TABLES
 from errors import Refused
+from objectstore.bucket import Bucket
 from sharding.slots import database_name
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -30,10 +33,14 @@ SPILL = ".spill"
 """DuckDB's folder, within the staging folder, for data that exceeds its memory."""
 
 
-class Archive(NamedTuple):
-    """The archive's folder, and the key that signs its manifests."""
+Root: TypeAlias = Path | Bucket
+"""Where an archive is."""
 
-    folder: Path
+
+class Archive(NamedTuple):
+    """The archive's folder, or its place in an object store, and the key that signs its manifests."""
+
+    folder: Root
     key: bytes
 
 
@@ -141,25 +148,11 @@ def replaced(final: Path) -> Path:
     return final.with_name(f".{final.name}.old")
 
 
-def not_written(where: Path, error: Exception) -> Refused:
+def not_written(where: object, error: Exception) -> Refused:
     """Return the error for an export that could not be written."""
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     why = "the disk is full" if full or "No space left" in str(error) else str(error).splitlines()[0]
     return Refused("archive_not_written", f"{where} was not written: {why}; make room, then export again")
-
-
-def verified(archive: Archive, *, xx: int, day: date, digest: str | None = None) -> Manifest:
-    """Verify signature, digest and file hashes of an archive, reading all of it; return its manifest.
-
-    `digest` is the one that the register names, None if it names none yet. Raises Refused `archive_missing`,
-    `archive_forged`, `archive_corrupt`.
-    """
-    where = folder_of(archive.folder, xx=xx, day=day)
-    found = read(where, archive.key, xx=xx, day=day)
-    if digest is not None and found.digest != digest:
-        raise Refused("archive_forged", f"the manifest in {where} is not the one that the register names")
-    check_files(where, found)
-    return found
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:

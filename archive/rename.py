@@ -6,17 +6,17 @@ them, in one step of the caller's (`users.archived`); until then the old archive
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from archive import engine, pipes, place
-from archive.manifest import File, Manifest, read
+from archive.manifest import File, Manifest
+from archive.store import Opened
 from archive.tables import Table, tables_of
 from archive.threads import run_blocking
-from errors import InvariantBroken, Refused
+from errors import InvariantBroken
 from schema.names import TableKind
 
 if TYPE_CHECKING:
@@ -37,20 +37,21 @@ class Renaming:
     won: frozenset[int]
 
 
-async def write_renamed(where: Path, found: Manifest, new: Path, renaming: Renaming) -> Manifest:
-    """Write the files of the archive in `where` (its manifest is `found`, verified) to `new`; returns the new manifest.
+async def write_renamed(archive: Opened, new: Path, renaming: Renaming) -> Manifest:
+    """Write the files of an archive, verified, to the folder `new`; returns the new manifest.
 
     Raises Refused `archive_not_written`, `archive_corrupt`; InvariantBroken(`only_names_change`) if anything but names,
     greetings and seals, or another number of names than were asked for, came out differently.
     """
-    duck = await run_blocking(engine.connect, spill=new / place.SPILL)
+    found, where = archive
+    duck = await run_blocking(engine.connect, spill=new / place.SPILL, reads=where)
     try:
         await run_blocking(_remember, duck, renaming)
         files = {}
         for table in tables_of(found.format):
             source, target = where / table.file, new / table.file
             await run_blocking(_copy, duck, table, source, target, renaming)
-            with engine.reading(target):
+            with engine.reading(source):
                 rows = await run_blocking(_compare, duck, table, source, target, renaming)
             rows_sha256 = await pipes.digest_of(target, table, duck, lambda _: None)
             sha256 = await run_blocking(place.sha256_of, target)
@@ -72,7 +73,7 @@ def _remember(duck: "duckdb.DuckDBPyConnection", renaming: Renaming) -> None:
     duck.execute("CREATE TABLE won AS SELECT unnest(?::BIGINT[]) AS id", [list(renaming.won)])
 
 
-def _copy(duck: "duckdb.DuckDBPyConnection", table: Table, source: Path, target: Path, renaming: Renaming) -> None:
+def _copy(duck: "duckdb.DuckDBPyConnection", table: Table, source: object, target: Path, renaming: Renaming) -> None:
     before, after = engine.quoted(renaming.before), engine.quoted(renaming.after)
     changed = {
         TableKind.ENVELOPE: {
@@ -91,12 +92,14 @@ def _copy(duck: "duckdb.DuckDBPyConnection", table: Table, source: Path, target:
     try:
         duck.execute(f"COPY ({query}) TO {engine.quoted(target)} ({options})")
     except Exception as error:
+        if (fault := engine.read_fault(source)) is not None:
+            raise fault from error
         if isinstance(error, OSError) or engine.fault_of(error):
             raise place.not_written(target, error) from error
         raise
 
 
-def _compare(duck: "duckdb.DuckDBPyConnection", table: Table, source: Path, target: Path, renaming: Renaming) -> int:
+def _compare(duck: "duckdb.DuckDBPyConnection", table: Table, source: object, target: Path, renaming: Renaming) -> int:
     """Return how many rows there are; raises InvariantBroken if more than names has changed, or not the names asked.
 
     Sums of the rows' hashes, what may change left out, are the same on both sides: in any order, and in no memory.
@@ -111,7 +114,7 @@ def _compare(duck: "duckdb.DuckDBPyConnection", table: Table, source: Path, targ
     }
     columns = ", ".join(hidden.get(name, f"r.{name}") for name in table.columns)
 
-    def summed(path: Path) -> tuple[int, Any, int, int]:
+    def summed(path: object) -> tuple[int, Any, int, int]:
         query = (
             f"SELECT count(*), sum(hash({columns})), count(*) FILTER (WHERE r.{names} = ?), "  # noqa: S608 - our names
             f"count(*) FILTER (WHERE r.{names} = ?) FROM {_joined(path)}"
@@ -129,7 +132,7 @@ def _compare(duck: "duckdb.DuckDBPyConnection", table: Table, source: Path, targ
     return rows
 
 
-def _joined(path: Path) -> str:
+def _joined(path: object) -> str:
     return (
         f"read_parquet({engine.quoted(path)}) r LEFT JOIN header h ON h.id = r.envelope_id "
         "LEFT JOIN won w ON w.id = r.envelope_id"
@@ -138,28 +141,3 @@ def _joined(path: Path) -> str:
 
 def _broken(sentence: str) -> InvariantBroken:
     return InvariantBroken("only_names_change", f"{sentence}; nothing was published")
-
-
-def settle(archive: place.Archive, *, xx: int, day: date, digest: str) -> None:
-    """After a kill between publication and commit: put the archive that the register names (`digest`) in its place.
-
-    Does nothing if there was none. Raises Refused `archive_not_written`.
-    """
-    final = place.folder_of(archive.folder, xx=xx, day=day)
-    old = place.replaced(final)
-    if not old.exists():
-        return
-    try:
-        if not _is(archive, final, xx, day, digest) and _is(archive, old, xx, day, digest):
-            place.put_back(final)
-        elif _is(archive, final, xx, day, digest):
-            place.discard_replaced(final)
-    except OSError as error:
-        raise place.not_written(final, error) from error
-
-
-def _is(archive: place.Archive, where: Path, xx: int, day: date, digest: str) -> bool:
-    try:
-        return read(where, archive.key, xx=xx, day=day).digest == digest
-    except Refused:
-        return False

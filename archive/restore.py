@@ -6,13 +6,12 @@ hot tables, without their triggers, readable only. No part of the system reads t
 
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 
-from archive import place
 from archive.export import Progress, archive_lock
 from archive.manifest import Manifest
+from archive.place import Archive, Root
 from archive.tables import TABLES
-from archive.verify import load, scratch, verified_manifest
+from archive.verify import load, scratch, verified_archive
 from errors import Refused
 from runtime.postgres import Connection
 from schema import names
@@ -35,7 +34,7 @@ def schema_of(xx: int, day: date) -> str:
 
 
 async def restore(
-    connection: Connection, folder: Path, key: bytes, *, xx: int, day: date, progress: Progress = lambda *_: None
+    connection: Connection, folder: Root, key: bytes, *, xx: int, day: date, progress: Progress = lambda *_: None
 ) -> Restored:
     """Restore the archive of database `xx` and date `day` to its schema in this SET: all of it, or nothing.
 
@@ -46,9 +45,9 @@ async def restore(
     async with archive_lock(connection, xx=xx, day=day):
         if await _stands(connection, schema):
             raise Refused("already_restored", f"{schema} stands already; read it, or remove it first")
-        found = await verified_manifest(folder, key, xx=xx, day=day)
+        found = await verified_archive(Archive(folder, key), xx=xx, day=day)
         async with scratch(connection, f"restoring_{xx:02d}_{day:%Y%m%d}") as scratch_schema:
-            await load(connection, scratch_schema, place.folder_of(folder, xx=xx, day=day), found, progress)
+            await load(connection, scratch_schema, found, progress)
             async with connection.transaction():
                 for table in TABLES:
                     key_columns = ", ".join(table.order)
@@ -57,10 +56,10 @@ async def restore(
                     )
                 await connection.execute(f"GRANT USAGE ON SCHEMA {scratch_schema} TO {READERS}")
                 await connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {scratch_schema} TO {READERS}")
-                said = f"{database_name(xx)} of {day}, restored from the archive {found.digest}"
+                said = f"{database_name(xx)} of {day}, restored from the archive {found.manifest.digest}"
                 await connection.execute(f"COMMENT ON SCHEMA {scratch_schema} IS '{said}'")
                 await connection.execute(f"ALTER SCHEMA {scratch_schema} RENAME TO {schema}")
-        return Restored(schema, found)
+        return Restored(schema, found.manifest)
 
 
 async def remove(connection: Connection, *, xx: int, day: date) -> str:

@@ -1,12 +1,12 @@
 """All rows of an archive in order, in bounded memory, for the audit. DuckDB works in a thread."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive import engine
 from archive.details import in_ms
 from archive.limits import ROWS_PER_FETCH
+from archive.store import Where
 from archive.tables import FILES, TABLES, parquet_rows
 from archive.threads import run_blocking
 from schema.names import TableKind
@@ -28,25 +28,25 @@ SELECT envelope_id, seq, kind, user_id, amount_fen, shares, slot, {in_ms("claime
 _RECEIVERS = "SELECT envelope_id, user_id FROM read_parquet(?) WHERE invited AND slot = envelope_id % 1000"
 
 
-def headers(duck: "duckdb.DuckDBPyConnection", where: Path) -> AsyncIterator[dict[str, Any]]:
+def headers(duck: "duckdb.DuckDBPyConnection", where: Where) -> AsyncIterator[dict[str, Any]]:
     """Yield the headers of the archive in `where`, in order of ID, instants as `*_at_ms`.
 
-    The order is the file's own: verify the archive first (`place.verified`). Raises Refused `archive_corrupt`.
+    The order is the file's own: verify the archive first (`store.verified`). Raises Refused `archive_corrupt`.
     """
     return _rows(duck, HEADERS, where / FILES[TableKind.ENVELOPE])
 
 
-def claims(duck: "duckdb.DuckDBPyConnection", where: Path) -> AsyncIterator[dict[str, Any]]:
+def claims(duck: "duckdb.DuckDBPyConnection", where: Where) -> AsyncIterator[dict[str, Any]]:
     """Yield the claims, in order of ID and seq; else as `headers`."""
     return _rows(duck, _CLAIMS, where / FILES[TableKind.CLAIM])
 
 
-def receivers(duck: "duckdb.DuckDBPyConnection", where: Path) -> AsyncIterator[dict[str, Any]]:
+def receivers(duck: "duckdb.DuckDBPyConnection", where: Where) -> AsyncIterator[dict[str, Any]]:
     """Yield the named receivers, in order of ID; else as `headers`."""
     return _rows(duck, _RECEIVERS, where / FILES[TableKind.GUEST])
 
 
-async def _rows(duck: "duckdb.DuckDBPyConnection", query: str, path: Path) -> AsyncIterator[dict[str, Any]]:
+async def _rows(duck: "duckdb.DuckDBPyConnection", query: str, path: object) -> AsyncIterator[dict[str, Any]]:
     cursor = duck.cursor()
     try:
         with engine.reading(path):

@@ -9,13 +9,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
-from archive import engine, pipes, place
+from archive import engine, pipes, store
 from archive.export import Progress, archive_lock
 from archive.limits import THREADS_IN_ORDER, WORK_MEM
 from archive.manifest import Manifest
+from archive.place import Archive, Root
+from archive.store import Opened
 from archive.tables import TABLES, Table, check_day, of_database, tables_of
 from archive.threads import run_blocking
 from errors import Refused
@@ -34,7 +35,7 @@ class Verified:
 
 
 async def verify_database(
-    connection: Connection, folder: Path, key: bytes, *, xx: int, day: date, progress: Progress = lambda *_: None
+    connection: Connection, folder: Root, key: bytes, *, xx: int, day: date, progress: Progress = lambda *_: None
 ) -> Verified:
     """Compare the archive of database `xx` and date `day` with the tables in Postgres, both ways.
 
@@ -46,17 +47,21 @@ async def verify_database(
     async with archive_lock(connection, xx=xx, day=day):
         await check_day(connection, xx, day)
         named = await connection.fetchval(_NAMED, day, xx)
-        found = await verified_manifest(folder, key, xx=xx, day=day, digest=named)
+        found = await verified_archive(Archive(folder, key), xx=xx, day=day, digest=named)
         async with scratch(connection, f"check_{xx:02d}_{day:%Y%m%d}") as schema:
-            await load(connection, schema, place.folder_of(folder, xx=xx, day=day), found, progress, how="UNLOGGED")
+            await load(connection, schema, found, progress, how="UNLOGGED")
             for table in TABLES:
                 await _compare(connection, table, schema, xx, day)
-        return Verified(found, sum(file.rows for file in found.files.values()))
+        return _counted(found)
 
 
-async def verified_manifest(folder: Path, key: bytes, *, xx: int, day: date, digest: str | None = None) -> Manifest:
-    """Verify signature, digest and file hashes, return the manifest; raises Refused as `verify_database`."""
-    return await run_blocking(place.verified, place.Archive(folder, key), xx=xx, day=day, digest=digest)
+async def verified_archive(archive: Archive, *, xx: int, day: date, digest: str | None = None) -> Opened:
+    """Verify signature, digest and file hashes, return the archive; raises Refused as `verify_database`."""
+    return await run_blocking(store.verified, archive, xx=xx, day=day, digest=digest)
+
+
+def _counted(found: Opened) -> Verified:
+    return Verified(found.manifest, sum(file.rows for file in found.manifest.files.values()))
 
 
 @asynccontextmanager
@@ -72,29 +77,28 @@ async def scratch(connection: Connection, schema: str) -> AsyncIterator[str]:
 
 
 async def reread(
-    folder: Path, key: bytes, *, xx: int, day: date, digest: str | None = None, progress: Progress = lambda *_: None
+    folder: Root, key: bytes, *, xx: int, day: date, digest: str | None = None, progress: Progress = lambda *_: None
 ) -> Verified:
     """Verify an archive without Postgres: signature, file hashes, and the digest of each table's rows, recomputed.
 
     `digest` is the one that the register names, None if no register can be read. Raises Refused as `verify_database`.
     """
-    found = await verified_manifest(folder, key, xx=xx, day=day, digest=digest)
-    duck = await run_blocking(engine.connect, threads=THREADS_IN_ORDER)
+    found = await verified_archive(Archive(folder, key), xx=xx, day=day, digest=digest)
+    duck = await run_blocking(engine.connect, threads=THREADS_IN_ORDER, reads=found.where)
     try:
-        for table in tables_of(found.format):
-            path = place.folder_of(folder, xx=xx, day=day) / table.file
+        for table in tables_of(found.manifest.format):
+            path = found.where / table.file
             rows_sha256 = await pipes.digest_of(path, table, duck, partial(progress, table.kind.value))
-            _same_rows(path, table, found, rows_sha256)
+            _same_rows(path, table, found.manifest, rows_sha256)
     finally:
         duck.close()
-    return Verified(found, sum(file.rows for file in found.files.values()))
+    return _counted(found)
 
 
 async def load(
     connection: Connection,
     schema: str,
-    where: Path,
-    found: Manifest,
+    found: Opened,
     progress: Progress,
     *,
     how: Literal["", "UNLOGGED"] = "",
@@ -103,9 +107,10 @@ async def load(
 
     Raises Refused `archive_corrupt` if the rows are not those that were exported.
     """
-    duck = await run_blocking(engine.connect, threads=THREADS_IN_ORDER)
+    manifest, where = found
+    duck = await run_blocking(engine.connect, threads=THREADS_IN_ORDER, reads=where)
     try:
-        for table in tables_of(found.format):
+        for table in tables_of(manifest.format):
             name = table.kind.value
             await connection.execute(f"CREATE {how} TABLE {schema}.{name} (LIKE public.{name})")
             rows_sha256 = await pipes.from_parquet(
@@ -116,12 +121,12 @@ async def load(
                 (schema, name),
                 partial(progress, name),
             )
-            _same_rows(where / table.file, table, found, rows_sha256)
+            _same_rows(where / table.file, table, manifest, rows_sha256)
     finally:
         duck.close()
 
 
-def _same_rows(path: Path, table: Table, found: Manifest, rows_sha256: str) -> None:
+def _same_rows(path: object, table: Table, found: Manifest, rows_sha256: str) -> None:
     if rows_sha256 != found.files[table.file].rows_sha256:
         raise Refused("archive_corrupt", f"the rows of {path} are not those that were exported")
 

@@ -13,11 +13,12 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from archive import engine, manifest, place
+from archive import engine, manifest, store
 from archive.limits import QUERY_MEMORY_MB, QUERY_S
 from archive.place import Archive
 from archive.tables import TABLES, Table, tables_of
 from errors import Refused
+from objectstore.bucket import Bucket
 from sharding.slots import database_name
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ class QueryResult(NamedTuple):
     left_out: list[str]
 
 
-Files: TypeAlias = dict[int, list[Path]]
-"""The files of one table by the format of their archives."""
+Files: TypeAlias = dict[int, list[str]]
+"""The paths of the files of one table by the format of their archives."""
 Registered: TypeAlias = Mapping[tuple[date, int], str]
 """The archives of the registers: (day, database) and the digest of the manifest."""
 
@@ -61,13 +62,14 @@ def query(
     which `timeout_s` does not count. Raises Refused `query_only_select`, `query_invalid` (with what DuckDB says),
     `query_too_large`, `query_too_slow`.
     """
-    files, left_out = _usable_files(archive, registered or {}, hashes=hashes)
-    duck = engine.connect(memory_mb=QUERY_MEMORY_MB)
+    reads = _file_system(archive)
+    files, left_out = _usable_files(archive, registered or {}, reads, hashes=hashes)
+    duck = engine.connect(memory_mb=QUERY_MEMORY_MB, reads=reads)
     try:
         for table in TABLES:
             duck.execute(f"CREATE VIEW {table.kind.value} AS {_view(table, files[table.file])}")
         engine.confine(duck, [path for by_format in files.values() for some in by_format.values() for path in some])
-        with _bounded(duck, timeout_s), _translated():
+        with _bounded(duck, timeout_s), _translated(reads):
             columns, types, statement = _prepared(duck, sql)
             rows = duck.execute(statement).fetchmany(limit + 1)
     finally:
@@ -75,20 +77,31 @@ def query(
     return QueryResult(columns, types, rows[:limit], len(rows) > limit, left_out)
 
 
-def _usable_files(archive: Archive, registered: Registered, *, hashes: bool) -> tuple[dict[str, Files], list[str]]:
+def _file_system(archive: Archive) -> Any:
+    """Return what an archive in an object store is read through; None for a folder."""
+    if not isinstance(archive.folder, Bucket):
+        return None
+    from archive.bucket.files import ArchiveFiles  # noqa: PLC0415 - only for users of an object store
+
+    return ArchiveFiles(archive.folder)
+
+
+def _usable_files(
+    archive: Archive, registered: Registered, reads: Any, *, hashes: bool
+) -> tuple[dict[str, Files], list[str]]:
     """Return the files of all archives whose manifest is signed and whose files have its sizes, and those left out."""
     manifest.check_key(archive.key)
     files: dict[str, Files] = {table.file: {} for table in TABLES}
     left_out = []
-    for day, xx in sorted({*place.archived(archive.folder), *registered}):
-        where = place.folder_of(archive.folder, xx=xx, day=day)
+    for day, xx in sorted({*store.archived(archive.folder), *registered}):
         try:
-            found = manifest.read(where, archive.key, xx=xx, day=day)
-            if found.digest != registered.get((day, xx), found.digest):
-                raise Refused("archive_forged", f"the manifest in {where} is not the one that the register names")
+            opened = store.opened(archive, xx=xx, day=day, digest=registered.get((day, xx)), files=reads)
             if hashes:
-                place.check_files(where, found)
-            wrong = [name for name in files if (where / name).stat().st_size != found.files[name].size]
+                store.check_files(archive, opened)
+            seen, stated = store.sizes(archive, opened), opened.manifest.files
+            if lacking := [name for name in files if seen[name] is None]:
+                raise Refused("archive_missing", f"{', '.join(lacking)} is missing in {opened.where}")
+            wrong = [name for name in files if seen[name] != stated[name].size]
         except (Refused, OSError, KeyError) as error:
             left_out.append(f"{day} {database_name(xx)}: {getattr(error, 'detail', None) or error}")
         else:
@@ -96,7 +109,9 @@ def _usable_files(archive: Archive, registered: Registered, *, hashes: bool) -> 
                 left_out.append(f"{day} {database_name(xx)}: {', '.join(wrong)} has another size than was exported")
                 continue
             for name, by_format in files.items():
-                by_format.setdefault(found.format, []).append(where / name)
+                path = opened.where / name
+                text = str(path.absolute() if isinstance(path, Path) else path)
+                by_format.setdefault(opened.manifest.format, []).append(text)
     return files, left_out
 
 
@@ -108,13 +123,13 @@ def _view(table: Table, files: Files) -> str:
     return " UNION ALL ".join(parts)
 
 
-def _rows_of(table: Table, form: int, files: list[Path]) -> str:
+def _rows_of(table: Table, form: int, files: list[str]) -> str:
     """Return the SELECT of the files of one format: columns that it lacks are NULL."""
     stored = next(one.columns for one in tables_of(form) if one.kind is table.kind)
     columns = ", ".join(
         name if name in stored else f"NULL::{kind.value} AS {name}" for name, kind in table.columns.items()
     )
-    listed = ", ".join(engine.quoted(path.absolute()) for path in files)
+    listed = ", ".join(engine.quoted(path) for path in files)
     return (
         f"SELECT {columns}, regexp_extract(filename, {_DAY})::DATE AS day, "  # noqa: S608 - our names
         f"regexp_extract(filename, {_XX})::INTEGER AS xx FROM read_parquet([{listed}], filename = true)"
@@ -163,14 +178,16 @@ def _bounded(duck: "duckdb.DuckDBPyConnection", timeout_s: float) -> Iterator[No
 
 
 @contextlib.contextmanager
-def _translated() -> Iterator[None]:
-    """Translate DuckDB's errors to Refused."""
+def _translated(reads: Any) -> Iterator[None]:
+    """Translate DuckDB's errors to Refused; of an object store, raise its own."""
     try:
         yield
     except Exception as error:
         fault = engine.fault_of(error)
         if fault is None:
             raise
+        if (of_store := engine.read_fault(reads)) is not None:
+            raise of_store from error
         if fault is engine.Fault.MEMORY:
             sentence = f"the query needs more than {QUERY_MEMORY_MB} MB; ask for fewer days, or aggregate"
             raise Refused("query_too_large", sentence) from error

@@ -7,7 +7,7 @@ import asyncio
 from collections import defaultdict
 from contextlib import AsyncExitStack
 
-from archive import engine, place, stream
+from archive import engine, store, stream
 from archive.limits import THREADS_IN_ORDER
 from archive.place import Archive
 from audit.report import Report
@@ -30,7 +30,8 @@ FROM unnest($1::text[]) AS name
 async def rows_of(stack: AsyncExitStack, connection: Connection, part: DayPart, archive: Archive | None) -> Rows:
     """Return the rows of a part, wherever they are; what is opened for them is closed with the stack.
 
-    Raises Refused if they cannot be read: `archive_missing`, `archive_forged`, `archive_corrupt`, `day_not_here`.
+    Raises Refused if they cannot be read: `archive_missing`, `archive_forged`, `archive_corrupt`, `day_not_here`,
+    and as `objectstore`.
     """
     if part.xx is None:
         tables = [names.day_table(kind, part.day) for kind in TableKind]
@@ -40,10 +41,10 @@ async def rows_of(stack: AsyncExitStack, connection: Connection, part: DayPart, 
     if archive is None:
         raise Refused("archive_missing", "it is dropped, and the audit was given no archive")
     digest = part.entries[part.xx].manifest_sha256
-    await asyncio.to_thread(place.verified, archive, xx=part.xx, day=part.day, digest=digest)
-    duck = await asyncio.to_thread(engine.connect, threads=THREADS_IN_ORDER)
+    found = await asyncio.to_thread(store.verified, archive, xx=part.xx, day=part.day, digest=digest)
+    where = found.where
+    duck = await asyncio.to_thread(engine.connect, threads=THREADS_IN_ORDER, reads=where)
     stack.callback(duck.close)
-    where = place.folder_of(archive.folder, xx=part.xx, day=part.day)
     return Rows(stream.headers(duck, where), stream.claims(duck, where), stream.receivers(duck, where))
 
 

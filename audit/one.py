@@ -85,7 +85,11 @@ async def _rows(connection: Connection, part: DayPart | None, envelope_id: int, 
 
 
 async def _from_archive(archive: Archive, envelope_id: int, digest: str | None) -> OneEnvelope:
-    row = await asyncio.to_thread(Details(archive.folder, archive.key).read, envelope_id, digest)
+    details = Details(archive.folder, archive.key)
+    try:
+        row = await asyncio.to_thread(details.read, envelope_id, digest)
+    finally:
+        details.close()
     if row is None:
         return OneEnvelope("archive")
     slot = slot_of(envelope_id)

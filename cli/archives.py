@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import date
 from pathlib import Path
 
-from archive import place
+from archive import store
 from archive.place import Archive
 from archive.register import read_register
 from errors import Refused
@@ -21,7 +21,7 @@ def open_archive(data: Path | None) -> Archive:
     if access is not None:
         return access.archive()
     folder = data_folder.locate(data)
-    return Archive(folder.archive, secrets_of(data).key("ARCHIVE_KEY").encode())
+    return Archive(store.root_of(folder.archive_place), secrets_of(data).key("ARCHIVE_KEY").encode())
 
 
 def find_installed(data: Path | None) -> Access | None:
@@ -49,7 +49,7 @@ def select_archives(
 
     Raises Refused `archive_missing` if `day` or `xx` is given and nothing fits.
     """
-    every = sorted({*place.archived(archive.folder), *known})
+    every = sorted({*store.archived(archive.folder), *known})
     selected = [one for one in every if (day is None or one[0] == day) and (xx is None or one[1] == xx)]
     if not selected and (day is not None or xx is not None):
         what = " and ".join([*([str(day)] if day else []), *([database_name(xx)] if xx is not None else [])])

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from archive.store import disk_of
 from doctor.finding import Finding, Level
 from doctor.place import Place
 from errors import Refused
@@ -41,7 +42,7 @@ def judge(folder: Path, free: int) -> Finding:
 
 def _archive(place: Place) -> Path:
     try:
-        return place.folder.archive if place.access is None else place.access.archive().folder
+        return place.folder.archive if place.access is None else disk_of(place.access.archive().folder)
     except Refused:
         return place.folder.archive  # its key differs: the archive's own commands say so
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from archive.manifest import fingerprint
 from archive.place import Archive
+from archive.store import root_of
 from audit.proof import AuditTarget, audit
 from audit.proofs import Proofs
 from audit.report import Report
@@ -347,7 +348,7 @@ class Access:
         )
 
     def archive(self) -> Archive:
-        """Return the archive's folder and key.
+        """Return the archive's folder, or its place in an object store, and key.
 
         Raises Refused `archive_key_differs` if our key is not the one with which the servers were started: they
         would reject manifests that we sign, and we theirs.
@@ -359,7 +360,7 @@ class Access:
                 "the servers here were started with another HONGBAO_ARCHIVE_KEY; set it as it was then (or unset it), "
                 "and try again",
             )
-        return Archive(Path(self._inventory.archive), key)
+        return Archive(root_of(self._inventory.archive), key)
 
 
 def find(data: Path | None) -> Access:

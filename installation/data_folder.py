@@ -13,6 +13,7 @@ from installation.inventory import DEFAULT_NAME
 from machine.account import Account, server_account
 from machine.checkout import CHECKOUT
 from machine.file_lock import hold_lock
+from objectstore.address import is_address
 
 FALLBACK = Path("/var/lib")
 
@@ -59,10 +60,16 @@ class DataFolder:
         return self.path / "sandbox-clock"
 
     @property
+    def archive_place(self) -> str:
+        """Archived days: the folder `archive` in the data folder, or what HONGBAO_ARCHIVE names."""
+        named = os.environ.get("HONGBAO_ARCHIVE", "")
+        return named if is_address(named) else str(self.archive)
+
+    @property
     def archive(self) -> Path:
-        """Archived days: in the data folder, or in HONGBAO_ARCHIVE."""
+        """Archived days in a folder: in the data folder, or in HONGBAO_ARCHIVE."""
         named = os.environ.get("HONGBAO_ARCHIVE")
-        return Path(named).absolute() if named else self.path / "archive"
+        return Path(named).absolute() if named and not is_address(named) else self.path / "archive"
 
     @property
     def clusters(self) -> Path:

@@ -17,6 +17,7 @@ from errors import Refused
 from installation import earlier_form
 from installation.inventory_check import check_inventory, invalid
 from installation.reference import Reference
+from objectstore.address import is_address
 from runtime.files import replace_private
 
 FORM: Final = 1
@@ -47,9 +48,9 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """`clusters`: Postgres by SET name, and "wallet". `setnodes`, `gateways`: by name; a gateway is its URL.
 
     `topology`, `archive`, `secrets`: paths; `backups`: where `hongbao backup` keeps them unless told otherwise, "" if
-    nowhere. `ops_url`: where the operator's view is served, `events_url`: where the process that delivers events has
-    its probes; "" if nowhere. `keys`: where keys are that the file of secrets does not have, by their names
-    (`installation.keys.KEYS`).
+    nowhere; `archive` and `backups` also `s3://bucket/prefix`. `ops_url`: where the operator's view is served,
+    `events_url`: where the process that delivers events has its probes; "" if nowhere. `keys`: where keys are that the
+    file of secrets does not have, by their names (`installation.keys.KEYS`).
 
     `runner`: whether `./run` starts all of it, on this machine, clusters included. `sandbox`: whether its clock can be
     moved; the clock lies beside this file (`installation.sandbox`). `archive_key`
@@ -131,7 +132,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _absolute(place: str, folder: Path) -> str:
-    return str(folder / place) if place else ""
+    return place if is_address(place) or not place else str(folder / place)
 
 
 def _relative(content: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from pathlib import Path
 from errors import Refused
 from installation.certificates import Certificates
 from installation.keys import EVENTS, OPS, Secrets
+from objectstore import credentials
+from objectstore.address import is_address
 from runtime import sandbox_clock
 from schema import roles
 from wire.keys import GATEWAY, SETNODE, WALLET
@@ -63,11 +65,17 @@ def _own(kind: str, name: str, around: Surroundings, set_name: str) -> dict[str,
                 "HONGBAO_POSTGRES_DSN": around.dsn(set_name, roles.SETNODE),
                 "HONGBAO_MEMCACHED": around.memcached,
                 "HONGBAO_ARCHIVE": around.archive,
+                **_store(around),
             }
         case "events":
             return {"HONGBAO_SET_DSNS": " ".join(f"{one}={around.dsn(one, roles.EVENTS)}" for one in around.sets)}
         case "ops":
-            return {"HONGBAO_DATA": str(around.data)}
+            return {"HONGBAO_DATA": str(around.data), **_store(around)}
         case "gateway":
             return {}
     raise Refused("unknown_kind", f"there is no process of the kind {kind!r}; there are {', '.join(KINDS)}")
+
+
+def _store(around: Surroundings) -> dict[str, str]:
+    """Return how an archive in an object store is reached: of our environment, what only its readers are given."""
+    return credentials.given() if is_address(around.archive) else {}

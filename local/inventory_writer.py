@@ -43,7 +43,7 @@ def write_inventory(
         wallet_url=factory.url(WALLET),
         memcached=backing.memcached.address,
         topology=str(folder.topology),
-        archive=str(folder.archive),
+        archive=folder.archive_place,
         archive_key=fingerprint(factory.archive_key().encode()),
         secrets=str(folder.secrets),
         ops_url=factory.ops_url,

@@ -97,7 +97,7 @@ class ProcessFactory:
             topology=self._folder.topology,
             wallet_url=self.url(WALLET),
             memcached=backing.memcached.address,
-            archive=str(self._folder.archive),
+            archive=self._folder.archive_place,
             data=self._folder.path,
             sets=self._config.set_names(),
             dsn=lambda server, role: backing.postgres[server].dsn(role, roles.DATABASE),

@@ -9,6 +9,7 @@ from pathlib import Path
 from aiohttp import web
 
 from archive.details import Details
+from archive.store import root_of
 from envelope.claim_log import ClaimLog
 from errors import InvariantBroken
 from runtime import logs, metrics
@@ -339,7 +340,7 @@ class Setnode:
 
 def _details(settings: SetnodeSettings) -> Details | None:
     """Return the reader of the archive; None if the settings name none."""
-    return Details(Path(settings.archive), settings.archive_key.encode()) if settings.archive else None
+    return Details(root_of(settings.archive), settings.archive_key.encode()) if settings.archive else None
 
 
 @asynccontextmanager

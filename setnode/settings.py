@@ -54,7 +54,7 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     trace_endpoint: str = ""
     """Where a collector of OpenTelemetry takes traces, such as `http://127.0.0.1:4318`; unset: none are made."""
     archive: str = ""
-    """Folder of the archive, from which envelopes of cold days are read; unset: there is none."""
+    """The archive, from which envelopes of cold days are read: a folder, or `s3://bucket/prefix`. Unset: none."""
     archive_key: str = ""
     """Verifies archived days. The same for all setnodes, and the one that signed them."""
     admission_cap: Annotated[int, msgspec.Meta(ge=1)] = SET_CAP

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol, Self, TypeAlias
 
-from archive import manifest, place
+from archive import store
 from archive.of_user import UserInArchive
 from audit.snapshot import DayPart, day_parts, in_tables, set_snapshot, snapshot
 from errors import Refused
@@ -114,7 +114,7 @@ class Export:
     """One export: iterate over `records`; then `sums` are complete.
 
     Raises Refused `unknown_user`, `already_forgotten`, `user_being_forgotten`, `archive_corrupt` and as
-    `archive.manifest.read`; Unavailable.
+    `archive.store.opened`; Unavailable.
     """
 
     at: Installed
@@ -208,11 +208,8 @@ class Export:
     def _opened(self, sets: dict[str, Connection], one: SetPlace, part: DayPart) -> Any:
         if part.xx is None:
             return _InTables(sets[one.name], part, self.user)
-        folder, key = self.at.archive
-        where = place.folder_of(folder, xx=part.xx, day=part.day)
-        if manifest.read(where, key, xx=part.xx, day=part.day).digest != part.entries[part.xx].manifest_sha256:
-            raise Refused("archive_forged", f"the manifest in {where} is not the one that the register names")
-        return UserInArchive(where, self.user)
+        digest = part.entries[part.xx].manifest_sha256
+        return UserInArchive(store.opened(self.at.archive, xx=part.xx, day=part.day, digest=digest).where, self.user)
 
     async def _envelopes(self, wallet: Connection, source: _Source, part: DayPart) -> AsyncIterator[Record]:
         async for some in _batches(source.headers()):

@@ -1,7 +1,8 @@
 """What forbids to forget a user just now, each with what to do about it."""
 
-from archive import place
+from archive import store
 from archive.of_user import UserInArchive
+from archive.threads import run_blocking
 from errors import Refused
 from runtime import sql
 from sharding.slots import database_name
@@ -108,15 +109,15 @@ async def _of_copies(sessions: Sessions, user: str) -> list[str]:
                 f"{row['nspname']} stands on {name}, a copy of an archive: remove it first "
                 f"(`hongbao archive restore {date} db_{xx} --remove`)"
             )
-    folder = sessions.at.archive.folder
-    for day, xx in place.archived(folder):
+    archive = sessions.at.archive
+    for day, xx in await run_blocking(store.archived, archive.folder):
         if (day, xx) in registered:
             continue
-        with UserInArchive(place.folder_of(folder, xx=xx, day=day), user) as archived:
+        with UserInArchive((await run_blocking(store.opened, archive, xx=xx, day=day)).where, user) as archived:
             if any(await archived.count()):
                 found.append(
-                    f"an export of {database_name(xx)} of {day} stands in {folder} that no register names: finish the "
-                    f"rotation first (`hongbao rotate run --date {day}`)"
+                    f"an export of {database_name(xx)} of {day} stands in {archive.folder} that no register names: "
+                    f"finish the rotation first (`hongbao rotate run --date {day}`)"
                 )
     return found
 

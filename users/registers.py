@@ -9,7 +9,8 @@ from datetime import date
 
 import msgspec
 
-from archive.rename import settle
+from archive.store import settle
+from archive.threads import run_blocking
 from runtime import sql
 from users.journal import Operator
 from users.sessions import Sessions
@@ -38,7 +39,7 @@ async def carry_over(sessions: Sessions, by: Operator) -> None:
             last = _last(replaced, day, xx, named)
             if last != named:
                 await connection.execute(_MANIFEST, day, xx, named, last, by.who, by.reason)
-            settle(sessions.at.archive, xx=xx, day=day, digest=last)
+            await run_blocking(settle, sessions.at.archive, xx=xx, day=day, digest=last)
 
 
 def _last(replaced: Replaced, day: date, xx: int, digest: str) -> str:

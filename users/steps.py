@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from archive import place
+from archive import store
 from archive.export import archive_lock
-from archive.manifest import Manifest, sign
+from archive.manifest import Manifest
 from archive.of_user import UserInArchive
 from archive.rename import Renaming, write_renamed
 from archive.states import State
 from archive.threads import run_blocking
-from archive.verify import verified_manifest, verify_database
+from archive.verify import verified_archive, verify_database
 from days import crash_points
 from errors import Refused
 from runtime import sql
@@ -106,8 +106,8 @@ async def damage_of_tables(sessions: Sessions, names: Names, name: str, day: dat
 async def damage_of_archive(sessions: Sessions, names: Names, at: ArchiveAt) -> list[str]:
     """Return why an archive cannot be written anew, or nothing; reads all of it."""
     try:
-        await verified_manifest(*sessions.at.archive, xx=at.xx, day=at.day, digest=at.digest)
-        with UserInArchive(_folder(sessions, at), names.before) as archived:
+        found = await verified_archive(sessions.at.archive, xx=at.xx, day=at.day, digest=at.digest)
+        with UserInArchive(found.where, names.before) as archived:
             await changes_of(sessions, archived, names)
     except Refused as refused:
         return [refused.detail]
@@ -142,7 +142,8 @@ async def rename(
         await _write(sessions, names, by, staged, tables, changes)
         crash_points.reach("written")
         for one in staged:
-            await run_blocking(place.discard_replaced, _folder(sessions, one.at))
+            folder, digest = sessions.at.archive.folder, one.manifest.digest
+            await run_blocking(store.discard_others, folder, xx=one.at.xx, day=one.at.day, digest=digest)
     for at in archives:
         await _verify(sessions, at)
     what = str(archives[0]) if tables is None else f"{tables[0]} {tables[1]}"
@@ -154,11 +155,11 @@ async def rename(
 @asynccontextmanager
 async def _staged(sessions: Sessions, names: Names, at: ArchiveAt) -> AsyncIterator[Staged]:
     """Write an archive anew for the block, at the end of which what was not published is removed."""
-    archive, where = sessions.at.archive, _folder(sessions, at)
+    archive = sessions.at.archive
     holder = sessions.sets[next(iter(at.holders))]
     async with archive_lock(holder, xx=at.xx, day=at.day):
-        found = await verified_manifest(*archive, xx=at.xx, day=at.day, digest=at.digest)
-        with UserInArchive(where, names.before) as archived:
+        found = await verified_archive(archive, xx=at.xx, day=at.day, digest=at.digest)
+        with UserInArchive(found.where, names.before) as archived:
             changes = await changes_of(sessions, archived, names)
         renaming = Renaming(
             names.before,
@@ -167,8 +168,8 @@ async def _staged(sessions: Sessions, names: Names, at: ArchiveAt) -> AsyncItera
             frozenset(changes.headers.sent),
             frozenset(envelope_id for envelope_id, _ in changes.claims),
         )
-        with place.staging(archive.folder, xx=at.xx, day=at.day) as new:
-            yield Staged(at, new, await write_renamed(where, found, new, renaming), changes)
+        with store.staging(archive.folder, xx=at.xx, day=at.day) as new:
+            yield Staged(at, new, await write_renamed(found, new, renaming), changes)
 
 
 async def _replace_hashes(sessions: Sessions, changes: Collection[Changes]) -> None:
@@ -188,7 +189,6 @@ async def _write(
 ) -> None:
     """Change rows and register, put the new archives in their place, and commit."""
     concerned = {name for one in staged for name in one.at.holders} | ({tables[0]} if tables else set())
-    folder, key = sessions.at.archive
     touched = sorted(set().union(*(one.envelopes for one in changes)))
     async with _together([sessions.sets[name] for name in sorted(concerned)]):
         if tables is not None:
@@ -200,8 +200,7 @@ async def _write(
         for name in concerned:
             await sessions.sets[name].execute(_NOTE_WRITES, touched, payload(touched))
         for one in staged:
-            content = sign(one.manifest, key)
-            await run_blocking(place.publish, one.new, content, folder, xx=one.at.xx, day=one.at.day, keep_old=True)
+            await run_blocking(store.publish, one.new, one.manifest, sessions.at.archive, keep_old=True)
         crash_points.reach("published")
 
 
@@ -244,7 +243,3 @@ async def _verify(sessions: Sessions, at: ArchiveAt) -> None:
     for name, state in at.holders.items():
         if state is State.VERIFIED:
             await verify_database(sessions.sets[name], *sessions.at.archive, xx=at.xx, day=at.day)
-
-
-def _folder(sessions: Sessions, at: ArchiveAt) -> Path:
-    return place.folder_of(sessions.at.archive.folder, xx=at.xx, day=at.day)

@@ -1,13 +1,14 @@
 """Where a name stands: every day's tables of every SET, and every archive that a register names."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from archive import manifest, place
+from archive import store
 from archive.of_user import Counts, UserInArchive
 from archive.states import State
+from archive.threads import run_blocking
 from errors import Refused
 from runtime import sql
 from sharding.slots import database_name
@@ -68,7 +69,8 @@ async def survey(sessions: Sessions, user: str, progress: Progress) -> Found:
             found.set_apart[name] = apart
     for one in await archives_of(sessions):
         progress.at(f"looking through {one}")
-        with UserInArchive(place.folder_of(sessions.at.archive.folder, xx=one.xx, day=one.day), user) as archived:
+        opened = await run_blocking(store.opened, sessions.at.archive, xx=one.xx, day=one.day, digest=one.digest)
+        with UserInArchive(opened.where, user) as archived:
             counts = await archived.count()
         if any(counts):
             found.archives.append((one, counts))
@@ -91,12 +93,20 @@ async def archives_of(sessions: Sessions) -> list[ArchiveAt]:
         for row in await connection.fetch(_ARCHIVES):
             named[row["day"], row["xx"]][name] = State(row["state"]), row["manifest_sha256"]
     found = []
-    folder, key = sessions.at.archive
     for (day, xx), said in sorted(named.items()):
-        where = place.folder_of(folder, xx=xx, day=day)
-        digest = manifest.read(where, key, xx=xx, day=day).digest
-        holders = {name: state for name, (state, its) in said.items() if its == digest}
-        if not holders:
-            raise Refused("archive_forged", f"the manifest in {where} is not the one that the register names")
-        found.append(ArchiveAt(day, xx, digest, holders))
+        digest = await _standing(sessions, day, xx, {its for _, its in said.values()})
+        found.append(ArchiveAt(day, xx, digest, {name: state for name, (state, its) in said.items() if its == digest}))
     return found
+
+
+async def _standing(sessions: Sessions, day: date, xx: int, named: Collection[str]) -> str:
+    """Return which of the digests that registers name is that of an archive that is there; raises as `survey`."""
+    why: Refused | None = None
+    for digest in sorted(named):
+        try:
+            await run_blocking(store.opened, sessions.at.archive, xx=xx, day=day, digest=digest)
+        except Refused as refused:
+            why = refused
+        else:
+            return digest
+    raise why or Refused("archive_missing", f"no register names an archive of {day}")

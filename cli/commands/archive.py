@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from archive import manifest, place
+from archive import store
 from archive.place import Archive
 from archive.register import RegisterEntry, read_register
 from archive.restore import remove, restore
@@ -105,7 +105,7 @@ def _selected(
 def _listed(archive: Archive, day: date, xx: int) -> Result:
     row: Result = {"day": str(day), "database": database_name(xx), "code": None, "detail": None}
     try:
-        found = manifest.read(place.folder_of(archive.folder, xx=xx, day=day), archive.key, xx=xx, day=day)
+        found = store.opened(archive, xx=xx, day=day).manifest
     except Refused as refused:
         return row | {"code": refused.code, "detail": refused.detail}
     return row | {

@@ -7,9 +7,9 @@ import time
 from collections.abc import AsyncIterator
 from datetime import date, timedelta
 
-from archive.place import folder_of
 from archive.restore import remove, restore
 from archive.states import State
+from archive.store import opened
 from loadtest.drill.context import BY, SET, DrillContext
 from loadtest.drill.past import Past, make_past
 from loadtest.rss import resident_bytes
@@ -78,9 +78,9 @@ async def store(drill: DrillContext, large: Past, small: Past) -> None:
         drill.figures["verify_per_s"] = round(large.claims / result.seconds["verify"])
     drill.figures["export_mb"] = round(max(seen) / 1024**2, 1)
     await rotation.run(small.day, drill.today, BY)
-    archive = drill.access.archive().folder
-    files = [folder_of(archive, xx=xx, day=large.day) / "claim.parquet" for xx in result.states]
-    drill.figures["bytes_per_claim"] = round(sum(path.stat().st_size for path in files) / large.claims, 1)
+    archive = drill.access.archive()
+    stored = [opened(archive, xx=xx, day=large.day).manifest.files["claim.parquet"] for xx in result.states]
+    drill.figures["bytes_per_claim"] = round(sum(file.size for file in stored) / large.claims, 1)
     await asyncio.sleep(SEEN_S)
     await drill.compare("from cold tables")
 

@@ -143,6 +143,8 @@ class ColdEnvelopes:
                 tasks.create_task(self._work_on_unverified())
         finally:
             self._pool.shutdown(wait=False, cancel_futures=True)
+            if self._details is not None:
+                self._details.close()
 
     async def find(self, envelope_id: int, *, may_verify: bool = True) -> ClaimLog | None:
         """Return the log of an envelope of a cold day; None if the day is not cold or has no such envelope.
@@ -258,8 +260,8 @@ class ColdEnvelopes:
         read = partial(self._details.read, envelope_id, entry.manifest_sha256, may_verify=may_verify)
         try:
             row = await loop.run_in_executor(self._pool, read)
-        except Refused as refused:
-            raise _away(refused.detail) from refused
+        except (Refused, Unavailable) as error:
+            raise _away(error.detail) from error
         _reads.labels("archive").inc()
         return row
 

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from archive import details, place
+from archive import details, store
 from archive.register import read_register
 from errors import Unavailable
 from schema import roles
@@ -288,8 +288,8 @@ async def test_archives_not_yet_believed_keep_nobody_else_waiting(past: Past, mo
         at_work.remove(xx)
         return believed(archive, xx=xx, **told)
 
-    believed = place.verified
-    monkeypatch.setattr(place, "verified", slowly)
+    believed = store.verified
+    monkeypatch.setattr(store, "verified", slowly)
     others = [make_id(past.day, 1, xx * 10) for xx in XXS if xx != slot_of(half) // 10]
     asked = [asyncio.ensure_future(past.hear(Op.DETAIL, one, "eve", True, node)) for one in others]
     while not at_work:
@@ -308,8 +308,8 @@ async def test_the_archives_asked_for_last_stay_believed(past: Past, monkeypatch
         await detach(connection, past.day, XXS)
     await past.archive()
     seen: list[int] = []
-    believed = place.verified
-    monkeypatch.setattr(place, "verified", lambda *told, xx, **more: (seen.append(xx), believed(*told, xx=xx, **more)))
+    believed = store.verified
+    monkeypatch.setattr(store, "verified", lambda *told, xx, **more: (seen.append(xx), believed(*told, xx=xx, **more)))
     monkeypatch.setattr(details, "REMEMBERED", 2)
     reading = details.Details(past.folder, KEY)
     for xx in (0, 1, 0, 2, 0, 1, 0):

@@ -1,0 +1,33 @@
+"""Which archive of a folder stands after a kill between the publication of one written anew and the commit."""
+
+from datetime import date
+from pathlib import Path
+
+from archive import place
+from archive.manifest import read
+from errors import Refused
+
+
+def settle(root: Path, key: bytes, *, xx: int, day: date, digest: str) -> None:
+    """After a kill between publication and commit: put the archive that the register names (`digest`) in its place.
+
+    Does nothing if there was none. Raises Refused `archive_not_written`.
+    """
+    final = place.folder_of(root, xx=xx, day=day)
+    old = place.replaced(final)
+    if not old.exists():
+        return
+    try:
+        if not _is(key, final, xx, day, digest) and _is(key, old, xx, day, digest):
+            place.put_back(final)
+        elif _is(key, final, xx, day, digest):
+            place.discard_replaced(final)
+    except OSError as error:
+        raise place.not_written(final, error) from error
+
+
+def _is(key: bytes, where: Path, xx: int, day: date, digest: str) -> bool:
+    try:
+        return read(where, key, xx=xx, day=day).digest == digest
+    except Refused:
+        return False

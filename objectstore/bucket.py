@@ -1,0 +1,163 @@
+"""One prefix of one bucket: objects put, read in whole or by range, listed and deleted. Everything blocks."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from errors import Refused
+from objectstore import credentials
+from objectstore.address import Address, parse
+from objectstore.faults import translated
+from objectstore.limits import (
+    CHUNK_BYTES,
+    CONNECT_S,
+    FIRST_RETRY_MS,
+    LAST_RETRY_MS,
+    NAMES_PER_DELETE,
+    PART_BYTES,
+    PARTS_AT_ONCE,
+    REQUEST_S,
+    RETRIES,
+    RETRY_S,
+)
+
+if TYPE_CHECKING:
+    from obstore.store import S3Store
+
+
+class Held(NamedTuple):
+    """An object as the store lists it: its name below our prefix, size in bytes, ETag, and when it was put."""
+
+    name: str
+    size: int
+    etag: str
+    put_at: datetime
+
+
+class Bucket:
+    """Names are relative to the address's prefix. May be used by several threads at once.
+
+    Every method raises the errors of the room's plate.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+
+    def __str__(self) -> str:
+        """Return the address."""
+        return str(self.address)
+
+    def __eq__(self, other: object) -> bool:
+        """Say whether both are the same place."""
+        return isinstance(other, Bucket) and self.address == other.address
+
+    def __hash__(self) -> int:
+        """As `==`."""
+        return hash(self.address)
+
+    def __truediv__(self, name: str) -> "Bucket":
+        """Return the place `name` below this one."""
+        return Bucket(self.address.below(name))
+
+    @cached_property
+    def _store(self) -> "S3Store":
+        from obstore.store import S3Store  # noqa: PLC0415 - a slow import that only users of a store need
+
+        found = credentials.settings()
+        plain = found.get("endpoint", "").startswith("http://")
+        options: Any = {"connect_timeout": f"{CONNECT_S}s", "timeout": f"{REQUEST_S}s", "allow_http": plain}
+        backoff: Any = {
+            "init_backoff": timedelta(milliseconds=FIRST_RETRY_MS),
+            "max_backoff": timedelta(milliseconds=LAST_RETRY_MS),
+            "base": 2,
+        }
+        retry: Any = {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_S), "backoff": backoff}
+        named: Any = found
+        prefix = self.address.prefix or None
+        return S3Store(self.address.bucket, prefix=prefix, client_options=options, retry_config=retry, **named)
+
+    def create(self, name: str, content: bytes) -> None:
+        """Put a new object; durable on return. Raises Refused `object_exists` if there is one of that name."""
+        import obstore  # noqa: PLC0415 - see _store
+
+        with translated(self.address, name, what="write"):
+            obstore.put(self._store, name, content, mode="create", use_multipart=False)
+
+    def replace(self, name: str, content: bytes, etag: str) -> None:
+        """Put an object in the place of the one with this ETag; raises Refused `object_changed` if it is another."""
+        import obstore  # noqa: PLC0415 - see _store
+
+        with translated(self.address, name, what="write"):
+            obstore.put(self._store, name, content, mode={"e_tag": etag}, use_multipart=False)
+
+    def upload(self, name: str, path: Path) -> None:
+        """Put a file, in parts where it is large, over whatever has its name; durable on return.
+
+        Memory holds a few parts. The object is seen once all parts are in; those of an upload that failed are removed.
+        Of a process that was killed they stay, unseen, until the bucket's own rule for unfinished uploads removes them.
+        """
+        import obstore  # noqa: PLC0415 - see _store
+
+        with translated(self.address, name, what="write"):
+            parts = path.stat().st_size > PART_BYTES
+            obstore.put(
+                self._store, name, path, use_multipart=parts, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
+            )
+
+    def read(self, name: str, most: int) -> tuple[bytes, str]:
+        """Return an object and its ETag; raises Refused `object_changed` if it has more than `most` bytes."""
+        import obstore  # noqa: PLC0415 - see _store
+
+        with translated(self.address, name):
+            found = obstore.get(self._store, name)
+            if found.meta["size"] > most:
+                text = f"{self}/{name} has {found.meta['size']} bytes, more than it can have: it is not ours"
+                raise Refused("object_changed", text)
+            return bytes(found.bytes()), found.meta["e_tag"] or ""
+
+    def part(self, name: str, start: int, end: int) -> bytes:
+        """Return the bytes from `start` up to `end` of an object, fewer where it is shorter."""
+        import obstore  # noqa: PLC0415 - see _store
+
+        with translated(self.address, name):
+            return bytes(obstore.get_range(self._store, name, start=start, end=end))
+
+    def stream(self, name: str) -> Iterator[bytes]:
+        """Yield an object's bytes in order, a chunk at a time."""
+        import obstore  # noqa: PLC0415 - see _store
+
+        with translated(self.address, name):
+            for chunk in obstore.get(self._store, name).stream(min_chunk_size=CHUNK_BYTES):
+                yield bytes(chunk)
+
+    def size(self, name: str) -> int:
+        """Return the size of an object in bytes."""
+        import obstore  # noqa: PLC0415 - see _store
+
+        with translated(self.address, name):
+            return int(obstore.head(self._store, name)["size"])
+
+    def listed(self, prefix: str = "") -> Iterator[Held]:
+        """Yield the objects below the place `prefix`, all pages. A store may list late what was just put or deleted."""
+        import obstore  # noqa: PLC0415 - see _store
+
+        with translated(self.address, prefix, what="list"):
+            for page in obstore.list(self._store, prefix or None):
+                for one in page:
+                    yield Held(one["path"], one["size"], one["e_tag"] or "", one["last_modified"])
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete objects; of none that is not there. With versions kept, a bucket keeps what they were."""
+        import obstore  # noqa: PLC0415 - see _store
+
+        for first in range(0, len(names), NAMES_PER_DELETE):
+            some = names[first : first + NAMES_PER_DELETE]
+            with translated(self.address, some[0], what="delete"):
+                obstore.delete(self._store, list(some))
+
+
+def bucket_of(text: str) -> Bucket:
+    """Return the place that `s3://bucket/prefix` names; nothing is contacted. Raises Refused `bucket_address`."""
+    return Bucket(parse(text))
