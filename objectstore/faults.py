@@ -49,15 +49,18 @@ def _fault(error: Exception, place: Address, name: str, what: str) -> HongbaoErr
         return Refused(
             "bucket_full", f"{where} was not written: the store is full or at its quota; make room, then try again"
         )
-    if code in _DENIED or status in (401, 403, 405):
+    if code in _DENIED or status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.METHOD_NOT_ALLOWED):
         return Refused(
             "bucket_denied",
             f"the store does not let us {what} {where} ({code or status}): correct the credentials or the bucket's "
             "policy",
         )
+    if status == HTTPStatus.CONFLICT:
+        # Two conditional writes at once: the store decided neither that there is an object nor that there is none.
+        return Refused("object_changed", f"{where} is being written by somebody else; try again")
     if isinstance(error, exceptions.AlreadyExistsError):
         return Refused("object_exists", f"{where} is there already, and is not replaced")
-    if isinstance(error, exceptions.PreconditionError) or status in (409, 412):
+    if isinstance(error, exceptions.PreconditionError) or status == HTTPStatus.PRECONDITION_FAILED:
         return Refused("object_changed", f"{where} was changed by somebody else meanwhile; nothing was written")
     if isinstance(error, FileNotFoundError) or status == HTTPStatus.NOT_FOUND:
         return Refused("object_missing", f"{where} is missing")

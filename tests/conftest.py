@@ -105,7 +105,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     Stop as well if a fixture of the session is a module's own, because the module has imported it: there would be one
     of it for each such module, all of them alive to the end.
     """
-    for name in ("stack", "site", "chromium", "axe_script"):
+    for name in ("stack", "site", "chromium", "axe_script", "s3"):
         found = {one for item in session.items for one in _of_session(item, name)}
         if len(found) > 1:
             raise pytest.UsageError(f"{name} would be made {len(found)} times; let no test module import it")
@@ -122,9 +122,9 @@ def _of_session(item: pytest.Item, name: str) -> list[object]:
 
 
 def _shares(item: pytest.Item) -> str:
-    """Name what a test shares with others, which one worker runs then: its module's fixture, a stack, a browser."""
+    """Name what a test shares with others, which one worker runs then: its module's fixture, a stack, a browser, S3."""
     fixtures = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - pytest has no public name for it
-    for whole in ("stack", "chromium"):
+    for whole in ("stack", "chromium", "s3"):
         if whole in fixtures and fixtures[whole][-1].scope == "session":
             return whole
     of_module = any(found[-1].scope == "module" for found in fixtures.values() if found)

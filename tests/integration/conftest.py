@@ -5,5 +5,6 @@ that are to be one for all stand in a conftest.
 """
 
 from tests.integration.gateway.fixtures import stack
+from tests.integration.objects.fixtures import s3
 
-__all__ = ["stack"]
+__all__ = ["s3", "stack"]

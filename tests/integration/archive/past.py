@@ -4,6 +4,7 @@ A test module imports `past` and names it in `__all__`.
 """
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from archive.export import export_database
+from archive.place import Root
 from archive.verify import verify_database
 from audit.proofs import Proofs
 from audit.report import Report
@@ -31,8 +33,9 @@ class Past:
     """A town of two servers whose first day holds one envelope of each kind, all closed and paid."""
 
     town: Town
-    folder: Path
+    folder: Root
     day: date
+    proofs: Path
     envelopes: dict[str, int] = field(default_factory=dict)
     replay: list[Any] = field(default_factory=list)
 
@@ -61,7 +64,7 @@ class Past:
 
     async def audit(self) -> Report:
         """Audit with what earlier audits have proven."""
-        return await self.town.audit(proofs=Proofs(self.folder.with_name("proofs.json"), KEY))
+        return await self.town.audit(proofs=Proofs(self.proofs, KEY))
 
     async def look(self) -> None:
         for node in self.town.nodes:
@@ -84,11 +87,17 @@ class Past:
 
 @pytest.fixture
 async def past(databases: Databases, memcached: str, tmp_path: Path) -> AsyncIterator[Past]:
+    async with past_with(databases, memcached, tmp_path, tmp_path / "archive") as one:
+        yield one
+
+
+@asynccontextmanager
+async def past_with(databases: Databases, memcached: str, tmp_path: Path, folder: Root) -> AsyncIterator[Past]:
+    """The past whose archive is at a place, not written yet."""
     clock = ManualClock(datetime.now(UTC))
-    folder = tmp_path / "archive"
     settings = {"archive": str(folder), "archive_key": KEY.decode()}
     async with living_town(databases, memcached, tmp_path, clock, **settings) as town:
-        one = Past(town, folder, business_date(clock.now()))
+        one = Past(town, folder, business_date(clock.now()), tmp_path / "proofs.json")
         await fill(one)
         clock.advance(days=1)
         for node in town.nodes:

@@ -18,6 +18,7 @@ import pytest
 import pytest_asyncio
 
 from archive.place import Archive
+from archive.store import root_of
 from audit.proof import AuditTarget, audit
 from audit.proofs import Proofs
 from audit.report import Report
@@ -179,7 +180,7 @@ class Town:
         assert self.databases is not None
         own, wallet = (self.databases.dsn_as(dsn, roles.AUDIT) for dsn in (self.set_dsn, self.wallet_dsn))
         settings = self.nodes[0].settings
-        archive = Archive(Path(settings.archive), settings.archive_key.encode()) if settings.archive else None
+        archive = Archive(root_of(settings.archive), settings.archive_key.encode()) if settings.archive else None
         target = AuditTarget("set-1", own, range(SMALL.slots))
         return await audit([target], wallet, archive=archive, provider=provider, proofs=proofs)
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import asyncpg
@@ -23,6 +24,7 @@ from schema.migrate import migrate_wallet
 from setnode.header_seal import HeaderSeal
 from sharding.ids import make_id
 from tests.conftest import Databases
+from tests.integration.objects.copies import copied
 from tests.integration.rotation.fixtures import (
     ARCHIVE_KEY,
     CLAIM,
@@ -198,7 +200,10 @@ class AlicesPast:
                         found.append(f"{row['table_schema']}.{row['table_name']}.{row['column_name']}")
             finally:
                 await connection.close()
-        return found + sorted(str(path) for path in self.installed.archive.folder.rglob("*") if _holds(path, name))
+        archive = self.installed.archive.folder
+        with TemporaryDirectory() as copy:
+            folder = archive if isinstance(archive, Path) else copied(archive, Path(copy))
+            return found + sorted(str(path) for path in folder.rglob("*") if _holds(path, name))
 
 
 _TEXT_COLUMNS = """
@@ -230,13 +235,13 @@ def _holds(path: Path, name: str) -> bool:
         return bool(duck.execute(f"SELECT count(*) FROM '{path}' WHERE {anywhere}", [name] * len(texts)).fetchone()[0])
 
 
-async def past_in(databases: Databases, folder: Path, made: SealedBooks) -> AlicesPast:
+async def past_in(databases: Databases, folder: Path, made: SealedBooks, archive: Archive | None = None) -> AlicesPast:
     set_dsn = await databases.clone("old_set", build_old_set)
     wallet_dsn = await databases.clone("wallet", migrate_wallet)
     await made.write_set(set_dsn)
     await made.write_wallet(wallet_dsn)
     days = OldDays(databases, set_dsn, wallet_dsn, folder)
-    days.real = archive = Archive(folder / "archive", ARCHIVE_KEY)
+    days.real = archive = archive or Archive(folder / "archive", ARCHIVE_KEY)
     owner, audit = (
         [databases.dsn_as(dsn, role) for dsn in (set_dsn, wallet_dsn)] for role in (roles.OWNER, roles.AUDIT)
     )

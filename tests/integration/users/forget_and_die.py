@@ -4,9 +4,9 @@ import asyncio
 import os
 import signal
 from datetime import date
-from pathlib import Path
 
 from archive.place import Archive
+from archive.store import root_of
 from days import crash_points
 from tests.integration.users.fixtures import BY, HEADER_KEY
 from users import forget as forgetting
@@ -15,7 +15,7 @@ from users.installed import Installed, SetPlace
 
 def forget_and_die(told: dict) -> None:
     """Forget as `told`: DSNs, folder, user, day; killed when it reaches the point for the `nth` time."""
-    archive = Archive(Path(told["folder"]), told["archive_key"].encode())
+    archive = Archive(root_of(told["folder"]), told["archive_key"].encode())
     places = [SetPlace(*one, lambda _: range(told["slots"])) for one in told["sets"]]
     at = Installed(places, *told["wallet"], archive, HEADER_KEY)
     left = told["nth"]
