@@ -94,11 +94,18 @@ async def copy_headers(one: OneSet, headers: Sequence[Terms]) -> None:
 
 
 async def fill_days(
-    one: OneSet, claims: int, *, days: int = 2, shares: int = 20, slots: Sequence[int] | None = None
+    one: OneSet,
+    claims: int,
+    *,
+    days: int = 2,
+    shares: int = 20,
+    slots: Sequence[int] | None = None,
+    users: int = 0,
 ) -> int:
     """Fill the last `days` days with sold-out envelopes, `claims` claims in all; returns how many were written.
 
-    They go into all slots, or those given.
+    They go into all slots, or those given. `users`: how many there are, without an order that would compress; 0: the
+    same ones in every envelope, which is faster.
     """
     connection = await postgres.connect(one.owner)
     written = 0
@@ -115,7 +122,7 @@ async def fill_days(
                 ]
                 for kind, columns, text in (
                     (TableKind.ENVELOPE, _HEADER, _header_lines(ids, slot, shares, at)),
-                    (TableKind.CLAIM, _CLAIM, _claim_lines(ids, slot, shares, at)),
+                    (TableKind.CLAIM, _CLAIM, _claim_lines(ids, slot, shares, at, users)),
                 ):
                     schema, _, leaf = names.leaf(kind, slot, day).partition(".")
                     source = io.BytesIO(text.encode("ascii"))
@@ -152,6 +159,12 @@ def _header_lines(ids: Sequence[int], slot: int, shares: int, at: str) -> str:
     return "".join(f"{one}\t{more}\t{one:064d}\t{one:032d}\tf\n" for one in ids)
 
 
-def _claim_lines(ids: Sequence[int], slot: int, shares: int, at: str) -> str:
+def _claim_lines(ids: Sequence[int], slot: int, shares: int, at: str, users: int) -> str:
+    if users:
+        return "".join(
+            f"{one}\t{slot}\t{seq}\t{shares}\topen\tuser-{(one * 7_919 + seq * 104_729) % users}\t{SHARE_FEN}\t{at}\n"
+            for one in ids
+            for seq in range(shares)
+        )
     tails = [f"{slot}\t{seq}\t{shares}\topen\tuser-{seq}\t{SHARE_FEN}\t{at}\n" for seq in range(shares)]
     return "".join(f"{one}\t{tail}" for one in ids for tail in tails)

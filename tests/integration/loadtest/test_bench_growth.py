@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.bench import commits, expiry, fill, footprint, payouts
+from loadtest.bench import commits, expiry, fill, footprint, objects, payouts
 from loadtest.bench.arrivals import Overrun, open_loop
 from loadtest.bench.figures import Bench
 from loadtest.bench.growth import SECTION, section
@@ -60,6 +60,15 @@ async def test_what_was_created_is_closed(bench: Bench) -> None:
     assert found["closings_per_second"] > 0
     assert len(list(expiry.SECTION.rows(found))) == 2
     assert all(one.holds for one in bench.audits), bench.audits
+
+
+async def test_a_day_goes_into_a_bucket(bench: Bench) -> None:
+    """All claims of the day are read back from the bucket, and each envelope asked for comes out of it."""
+    found = await objects.measure(bench, objects.TINY)
+    assert found["claims"] == objects.TINY.claims
+    assert found["s3_export_claims_per_s"] > 0
+    assert found["s3_cold_read_ms"] > 0
+    assert len(list(objects.SECTION.rows(found))) == 3
 
 
 async def test_commits_are_calibrated(bench: Bench) -> None:
