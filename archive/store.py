@@ -6,6 +6,7 @@ are read, and whole where that is asked for. An archive for an object store is f
 
 import contextlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from datetime import date
@@ -164,6 +165,19 @@ def settle(archive: Archive, *, xx: int, day: date, digest: str) -> None:
     with contextlib.suppress(Refused):
         opened(archive, xx=xx, day=day, digest=digest)
         discard_others(root, xx=xx, day=day, digest=digest)
+
+
+def fetch(archive: Archive, found: Opened, name: str, path: Path) -> None:
+    """Copy a file of an archive to `path`; raises Refused `archive_not_written`, and as `objectstore`."""
+    try:
+        if isinstance(archive.folder, Bucket):
+            from archive.bucket import publication  # noqa: PLC0415 - only for users of an object store
+
+            publication.fetch(archive.folder, found.manifest, name, path)
+        else:
+            shutil.copyfile(str(found.where / name), path)
+    except OSError as error:
+        raise place.not_written(path, error) from error
 
 
 def disk_of(root: Root) -> Path:

@@ -1,7 +1,6 @@
 """The first inventory of an installation on many hosts, from the few facts that differ from one to the next."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from errors import Refused
@@ -20,7 +19,7 @@ def draft(
     gateways: Mapping[str, str],
     wallet: str,
     memcached: Mapping[str, str],
-    archive: Path,
+    archive: str,
     ops: str = "",
     events: str = "",
     scheme: str = "http",
@@ -49,7 +48,7 @@ def draft(
         wallet_url=f"{scheme}://{wallet}",
         memcached=memcached.get("", ""),
         topology="topology.json",
-        archive=str(archive),
+        archive=archive,
         secrets="secrets.json",
         ops_url=f"http://{ops}" if ops else "",
         events_url=f"http://{events}" if events else "",

@@ -96,6 +96,14 @@ def check_files(bucket: Bucket, manifest: Manifest) -> None:
             raise Refused("archive_corrupt", text)
 
 
+def fetch(bucket: Bucket, manifest: Manifest, name: str, path: Path) -> None:
+    """Write a file of an archive to `path`, unchecked; raises OSError, and as `objectstore`."""
+    stored = layout.file_name(name, manifest.xx, manifest.day, manifest.digest)
+    with path.open("wb") as file:
+        for chunk in bucket.stream(stored):
+            file.write(chunk)
+
+
 def sizes(bucket: Bucket, manifest: Manifest) -> dict[str, int | None]:
     """Return the size of each file as the store says, None if it is not there."""
     found: dict[str, int | None] = {}

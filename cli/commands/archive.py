@@ -1,4 +1,4 @@
-"""`hongbao archive list|verify|restore`: what is archived, whether it is intact, a day restored to look at."""
+"""`hongbao archive list|verify|restore|copy`: what is archived, whether it is intact, a day restored to look at."""
 
 import asyncio
 import sys
@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from archive import store
+from archive.copying import copy_archive
 from archive.place import Archive
 from archive.register import RegisterEntry, read_register
 from archive.restore import remove, restore
@@ -39,7 +40,7 @@ _database = click.option("--database", help="Only this database (db_07).")
 
 @click.group("archive")
 def command() -> None:
-    """List the archived days, verify them, restore one as separate tables."""
+    """List the archived days, verify them, restore one as separate tables, copy all to another place."""
 
 
 @command.command("list")
@@ -92,6 +93,56 @@ def restore_(*, day: str, database: str, removing: bool, data: Path | None, as_j
         _restore(open_archive(data), read_database(database), read_day(day), find(data), removing=removing)
     )
     print_report(outcome, as_json=as_json, show=outcome["sentence"])
+
+
+@command.command("copy")
+@click.argument("place", metavar="PLACE")
+@_day
+@_database
+@data_option
+@json_option
+def copy(*, place: str, day: str | None, database: str | None, data: Path | None, as_json: bool) -> None:
+    """Copy archives to PLACE, a folder or s3://bucket/prefix, each checked whole before and after.
+
+    For moving to another place: copy while days are still rotated into the old one, stop the rotation, copy again (what
+    is there already is only checked), and name PLACE as `archive` in the installation file. Exit status 1 if one could
+    not be copied; the others are copied all the same.
+    """
+    archive = open_archive(data)
+    target = Archive(store.root_of(place), archive.key)
+    access = find_installed(data)
+    known = asyncio.run(registered_archives(access)) if access else {}
+    found = []
+    with _progress() as bar:
+        selected = _selected(archive, day, database, known)
+        task = bar.add_task("copying", total=len(selected))
+        for its_day, xx in selected:
+            bar.update(task, description=f"copying {its_day} {database_name(xx)}")
+            found.append(_copied(archive, target, xx, its_day, known.get((its_day, xx))))
+            bar.advance(task)
+    copied = all(one["code"] is None for one in found)
+    print_report(
+        {"copied": copied, "place": place, "archives": found}, as_json=as_json,
+        show=lambda console: _show_copied(found, place, console),
+    )  # fmt: skip
+    sys.exit(0 if copied else 1)
+
+
+def _copied(archive: Archive, target: Archive, xx: int, day: date, digest: str | None) -> Result:
+    row: Result = {"day": str(day), "database": database_name(xx), "code": None, "detail": None}
+    try:
+        return row | {"new": copy_archive(archive, target, xx=xx, day=day, digest=digest)}
+    except HongbaoError as error:
+        return row | {"code": error.code, "detail": error.detail}
+
+
+def _show_copied(found: list[Result], place: str, console: Console) -> None:
+    for one in found:
+        if one["code"] is not None:
+            console.print(f"[red]{one['day']} {one['database']}: {one['code']}[/red] {one['detail']}", highlight=False)
+    new = sum(1 for one in found if one.get("new"))
+    there = sum(1 for one in found if one.get("new") is False)
+    console.print(f"{counted(new, 'archive')} copied to {place}; {there} were there already", highlight=False)
 
 
 def _selected(

@@ -17,6 +17,7 @@ from installation.host_files import files_of, read_processes
 from installation.inventory_check import check_inventory
 from installation.keys import Secrets
 from installation.preparation import prepare
+from objectstore.address import is_address, parse
 from runtime.files import write_private
 from runtime.reporting import data_option, json_option, print_report, working
 from runtime.tables import print_table
@@ -31,7 +32,7 @@ from runtime.tables import print_table
 @click.option(
     "--memcached", multiple=True, metavar="[SET=]HOST:PORT", help="That of a SET or setnode, or of all others."
 )
-@click.option("--archive", required=True, type=click.Path(path_type=Path), help="Folder of the archived days.")
+@click.option("--archive", required=True, help="Archived days: a folder, or s3://bucket/prefix.")
 @click.option("--ops", default="", metavar="HOST:PORT", help="Where the operator's view is served, if it is.")
 @click.option(
     "--events", default="", metavar="HOST:PORT", help="Where the process that delivers events has its probes."
@@ -51,7 +52,7 @@ def init(*, file: Path, tls: bool, as_json: bool, **facts: Any) -> None:
         raise Refused("already_installed", f"{file} is there already, and is not touched; write another, or edit it")
     named = {name: _pairs(facts[name]) for name in ("postgres", "setnodes", "gateways", "memcached")}
     made = draft(
-        **named, wallet=facts["wallet"], archive=facts["archive"].absolute(), ops=facts["ops"],
+        **named, wallet=facts["wallet"], archive=_place(facts["archive"]), ops=facts["ops"],
         events=facts["events"], scheme="https" if tls else "http",
     )  # fmt: skip
     folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -111,3 +112,8 @@ def prepare_command(*, server: tuple[str, ...], data: Path | None, as_json: bool
     for name, identity in found.items():
         table.add_row(name, identity)
     print_report({"clusters": found}, as_json=as_json, show=lambda console: print_table(console, table))
+
+
+def _place(text: str) -> str:
+    """Return where archives are: an address in an object store as it is written, a folder by its absolute path."""
+    return str(parse(text)) if is_address(text) else str(Path(text).absolute())

@@ -1,0 +1,32 @@
+"""Copies an archive from one place to another: a folder to an object store, or back. Its manifest stays what it was."""
+
+from datetime import date
+
+from archive import place, store
+from archive.place import Archive
+from errors import Refused
+
+_SPOILT = ("archive_missing", "archive_corrupt", "archive_forged")
+
+
+def copy_archive(source: Archive, target: Archive, *, xx: int, day: date, digest: str | None = None) -> bool:
+    """Copy one archive, checked whole before and after; returns whether it had to be. Durable on return. Blocks.
+
+    `digest` is the one that the register names. The source is only read; an archive of the same digest that is whole at
+    the target is left alone. Raises Refused as `store.verified` of the source, and as `store.publish`.
+    """
+    found = store.verified(source, xx=xx, day=day, digest=digest)
+    manifest = found.manifest
+    try:
+        store.verified(target, xx=xx, day=day, digest=manifest.digest)
+    except Refused as refused:
+        if refused.code not in _SPOILT:
+            raise
+    else:
+        return False
+    with store.staging(target.folder, xx=xx, day=day) as new:
+        for name in manifest.files:
+            store.fetch(source, found, name, new / name)
+        place.check_files(new, manifest)
+        store.publish(new, manifest, target)
+    return True
