@@ -2,8 +2,9 @@
 
 What lives here: `folder`, what a backup is on disk and which instants it reaches; `backups`, taking a base copy and
 restoring; `retention`, which old copies and log may go; `logkeeper`, receiving a server's log as it is written and
-saying how it stands; `programs`, Postgres' own programs (pg_basebackup, pg_verifybackup, pg_receivewal), which do the
-work; `recovery_point`, the last commit that a restored cluster has. A server is a SET's Postgres or the wallet's.
+saying how it stands; `bucket/`, the same in an object store; `programs`, Postgres' own programs (pg_basebackup,
+pg_verifybackup, pg_receivewal), which do the work; `recovery_point`, the last commit that a restored cluster has. A
+server is a SET's Postgres or the wallet's.
 
 Authority. The folder alone: a base copy counts once it is verified and renamed (`BackupFolder.seal`); its log is whole
 if no segment is missing after it (`gap_after`). What the server still keeps is its replication slot's word
@@ -21,8 +22,8 @@ Unavailable `backup_failed`.
 A restore needs the backups and the server's passwords, no running server (`test_a_restore_needs_files_only`). What
 `retention` removes takes no instant away from a copy that stays (`test_what_is_kept_restores_as_before`).
 
-Not promised: a restored copy may be behind the wallet: an audit tells. The archive is not backed up here: copy its
-folder, of which after a drop no other copy exists.
+Not promised: a restored copy may be behind the wallet: an audit tells. The archive is not backed up here: `hongbao
+archive copy` does that; after a drop no other copy of it exists.
 
-May import: `machine`, `runtime`, `errors`. Operators: docs/operations/backup.md.
+May import: `machine`, `objectstore`, `runtime`, `errors`. Operators: docs/operations/backup.md.
 """

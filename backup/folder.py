@@ -8,6 +8,7 @@ A restore takes the newest base copy that had ended by the instant asked for and
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -127,16 +128,20 @@ class BackupFolder:
         if not logs:
             return None
         # A base copy holds the log that was written while it was taken.
-        names = _segments([*logs, base.path / "pg_wal"])
-        behind = sorted(name for name in names if name >= base.first_segment)
-        if not behind or behind[0] != base.first_segment:
-            return base.first_segment
-        expected = base.first_segment
-        for name in behind:
-            if name[:8] == expected[:8] and name != expected:
-                return expected
-            expected = _next(name)
-        return None
+        return first_gap(_segments([*logs, base.path / "pg_wal"]), base.first_segment)
+
+
+def first_gap(segments: Collection[str], first: str) -> str | None:
+    """Return the first segment that is missing from `first` on, or None."""
+    behind = sorted(name for name in segments if name >= first)
+    if not behind or behind[0] != first:
+        return first
+    expected = first
+    for name in behind:
+        if name[:8] == expected[:8] and name != expected:
+            return expected
+        expected = _next(name)
+    return None
 
 
 def log_state(newest: str | None, server: str, slot: str | None, *, connected: bool) -> LogState:

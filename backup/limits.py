@@ -19,10 +19,17 @@ RETRY_FIRST_S = 0.1
 """First pause, doubled with each try."""
 CONNECTED_S = 10.0
 """A receiver that ran for so long had reached its server: why it ended is printed again, and pauses begin anew."""
+SHIP_EVERY_S = 1.0
+"""Between two looks for complete segments to be put into a bucket."""
+PARTIAL_EVERY_S = 60.0
+"""Between two puts of the segment that is being written: so much can be lost with the machine that receives the log."""
+MANIFEST_BYTES = 4 * 1024**2
+"""Most that the manifest of a base copy can have: it names the segments in it."""
 STOP = ((signal.SIGINT, 10.0), (signal.SIGTERM, 5.0))
 """How a program is stopped: signal, and how long it has to end; then it is killed."""
 KEEP_COPIES = 7
 """Base copies that are kept unless told otherwise: a week, with one a day."""
 
 check_limit(RETRY_FIRST_S <= RETRY_MOST_S, "pauses grow from the first to the longest")
+check_limit(SHIP_EVERY_S < PARTIAL_EVERY_S, "complete segments go first")
 check_limit(CUT_BYTES < 16 * 1024**2, "a replay must not end a whole segment early without being noticed")

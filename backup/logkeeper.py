@@ -59,6 +59,14 @@ async def _at_server(dsn: str) -> tuple[str, Mapping[str, Any] | None]:
         return await connection.fetchval(_SERVER), await connection.fetchrow(_SLOT, SLOT)
 
 
+async def status_of(dsn: str, newest: str | None) -> LogStatus:
+    """Compare a log that is kept up to `newest` with the server's; raises Unavailable `database_unavailable`."""
+    server, slot = await _at_server(dsn)
+    if slot is None:
+        return LogStatus(log_state(newest, server, None, connected=False), None)
+    return LogStatus(log_state(newest, server, slot["wal_status"], connected=slot["active"]), slot["behind_bytes"])
+
+
 class LogKeeper:
     """Keeps the log in one folder. `find` is called before each try: a restart may change the server's address."""
 
@@ -98,11 +106,7 @@ class LogKeeper:
 
     async def status(self) -> LogStatus:
         """Compare the kept log with the server's; raises Unavailable `database_unavailable` if the server is away."""
-        server, slot = await _at_server(self._find().dsn)
-        newest = self._folder.newest()
-        if slot is None:
-            return LogStatus(log_state(newest, server, None, connected=False), None)
-        return LogStatus(log_state(newest, server, slot["wal_status"], connected=slot["active"]), slot["behind_bytes"])
+        return await status_of(self._find().dsn, self._folder.newest())
 
     async def _try(self, stop: asyncio.Event) -> str:
         """Receive until `stop` or until pg_receivewal ends; returns the reason."""

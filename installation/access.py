@@ -129,13 +129,16 @@ class Access:
         yield from (server.url for one in self.topology().sets for server in one.servers)
 
     @property
-    def backups(self) -> Path:
-        """Where backups are kept; raises Refused `no_backups` if the inventory does not say."""
+    def backups(self) -> str:
+        """Where backups are kept, a folder or `s3://bucket/prefix`.
+
+        Raises Refused `no_backups` if the inventory does not say.
+        """
         if not self._inventory.backups:
             raise Refused(
-                "no_backups", "say where the backups are: --folder FOLDER, or `backups` in the installation file"
+                "no_backups", "say where the backups are: --folder PLACE, or `backups` in the installation file"
             )
-        return Path(self._inventory.backups)
+        return self._inventory.backups
 
     def topology(self) -> Topology:
         """Read the topology file: which SET holds which database, and where its servers are."""

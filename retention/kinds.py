@@ -39,18 +39,18 @@ def kinds(access: Access, rules: RetentionSettings, data: Path, backups: Path | 
     """Yield each kind. `data` is the data folder; `backups` where they are, if not where the installation says."""
     keep = rules.retention_backups
     try:
-        root = (backups or access.backups).absolute()
+        root = _folder(backups or access.backups, "./run backup prune")
     except Refused as unknown:
         yield Shown("backups", f"the newest {keep}, and the log since", unknown)
     else:
         yield from (Copies(BackupFolder(root, one), one, keep) for one in access.servers())
-    archive = access.archive().folder
-    yield ForEver(
-        "archive",
-        archive,
-        "for ever: of a dropped day it is the only copy, and proves its money",
-        lambda: (folder_of(archive, xx=xx, day=day) for day, xx in archived(archive)),
-    )
+    archive, rule = access.archive().folder, "for ever: of a dropped day it is the only copy, and proves its money"
+    if isinstance(archive, Path):
+        yield ForEver(
+            "archive", archive, rule, lambda: (folder_of(archive, xx=xx, day=day) for day, xx in archived(archive))
+        )
+    else:
+        yield Shown("archive", rule, _in_bucket(str(archive), "./run archive list"))
     yield ForEver("proofs of days", data, "as long as the days", lambda: [data / PROOFS])
     yield OldFiles("journals", data, lambda: _journals(data), rules.retention_actions_days)
     logs = data / "logs"
@@ -100,3 +100,13 @@ def _left_logs(data: Path) -> Iterator[Path]:
         names = set()
     written = {*names, *(f"{name}.1" for name in names), "supervisor.log", "supervisor.log.1"}
     yield from (path for path in (data / "logs").glob("*.log*") if path.name not in written)
+
+
+def _folder(place: Path | str, command: str) -> Path:
+    if is_address(place):
+        raise _in_bucket(str(place), command)
+    return Path(place).absolute()
+
+
+def _in_bucket(place: str, command: str) -> Refused:
+    return Refused("in_object_store", f"it is in {place}, and not on this machine's disks: {command} looks there")

@@ -1,0 +1,170 @@
+"""Takes, receives and restores the backups of one server in a bucket, by way of a work folder of this machine.
+
+The work folder holds a copy until it is put, and the log until its segments are: what a killed call left there is put
+by the next one. It is small, and may be lost: then the log goes on from what the server still keeps.
+"""
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+
+from backup.backups import Backups
+from backup.bucket.manifest import Copy
+from backup.bucket.shelf import Shelf
+from backup.folder import BackupFolder, segment_of
+from backup.limits import PARTIAL_EVERY_S, SHIP_EVERY_S
+from backup.logkeeper import LogKeeper, LogStatus, status_of
+from backup.programs import IDENTIFIER, Source
+from errors import HongbaoError, Unavailable
+from machine.account import server_account
+from machine.postgres.server import Postgres
+from objectstore.bucket import Bucket
+from runtime.postgres import connected
+
+
+class RemoteBackups:
+    """The backups of one server in a bucket. `find` is called before each connection, as by `LogKeeper`."""
+
+    def __init__(
+        self, find: Callable[[], Source], server: str, root: Bucket, work: Path, say: Callable[[str], None]
+    ) -> None:
+        self._find = find
+        self._say = say
+        self._checked = False
+        """Whether the place is known to be this cluster's."""
+        self._put: set[str] = set()
+        """Files of the log that this process has put."""
+        self._server = server
+        self._work = work.absolute()
+        self.shelf = Shelf(root, server)
+        self.folder = BackupFolder(self._work, server)
+
+    async def take(self) -> Copy:
+        """Copy the whole cluster while it serves, verify the copy, put it; durable only then.
+
+        Copies that an earlier call took and did not put are put first. Raises as `Backups.take` and `objectstore`.
+        """
+        source = self._find()
+        await self._check(source)
+        backups = Backups(source, self._work)
+        await self._put_copies()
+        await backups.take()
+        return (await self._put_copies())[-1]
+
+    async def _put_copies(self) -> list[Copy]:
+        put: list[Copy] = []
+        for base in self.folder.bases():
+            known = {one.name: one for one in await asyncio.to_thread(self.shelf.copies)}
+            if (copy := known.get(base.path.name)) is None:
+                copy = await asyncio.to_thread(self.shelf.put_copy, base, self.folder.home)
+            put.append(copy)
+            await asyncio.to_thread(shutil.rmtree, base.path)
+        return put
+
+    async def receive(self, stop: asyncio.Event, *, anew: bool = False) -> None:
+        """Receive the log as `LogKeeper.receive`, and put each segment when it is complete, until `stop`.
+
+        While the bucket is away the log stays in the work folder, each new reason is said once, and it is put later.
+        Raises as `LogKeeper.receive`; Refused `backup_of_another`.
+        """
+        with contextlib.suppress(Unavailable):
+            await self._check(self._find())  # a server that is away is waited for, and nothing is put until then
+        keeper = LogKeeper(self._find, self.folder, self._say)
+        async with self._shipping():
+            await keeper.receive(stop, anew=anew)
+
+    @asynccontextmanager
+    async def _shipping(self) -> AsyncIterator[None]:
+        """Put the log for the block, and what there is at its end, the newest segment as far as it goes."""
+        done = asyncio.Event()
+        shipping = asyncio.ensure_future(self._ship_until(done))
+        try:
+            yield
+        finally:
+            # Not by a cancellation, which a thread that is putting a segment does not hear.
+            done.set()
+            await shipping
+
+    async def _ship_until(self, done: asyncio.Event) -> None:
+        said, partial_at, loop = "", 0.0, asyncio.get_running_loop()
+        while True:
+            last = done.is_set()
+            partial = last or loop.time() - partial_at > PARTIAL_EVERY_S
+            try:
+                if not self._checked:
+                    await self._check(self._find())
+                await asyncio.to_thread(self.ship, partial=partial)
+            except HongbaoError as error:
+                if error.detail != said:
+                    self._say(f"the log is kept in {self.folder.wal} and not put just now: {error.detail}")
+                said = error.detail
+            else:
+                said = ""
+                partial_at = loop.time() if partial else partial_at
+            if last:
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SHIP_EVERY_S):
+                    await done.wait()
+
+    def ship(self, *, partial: bool) -> int:
+        """Put what is complete of the log, and with `partial` the newest segment as far as it goes; returns how many.
+
+        The newest complete segment stays in the work folder: there the receiver goes on. Blocks.
+        """
+        put = 0
+        for log in reversed(self.folder.logs()):
+            paths = sorted(path for path in log.iterdir() if segment_of(path) or path.suffix == ".history")
+            complete = [path for path in paths if path.suffix != ".partial"]
+            for path in complete:
+                if path.name not in self._put:
+                    self.shelf.put_segment(path)
+                    self._put.add(path.name)
+                    put += 1
+            live = log == self.folder.wal
+            segments = [path for path in complete if segment_of(path)]
+            for path in segments[:-1] if live else segments:
+                path.unlink()
+            if partial and live:
+                for path in paths:
+                    if path.suffix == ".partial":
+                        self.shelf.put_partial(path)
+        return put
+
+    async def status(self) -> LogStatus:
+        """Compare the log in the bucket with the server's; raises Unavailable `database_unavailable`."""
+        kept = [await asyncio.to_thread(self.shelf.newest), self.folder.newest()]
+        return await status_of(self._find().dsn, max((one for one in kept if one), default=None))
+
+    async def restore(self, into: Path, until: datetime | None) -> Postgres:
+        """Fetch the copy for `until` and the log since, then restore as `Backups.restore`."""
+        async with self.fetched(until) as backups:
+            return await backups.restore(into, until)
+
+    @asynccontextmanager
+    async def fetched(self, until: datetime | None) -> AsyncIterator[Backups]:
+        """Fetch the copy for `until` and the log since into the work folder for the block.
+
+        Raises Refused as `Shelf.copy_for` and `Shelf.fetch`.
+        """
+        copy = await asyncio.to_thread(self.shelf.copy_for, until)
+        self._work.mkdir(mode=0o711, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="restoring-", dir=self._work) as name:
+            fetched = Backups(self._find(), Path(name))
+            Path(name).chmod(0o711)
+            await asyncio.to_thread(self.shelf.fetch, copy, fetched.folder)
+            account = server_account()  # it runs the command that fetches segments during the replay
+            for one in (fetched.folder.home, fetched.folder.wal, *fetched.folder.wal.iterdir()):
+                account.chown(one)
+            yield fetched
+
+    async def _check(self, source: Source) -> None:
+        async with connected(source.dsn) as connection:
+            identifier = str(await connection.fetchval(IDENTIFIER))
+        await asyncio.to_thread(self.shelf.check_cluster, identifier)
+        self._checked = True

@@ -1,0 +1,170 @@
+"""What a bucket holds of one server: its base copies and its log. Everything blocks."""
+
+import json
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from backup.bucket import manifest, tar
+from backup.bucket.manifest import Copy
+from backup.folder import SEGMENT_BYTES, BackupFolder, Base, first_gap
+from backup.limits import MANIFEST_BYTES
+from errors import Refused
+from machine.postgres.cluster_folder import read_system_identifier
+from objectstore.bucket import Bucket, Held
+
+_LOG: Final = re.compile(r"wal/([0-9A-F]{24}|[0-9A-F]{8}\.history)(\.partial)?")
+_CLUSTER: Final = "cluster.json"
+
+
+class Pruned(NamedTuple):
+    """What goes: copies and objects of the log, and their bytes; `kept` copies stay."""
+
+    copies: list[Copy]
+    segments: list[str]
+    bytes: int
+    kept: int
+
+
+class Shelf:
+    """The backups of one server in a bucket. Errors are those of `objectstore` and what each method says."""
+
+    def __init__(self, root: Bucket, server: str) -> None:
+        self.place = root / server
+        self.server = server
+
+    def check_cluster(self, identifier: str) -> None:
+        """Have the place be of this cluster; raises Refused `backup_of_another` if it is another's."""
+        content = json.dumps({"system_identifier": identifier}).encode()
+        try:
+            self.place.create(_CLUSTER, content)
+        except Refused as refused:
+            if refused.code != "object_exists":
+                raise
+            standing, _ = self.place.read(_CLUSTER, MANIFEST_BYTES)
+            if standing != content:
+                raise Refused(
+                    "backup_of_another",
+                    f"{self.place} has backups of another cluster than {identifier}: choose another place, or move "
+                    "its objects aside",
+                ) from None
+
+    def copies(self) -> list[Copy]:
+        """Return the complete copies, oldest first; raises Refused `backup_unreadable`."""
+        names = [one.name for one in self.place.listed("base") if one.name.endswith(".json")]
+        return sorted((self._copy(name) for name in names), key=lambda one: one.name)
+
+    def _copy(self, name: str) -> Copy:
+        content, _ = self.place.read(name, MANIFEST_BYTES)
+        return manifest.decode(content, f"{self.place}/{name}", name.removeprefix("base/").removesuffix(".json"))
+
+    def copy_for(self, until: datetime | None) -> Copy:
+        """Return the newest copy that had ended by `until` (None: of all); raises Refused `no_backup`."""
+        fit = [one for one in self.copies() if until is None or one.taken_at <= until]
+        if not fit:
+            when = "" if until is None else f" that had ended by {until.isoformat()}"
+            raise Refused("no_backup", f"{self.place} has no backup of {self.server}{when}; take one first")
+        return fit[-1]
+
+    def log(self) -> list[Held]:
+        """Return the objects of the log, in order of their names."""
+        return sorted(one for one in self.place.listed("wal") if _LOG.fullmatch(one.name))
+
+    def gap_after(self, copy: Copy) -> str | None:
+        """Return the first segment that is missing after a copy, or None; as `BackupFolder.gap_after`."""
+        log = {_segment(one.name) for one in self.log()}
+        return first_gap({*log, *copy.wal}, copy.first_segment) if log else None
+
+    def newest(self) -> str | None:
+        """Return the newest segment, complete or partial."""
+        return max((_segment(one.name) for one in self.log() if "history" not in one.name), default=None)
+
+    def put_copy(self, base: Base, work: Path) -> Copy:
+        """Put a base copy: its tar, which is written to the folder `work` first, then the manifest; durable then."""
+        name, packed = base.path.name, work / f"{base.path.name}.tar"
+        try:
+            sha256 = tar.pack(base.path, packed)
+            wal = sorted(path.name for path in (base.path / "pg_wal").iterdir() if path.is_file())
+            copy = Copy(
+                name=name,
+                system_identifier=read_system_identifier(base.path),
+                first_segment=base.first_segment,
+                wal=wal,
+                size=packed.stat().st_size,
+                sha256=sha256,
+            )
+            self.place.upload(f"base/{name}.tar", packed)
+        except OSError as error:
+            raise Refused(
+                "disk_full", f"{packed} was not written: {error.strerror}; make room, then try again"
+            ) from error
+        finally:
+            packed.unlink(missing_ok=True)
+        self.place.create(f"base/{name}.json", copy.encode())
+        return copy
+
+    def put_segment(self, path: Path) -> None:
+        """Put a complete segment, or a history file; one that is there already must have the same content.
+
+        Raises Refused `backup_of_another` if it has another.
+        """
+        name, content = f"wal/{path.name}", path.read_bytes()
+        try:
+            self.place.create(name, content)
+        except Refused as refused:
+            if refused.code != "object_exists":
+                raise
+            if self.place.read(name, SEGMENT_BYTES)[0] != content:
+                raise Refused(
+                    "backup_of_another", f"{self.place}/{name} is another cluster's segment: choose another place"
+                ) from None
+        self.place.delete([f"{name}.partial"])
+
+    def put_partial(self, path: Path) -> None:
+        """Put what there is of the segment that is being written, over what there was of it."""
+        self.place.upload(f"wal/{path.name}", path)
+
+    def fetch(self, copy: Copy, folder: BackupFolder) -> None:
+        """Bring a copy and the log since into an empty folder.
+
+        Raises Refused `backup_unreadable`, `backup_of_another`.
+        """
+        for one in (folder.base, folder.wal):
+            one.mkdir(mode=0o700, parents=True)
+        name = f"base/{copy.name}.tar"
+        target = folder.base / f"{copy.name}.new"
+        tar.unpack(self.place.stream(name), target, copy.sha256, f"{self.place}/{name}")
+        if (found := read_system_identifier(target)) != copy.system_identifier:
+            raise Refused(
+                "backup_of_another",
+                f"{self.place}/{name} is of the cluster {found}, its manifest says {copy.system_identifier}",
+            )
+        target.rename(folder.base / copy.name)
+        for held in self.log():
+            if "history" in held.name or _segment(held.name) >= copy.first_segment:
+                with (folder.wal / held.name.removeprefix("wal/")).open("wb") as file:
+                    for chunk in self.place.stream(held.name):
+                        file.write(chunk)
+
+    def plan_prune(self, keep: int) -> Pruned:
+        """Return what keeping the newest `keep` copies makes needless; changes nothing. As `backup.retention`."""
+        copies = self.copies()
+        kept = copies[-max(1, keep) :]
+        if not kept:
+            return Pruned([], [], 0, 0)
+        gone = copies[: -len(kept)]
+        first = min(one.first_segment for one in kept)
+        log = [one for one in self.log() if "history" not in one.name and _segment(one.name) < first]
+        size = sum(one.size for one in gone) + sum(one.size for one in log)
+        return Pruned(gone, [one.name for one in log], size, len(kept))
+
+    def prune(self, plan: Pruned) -> None:
+        """Remove it, manifests first: a copy that is half removed must not look like one."""
+        self.place.delete([f"base/{one.name}.json" for one in plan.copies])
+        self.place.delete([f"base/{one.name}.tar" for one in plan.copies])
+        self.place.delete(plan.segments)
+
+
+def _segment(name: str) -> str:
+    return name.removeprefix("wal/").removesuffix(".partial")

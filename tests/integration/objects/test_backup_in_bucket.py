@@ -1,0 +1,260 @@
+"""Backups whose place is a bucket: what was put comes back, and nothing half, changed or foreign is restored."""
+
+import asyncio
+import io
+import os
+import shutil
+import tarfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from backup.bucket.manifest import Copy
+from backup.bucket.remote_backups import RemoteBackups
+from backup.bucket.shelf import Shelf
+from backup.folder import BackupFolder, Base, LogState
+from backup.logkeeper import LogStatus
+from errors import HongbaoError, Refused
+from machine.account import Account
+from machine.postgres.server import Postgres
+from objectstore import bucket as bucket_module
+from objectstore.bucket import Bucket
+from tests.faults.test_backup_log import postgres, source, sql, until, write
+from tests.integration.archive.test_commands import Kept, exported, kept
+from tests.integration.objects.faulty_front import Answer, FaultyFront
+from tests.integration.objects.fixtures import bucket, front
+
+__all__ = ["bucket", "exported", "front", "kept"]
+pytestmark = pytest.mark.timeout(180)
+SEGMENTS = [f"00000001000000000000000{number}" for number in range(1, 7)]
+
+
+def remote(server: Postgres, bucket: Bucket, work: Path, said: list[str]) -> RemoteBackups:
+    return RemoteBackups(lambda: source(server), "set-1", bucket, work, said.append)
+
+
+@asynccontextmanager
+async def receiving(backups: RemoteBackups) -> AsyncIterator[None]:
+    stop = asyncio.Event()
+    running = asyncio.ensure_future(backups.receive(stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await running
+
+
+async def rows(backups: RemoteBackups, into: Path) -> int:
+    server = await backups.restore(into, None)
+    try:
+        return await sql(server, "SELECT count(*) FROM t")
+    finally:
+        await server.stop()
+
+
+async def test_a_server_comes_back_from_a_bucket(
+    server_folder: Path, account: Account, bucket: Bucket, front: FaultyFront
+) -> None:
+    """Copied and received while it serves and the bucket is away for a while; another machine restores the last row."""
+    server, said = postgres(server_folder, account), list[str]()
+    await server.start()
+    backups = remote(server, bucket, server_folder / "work", said)
+    try:
+        async with receiving(backups):
+            await write(server, 1)
+            full = Answer(507, "XMinioStorageFull")
+            front.breaks = lambda asked: (
+                full if asked.method in ("PUT", "POST") and "cluster" not in asked.path else None
+            )
+            with pytest.raises(Refused) as raised:
+                await backups.take()
+            assert raised.value.code == "bucket_full"
+            assert backups.shelf.copies() == []
+            await write(server, 2)
+            await until(lambda: any("not put just now" in one for one in said))
+            front.heal()
+            first = await backups.take()
+            assert [one.name for one in backups.shelf.copies()][-1] == first.name
+            assert len(backups.shelf.copies()) == 2, "what the failed call took is put by the next one"
+            assert backups.folder.bases() == []
+            await write(server, 2)
+
+            async def received() -> bool:
+                status = await backups.status()
+                return status == LogStatus(LogState.KEPT, 0)
+
+            await until(received)
+        assert [backups.shelf.gap_after(one) for one in backups.shelf.copies()] == [None, None]
+        assert len(list(backups.folder.wal.iterdir())) <= 3, "what was put is not kept here, too"
+        wanted = await sql(server, "SELECT count(*) FROM t")
+        shutil.rmtree(server_folder / "work")
+        elsewhere = remote(server, bucket, server_folder / "work2", said)
+        assert await rows(elsewhere, server_folder / "restored") == wanted
+        with pytest.raises(Refused) as raised:
+            await elsewhere.restore(server_folder / "postgres" / "set-1", None)
+        assert raised.value.code == "folder_taken", "a living cluster is not restored over"
+        assert [one.name for one in (server_folder / "work2").iterdir() if one.name.startswith("restoring")] == []
+    finally:
+        await server.stop()
+
+
+async def test_another_cluster_is_kept_out(
+    server_folder: Path, account: Account, bucket: Bucket, front: FaultyFront
+) -> None:
+    """A place that has another cluster's backups takes neither copies nor log of this one."""
+    shelf = Shelf(bucket, "set-1")
+    shelf.check_cluster("7")
+    server = postgres(server_folder, account)
+    await server.start()
+    backups = remote(server, bucket, server_folder / "work", [])
+    try:
+        for work in (backups.take(), backups.receive(asyncio.Event())):
+            with pytest.raises(Refused) as raised:
+                await work
+            assert raised.value.code == "backup_of_another"
+    finally:
+        await server.stop()
+    assert [one.name for one in shelf.place.listed()] == ["cluster.json"]
+    assert front.seen
+
+
+def copy_in(folder: Path, name: str, first: str) -> Base:
+    """Something like a base copy: what the code looks at of one."""
+    home = folder / "base" / name
+    for part in ("global", "pg_wal"):
+        (home / part).mkdir(parents=True)
+    (home / "global" / "pg_control").write_bytes((7).to_bytes(8, "little") + os.urandom(100))
+    (home / "pg_wal" / first).write_bytes(b"log")
+    (home / "backup_label").write_text(f"START WAL LOCATION: 0/1 (file {first})\n")
+    (home / "backup_manifest").write_text("{}")
+    return BackupFolder(folder.parent, folder.name).bases()[-1]
+
+
+@pytest.fixture
+def shelf(bucket: Bucket, front: FaultyFront, tmp_path: Path) -> Shelf:
+    """Two copies, and the log from the first one on."""
+    one = Shelf(bucket, "set-1")
+    for number, name in ((0, "20261121T101500Z"), (3, "20261122T101500Z")):
+        one.put_copy(copy_in(tmp_path / "set-1", name, SEGMENTS[number]), tmp_path)
+    for segment in SEGMENTS:
+        (tmp_path / segment).write_bytes(segment.encode())
+        one.put_segment(tmp_path / segment)
+    assert front.seen
+    return one
+
+
+def refused(work: object) -> str:
+    with pytest.raises(HongbaoError) as raised:
+        work()  # type: ignore[operator]
+    assert len(raised.value.detail) > 20
+    return raised.value.code
+
+
+def fetched(shelf: Shelf, folder: Path) -> BackupFolder:
+    """Fetch the newest copy into a folder."""
+    into = BackupFolder(folder, "set-1")
+    shelf.fetch(shelf.copies()[-1], into)
+    return into
+
+
+def test_what_was_put_comes_back(shelf: Shelf, tmp_path: Path) -> None:
+    """A copy, byte for byte, and the log from its first segment on; another segment of the same name is refused."""
+    into = fetched(shelf, tmp_path / "back")
+    (base,) = into.bases()
+    before = tmp_path / "set-1" / "base" / base.path.name
+    for path in before.rglob("*"):
+        if path.is_file():
+            assert (base.path / path.relative_to(before)).read_bytes() == path.read_bytes()
+    assert into.gap_after(base) is None
+    assert sorted(path.name for path in into.wal.iterdir()) == SEGMENTS[3:]
+    shelf.put_segment(tmp_path / SEGMENTS[0])
+    (tmp_path / SEGMENTS[0]).write_bytes(b"another cluster's")
+    assert refused(lambda: shelf.put_segment(tmp_path / SEGMENTS[0])) == "backup_of_another"
+
+
+def test_a_copy_without_its_log_is_told(shelf: Shelf) -> None:
+    """With a segment gone the copies that need it lack it; with the copies gone there is no backup."""
+    assert [shelf.gap_after(one) for one in shelf.copies()] == [None, None]
+    shelf.place.delete([f"wal/{SEGMENTS[1]}"])
+    assert [shelf.gap_after(one) for one in shelf.copies()] == [SEGMENTS[1], None]
+    shelf.place.delete([f"base/{one.name}.json" for one in shelf.copies()])
+    assert refused(lambda: shelf.copy_for(None)) == "no_backup", "a tar without its manifest is no copy"
+
+
+def test_what_was_changed_is_not_restored(shelf: Shelf, tmp_path: Path) -> None:
+    """Another tar, one that writes elsewhere, a manifest of another copy or with a name that we do not know."""
+    newest = shelf.copies()[-1]
+    name, manifest = f"base/{newest.name}.tar", f"base/{newest.name}.json"
+
+    def put(where: str, content: bytes) -> None:
+        shelf.place.delete([where])
+        shelf.place.create(where, content)
+
+    content, _ = shelf.place.read(name, 1 << 30)
+    put(name, content[:-20_000])
+    assert refused(lambda: fetched(shelf, tmp_path / "one")) == "backup_unreadable"
+    put(name, b"x" + content[1:])
+    assert refused(lambda: fetched(shelf, tmp_path / "two")) == "backup_unreadable"
+    evil = io.BytesIO()
+    with tarfile.open(fileobj=evil, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("../escaped"), io.BytesIO(b""))
+    put(name, evil.getvalue())
+    assert refused(lambda: fetched(shelf, tmp_path / "three")) == "backup_unreadable"
+    assert not list(tmp_path.rglob("escaped"))
+    assert not [base for number in ("one", "two", "three") for base in BackupFolder(tmp_path / number, "set-1").bases()]
+    put(name, content)
+    standing, _ = shelf.place.read(manifest, 1 << 20)
+    for changed in (
+        standing.replace(b'"format"', b'"farmat"'),
+        standing.replace(b"{", b'{"sparse": true,', 1),
+        standing.replace(newest.name.encode(), b"20261123T101500Z"),
+        b"no JSON",
+    ):
+        put(manifest, changed)
+        assert refused(shelf.copies) == "backup_unreadable"
+    put(manifest, Copy(**{**copied(newest), "system_identifier": "8"}).encode())
+    assert refused(lambda: fetched(shelf, tmp_path / "four")) == "backup_of_another"
+
+
+def copied(one: Copy) -> dict:
+    return {name: getattr(one, name) for name in one.__struct_fields__}
+
+
+def test_a_copy_that_is_half_up_is_none(
+    shelf: Shelf, front: FaultyFront, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused at its tar or at its manifest, a copy does not count, and nothing of the others has changed."""
+    monkeypatch.setattr(bucket_module, "RETRIES", 0)
+    base = copy_in(tmp_path / "set-1", "20261123T101500Z", SEGMENTS[5])
+    for end in (".tar", ".json"):
+        front.breaks = lambda asked, end=end: (
+            Answer(403, "AccessDenied") if asked.method == "PUT" and asked.path.endswith(end) else None
+        )
+        assert refused(lambda: shelf.put_copy(base, tmp_path)) == "bucket_denied"
+        front.heal()
+        assert [one.name for one in shelf.copies()] == ["20261121T101500Z", "20261122T101500Z"]
+    assert not list(tmp_path.glob("*.tar"))
+    shelf.put_copy(base, tmp_path)
+    assert shelf.copy_for(None).name == "20261123T101500Z"
+
+
+async def test_the_commands_name_what_goes(shelf: Shelf, kept: Kept) -> None:
+    """Prune shows what would go and removes it when that is said; list names copies and their gaps."""
+    place = str(shelf.place).removesuffix("/set-1")
+    plan = await kept.json("backup", "prune", "set-1", "--folder", place, "--keep", "1")
+    assert (plan["bases"], plan["segments"], plan["removed"]) == (
+        [f"{place}/set-1/base/20261121T101500Z.tar"],
+        3,
+        False,
+    )
+    assert len(shelf.copies()) == 2
+    kept.change(backups=place)
+    done = await kept.json("backup", "prune", "set-1", "--keep", "1", "--yes")
+    assert (done["removed"], done["kept"]) == (True, 1)
+    assert [one.name for one in shelf.copies()] == ["20261122T101500Z"]
+    assert [one.name.removeprefix("wal/") for one in shelf.log()] == SEGMENTS[3:]
+    ran = await kept.run("backup", "list", "set-1", "--folder", "s3://no-such-bucket/x")
+    assert ran.exit_code == 1
+    assert "there is no bucket no-such-bucket" in ran.output + str(ran.exception)
