@@ -4,7 +4,8 @@ A fixture that a module imports is the module's own: pytest makes one for each, 
 that are to be one for all stand in a conftest.
 """
 
+from tests.integration.archive.fixtures import exported
 from tests.integration.gateway.fixtures import stack
 from tests.integration.objects.fixtures import s3
 
-__all__ = ["s3", "stack"]
+__all__ = ["exported", "s3", "stack"]

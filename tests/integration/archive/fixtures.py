@@ -6,9 +6,11 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import asyncpg
+import pytest
 
 from envelope.split import SPLIT_VERSION, Split, amounts
 from schema import names, roles
@@ -28,6 +30,12 @@ ENVELOPE_COLUMNS = (
 )  # fmt: skip
 CLAIM_COLUMNS = ("envelope_id", "amount_fen", "claimed_at", "seq", "shares", "slot", "kind", "user_id")
 GUEST_COLUMNS = ("envelope_id", "slot", "wrong_tries", "invited", "user_id")
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the archives of the template `kept` are: each test has copies of both."""
+    return tmp_path_factory.mktemp("kept") / "archive"
 
 
 async def build_past(dsn: str) -> None:

@@ -118,12 +118,6 @@ async def build_kept(databases: Databases, folder: Path, dsn: str) -> None:
                 await move_on(connection, day, xx, "verified")
 
 
-@pytest.fixture(scope="session")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the archives of the template are: each test has copies of both."""
-    return tmp_path_factory.mktemp("kept") / "archive"
-
-
 @pytest.fixture
 async def kept(databases: Databases, tmp_path: Path, exported: Path) -> Kept:
     dsn = await databases.clone("kept", partial(build_kept, databases, exported))

@@ -22,11 +22,11 @@ from machine.postgres.server import Postgres
 from objectstore import bucket as bucket_module
 from objectstore.bucket import Bucket
 from tests.faults.test_backup_log import postgres, source, sql, until, write
-from tests.integration.archive.test_commands import Kept, exported, kept
+from tests.integration.archive.test_commands import Kept, kept
 from tests.integration.objects.faulty_front import Answer, FaultyFront
 from tests.integration.objects.fixtures import bucket, front
 
-__all__ = ["bucket", "exported", "front", "kept"]
+__all__ = ["bucket", "front", "kept"]
 pytestmark = pytest.mark.timeout(180)
 SEGMENTS = [f"00000001000000000000000{number}" for number in range(1, 7)]
 

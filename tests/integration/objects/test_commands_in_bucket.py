@@ -11,11 +11,11 @@ from archive.place import Archive
 from installation import data_folder, inventory
 from objectstore.bucket import Bucket
 from tests.integration.archive.fixtures import DAY, KEY
-from tests.integration.archive.test_commands import NEXT, Kept, exported, kept
+from tests.integration.archive.test_commands import NEXT, Kept, kept
 from tests.integration.objects.faulty_front import FaultyFront
 from tests.integration.objects.fixtures import bucket, front
 
-__all__ = ["bucket", "exported", "front", "kept"]
+__all__ = ["bucket", "front", "kept"]
 EVERY = [(DAY, 0), (DAY, 1), (NEXT, 0), (NEXT, 1)]
 
 

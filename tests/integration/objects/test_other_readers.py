@@ -6,12 +6,12 @@ from typing import Any
 
 from objectstore.bucket import Bucket
 from tests.integration.archive.fixtures import DAY
-from tests.integration.archive.test_commands import NEXT, Kept, exported, kept
+from tests.integration.archive.test_commands import NEXT, Kept, kept
 from tests.integration.objects.faulty_front import FaultyFront
 from tests.integration.objects.fixtures import bucket, front
 from tests.markdown_blocks import DOCS, blocks
 
-__all__ = ["bucket", "exported", "front", "kept"]
+__all__ = ["bucket", "front", "kept"]
 
 
 async def test_duckdb_reads_a_bucket_by_its_partitions(kept: Kept, bucket: Bucket, front: FaultyFront) -> None:
