@@ -5,9 +5,10 @@ from datetime import date
 from typing import Any
 
 from archive import store
-from archive.export import export_database
+from archive.export import archive_lock, export_database
 from archive.manifest import Manifest
 from archive.place import Archive
+from archive.register import NAMED
 from archive.threads import run_blocking
 from archive.verify import verify_database
 from runtime.postgres import Connection
@@ -26,5 +27,8 @@ class ArchiveAdapter:
     async def verify(self, connection: Connection, *, xx: int, day: date) -> Manifest:
         """See `archive.verify.verify_database`; what the verified archive has taken the place of is removed."""
         found = (await verify_database(connection, *self._archive, xx=xx, day=day)).manifest
-        await run_blocking(store.discard_others, self._archive.folder, xx=xx, day=day, digest=found.digest)
+        async with archive_lock(connection, xx=xx, day=day):
+            # Again behind the lock: somebody who forgets a user may have published another archive meanwhile.
+            if await connection.fetchval(NAMED, day, xx) == found.digest:
+                await run_blocking(store.discard_others, self._archive.folder, xx=xx, day=day, digest=found.digest)
         return found

@@ -6,8 +6,6 @@ from archive import place, store
 from archive.place import Archive
 from errors import Refused
 
-_SPOILT = ("archive_missing", "archive_corrupt", "archive_forged")
-
 
 def copy_archive(source: Archive, target: Archive, *, xx: int, day: date, digest: str | None = None) -> bool:
     """Copy one archive, checked whole before and after; returns whether it had to be. Durable on return. Blocks.
@@ -20,7 +18,7 @@ def copy_archive(source: Archive, target: Archive, *, xx: int, day: date, digest
     try:
         store.verified(target, xx=xx, day=day, digest=manifest.digest)
     except Refused as refused:
-        if refused.code not in _SPOILT:
+        if refused.code not in store.SPOILT:
             raise
     else:
         return False

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from archive import engine, pipes, place, store
 from archive.manifest import File, Manifest, check_key, plain
 from archive.place import Archive, Root
+from archive.register import NAMED
 from archive.tables import TABLES, Table, canonical_in_postgres, check_day, of_database
 from archive.threads import run_blocking
 from errors import InvariantBroken, Refused, Unavailable
@@ -92,13 +93,13 @@ async def archive_lock(connection: Connection, *, xx: int, day: date) -> AsyncIt
 
 async def _existing(connection: Connection, archive: Archive, *, xx: int, day: date) -> Manifest | None:
     """Return the manifest of the archive that the register names, if that archive is sound."""
-    named = await connection.fetchval(_NAMED, day, xx)
+    named = await connection.fetchval(NAMED, day, xx)
     if named is None:
         return None
     try:
         return (await run_blocking(store.verified, archive, xx=xx, day=day, digest=named)).manifest
     except Refused as refused:
-        if refused.code not in _SPOILT:
+        if refused.code not in store.SPOILT:
             raise
         return None  # lost or corrupt, but the tables are still here: export again
 
@@ -110,7 +111,7 @@ async def _check_same(connection: Connection, archive: Archive, new: Manifest) -
     to the byte, so the register's digest tells, whatever is left of the old archive. Another version of the tables or
     of DuckDB writes another manifest: then the old one, if it is whole, has the digest of each table's rows.
     """
-    named = await connection.fetchval(_NAMED, new.day, new.xx)
+    named = await connection.fetchval(NAMED, new.day, new.xx)
     if named in (None, new.digest):
         return
     where = store.place_of(archive.folder, xx=new.xx, day=new.day)
@@ -118,7 +119,7 @@ async def _check_same(connection: Connection, archive: Archive, new: Manifest) -
     try:
         old = (await run_blocking(store.opened, archive, xx=new.xx, day=new.day, digest=named)).manifest
     except Refused as refused:
-        if refused.code not in _SPOILT:
+        if refused.code not in store.SPOILT:
             raise
         old = None
     if old is not None:
@@ -165,9 +166,6 @@ def _described(duck: "duckdb.DuckDBPyConnection", table: Table, path: Path, rows
     return File(rows=rows, size=path.stat().st_size, sha256=place.sha256_of(path), rows_sha256=rows_sha256)
 
 
-_SPOILT = ("archive_missing", "archive_forged", "archive_corrupt")
-"""How an archive is refused that is written anew while the tables stand. A store that denies us proves nothing."""
-_NAMED = "SELECT manifest_sha256 FROM day_register WHERE day = $1 AND xx = $2"
 _COUNTS = {TableKind.ENVELOPE: "envelopes", TableKind.CLAIM: "claims", TableKind.GUEST: "guests"}
 
 

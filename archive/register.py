@@ -42,6 +42,8 @@ class RegisterEntry:
 Register = Mapping[tuple[date, int], RegisterEntry]
 """By (business date, xx)."""
 
+NAMED = "SELECT manifest_sha256 FROM day_register WHERE day = $1 AND xx = $2"
+"""The manifest's digest that the register names; None if it names none yet."""
 _READ = """
 SELECT r.day, r.xx, r.state, r.manifest_sha256, coalesce(a.kinds, 0) = 3 AS attached,
     r.envelopes, r.claims, r.paid_in_fen, r.claimed_fen, r.refunded_fen

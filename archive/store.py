@@ -28,6 +28,10 @@ Where: TypeAlias = "Path | RemoteFolder"
 """The folder of one archive, or what stands for it: `where / "claim.parquet"` is a file's path for DuckDB."""
 
 
+SPOILT = ("archive_missing", "archive_corrupt", "archive_forged")
+"""How an archive is refused that is not what it was. A store that denies us, or is away, proves nothing of it."""
+
+
 class Opened(NamedTuple):
     """An archive whose manifest was checked."""
 
@@ -162,9 +166,13 @@ def settle(archive: Archive, *, xx: int, day: date, digest: str) -> None:
     if not isinstance(root, Bucket):
         settling.settle(root, key, xx=xx, day=day, digest=digest)
         return
-    with contextlib.suppress(Refused):
+    try:
         opened(archive, xx=xx, day=day, digest=digest)
-        discard_others(root, xx=xx, day=day, digest=digest)
+    except Refused as refused:
+        if refused.code not in SPOILT:
+            raise
+        return  # what else is there may be all that is left: nothing is removed
+    discard_others(root, xx=xx, day=day, digest=digest)
 
 
 def fetch(archive: Archive, found: Opened, name: str, path: Path) -> None:

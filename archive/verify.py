@@ -16,14 +16,13 @@ from archive.export import Progress, archive_lock
 from archive.limits import THREADS_IN_ORDER, WORK_MEM
 from archive.manifest import Manifest
 from archive.place import Archive, Root
+from archive.register import NAMED
 from archive.store import Opened
 from archive.tables import TABLES, Table, check_day, of_database, tables_of
 from archive.threads import run_blocking
 from errors import Refused
 from runtime.postgres import Connection
 from schema import names
-
-_NAMED = "SELECT manifest_sha256 FROM day_register WHERE day = $1 AND xx = $2"
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ async def verify_database(
     """
     async with archive_lock(connection, xx=xx, day=day):
         await check_day(connection, xx, day)
-        named = await connection.fetchval(_NAMED, day, xx)
+        named = await connection.fetchval(NAMED, day, xx)
         found = await verified_archive(Archive(folder, key), xx=xx, day=day, digest=named)
         async with scratch(connection, f"check_{xx:02d}_{day:%Y%m%d}") as schema:
             await load(connection, schema, found, progress, how="UNLOGGED")
