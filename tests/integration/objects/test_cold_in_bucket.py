@@ -19,6 +19,7 @@ from tests.integration.rotation.fixtures import ARCHIVE_KEY, DAY, XXS
 from tests.integration.setnode import fixtures as towns
 from tests.integration.users.fixtures import ALICE, AlicesPast, books, past_in
 from tests.integration.users.test_killed import kill_at
+from tests.sizes import sized
 from users import forget as forgetting
 
 __all__ = ["bucket", "front"]
@@ -59,7 +60,10 @@ async def alice(
     assert await one.violations() == []
 
 
-@pytest.mark.parametrize(("state", "point"), [("verified", "written"), ("dropped", "published")])
+KILLED = [("dropped", "published"), ("verified", "written")]
+
+
+@pytest.mark.parametrize(("state", "point"), sized(KILLED, KILLED[:1]))
 async def test_a_name_is_taken_out_of_a_bucket(alice: AlicesPast, state: str, point: str) -> None:
     """Killed beside the old archive, or once the register names the new one: run again, no object has the name."""
     await alice.take_to(state)
