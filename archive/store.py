@@ -46,11 +46,11 @@ def root_of(text: str) -> Root:
 
 def place_of(root: Root, *, xx: int, day: date) -> str:
     """Say to a person where the archive of a day and database is, or would be."""
-    return (
-        f"{root}/{day.isoformat()}/db_{xx:02d}"
-        if isinstance(root, Bucket)
-        else str(place.folder_of(root, xx=xx, day=day))
-    )
+    if isinstance(root, Bucket):
+        from archive.bucket import layout  # noqa: PLC0415 - only for users of an object store
+
+        return f"{root}/{layout.manifests_of(xx, day)}"
+    return str(place.folder_of(root, xx=xx, day=day))
 
 
 def archived(root: Root) -> list[tuple[date, int]]:

@@ -49,8 +49,6 @@ class ArchiveFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no t
         self._bytes = 0
         self._one = Lock()
         self._fault: HongbaoError | None = None
-        self.requests = 0
-        """How many requests the reads have cost."""
 
     def add(self, path: str, known: Known) -> None:
         """Have a file under `path`, which begins with ROOT."""
@@ -121,7 +119,6 @@ class ArchiveFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no t
         size = known.block_size
         try:
             content = self._bucket.part(known.name, first * size, min((last + 1) * size, known.size))
-            self.requests += 1
             found = {}
             for number in range(first, last + 1):
                 block = content[(number - first) * size : (number - first + 1) * size]

@@ -1,7 +1,6 @@
 """One archive in an object store, opened: its checked manifest, and its files as DuckDB reads them."""
 
 from dataclasses import dataclass
-from datetime import date
 from typing import NamedTuple
 
 from archive.bucket import layout
@@ -67,8 +66,3 @@ def open_files(bucket: Bucket, signed: Signed, files: ArchiveFiles | None = None
         stored = layout.file_name(name, found.xx, found.day, found.digest)
         files.add(f"{path}/{name}", Known(stored, file.size, signed.blocks.size, signed.blocks.of(name)))
     return Remote(found, RemoteFolder(bucket, files, path))
-
-
-def place_of(bucket: Bucket, *, xx: int, day: date) -> str:
-    """Say to a person where the archives of a day and database are."""
-    return f"{bucket}/{layout.manifests_of(xx, day)}"
