@@ -62,6 +62,7 @@ async def test_what_was_created_is_closed(bench: Bench) -> None:
     assert all(one.holds for one in bench.audits), bench.audits
 
 
+@pytest.mark.long
 async def test_a_day_goes_into_a_bucket(bench: Bench) -> None:
     """All claims of the day are read back from the bucket, and each envelope asked for comes out of it."""
     found = await objects.measure(bench, objects.TINY)

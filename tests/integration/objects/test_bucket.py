@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from errors import HongbaoError, Refused, Unavailable
 from objectstore import bucket as bucket_module
 from objectstore.bucket import Bucket, bucket_of
 from objectstore.limits import PART_BYTES
-from tests.integration.objects.faulty_front import Answer, FaultyFront
+from tests.integration.objects.faulty_front import Answer, Asked, FaultyFront
 from tests.integration.objects.fixtures import bucket, front
 
 __all__ = ["bucket", "front"]
@@ -58,7 +59,17 @@ def test_a_large_file_goes_up_in_parts_and_half_of_it_is_not_there(
     """While its last part is missing nothing has its name, a failed upload is taken back, a whole one is one object."""
     content = os.urandom(PART_BYTES + 1_000_000)
     (tmp_path / "file").write_bytes(content)
-    front.breaks = lambda asked: Answer(403, "AccessDenied") if asked.query.get("partNumber") == "2" else None
+    first_is_up = threading.Event()
+
+    def refuse_the_second(asked: Asked) -> Answer | None:
+        if asked.query.get("partNumber") == "1":
+            first_is_up.set()
+        if asked.query.get("partNumber") != "2":
+            return None
+        assert first_is_up.wait(30)
+        return Answer(403, "AccessDenied")
+
+    front.breaks = refuse_the_second
     assert code(lambda: bucket.upload("large", tmp_path / "file")) == "bucket_denied"
     assert [one for one in front.seen if one.method == "PUT" and one.query.get("partNumber") == "1"]
     assert [one for one in front.seen if one.method == "DELETE" and "uploadId" in one.query], "parts are removed"

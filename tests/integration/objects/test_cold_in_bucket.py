@@ -18,8 +18,8 @@ from tests.integration.objects.fixtures import bucket, front
 from tests.integration.rotation.fixtures import ARCHIVE_KEY, DAY, XXS
 from tests.integration.setnode import fixtures as towns
 from tests.integration.users.fixtures import ALICE, AlicesPast, books, past_in
+from tests.integration.users.test_export import exported as document_of
 from tests.integration.users.test_killed import kill_at
-from tests.sizes import sized
 from users import forget as forgetting
 
 __all__ = ["bucket", "front"]
@@ -63,7 +63,8 @@ async def alice(
 KILLED = [("dropped", "published"), ("verified", "written")]
 
 
-@pytest.mark.parametrize(("state", "point"), sized(KILLED, KILLED[:1]))
+@pytest.mark.long
+@pytest.mark.parametrize(("state", "point"), KILLED)
 async def test_a_name_is_taken_out_of_a_bucket(alice: AlicesPast, state: str, point: str) -> None:
     """Killed beside the old archive, or once the register names the new one: run again, no object has the name."""
     await alice.take_to(state)
@@ -79,7 +80,7 @@ async def test_a_name_is_taken_out_of_a_bucket(alice: AlicesPast, state: str, po
 
 
 async def test_the_rotation_takes_a_day_into_a_bucket(alice: AlicesPast) -> None:
-    """Closed, exported, verified and dropped by the rotation itself, spoilt on the way and exported anew."""
+    """Closed, exported, spoilt, exported anew, verified, dropped; a user is exported from there, and forgotten."""
     await alice.take_to("exported")
     bucket = alice.installed.archive.folder
     assert isinstance(bucket, Bucket)
@@ -88,3 +89,8 @@ async def test_the_rotation_takes_a_day_into_a_bucket(alice: AlicesPast) -> None
     await alice.take_to("dropped")
     assert spoilt in {one.name for one in bucket.listed("claim")}
     assert await alice.violations() == []
+    told = await document_of(alice)
+    assert told["sums"]["adds_up"]
+    assert {row["archived"] for row in told["shares"]} == {False, True}
+    await alice.forget()
+    assert await alice.where(ALICE) == []

@@ -183,4 +183,4 @@ def test_backups_are_where_the_file_says(path: Path) -> None:
     assert "/backups" in listed.output
     msgspec.structs.replace(WHOLE, backups="").save(path)
     refused = run.invoke(main, ["backup", "list", "set-1", "--installation", str(path)])
-    assert (refused.exit_code, "say where the backups are: --folder FOLDER" in refused.output) == (1, True)
+    assert (refused.exit_code, "say where the backups are: --folder PLACE" in refused.output) == (1, True)
