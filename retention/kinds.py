@@ -10,6 +10,7 @@ from backup.folder import BackupFolder
 from errors import HongbaoError, Refused
 from installation.access import PROOFS, Access
 from local import running
+from objectstore.address import is_address
 from retention import journal
 from retention.copies import Copies
 from retention.files import OldFiles
