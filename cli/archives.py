@@ -9,7 +9,8 @@ from archive.place import Archive
 from archive.register import read_register
 from errors import Refused
 from installation import data_folder
-from installation.access import Access, find_current, secrets_of
+from installation.access import Access
+from installation.finding import find_current, secrets_of
 from runtime import postgres
 from schema import roles
 from sharding.slots import database_name

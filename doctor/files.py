@@ -7,7 +7,8 @@ from pathlib import Path
 from doctor.finding import Finding, Level, sentence
 from doctor.place import Place
 from errors import Refused
-from installation.access import PROOFS, secrets_of
+from installation.access import PROOFS
+from installation.finding import secrets_of
 from local.known_clusters import check_secrets
 from switches.file import beside
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from doctor.finding import Finding, Level, sentence
 from errors import Refused
 from installation import data_folder
-from installation.access import Access, find
+from installation.access import Access
 from installation.data_folder import DataFolder
+from installation.finding import find
 from local import running
 from local.running import Running
 from sharding.topology import Topology, unknown_fields

@@ -12,8 +12,9 @@ from hosts.host import Host
 from hosts.plan import GATEWAYS, SETS, WALLET, Plan
 from hosts.prometheus import Job
 from hosts.shell import inside
-from installation.access import Access, find
+from installation.access import Access
 from installation.data_folder import DataFolder
+from installation.finding import find
 from installation.inventory import Cluster as Known
 from installation.inventory import Inventory, Setnode
 from installation.keys import Secrets

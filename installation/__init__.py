@@ -4,7 +4,8 @@ What lives here: `inventory`, the file that names databases by role, addresses, 
 and stays when nothing runs (of it are `inventory_check`, `reference`, `earlier_form`); `draft`, `preparation` and
 `host_files`, by which one for many hosts begins; `data_folder`, where an installation on one machine keeps its files;
 `keys`, its secrets; `certificates`, its CA and what that has signed; `sandbox`, whether its clock may be moved;
-`processes`, what each is given; `access`, an installation as a command sees it: DSNs, the wallet, tokens, the audit.
+`processes`, what each is given; `finding`, how a command comes to its installation; `access`, what it sees of it: DSNs,
+the wallet, tokens, the audit.
 
 May import: `audit`, `gateway` (tokens), `archive`, `published`, `wire`, `schema`, `sharding`, `machine`, `runtime`,
 `errors`. Whatever starts the processes (`local`, or an operator by other means) writes the inventory; every command

@@ -18,12 +18,10 @@ from audit.proofs import Proofs
 from audit.report import Report
 from errors import Refused, Unavailable
 from gateway.identity.tokens import make_token
-from installation import data_folder, inventory
 from installation.certificates import TLS_SETTINGS, Certificates
 from installation.inventory import Inventory
 from installation.keys import EVENTS, OPS, Secrets
 from installation.processes import Surroundings, settings_of
-from installation.sandbox import clock_of
 from published.publisher import Publisher
 from runtime import postgres
 from runtime.clock import Clock, SystemClock
@@ -364,41 +362,6 @@ class Access:
                 "and try again",
             )
         return Archive(root_of(self._inventory.archive), key)
-
-
-def find(data: Path | None) -> Access:
-    """Return the installation of a data folder, or of an installation file (`installation.data_folder.locate`).
-
-    Raises Refused `not_installed` if there is none, `sandbox_clock_missing` if it is a sandbox without its clock.
-    """
-    folder = data_folder.locate(data)
-    found = inventory.load(folder.inventory)
-    return Access(found, Secrets.load(Path(found.secrets), found.keys), clock_of(folder), folder.named)
-
-
-async def current(data: Path | None) -> Access:
-    """As `find`, with this host's topology and switches brought up to what is published.
-
-    Where `./run` runs, its processes keep them so.
-    """
-    access = find(data)
-    if not data_folder.locate(data).running.exists():
-        await access.refresh()
-    return access
-
-
-def find_current(data: Path | None) -> Access:
-    """As `current`, outside a running loop."""
-    return asyncio.run(current(data))
-
-
-def secrets_of(data: Path | None) -> Secrets:
-    """Return the secrets of an installation, also before its first start has written an inventory."""
-    folder = data_folder.locate(data)
-    if not inventory.is_there(folder.inventory):
-        return Secrets.load(folder.secrets)
-    found = inventory.load(folder.inventory)
-    return Secrets.load(Path(found.secrets), found.keys)
 
 
 async def _forgot_meanwhile(wallet_dsn: str, report: Report) -> bool:

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from local.config import StackConfig
 from local.stack import Stack
 from runtime import postgres

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from errors import Refused
 from installation import data_folder
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from installation.sandbox import is_sandbox
 from local import running
 from local.config import StackConfig

@@ -11,8 +11,8 @@ from typing import Self
 
 from errors import HongbaoError, Refused
 from installation import data_folder, sandbox
-from installation.access import secrets_of
 from installation.certificates import Certificates, Wanted
+from installation.finding import secrets_of
 from installation.keys import Secrets
 from local.backing_services import BackingServices, backing_services
 from local.config import StackConfig

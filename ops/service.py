@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from installation import data_folder
-from installation.access import find
+from installation.finding import find
 from installation.keys import SHORTEST
 from ops.actions import Actions
 from ops.audits import Audits

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from installation.access import find
+from installation.finding import find
 from rotation.daemon import Daemon, DaemonSettings, Round
 from rotation.limits import MOVED_S, START_S, URGENT_S
 from rotation.wiring import rotations

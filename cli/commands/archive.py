@@ -22,7 +22,8 @@ from archive.verify import Verified, reread, verify_database
 from cli.archives import find_installed, open_archive, read_day, registered_archives, select_archives
 from envelope.money import yuan
 from errors import HongbaoError, Refused, Unavailable
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from runtime import postgres
 from runtime.postgres import Connection
 from runtime.reporting import data_option, json_option, print_report

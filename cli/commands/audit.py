@@ -10,7 +10,7 @@ from rich.console import Console
 
 from audit.report import Report
 from envelope.money import yuan
-from installation.access import current
+from installation.finding import current
 from runtime.reporting import data_option, json_option, print_report
 from runtime.wording import counted
 

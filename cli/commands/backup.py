@@ -22,7 +22,8 @@ from cli.commands.backup_restoring import Restored, Restoring
 from cli.commands.backup_restoring import restore as run_restore
 from cli.commands.backup_text import show_backups, show_pruned, show_taken
 from errors import HongbaoError, Refused, Unavailable
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from runtime.reporting import data_option, json_option, print_report, working
 
 ALL = "all"

@@ -19,7 +19,8 @@ from backup.retention import plan_prune
 from cli.commands.backup_text import prune_json
 from errors import Refused
 from installation import data_folder
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from objectstore.address import is_address
 from objectstore.bucket import Bucket, bucket_of
 

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from errors import Refused
 from installation import data_folder
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from local import clock_move
 from local.clock_bounds import read_move
 from local.clock_due import AHEAD_DAYS

@@ -14,7 +14,8 @@ from errors import Unavailable
 from inspection.database import DatabaseFigures, inspect_database
 from inspection.hot import Hot, hottest
 from inspection.where import Where, where
-from installation.access import Access, find_current
+from installation.access import Access
+from installation.finding import find_current
 from moving.limits import GRACE_S
 from moving.servers import all_follow
 from runtime.reporting import Show, data_option, json_option, print_report, working

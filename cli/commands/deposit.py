@@ -8,7 +8,7 @@ import click
 
 from envelope.money import yuan
 from gateway.identity.users import check_user
-from installation.access import find
+from installation.finding import find
 from runtime.reporting import data_option, json_option, print_report
 
 MAX_DEPOSIT_FEN = 10_000_000_000_000

@@ -25,7 +25,7 @@ from events.outcome import Failed, one_line
 from events.register import Kind, Sink, State, Target
 from events.service import sender_of
 from events.tail import follow
-from installation.access import find
+from installation.finding import find
 from runtime.reporting import Show, data_option, json_option, print_output, print_report, working
 from runtime.tables import print_table
 from runtime.wording import counted

@@ -16,7 +16,8 @@ from doctor.examination import CHECKS, run_checks
 from doctor.finding import all_is_well
 from doctor.place import look
 from installation import data_folder, inventory
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from runtime.dsn import place
 from runtime.reporting import data_option, json_option, print_report, working
 from runtime.tables import print_table

@@ -8,7 +8,8 @@ from rich.table import Table
 
 from errors import Refused
 from installation import certificates
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from runtime.reporting import data_option, json_option, print_report
 from runtime.tables import print_table
 from wire.keys import GATEWAY

@@ -11,8 +11,9 @@ from rich.table import Table
 
 from errors import Refused
 from installation import certificates, data_folder, inventory
-from installation.access import CERTIFICATES, find, secrets_of
+from installation.access import CERTIFICATES
 from installation.draft import draft
+from installation.finding import find, secrets_of
 from installation.host_files import files_of, read_processes
 from installation.inventory_check import check_inventory
 from installation.keys import Secrets

@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from errors import Refused
-from installation.access import SUPERUSER, secrets_of
+from installation.access import SUPERUSER
+from installation.finding import secrets_of
 from installation.keys import OPS, Secrets
 from runtime.reporting import data_option, json_option, print_report
 from wire.keys import GATEWAY, SETNODE, WALLET

@@ -9,7 +9,8 @@ import click
 from rich.table import Table
 
 from errors import HongbaoError
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from runtime import postgres
 from runtime.reporting import Show, data_option, json_option, print_report, working
 from runtime.tables import print_table

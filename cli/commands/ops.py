@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from installation import data_folder
-from installation.access import secrets_of
+from installation.finding import secrets_of
 from installation.keys import OPS
 from ops.service import OpsSettings, serving
 from runtime.reporting import data_option, print_output

@@ -10,7 +10,8 @@ from rich.table import Table
 
 from envelope.money import yuan
 from errors import Refused
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from runtime import postgres
 from runtime.reporting import Show, data_option, json_option, print_report, working
 from runtime.tables import print_table

@@ -8,7 +8,7 @@ import click
 
 from errors import Refused
 from installation import data_folder
-from installation.access import find
+from installation.finding import find
 from machine.account import server_account
 from machine.postgres.binaries import find_binaries
 from runtime.dsn import hosts, password_of, tls_environment, wanted

@@ -14,7 +14,8 @@ from rich.console import Console
 from cli.archives import read_day
 from envelope.money import yuan
 from errors import Refused
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from recovery.claims import LostClaims, lost_claims, put_back
 from recovery.lost import Lost, find_lost
 from recovery.repair import Repaired, repair

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from installation import data_folder
-from installation.access import find
+from installation.finding import find
 from retention import kinds
 from retention.held import Held, Kind
 from retention.rules import RetentionSettings

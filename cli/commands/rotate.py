@@ -21,7 +21,7 @@ from cli.commands import archive as archived
 from cli.commands.rotate_json import day_as_json, failure_as_json, survey_as_json, without_uninvolved_sets
 from cli.commands.rotate_text import show_plan, show_run, show_status
 from errors import HongbaoError, Refused
-from installation.access import current, find
+from installation.finding import current, find
 from loadtest.drill import command as drill_command
 from rotation.daemon import Daemon, DaemonSettings
 from rotation.drop import drop_day

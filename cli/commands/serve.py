@@ -8,7 +8,8 @@ from typing import NoReturn
 import click
 
 from errors import Refused
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from installation.keys import EVENTS, OPS, SECRET
 from runtime import sandbox_clock
 from runtime.reporting import data_option

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from installation import data_folder
-from installation.access import find
+from installation.finding import find
 from local.status import Status, status
 from runtime.reporting import data_option, json_option, print_report, working
 from runtime.tables import print_table

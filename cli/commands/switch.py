@@ -15,7 +15,7 @@ from rich.table import Table
 
 from errors import Refused
 from inspection.switch_effect import Effect, effect
-from installation.access import find_current
+from installation.finding import find_current
 from runtime.reporting import data_option, json_option, print_report
 from runtime.tables import print_table
 from switches.file import beside, load

@@ -6,7 +6,7 @@ import click
 
 from gateway.identity.tokens import sign
 from installation import data_folder
-from installation.access import secrets_of
+from installation.finding import secrets_of
 from installation.sandbox import clock_of
 from runtime.reporting import data_option, json_option, print_report
 

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from installation.access import Access, find_current
+from installation.access import Access
+from installation.finding import find_current
 from moving.context import context_of
 from moving.journal import Entry, open_moves
 from moving.moves import NOT_BEGUN, Outcome, abort, move_by_time, move_live, plan_move

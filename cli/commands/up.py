@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from errors import HongbaoError
-from installation.access import find, secrets_of
+from installation.finding import find, secrets_of
 from local import clock_move, play
 from local.config import StackConfig
 from local.stack import Stack

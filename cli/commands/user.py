@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import click
 
 from errors import Refused
-from installation.access import find_current
+from installation.finding import find_current
 from runtime.reporting import data_option, json_option, print_output, print_report
 from runtime.wording import counted
 from users import documents

@@ -13,7 +13,7 @@ import msgspec
 from envelope.money import yuan
 from envelope.verify import Verification, verify
 from errors import Refused
-from installation.access import find
+from installation.finding import find
 from runtime.reporting import data_option, json_option, print_report
 from runtime.wording import counted
 

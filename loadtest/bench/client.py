@@ -20,7 +20,8 @@ import aiohttp
 
 from client import Hongbao
 from errors import InvariantBroken
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from loadtest.bench.figures import Bench, Figures, Row, Section
 from loadtest.idle_stack import idle_stack
 from loadtest.openloop.opens import Guests, guests

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from errors import InvariantBroken, Unavailable
-from installation.access import find
+from installation.finding import find
 from loadtest.bench import pictures
 from loadtest.bench.cputime import used_s
 from loadtest.bench.figures import Bench, Figures, Row, Section

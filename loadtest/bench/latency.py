@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from errors import InvariantBroken
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from loadtest.bench.figures import Bench, Figures, Row
 from loadtest.cpu_steal import CpuSteal
 from loadtest.histogram import Histogram, merged

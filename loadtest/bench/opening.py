@@ -8,7 +8,8 @@ from math import ceil
 from pathlib import Path
 from typing import Final
 
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from loadtest.bench.figures import Bench
 from loadtest.idle_stack import idle_stack
 from loadtest.openloop import opens

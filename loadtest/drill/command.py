@@ -10,7 +10,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from installation.access import find
+from installation.finding import find
 from loadtest.drill.context import QUICK, DrillContext, Size
 from loadtest.drill.stages import run
 from loadtest.idle_stack import idle_stack

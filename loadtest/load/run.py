@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from envelope.money import MAX_TOTAL_FEN
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from loadtest.load.clients import Web, check_locust, play
 from loadtest.load.report import LoadReport, make_report
 from loadtest.openloop.job import Job, run_job

@@ -15,7 +15,8 @@ import aiohttp
 import msgspec
 
 from errors import Unavailable
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from loadtest.idle_stack import idle_stack
 from loadtest.openloop import opens as envelopes
 from loadtest.openloop.opens import Envelope

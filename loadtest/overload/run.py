@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from loadtest.bench.cputime import used_s
 from loadtest.idle_stack import idle_stack
 from loadtest.openloop import opens as envelopes

@@ -26,7 +26,8 @@ from client import (
     TryLater,
     User,
 )
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from local.config import StackConfig
 from local.stack import Stack
 

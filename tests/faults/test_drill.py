@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from installation.access import find
+from installation.finding import find
 from loadtest.drill.command import BARS
 from loadtest.drill.context import DrillContext, Size
 from loadtest.drill.stages import run

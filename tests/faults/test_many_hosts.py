@@ -15,7 +15,8 @@ from click.testing import CliRunner
 
 from cli.table import main
 from client import NO_PATIENCE, ApiError, Hongbao
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from local.service import probe
 from machine import ports
 from machine.account import Account

@@ -19,7 +19,8 @@ import pytest_asyncio
 
 from client import NO_PATIENCE, ApiError, Envelope, Hongbao, TryLater, User
 from errors import Refused
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from local.clock_bounds import LATEST
 from local.config import StackConfig
 from local.stack import Stack

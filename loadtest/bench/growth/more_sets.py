@@ -26,7 +26,8 @@ from typing import NamedTuple
 
 from envelope.outcomes import Outcome
 from errors import InvariantBroken, Unavailable
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from installation.keys import Secrets
 from loadtest.bench import fill
 from loadtest.bench.cputime import used_s

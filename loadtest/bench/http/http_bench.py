@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from installation import data_folder
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from installation.keys import Secrets
 from loadtest.baseline_server import Mode
 from loadtest.baselines.books import Books

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from installation import inventory
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from installation.host_files import files_of, read_processes
 from installation.keys import Secrets
 from tests.integration.deploy.programs import run

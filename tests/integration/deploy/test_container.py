@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from cli.table import main
 from handbook.variables import OTHERS, PROCESSES
 from installation import inventory
-from installation.access import find
+from installation.finding import find
 from machine.checkout import CHECKOUT
 from machine.postgres.settings import RESERVED, SETTINGS
 from runtime.settings import host_and_port, load

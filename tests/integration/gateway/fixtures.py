@@ -28,7 +28,8 @@ from gateway.openapi.operations import OPERATIONS
 from gateway.openapi.refusals import NO_ROUTE_CODES, by_status
 from gateway.service import Gateway, GatewaySettings
 from gateway.service import running as running_gateway
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from local import play
 from local.config import StackConfig
 from local.stack import Stack

@@ -3,7 +3,7 @@
 import aiohttp
 import asyncpg
 
-from installation.access import find
+from installation.finding import find
 from schema import roles
 from tests import forks
 from tests.integration.gateway.fixtures import RealStack

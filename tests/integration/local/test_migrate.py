@@ -7,7 +7,7 @@ import asyncpg
 from click.testing import CliRunner
 
 from cli.table import main
-from installation.access import find
+from installation.finding import find
 from schema import roles
 from schema.migrate import _HERE, _digest, _files
 from tests.integration.gateway.fixtures import RealStack

@@ -12,7 +12,7 @@ import pytest
 from doctor.limits import CHECK_S, PLACE_S
 from errors import Refused
 from installation import inventory
-from installation.access import find
+from installation.finding import find
 from local import running
 from local.stack import Stack
 from machine import ports

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from cli.table import main
 from errors import Refused
 from installation import data_folder, inventory
-from installation.access import Access, find
+from installation.access import Access
+from installation.finding import find
 from installation.inventory import Cluster, Inventory, Setnode
 from installation.keys import Secrets
 from installation.reference import Reference
