@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 PRELOADED = [
-    "cli.table", "installation.access", "rotation.wiring", "installation.finding", "cli.archives", "cli.commands.rotate",
+    "cli.table", "installation.access", "installation.finding", "rotation.wiring", "cli.archives",
+    "cli.commands.rotate",
     "archive.restore", "moving.moves", "rotation.daemon", "tests.integration.moving.move_and_die",
     "tests.faults.rotate_and_die", "tests.integration.users.forget_and_die",
 ]  # fmt: skip

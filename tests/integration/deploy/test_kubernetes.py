@@ -17,6 +17,7 @@ from runtime import dsn
 from runtime.process import STOP_S
 from runtime.settings import host_and_port, load
 from schema import roles
+from tests.integration.deploy.programs import run
 from tests.integration.deploy.rendered import JOBS, OVERLAYS, access_of, manifests_of, names_of, ours, secret_of
 from tests.markdown_blocks import DOCS, blocks
 from tests.unit.deploy.commands import complaint
@@ -168,6 +169,32 @@ async def test_probes_mounts_and_secrets_are_there(name: str) -> None:
 
 def keys_of(store: dict[str, Any]) -> list[dict[str, str]]:
     return list(store["spec"]["configuration"]["s3Credentials"].values())
+
+
+async def test_a_pod_has_a_folder_as_a_host_has(tmp_path: Path) -> None:
+    """What runs first in a pod makes a private folder of the mounted files, linked as a kubelet links them."""
+    mounted, state = tmp_path / "mounted", tmp_path / "state"
+    (mounted / "..2026").mkdir(parents=True)
+    state.mkdir()
+    (mounted / "..data").symlink_to("..2026")
+    for name in ("installation.toml", "secrets.json"):
+        (mounted / "..2026" / name).write_text(name)
+        (mounted / "..2026" / name).chmod(0o440)
+        (mounted / name).symlink_to(f"..data/{name}")
+    for pod in ours([one for name in (*OVERLAYS, *JOBS) for one in await manifests_of(name)]):
+        first = pod.containers[0]
+        places = {one["mountPath"]: {"files": mounted, "state": state}[one["name"]] for one in first["volumeMounts"]}
+        words = first["command"]
+        for place, folder in places.items():
+            words = [word.replace(place, str(folder)) for word in words]
+        await run(*words)
+        made = state / "installation"
+        assert {path.name: path.read_text() for path in made.iterdir()} == {
+            name: name for name in ("installation.toml", "secrets.json")
+        }
+        assert [path.stat().st_mode & 0o777 for path in (made, *sorted(made.iterdir()))] == [0o700, 0o600, 0o600]
+        read = [word for one in pod.containers[1:] for word in one["args"] if word.endswith(".toml")]
+        assert set(read) == {"/var/lib/hongbao/installation/installation.toml"}
 
 
 @pytest.mark.parametrize("name", OVERLAYS)

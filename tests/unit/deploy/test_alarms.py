@@ -2,10 +2,14 @@
 
 import re
 import shlex
+from pathlib import Path
 
+from tests.handbook_site import handbook_site
 from tests.unit.deploy.commands import complaint
 from tests.unit.deploy.files import DEPLOY, ROOT, RULES, alarms, document, rule_files
 from tests.unit.deploy.promql import TARGETS, exported, metrics, wrong
+
+__all__ = ["handbook_site"]
 
 RUNBOOKS = ROOT / "docs" / "production" / "alarms.md"
 TABLES = [*sorted((ROOT / "docs" / "operations").glob("*.md")), ROOT / "docs" / "overload.md"]
@@ -74,6 +78,13 @@ def test_every_alarm_has_a_runbook() -> None:
         assert link == "{{ $externalLabels.handbook }}/production/alarms.html#" + name.lower()
         assert re.findall(r"^- \*\*([\w ]+):\*\*", parts[name], re.MULTILINE) == list(PARTS), name
         assert f"`{rule['labels']['severity']}`" + (f", after {rule['for']}" if "for" in rule else "") in parts[name]
+
+
+def test_the_link_of_an_alarm_leads_to_its_runbook(handbook_site: Path) -> None:
+    """The page and the anchor that an alarm links to are in the documentation as it is served."""
+    text = (handbook_site / "production" / "alarms.html").read_text()
+    for name in alarms():
+        assert f'id="{name.lower()}"' in text
 
 
 def test_commands_of_the_runbooks_exist() -> None:
