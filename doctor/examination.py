@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from doctor import (
+    archives,
     backup_log,
     certificates,
     clock,
@@ -49,6 +50,7 @@ CHECKS: Mapping[str, Check] = {
     "private": files.private,
     "secrets": files.secrets,
     "certificates": certificates.certificates,
+    "archive": archives.archives,
     "disk": disk.space,
     "open_files": open_files.open_files,
     "clock": clock.clock,

@@ -22,7 +22,7 @@ from runtime.dsn import place
 from runtime.reporting import data_option, json_option, print_report, working
 from runtime.tables import print_table
 
-CONNECTS = ("clusters", "databases", "private", "secrets", "certificates", "clock", "parts")
+CONNECTS = ("clusters", "databases", "private", "secrets", "certificates", "archive", "clock", "parts")
 """The doctor's checks that are about the installation itself."""
 
 

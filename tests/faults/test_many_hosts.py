@@ -214,6 +214,9 @@ async def serve_and_change(operator: Path, hosts: dict[str, Host], wallet: str, 
             alice = hongbao.user(access.token("alice"))
             envelope = await alice.create(total_fen=1_000, count=2)
             assert (await hongbao.user(access.token("bob")).open(envelope)).amount_fen
+            told = (await command(operator, "installation", "check", code=1))["findings"]
+            assert [one["check"] for one in told if one["level"] == "wrong"] == ["archive"]
+            Path(find(operator).archive().folder).mkdir()
             assert (await command(operator, "installation", "check"))["holds"]
             await all_parts_are_known(operator)
             await command(operator, "switch", "on", "creates", "--reason", "test", "--for", "10m")

@@ -10,12 +10,14 @@ from datetime import UTC, date, datetime, timedelta
 from importlib import metadata
 from pathlib import Path
 
+import msgspec
 import pytest
 from packaging.requirements import Requirement
 
 from archive.states import State
 from backup.folder import LogState
 from doctor import (
+    archives,
     backup_log,
     closed,
     clusters,
@@ -35,6 +37,7 @@ from doctor.limits import EARLY_S
 from doctor.place import Place, look
 from gateway.limits import CONNECTIONS, SPARE_FILES
 from installation.inventory import Cluster, Inventory
+from installation.inventory import load as load_inventory
 from installation.keys import Secrets
 from local.crashes import count_ends
 from local.running import Running, RunningPart
@@ -106,6 +109,21 @@ def test_a_stack_that_was_killed_is_wrong_and_one_that_was_stopped_is_not(data: 
     Running(pid=2**22 + 1, since=NOW.isoformat(), parts=[]).save(data / "running.json")
     (wrong,) = [one for one in look(data).troubles if one.level is Level.WRONG]
     assert (wrong.check, "was killed" in wrong.what, "./run starts it" in wrong.do) == ("stack", True, True)
+
+
+def test_an_archive_whose_place_is_away_is_wrong(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On many hosts the folder must be there, on one a rotation makes it; of a bucket without a login it is said."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY_FILE", "/nowhere/key")
+    assert archives.archives(look(data)) == []
+    known = load_inventory(data / "installation.toml")
+    msgspec.structs.replace(known, runner=False).save(data / "installation.toml")
+    (wrong,) = archives.archives(look(data))
+    assert (wrong.level, str(data / "archive") in wrong.what) == (Level.WRONG, True)
+    (data / "archive").mkdir()
+    assert levels(archives.archives(look(data))) == [Level.OK]
+    msgspec.structs.replace(known, archive="s3://of-nobody/archive").save(data / "installation.toml")
+    (wrong,) = archives.archives(look(data))
+    assert (wrong.level, "AWS_" in wrong.what) == (Level.WRONG, True), wrong
 
 
 # Programs.
