@@ -239,6 +239,7 @@ class Setnode:
                     self.payer.run(),
                     self.daily.run(),
                     self.foreign_writes.run(),
+                    self.publications.run(),
                     *([self.tracer.run()] if self.tracer is not None else []),
                     *(service.run() for service in self._services()),
                 )

@@ -147,7 +147,7 @@ async def test_from_nothing_to_a_change_of_topology(
         await no_process_of_another_starts(operator, made)
         assert (await command(operator, "rotate", "run"))["days"] == []
         hosts = {}
-        for name, words in {"host-1": ["wallet", "setnode:set-1-a"], "host-2": ["gateway"]}.items():
+        for name, words in {"host-1": ["wallet"], "host-2": ["gateway"], "host-3": ["setnode:set-1-a"]}.items():
             folder = server_folder / name
             ran = CliRunner().invoke(
                 main, ["installation", "host", str(folder), *words, "--installation", str(operator)]
@@ -202,7 +202,7 @@ async def serve_and_change(operator: Path, hosts: dict[str, Host], wallet: str, 
     await make_tables(find(operator))
     async with (
         hosts["host-1"].serves("wallet", address=wallet),
-        hosts["host-1"].serves("setnode", "--name", "set-1-a", address=setnode),
+        hosts["host-3"].serves("setnode", "--name", "set-1-a", address=setnode),
         hosts["host-2"].serves("gateway", "--name", "gateway-1", address=gateway),
     ):
         access = find(operator)
@@ -227,7 +227,9 @@ async def serve_and_change(operator: Path, hosts: dict[str, Host], wallet: str, 
             assert told.value.code == "degraded"
             await command(operator, "switch", "off", "creates")
             await command(operator, "dba", "pause", "set-1")
-            await until(lambda: load(there).sets[0].paused)
+            # The setnode's host hears of it by its SET's Postgres, the gateway's by the wallet.
+            setnodes = hosts["host-3"].file.with_name("topology.json")
+            await until(lambda: load(there).sets[0].paused and load(setnodes).sets[0].paused)
             await asyncio.sleep(1)
             with pytest.raises(ApiError) as told:
                 await alice.open(envelope)
