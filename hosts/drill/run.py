@@ -18,6 +18,10 @@ AFTER_S = 3.0
 """Load goes on for so long after the SET serves again: what comes late comes in this step."""
 
 
+BEFORE_S = 10.0
+"""Alarms of so long before a fault are not its own: of an earlier one, or of a region that has few days ahead."""
+
+
 @dataclass(frozen=True)
 class Step:
     """One step: `letter` is its name with --only, `about` names it in the table. `target` is the SET that suffers."""
@@ -63,7 +67,7 @@ class Outcome:
     unanswered: int = 0
     found: Found = field(default_factory=Found)
     alarms: list[str] = field(default_factory=list)
-    """Those of deploy/prometheus that fired; with `?` those that were about to when the step was over."""
+    """Those of deploy/prometheus that the fault set off; with `?` those that were about to when the step was over."""
     error: str = ""
 
     @property
@@ -159,10 +163,11 @@ async def _take(region: Region, load: Load, step: Step, pace: Pace, opens: int) 
     region.notify(f"{step.letter}: {step.about}")
     heal: Heal = faults.nothing
     try:
+        known = await region.watcher.alarms(BEFORE_S)
         heal = await step.act(scene)
         await asyncio.sleep(AFTER_S)
         ended = loop.time()
-        outcome.alarms = await region.watcher.alarms(ended - scene.began)
+        outcome.alarms = [one for one in await region.watcher.alarms(ended - scene.began) if one not in known]
     except HongbaoError as error:
         outcome.error = str(error)
         ended = loop.time()
