@@ -14,6 +14,8 @@ from machine.logfile import LogFile
 from machine.postgres.binaries import find_binaries
 from runtime.dsn import hosts, password_of, tls_environment, wanted
 
+_NOTICED = "keepalives_idle=5 keepalives_interval=2 keepalives_count=3 tcp_user_timeout=10000"
+"""A server that is lost without a word is noticed in about ten seconds; libpq by itself waits for hours."""
 IDENTIFIER = "SELECT system_identifier FROM pg_control_system()"
 
 
@@ -76,7 +78,7 @@ class PgPrograms:
         if source is not None:
             parts, found = urlsplit(source.dsn), hosts(source.dsn)
             where = ["-h", ",".join(host for host, _ in found), "-p", ",".join(str(port) for _, port in found)]
-            where += ["-U", unquote(parts.username or ""), "--no-password"]
+            where += ["-U", unquote(parts.username or ""), "--no-password", "-d", _NOTICED]
             env["PGTARGETSESSIONATTRS"] = wanted(source.dsn)
             env["PGCONNECT_TIMEOUT"] = str(CONNECT_S)
             # In the environment: every user of the machine can read a process' arguments.

@@ -101,16 +101,20 @@ def _whole(check: Check, place: Place) -> Callable[[], list[Finding]]:
 
 def _outcome(name: str, future: "Future[list[Finding]] | None", bound_s: float) -> list[Finding]:
     if future is None:
-        what = f"This could not be checked within {bound_s:.0f} s."
+        what = f"{_about(name)} could not be checked within {bound_s:.0f} s."
         return [Finding(name, Level.WRONG, name, what, "./run status says what does not answer; then run this again.")]
     error = future.exception()
     if error is None:
         return future.result()
     if isinstance(error, (HongbaoError, OSError)):
-        what = f"This could not be checked: {getattr(error, 'detail', error)}."
+        what = f"{_about(name)} could not be checked: {getattr(error, 'detail', error)}."
         return [Finding(name, Level.WRONG, name, what, "Mend that, and run this again.")]
-    what = f"This could not be checked, by a fault of the check itself: {error!r}."
+    what = f"{_about(name)} could not be checked, by a fault of the check itself: {error!r}."
     return [Finding(name, Level.WRONG, name, what, "Please report it with this sentence.")]
+
+
+def _about(name: str) -> str:
+    return f"What is checked as {name.replace('_', ' ')!r}"
 
 
 def _begin(work: Callable[[], T]) -> "Future[T]":

@@ -241,7 +241,7 @@ def memcached(_memcached: Memcached) -> str:
 class Databases:
     """Makes databases for one test from templates that the session builds once; drops them at its end."""
 
-    def __init__(self, server: Postgres, built: set[str]) -> None:
+    def __init__(self, server: Postgres, built: dict[str, str]) -> None:
         self.day = business_date(datetime.now(UTC))
         """The business day on which the test began. A run may go past midnight: what one test builds is of one day."""
         self._server = server
@@ -252,11 +252,15 @@ class Databases:
     async def clone(self, template: str, build: Build) -> str:
         """Return the superuser's DSN of a fresh copy of `template`, which `await build(owner's dsn)` fills once."""
         source = f"template_{template.replace('-', '_')}_{self.day:%Y%m%d}"
+        by = str(getattr(build, "func", build))
         if source not in self._built:
             await self._run(f"DROP DATABASE IF EXISTS {source} WITH (FORCE)")
             await self._create(source)
             await build(self._server.dsn(roles.OWNER, source))
-            self._built.add(source)
+            self._built[source] = by
+        elif self._built[source] != by:
+            # Whoever came second would get what the first has built.
+            raise ValueError(f"the template {template} is built by {self._built[source]} and by {by}")
         return await self._fresh(f" TEMPLATE {source}")
 
     async def empty(self) -> str:
@@ -295,12 +299,12 @@ class Databases:
 
 
 @pytest.fixture(scope="session")
-def _built_templates() -> set[str]:
-    return set()
+def _built_templates() -> dict[str, str]:
+    return {}
 
 
 @pytest_asyncio.fixture
-async def databases(postgres: Postgres, _built_templates: set[str]) -> AsyncIterator[Databases]:
+async def databases(postgres: Postgres, _built_templates: dict[str, str]) -> AsyncIterator[Databases]:
     """Where a test gets databases from."""
     factory = Databases(postgres, _built_templates)
     try:

@@ -43,8 +43,8 @@ from runtime.tables import print_table
 def init(*, file: Path, tls: bool, as_json: bool, **facts: Any) -> None:
     """Write FILE, an installation on many hosts, and secrets.json beside it with keys and passwords.
 
-    Nothing is contacted, and a file that is there already is not touched. What comes next: copy both to each host,
-    `hongbao installation prepare`, `migrate`, `topology apply`, then `serve` on each host.
+    Nothing is contacted, and a file that is there already is not touched. What comes next: `hongbao
+    installation prepare`, `migrate`, `topology apply`, each host's own files (`installation host`), `serve`.
     """
     if file.suffix != ".toml":
         raise Refused("installation_incomplete", f"call it installation.toml: the name of {file} must end with .toml")

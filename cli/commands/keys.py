@@ -42,5 +42,6 @@ def command(*, kind: str, server: str | None, set_name: str | None, data: Path |
 
 def _superuser_password(secrets: Secrets, server: str) -> str:
     if not secrets.has_passwords(server):
-        raise Refused("unknown_set", f"there is no cluster {server!r}; name it: keys postgres --set wallet")
+        text = f"{secrets.path} has no passwords of a cluster {server!r}; name it (--set wallet), and the installation"
+        raise Refused("unknown_set", f"{text} (--installation FILE, or HONGBAO_INSTALLATION)")
     return secrets.passwords(server)[SUPERUSER]

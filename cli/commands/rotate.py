@@ -242,8 +242,9 @@ async def _serve(data: Path | None) -> None:
     )
     app = web.Application()
     add_probes(app, Readiness())
-    async with HttpServer(app, *host_and_port(settings.rotate_listen)) as server:
-        print_output(f"http://127.0.0.1:{server.port}/metrics")
+    host, port = host_and_port(settings.rotate_listen)
+    async with HttpServer(app, host, port) as server:
+        print_output(f"http://{host}:{server.port}/metrics")
         periodic = Periodic("rotation", daemon.run_once, interval_s=settings.rotate_every_s, timeout_s=ROUND_S)
         running = asyncio.create_task(periodic.run())
         await stop.wait()

@@ -165,7 +165,7 @@ async def kept_for_whoever_makes_the_cluster(operator: Path) -> None:
     ran = await asyncio.to_thread(
         CliRunner().invoke, main, ["keys", "postgres", "--set", "set-9", "--installation", str(operator)]
     )
-    assert "there is no cluster 'set-9'" in ran.stderr
+    assert "has no passwords of a cluster 'set-9'" in ran.stderr
     refused = await asyncio.to_thread(
         CliRunner().invoke, main, ["installation", "prepare", "--installation", str(operator)]
     )

@@ -10,8 +10,10 @@ from typing import Any
 
 from runtime import sql
 from setnode.limits import PAY_BATCH, STUCK_SHOWN
+from sharding.ids import slot_of
 
 _STUCK = sql.read("setnode", "stuck_payouts")
+_RECEIVER = sql.read("setnode", "stuck_receiver")
 _REDRIVE = sql.read("setnode", "redrive_payouts")
 
 
@@ -31,18 +33,19 @@ class StuckPayout:
 async def stuck_payouts(connection: Any) -> list[StuckPayout]:
     """Return the oldest stuck payouts, up to STUCK_SHOWN. It only reads, so the auditor's role is enough."""
     rows = await connection.fetch(_STUCK, STUCK_SHOWN)
-    return [
-        StuckPayout(
-            row["envelope_id"],
-            row["seq"],
-            row["receiver"],
-            row["amount_fen"],
-            row["attempts"],
-            row["stuck_at"],
-            row["reason"],
-        )
-        for row in rows
-    ]
+    if not rows:
+        return []
+    async with connection.transaction(readonly=True):
+        # A generic plan would be one for all days of the SET.
+        await connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+        return [await _with_receiver(connection, row) for row in rows]
+
+
+async def _with_receiver(connection: Any, row: Any) -> StuckPayout:
+    envelope_id: int = row["envelope_id"]
+    claim = await connection.fetchrow(_RECEIVER, envelope_id, slot_of(envelope_id), row["seq"])
+    receiver, amount_fen = (None, None) if claim is None else (claim["receiver"], claim["amount_fen"])
+    return StuckPayout(envelope_id, row["seq"], receiver, amount_fen, row["attempts"], row["stuck_at"], row["reason"])
 
 
 async def redrive(connection: Any, now: datetime, envelope_ids: Sequence[int] | None = None) -> int:

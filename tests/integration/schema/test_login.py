@@ -99,7 +99,7 @@ async def test_a_server_cannot_keep_a_process_hashing() -> None:
 
 async def test_after_the_login_asyncpg_reads_by_itself(databases: Databases) -> None:
     """A login at a real server works, in any cut of the stream, and costs nothing per statement."""
-    dsn = await databases.clone("empty", _nothing)
+    dsn = await databases.empty()
     async with postgres.connected(dsn) as connection:
         assert await connection.fetchval("SELECT 1") == 1
         guard = connection._protocol
@@ -114,7 +114,7 @@ async def test_it_stands_aside_on_the_loop_of_our_processes_too(
     databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With uvloop, which remembers the method that takes what comes, it is asyncpg's own after the login."""
-    dsn = await databases.clone("empty", _nothing)
+    dsn = await databases.empty()
     calls, whole = [], ScramOnly.data_received
 
     def counted(self: ScramOnly, data: bytes) -> None:
@@ -147,12 +147,8 @@ async def test_a_login_that_comes_byte_by_byte_is_read_as_one(
             whole(self, data[at : at + 1])
 
     monkeypatch.setattr(ScramOnly, "data_received", cut)
-    async with postgres.connected(await databases.clone("empty", _nothing)) as connection:
+    async with postgres.connected(await databases.empty()) as connection:
         assert await connection.fetchval("SELECT 2") == 2
-
-
-async def _nothing(_: str) -> None:
-    pass
 
 
 def _with_password(dsn: str, password: str) -> str:

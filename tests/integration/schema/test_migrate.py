@@ -27,10 +27,7 @@ async def _difference(dsn: str) -> Difference:
 
 
 async def _empty(databases) -> str:
-    async def nothing(_: str) -> None:
-        return
-
-    return databases.dsn_as(await databases.clone("empty", nothing), roles.OWNER)
+    return databases.dsn_as(await databases.empty(), roles.OWNER)
 
 
 async def test_each_is_applied_once_and_the_difference_is_said(databases, releases: Path) -> None:

@@ -24,7 +24,7 @@ async def ask(dsn: str, statement: str) -> Any:
 
 async def test_a_set_closes_days_by_the_sandboxs_date(databases):
     """`business_today`, which guards the closing of days, moves with the clock, and by exactly that much."""
-    dsn = await databases.clone("set", migrate_set)
+    dsn = await databases.clone("set_without_days", migrate_set)
     before = await ask(dsn, "SELECT business_today()")
     await sandbox.put_ahead(dsn, 40 * DAY_MS, wallet=False)
     ahead = await ask(dsn, "SELECT sandbox_now() - now()")
@@ -58,7 +58,7 @@ async def test_the_wallet_dates_by_the_sandboxs_clock_in_a_session_that_was_open
 
 async def test_a_database_of_a_sandbox_is_refused_elsewhere(databases):
     """A Postgres folder that was copied from a sandbox under a real installation is known by its own clock."""
-    dsn = await databases.clone("set", migrate_set)
+    dsn = await databases.clone("set_without_days", migrate_set)
     await sandbox.refuse_sandbox(dsn, "set-1")
     await sandbox.put_ahead(dsn, 0, wallet=False)
     with pytest.raises(Refused, match="set-1 is that of a sandbox") as refused:
@@ -68,7 +68,7 @@ async def test_a_database_of_a_sandbox_is_refused_elsewhere(databases):
 
 async def test_all_databases_are_moved_or_none(databases):
     """If one cannot be reached, the one before it has not moved either."""
-    dsn = await databases.clone("set", migrate_set)
+    dsn = await databases.clone("set_without_days", migrate_set)
     await sandbox.put_ahead(dsn, DAY_MS, wallet=False)
 
     class OneIsAway:

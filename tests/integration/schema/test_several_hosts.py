@@ -27,7 +27,7 @@ def silent() -> Iterator[str]:
 
 @pytest.fixture
 async def dsn(databases: Databases) -> str:
-    return databases.dsn_as(await databases.clone("set", lambda _: asyncio.sleep(0)), roles.AUDIT)
+    return databases.dsn_as(await databases.empty(), roles.AUDIT)
 
 
 def behind(dsn: str, *others: str) -> str:

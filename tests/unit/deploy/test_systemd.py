@@ -3,7 +3,7 @@
 import re
 
 from gateway.limits import CONNECTIONS, DRAIN_S
-from handbook.variables import PROCESSES
+from handbook.variables import OTHERS, PROCESSES
 from installation.host_files import KINDS
 from runtime.process import STOP_S
 from tests.unit.deploy.commands import complaint
@@ -66,12 +66,12 @@ def test_what_is_written_may_be_written() -> None:
 
 
 def test_settings_are_known() -> None:
-    """Each variable that a unit or the page sets is a setting of that process."""
+    """Each variable that a unit or the page sets is a setting of a process, or of the commands."""
     page = PAGE.read_text()
     known = {f"HONGBAO_{name.upper()}" for kind in PROCESSES.values() for name in kind.__struct_fields__}
     given = {one.split("=")[0] for path in services() for one in settings(path).get("Environment", ())}
     given |= set(re.findall(r"^(HONGBAO_\w+)=", page, re.MULTILINE))
-    assert given <= known
+    assert given <= known | set(OTHERS)
     assert "HONGBAO_ROTATE_LISTEN" in given
 
 
