@@ -420,7 +420,7 @@ async def test_postgres_goes_away_and_comes_back(server_folder: Path, account, m
     await server.start()
     try:
         await set_up_cluster(server.dsn(), server.spec.passwords)
-        databases = Databases(server, set())
+        databases = Databases(server, {})
         async with living_town(databases, memcached, tmp_path) as town:
             envelope_ids = [await town.create(3_000, 30) for _ in range(4)]
             heard: list = []
