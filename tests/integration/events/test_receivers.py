@@ -453,8 +453,9 @@ async def test_metrics_are_of_sinks_that_stand(town: Town, receiver: Receiver) -
 
 
 @pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many retries that no event is a dead letter before the test has its receiver accept it."""
+def patient(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `quick`: so many retries that no event is a dead letter before the test has its receiver accept it."""
+    del quick
     monkeypatch.setattr("events.retries.RETRY_PAUSES_S", (0.05,) * 1_000)
 
 
