@@ -28,7 +28,7 @@ class ArchiveAdapter:
         """See `archive.verify.verify_database`; what the verified archive has taken the place of is removed."""
         found = (await verify_database(connection, *self._archive, xx=xx, day=day)).manifest
         async with archive_lock(connection, xx=xx, day=day):
-            # Again behind the lock: somebody who forgets a user may have published another archive meanwhile.
+            # Again behind the lock: a command that forgets a user may have published another archive meanwhile.
             if await connection.fetchval(NAMED, day, xx) == found.digest:
                 await run_blocking(store.discard_others, self._archive.folder, xx=xx, day=day, digest=found.digest)
         return found

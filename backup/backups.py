@@ -197,7 +197,8 @@ def _check_empty(into: Path) -> None:
 
 def _let_this_machine_in(pg_hba: Path) -> None:
     """The copy is started on 127.0.0.1 and audited; a server of other hosts may let nobody in from there."""
-    lines = pg_hba.read_text(encoding="utf-8").splitlines()
+    # Debian keeps the file in /etc, and a base copy has none.
+    lines = pg_hba.read_text(encoding="utf-8").splitlines() if pg_hba.exists() else []
     known = {" ".join(line.split()) for line in lines}
     added = [line for line in _LOOPBACK if line not in known]
     if added:

@@ -3,7 +3,7 @@
 What lives here: `lost`, the creates and credits that the SETs know and the wallet does not; `repair`, doing them again.
 The other way round, `claims`: what a restored copy of a SET lacks and the wallet has paid, put back into the copy.
 
-May import: `audit`, `installation`, `setnode`, `wire`, `runtime` and below.
+May import: `audit`, `installation`, `setnode`, `wallet`, `wire`, `runtime` and below.
 
 Authority. The claim logs of the SETs: a header is committed after its money was taken, so a header whose fund the
 wallet lacks was paid for in a wallet that is gone; a claim without a credit, that no payout is on its way for, was owed

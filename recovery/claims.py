@@ -18,19 +18,18 @@ from audit.snapshot import DayPart, day_parts, from_postgres, set_snapshot, snap
 from envelope.claim_log import ClaimLog
 from envelope.outcomes import Entry
 from envelope.terms import Terms
-from errors import HongbaoError, InvariantBroken, Unavailable
+from errors import HongbaoError, Unavailable
 from recovery.limits import NAMED
 from runtime import postgres, sql
 from runtime.clock import from_ms
 from runtime.postgres import Connection
 from schema.headers import read_terms
 from sharding.ids import end_id, first_id, slot_of
+from wallet.postings import TransferKind
 
 _TIMES = sql.read("audit", "order_times")
 _NOT_UNIQUE = "23505"
 _USER = "user:"
-_CLAIM = 2
-"""The kind of a transfer that pays a share (`wallet.postings.TransferKind`); 3 pays back what is left."""
 _INSERT = """INSERT INTO claim (envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at)
 SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::integer[], $4::integer[], $5::text[], $6::text[], $7::bigint[],
     $8::timestamptz[])"""
@@ -123,7 +122,7 @@ async def _rebuild(
     try:
         # Dense, unique by user, every amount the seed's: else the wallet has paid what this log cannot have said.
         ClaimLog(terms).restore([*entries, *added])
-    except (InvariantBroken, HongbaoError, ValueError) as error:
+    except (HongbaoError, ValueError) as error:
         lost.leave(terms.envelope_id, f"{len(added)} paid claims do not follow its log ({error})")
         return
     slot = slot_of(terms.envelope_id)
@@ -135,7 +134,7 @@ async def _rebuild(
 
 def _entry(terms: Terms, seq: int, row: Any, paid_at_ms: int) -> tuple[int, str, str, int, int]:
     """Return a claim as its log has it. It was decided a little before it was paid, and before its envelope's end."""
-    if row["kind"] == _CLAIM:
+    if row["kind"] == TransferKind.CLAIM:
         at_ms = max(terms.opens_at_ms, min(paid_at_ms, terms.expires_at_ms - 1))
         return seq, Entry.OPEN.value, str(row["receiver"]).removeprefix(_USER), row["amount_fen"], at_ms
     kind = Entry.EXPIRED if paid_at_ms >= terms.expires_at_ms else Entry.CANCELED

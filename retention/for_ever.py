@@ -1,4 +1,4 @@
-"""What no rule removes; it is shown so that its size surprises nobody."""
+"""What no rule removes. It is shown with its size, so that operators see it grow."""
 
 import asyncio
 from collections.abc import Callable, Iterable
