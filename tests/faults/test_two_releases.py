@@ -23,7 +23,7 @@ from tests.faults.test_rolling_restart import PATIENT, PATIENT_S, Witness
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300), pytest.mark.long]
 
 TRACED = {"HONGBAO_TRACE_ENDPOINT": "http://127.0.0.1:9", "HONGBAO_TRACE_RATIO": "0.2"}
-"""Every fifth request is traced, for a collector that is away. Processes of the release before get no notice of traces."""
+"""Every fifth request is traced; the collector is away. Processes of the release before get no notice of traces."""
 STEADY_S = 1.5
 """Pause between two parts, as in `local.rolling_restart`."""
 
