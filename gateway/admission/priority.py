@@ -51,15 +51,18 @@ OPERATIONS: Final = {
 
 
 class Promises:
-    """Remembers for PROMISE_S which users were told `openable`, and of which envelope; the PROMISES told last."""
+    """Remembers for PROMISE_S which users were told `openable`, and of which envelope; the PROMISES told last.
+
+    A user is known by the `sub` of their token: an app may make a new token for each request.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._until: dict[tuple[bytes, str], float] = {}
 
-    def note(self, asker: bytes, id_text: str) -> None:
-        """Remember that a user (their `Authorization` header) was told that an envelope is openable."""
-        key = asker, id_text
+    def note(self, user: str, id_text: str) -> None:
+        """Remember that a user was told that an envelope is openable."""
+        key = user.encode(), id_text
         # Told again it goes to the end: the dict stays in the order in which promises end.
         self._until.pop(key, None)
         self._until[key] = self._now() + PROMISE_S
@@ -67,8 +70,8 @@ class Promises:
             del self._until[next(iter(self._until))]
 
     def holds(self, asker: bytes, id_text: str) -> bool:
-        """Say whether the user was told so less than PROMISE_S ago."""
-        until = self._until.get((asker, id_text))
+        """Say whether the user that a header `Authorization` names was told so less than PROMISE_S ago."""
+        until = self._until.get((_user(asker), id_text))
         return until is not None and self._now() < until
 
     def class_of(self, method: str, path: str, asker: bytes) -> Class:
@@ -119,6 +122,7 @@ class _Claims(msgspec.Struct):
     sub: str
 
 
+@lru_cache(maxsize=TOKEN_CACHE)
 def _user(asker: bytes) -> bytes:
     """Return the user that a token names, unverified: a forged one is refused later, whatever place it has.
 

@@ -108,7 +108,7 @@ class EnvelopeHandlers:
         values = await self._sets.call(target, Op.GRAB, target.envelope_id, user, token_ok)
         if is_openable(values):
             # Their open goes first when too many come (`gateway.admission.priority`).
-            self._promises.note((request.authorization or "").encode(), resource.id_text)
+            self._promises.note(user, resource.id_text)
         return outcome_answer(values)
 
     async def detail(self, request: Request, resource: Resource) -> Answer:
