@@ -37,6 +37,7 @@ COMMANDS = {
         "migrate": Entry("cli.commands.migrate", "bring the databases to the schema of this release"),
         "backup": Entry("cli.commands.backup", "copy a SET with its log; bring back any instant"),
         "recover": Entry("cli.commands.recover", "make good what a restored wallet, or SET, has lost"),
+        "jobs": Entry("cli.commands.jobs", "when audits and backups last succeeded, and which are missed"),
         "retention": Entry("cli.commands.retention", "how long everything is kept; remove what is past its rule"),
         "topology": Entry("cli.commands.topology", "which SET holds which database; move one"),
         "rotate": Entry("cli.commands.rotate", "take past days out of the hot tables, by proof"),

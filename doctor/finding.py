@@ -33,4 +33,9 @@ def sentence(text: str) -> str:
 
 def all_is_well(findings: Iterable[Finding]) -> bool:
     """Say whether nothing fails, and nothing will soon."""
-    return all(one.level in (Level.OK, Level.NOTE) for one in findings)
+    return not troubles(findings)
+
+
+def troubles(findings: Iterable[Finding]) -> list[Finding]:
+    """Return what fails, or will soon."""
+    return [one for one in findings if one.level in (Level.SOON, Level.WRONG)]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple, Self
 
+from errors import Refused
 from gateway.admission.line import Refusal
 from gateway.admission.priority import Class
 from gateway.admission.reason import Reason
@@ -78,7 +79,7 @@ class Acceptor:
                 host, port, shared = endpoint
                 found = listening.take_at(self._inherited, port)
                 self._listening += found or await asyncio.to_thread(listening.listen, host, port, shared=shared)
-        except OSError:
+        except Refused:
             self._stop_listening()
             raise
         self._newcomers.start()

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from runtime import metrics
+from runtime import listening, metrics
 
 CLOSE_S = 1.0
 """For requests in progress at a stop; less than the whole process has (`process.STOP_S`)."""
@@ -71,7 +71,10 @@ def add_probes(app: web.Application, readiness: Readiness) -> None:
 
 
 class HttpServer:
-    """One listener of one application, or of one low-level server, as an async context."""
+    """One listener of one application, or of one low-level server, as an async context.
+
+    Entering it raises as `listening.refusal` if it cannot listen.
+    """
 
     def __init__(
         self,
@@ -105,7 +108,11 @@ class HttpServer:
             reuse_port=self._reuse_port or None,
             ssl_context=self._tls,
         )
-        await site.start()
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise listening.refusal(self._host, self._port, error) from error
         return self
 
     @property

@@ -4,6 +4,7 @@ A connection that nobody has accepted yet is lost when its listening socket is c
 supervisor keeps the socket, connections wait in its queue until the process that restarts accepts them.
 """
 
+import errno
 import socket
 from collections.abc import Iterable
 
@@ -14,14 +15,14 @@ BACKLOG = 4_096
 
 
 def listen(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
-    """Return sockets that listen at `host`, one for each of its addresses; port 0 takes a free one. Raises OSError.
+    """Return sockets that listen at `host`, one for each of its addresses; port 0 takes a free one.
 
     `shared`: other processes of this account listen there, too, and the kernel spreads connections among them
-    (SO_REUSEPORT).
+    (SO_REUSEPORT). Raises as `refusal`.
     """
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     made: list[socket.socket] = []
     try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in dict.fromkeys(found):
             one = socket.socket(family, kind, protocol)
             made.append(one)
@@ -33,11 +34,21 @@ def listen(host: str, port: int, *, shared: bool = False) -> list[socket.socket]
             one.bind(address)
             one.listen(BACKLOG)
             one.setblocking(False)
-    except OSError:
-        for one in made:
-            one.close()
-        raise
+    except OSError as error:
+        close_all(made)
+        raise refusal(host, port, error) from error
     return made
+
+
+def refusal(host: str, port: int, error: OSError) -> Refused:
+    """Return why nobody can listen at an address: `port_taken`, `port_forbidden` or `host_invalid`."""
+    # Numbers of getaddrinfo are no errno: some of both are equal.
+    number = None if isinstance(error, socket.gaierror) else error.errno
+    if number == errno.EADDRINUSE:
+        return Refused("port_taken", f"another process listens at {host}:{port}: stop it, or choose another port")
+    if number == errno.EACCES:
+        return Refused("port_forbidden", f"only root may listen on port {port}; choose one above 1023")
+    return Refused("host_invalid", f"{host!r} is no name or address of this machine ({error.strerror or error})")
 
 
 def inherited(numbers: str) -> list[socket.socket]:

@@ -3,7 +3,8 @@
 `set.sql` and `wallet.sql` are the schema to read; the numbered files in `set/` and `wallet/` are the migrations that
 build it. Both give the same catalog (tests/integration/schema/test_schema.py); an applied migration is never changed
 (`migrate` compares its SHA-256). `names` builds the names of tables, from digits only; `day_tables` makes the
-partitions of coming days, `headers` decodes rows of `envelope`, `sandbox` gives the databases of a sandbox its clock.
+partitions of coming days, `headers` decodes rows of `envelope`, `jobs` reads when audits and backups have last run,
+`sandbox` gives the databases of a sandbox its clock.
 `cluster_setup` makes database and roles in a cluster, with `cluster_rights` and `scram`.
 
 May import: `sharding`, `envelope`, `runtime`, `errors`.

@@ -9,7 +9,7 @@ OWNER: Final = "hongbao_owner"
 SETNODE: Final = "hongbao_setnode"
 WALLET: Final = "hongbao_wallet"
 AUDIT: Final = "hongbao_audit"
-"""Reads everything and writes nothing."""
+"""Reads everything, and writes nothing but that a job has run (`schema.jobs`)."""
 EVENTS: Final = "hongbao_events"
 """Reads what is told of commits, and keeps how far each receiver has come; it sees neither claims nor headers."""
 

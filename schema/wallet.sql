@@ -293,6 +293,19 @@ CREATE TABLE published (
 );
 
 
+-- Jobs that run now and then (audit, backups): when each has last succeeded and failed, so that one that stops running is
+-- missed. The audit is known from the beginning, another job once it has run.
+CREATE TABLE job_run (
+    job          varchar(32) COLLATE "C" NOT NULL,
+    known_since  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    succeeded_at timestamptz,
+    failed_at    timestamptz,
+    failure      varchar(400),  -- why it failed last, as a sentence; NULL if it never did
+    CONSTRAINT job_run_job PRIMARY KEY (job),
+    CONSTRAINT job_run_name CHECK (job ~ '^[a-z][a-z-]*$')
+);
+INSERT INTO job_run (job) VALUES ('audit');
+
 -- Users who are being forgotten: the old name stands here until it stands nowhere else, so that the work can be finished
 -- after a kill. account_id is NULL for one who was only invited and never had an account.
 CREATE TABLE forgetting (
@@ -378,10 +391,22 @@ BEGIN
     RETURN replaced;
 END $$;
 
--- Roles: the wallet reads, opens accounts and calls the two functions; the audit reads; only the owner can change or
--- delete what was written.
+-- Note that a job has succeeded, or with `why` that it has failed. Index: job_run_job.
+CREATE FUNCTION note_job(name varchar, why varchar) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    INSERT INTO job_run AS known (job, succeeded_at, failed_at, failure)
+    VALUES (name, CASE WHEN why IS NULL THEN clock_timestamp() END, CASE WHEN why IS NOT NULL THEN clock_timestamp() END,
+        left(why, 400))
+    ON CONFLICT ON CONSTRAINT job_run_job DO UPDATE SET
+        succeeded_at = coalesce(excluded.succeeded_at, known.succeeded_at),
+        failed_at = coalesce(excluded.failed_at, known.failed_at),
+        failure = coalesce(excluded.failure, known.failure)
+$$;
+
+-- Roles: the wallet reads, opens accounts and calls the two functions; the audit reads, and notes that a job has run; only
+-- the owner can change or delete what was written.
 GRANT USAGE ON SCHEMA public TO hongbao_wallet, hongbao_audit;
-GRANT SELECT ON account, transfer, fund, published, belongs_to TO hongbao_wallet;
+GRANT SELECT ON account, transfer, fund, published, belongs_to, job_run TO hongbao_wallet;
 GRANT INSERT (name, kind) ON account TO hongbao_wallet;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO hongbao_audit;
 REVOKE EXECUTE ON FUNCTION post, hold_ledger, deposit_rules FROM PUBLIC;
@@ -389,3 +414,5 @@ GRANT EXECUTE ON FUNCTION post, hold_ledger TO hongbao_wallet;
 REVOKE EXECUTE ON FUNCTION take_places, give_back_places, forget_places FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION take_places, give_back_places, forget_places TO hongbao_wallet;
 REVOKE EXECUTE ON FUNCTION begin_forgetting, replace_header_hashes FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION note_job FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION note_job TO hongbao_audit;

@@ -91,7 +91,8 @@ MAX_INSTANT_MS: Final = 253_370_764_800_000
 """Start of the year 9999; later instants cannot be written as a date."""
 MAX_FUNDS_PAGE: Final = 1_000
 """The longest page of creates, for the SETs' sweepers."""
-ESCROW_SAMPLE_S: Final = 15.0
+SAMPLE_S: Final = 15.0
+"""How often the wallet reads, for its metrics, what is in escrow and when jobs have last run (`schema.jobs`)."""
 TOPOLOGY_EVERY_S: Final = 5.0
 """How often the topology file is read: a SET that has given a database away loses the right to pay for it."""
 PUBLISHED_EVERY_S: Final = 0.5

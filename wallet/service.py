@@ -18,6 +18,7 @@ from runtime.postgres import Session
 from runtime.sandbox_clock import clock_at
 from runtime.tls import tls_of
 from runtime.traces.start import tracer_of
+from schema import jobs
 from sharding.topology import TopologyFile
 from wallet import metrics
 from wallet.accounts import Accounts
@@ -30,13 +31,13 @@ from wallet.ledger import Ledger
 from wallet.limits import (
     DRAIN_POLL_S,
     DRAIN_S,
-    ESCROW_SAMPLE_S,
     FORGET_PLACES_S,
     IDLE_IN_TRANSACTION_MS,
     LOCK_WAIT_MS,
     PROVIDER_AT_ONCE,
     PUBLISHED_EVERY_S,
     READ_CHECK_S,
+    SAMPLE_S,
     TOPOLOGY_EVERY_S,
 )
 from wallet.provider import Provider
@@ -109,8 +110,7 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
     history = History(readers)
     batcher = Batcher(writer_session(config.postgres_dsn), Ledger(Accounts()))
 
-    load = Load(batcher.waits)
-    rights = _rights(config)
+    load, rights = Load(batcher.waits), _rights(config)
     tls = tls_of(config.tls_cert, config.tls_key, config.tls_ca)
     doorkeeper = Doorkeeper(accepted_keys(config.accept_keys, WALLET, (GATEWAY, OPERATOR, SETNODE)))
 
@@ -125,8 +125,9 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
         if follower is not None and await readers.run(follower.look_in):
             rights.reload()
 
-    async def sample_escrow() -> None:
+    async def sample() -> None:
         metrics.escrow_fen.set(await history.escrow_total())
+        metrics.show_jobs(await readers.run(jobs.read))
 
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(readers.close)
@@ -145,7 +146,7 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             writing = group.create_task(batcher.run())
             periodic = (
                 load.service(),
-                Periodic("escrow_total", sample_escrow, interval_s=ESCROW_SAMPLE_S),
+                Periodic("samples", sample, interval_s=SAMPLE_S),
                 Periodic("day_places", places.forget, interval_s=FORGET_PLACES_S),
                 Periodic("reads", readers.check, interval_s=READ_CHECK_S),
                 Periodic("topology", reread, interval_s=TOPOLOGY_EVERY_S),

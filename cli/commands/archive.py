@@ -20,6 +20,7 @@ from archive.register import RegisterEntry, read_register
 from archive.restore import remove, restore
 from archive.verify import Verified, reread, verify_database
 from cli.archives import find_installed, open_archive, read_day, registered_archives, select_archives
+from cli.job_record import on_record
 from envelope.money import yuan
 from errors import HongbaoError, Refused, Unavailable
 from installation.access import Access
@@ -30,6 +31,7 @@ from runtime.reporting import data_option, json_option, print_report
 from runtime.tables import print_table
 from runtime.wording import counted
 from schema import roles
+from schema.jobs import Job
 from schema.names import read_database
 from sharding.slots import database_name
 
@@ -69,9 +71,11 @@ def verify(*, day: str | None, database: str | None, data: Path | None, as_json:
     dropped, and while the SETs' Postgres servers are down, signature, files and the digests of all rows are checked
     instead. Exit status 1 if one does not verify.
     """
-    archive = open_archive(data)
-    found = asyncio.run(_verify(archive, day, database, find_installed(data)))
-    holds = all(one["code"] is None for one in found)
+    archive, installed = open_archive(data), find_installed(data)
+    with on_record(data, Job.ARCHIVE_CHECK if installed and not (day or database) else None) as run:
+        found = asyncio.run(_verify(archive, day, database, installed))
+        run.failure = "; ".join(f"{one['day']} {one['database']}: {one['code']}" for one in found if one["code"])
+    holds = not run.failure
     print_report(
         {"holds": holds, "archives": found}, as_json=as_json, show=lambda console: _show_verified(found, console)
     )

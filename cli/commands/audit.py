@@ -9,10 +9,12 @@ import click
 from rich.console import Console
 
 from audit.report import Report
+from cli.job_record import on_record
 from envelope.money import yuan
 from installation.finding import current
 from runtime.reporting import data_option, json_option, print_report
 from runtime.wording import counted
+from schema.jobs import Job
 
 SHOWN = 20
 """Violations printed; --json has more."""
@@ -32,9 +34,12 @@ def command(*, day: datetime | None, provider: bool, full: bool, data: Path | No
     on other days are not looked at.
 
     A day on which everything is final is read once. Later audits have the databases compute its digest again, and read
-    it only if that differs.
+    it only if that differs. How an audit of all days has ended is noted (`hongbao jobs`).
     """
-    found = asyncio.run(_audit(data, None if day is None else day.date(), provider=provider, full=full))
+    with on_record(data, Job.AUDIT if day is None else None) as run:
+        found = asyncio.run(_audit(data, None if day is None else day.date(), provider=provider, full=full))
+        if not found.holds:
+            run.failure = f"{counted(found.count, 'violation')}, {yuan(found.unreconciled_fen)} yuan unreconciled"
     print_report(found.as_json(), as_json=as_json, show=lambda console: show(found, console))
     sys.exit(0 if found.holds else 1)
 

@@ -21,10 +21,12 @@ from cli.commands.backup_places import take as take_of
 from cli.commands.backup_restoring import Restored, Restoring
 from cli.commands.backup_restoring import restore as run_restore
 from cli.commands.backup_text import show_backups, show_pruned, show_taken
+from cli.job_record import on_record
 from errors import HongbaoError, Refused, Unavailable
 from installation.access import Access
 from installation.finding import find
 from runtime.reporting import data_option, json_option, print_report, working
+from schema.jobs import Job
 
 ALL = "all"
 """In the place of a server's name: every SET and the wallet."""
@@ -51,7 +53,9 @@ def take(*, server: str, place: Place, data: Path | None, as_json: bool) -> None
         found = _taken(data, server, place)
         print_report(found, as_json=as_json, show=partial(show_taken, [found]))
         return
-    every = [_taken_or_why(data, one, place) for one in access.servers()]
+    with on_record(data, Job.BACKUP) as run:
+        every = [_taken_or_why(data, one, place) for one in access.servers()]
+        run.failure = "; ".join(f"{one['server']}: {one['detail']}" for one in every if "code" in one)
     print_report({"servers": every}, as_json=as_json, show=partial(show_taken, every))
     sys.exit(1 if any("code" in one for one in every) else 0)
 
@@ -75,22 +79,25 @@ def log(*, server: str, place: Place, anew: bool, data: Path | None) -> None:
 
 
 @command.command("list")
-@click.argument("server", required=False)
+@click.argument("server", default=ALL)
 @place_option
 @data_option
 @json_option
-def list_(*, server: str | None, place: Place, data: Path | None, as_json: bool) -> None:
+def list_(*, server: str, place: Place, data: Path | None, as_json: bool) -> None:
     """Show the base copies of SERVER, whether the log after each is complete, and whether it is being received.
 
     Without SERVER: of all. Exit status 1 if a newest copy cannot be restored up to now: the log after it has a gap, or
     is not being received. While a server is down only the folder is read.
     """
     check(place)
-    names = [server] if server not in (None, ALL) else find(data).servers()
-    found = [_listed(data, one, place) for one in names]
-    report = found[0] if server not in (None, ALL) else {"servers": found}
+    alone = [] if server == ALL else [server]
+    with on_record(data, None if alone else Job.BACKUP_CHECK) as run:
+        found = [_listed(data, one, place) for one in alone or find(data).servers()]
+        behind = [one["server"] for one in found if _is_behind(one)]
+        run.failure = f"the newest copy of {', '.join(behind)} does not lead up to now" if behind else ""
+    report = found[0] if alone else {"servers": found}
     print_report(report, as_json=as_json, show=partial(show_backups, found))
-    sys.exit(1 if any(_is_behind(one) for one in found) else 0)
+    sys.exit(1 if behind else 0)
 
 
 @command.command("prune")

@@ -12,8 +12,9 @@ from rich.table import Table
 from cli.commands.doctor import show as show_findings
 from cli.commands.installation_certificates import command as certificates_command
 from cli.commands.installation_hosts import host, init, prepare_command
+from cli.job_record import on_record
 from doctor.examination import CHECKS, run_checks
-from doctor.finding import all_is_well
+from doctor.finding import troubles
 from doctor.place import look
 from installation import data_folder, inventory
 from installation.access import Access
@@ -21,6 +22,7 @@ from installation.finding import find
 from runtime.dsn import place
 from runtime.reporting import data_option, json_option, print_report, working
 from runtime.tables import print_table
+from schema.jobs import Job
 
 CONNECTS = ("clusters", "databases", "private", "secrets", "certificates", "archive", "clock", "parts")
 """The doctor's checks that are about the installation itself."""
@@ -49,10 +51,12 @@ def check(*, data: Path | None, as_json: bool) -> None:
     Changes nothing. Exit status 1 if anything is `soon` or `wrong`.
     """
     begun = time.monotonic()
-    with working("connecting"):
-        place = look(data)
-        found = [*place.troubles, *run_checks({name: CHECKS[name] for name in CONNECTS}, place)]
-    holds = all_is_well(found)
+    with on_record(data, Job.INSTALLATION_CHECK) as run:
+        with working("connecting"):
+            place = look(data)
+            found = [*place.troubles, *run_checks({name: CHECKS[name] for name in CONNECTS}, place)]
+        run.failure = " ".join(one.what for one in troubles(found))
+    holds = not run.failure
     report = {"holds": holds, "findings": msgspec.to_builtins(found), "seconds": round(time.monotonic() - begun, 1)}
     print_report(report, as_json=as_json, show=lambda console: show_findings(found, console))
     sys.exit(0 if holds else 1)

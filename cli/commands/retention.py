@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Column, Table
 
+from cli.job_record import on_record
 from installation import data_folder
 from installation.finding import find
 from retention import kinds
@@ -19,6 +20,7 @@ from runtime import settings
 from runtime.reporting import data_option, json_option, print_report, working
 from runtime.tables import print_table
 from runtime.wording import counted
+from schema.jobs import Job
 
 _folder = click.option(
     "--folder",
@@ -58,10 +60,11 @@ def apply(*, folder: Path | None, sure: bool, who: str, data: Path | None, as_js
     Each kind has a line in the journal, retention-YEAR.jsonl in the data folder, before anything of it goes. Archives
     are never removed. Exit status 1 if a kind could not be looked at or removed; the others are, all the same.
     """
-    with working("looking at what is kept"):
+    with on_record(data, Job.RETENTION if sure else None) as run, working("looking at what is kept"):
         every = _kinds(data, folder)
         work = kinds.apply(every, data_folder.locate(data).path, who) if sure else kinds.show(every)
         found = asyncio.run(work)
+        run.failure = "; ".join(f"{one.kind}: {one.why}" for one in found if one.code)
     _print(found, as_json=as_json, removed=sure)
 
 

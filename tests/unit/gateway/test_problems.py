@@ -18,7 +18,7 @@ ROOMS = ("envelope", "sharding", "wire", "setnode", "wallet", "gateway", "runtim
 ELSEWHERE = {
     "settings_invalid", "topology_invalid", "topology_of_later_release",
     "malformed_document", "unknown_set", "unknown_server", "last_set",
-    "sandbox_clock_missing", "other_sets", "tls_files_invalid",
+    "sandbox_clock_missing", "other_sets", "tls_files_invalid", "port_taken", "port_forbidden", "host_invalid",
 }  # fmt: skip
 
 
