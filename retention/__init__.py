@@ -2,8 +2,8 @@
 
 What lives here: `rules`, how long each kind is kept, by settings; `held`, what `look` finds of a kind; `copies` (base
 copies of Postgres and the log they need), `files` (journals of operators, logs of parts that are gone), `letters` (dead
-letters of events), `for_ever` (what no rule removes: archives, proofs of days), the kinds; `kinds`, all of them;
-`journal`, what was removed, when, by whom and by which rule.
+letters of events), `for_ever` (what no rule removes: archives, proofs of days), the kinds; `in_bucket`, those of them
+that may be in an object store; `kinds`, all of them; `journal`, what was removed, when, by whom and by which rule.
 
 May import: `backup`, `events`, `archive`, `installation`, `local`, `runtime` and below.
 

@@ -5,58 +5,66 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from archive.place import archived, folder_of
+from archive.place import Root, archived, folder_of
 from backup.folder import BackupFolder
 from errors import HongbaoError, Refused
 from installation.access import PROOFS, Access
 from local import running
 from objectstore.address import is_address
+from objectstore.bucket import Bucket, bucket_of
 from retention import journal
 from retention.copies import Copies
 from retention.files import OldFiles
 from retention.for_ever import ForEver
 from retention.held import Held, Kind
+from retention.in_bucket import ArchiveInBucket, CopiesInBucket
 from retention.letters import DeadLetters
 from retention.rules import RetentionSettings
 
 
-class Shown:
-    """A kind that cannot be looked at: it says why."""
+class NotNamed:
+    """Backups of which the installation file says nothing: something else makes them, or nobody does."""
 
-    def __init__(self, name: str, rule: str, error: HongbaoError) -> None:
-        self.name = name
-        self.rule = rule
-        self._error = error
+    name = "backups"
+    rule = "none are named: `backups` in the installation file, or --folder"
 
     async def look(self) -> Held:
-        """Raise what is in the way."""
-        raise self._error
+        """Say that nothing is known."""
+        return Held(self.name, "", self.rule)
 
     async def remove(self, held: Held) -> None:
         """Remove nothing."""
 
 
-def kinds(access: Access, rules: RetentionSettings, data: Path, backups: Path | None = None) -> Iterator[Kind]:
+def kinds(access: Access, rules: RetentionSettings, data: Path, backups: str = "") -> Iterator[Kind]:
     """Yield each kind. `data` is the data folder; `backups` where they are, if not where the installation says."""
-    keep = rules.retention_backups
-    try:
-        root = _folder(backups or access.backups, "./run backup prune")
-    except Refused as unknown:
-        yield Shown("backups", f"the newest {keep}, and the log since", unknown)
-    else:
-        yield from (Copies(BackupFolder(root, one), one, keep) for one in access.servers())
-    archive, rule = access.archive().folder, "for ever: of a dropped day it is the only copy, and proves its money"
-    if isinstance(archive, Path):
-        yield ForEver(
-            "archive", archive, rule, lambda: (folder_of(archive, xx=xx, day=day) for day, xx in archived(archive))
-        )
-    else:
-        yield Shown("archive", rule, _in_bucket(str(archive), "./run archive list"))
+    yield from _backups(access, backups, rules.retention_backups)
+    yield _archive(access.archive().folder)
     yield ForEver("proofs of days", data, "as long as the days", lambda: [data / PROOFS])
     yield OldFiles("journals", data, lambda: _journals(data), rules.retention_actions_days)
     logs = data / "logs"
     yield OldFiles("logs of parts that are gone", logs, lambda: _left_logs(data), rules.retention_log_days)
     yield from (DeadLetters(access, one.name, rules.retention_dead_letter_days) for one in access.topology().sets)
+
+
+def _backups(access: Access, place: str, keep: int) -> Iterator[Kind]:
+    try:
+        place = place or access.backups
+    except Refused:
+        yield NotNamed()
+        return
+    for server in access.servers():
+        if is_address(place):
+            yield CopiesInBucket(bucket_of(place), server, keep)
+        else:
+            yield Copies(BackupFolder(Path(place).absolute(), server), server, keep)
+
+
+def _archive(root: Root) -> Kind:
+    rule = "for ever: of a dropped day it is the only copy, and proves its money"
+    if isinstance(root, Bucket):
+        return ArchiveInBucket(root, rule)
+    return ForEver("archive", root, rule, lambda: (folder_of(root, xx=xx, day=day) for day, xx in archived(root)))
 
 
 async def show(every: Sequence[Kind]) -> list[Held]:
@@ -101,13 +109,3 @@ def _left_logs(data: Path) -> Iterator[Path]:
         names = set()
     written = {*names, *(f"{name}.1" for name in names), "supervisor.log", "supervisor.log.1"}
     yield from (path for path in (data / "logs").glob("*.log*") if path.name not in written)
-
-
-def _folder(place: Path | str, command: str) -> Path:
-    if is_address(place):
-        raise _in_bucket(str(place), command)
-    return Path(place).absolute()
-
-
-def _in_bucket(place: str, command: str) -> Refused:
-    return Refused("in_object_store", f"it is in {place}, and not on this machine's disks: {command} looks there")

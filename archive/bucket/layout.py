@@ -19,6 +19,8 @@ GENERATION: Final = 16
 MANIFESTS: Final = "manifest"
 _MANIFEST: Final = re.compile(rf"{MANIFESTS}/(\d{{4}}-\d\d-\d\d)/db_(\d\d)/([0-9a-f]{{{GENERATION}}})\.json")
 _TABLE: Final = {table.file: table.kind.value for table in TABLES}
+PLACES: Final = (MANIFESTS, *_TABLE.values())
+"""What all objects of an archive are below; beside it other things may have the same prefix."""
 
 
 class Generation(NamedTuple):

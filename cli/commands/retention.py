@@ -24,8 +24,9 @@ from schema.jobs import Job
 
 _folder = click.option(
     "--folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Where the backups are.  [default: `backups` of the installation file]",
+    metavar="PLACE",
+    default="",
+    help="Where the backups are: a folder, or s3://bucket/prefix.  [default: `backups` of the installation file]",
 )
 
 
@@ -38,7 +39,7 @@ def command() -> None:
 @_folder
 @data_option
 @json_option
-def show(*, folder: Path | None, data: Path | None, as_json: bool) -> None:
+def show(*, folder: str, data: Path | None, as_json: bool) -> None:
     """Show each kind that is kept: how much, since when, by which rule, and what is past it. Changes nothing.
 
     Exit status 1 if a kind could not be looked at.
@@ -54,7 +55,7 @@ def show(*, folder: Path | None, data: Path | None, as_json: bool) -> None:
 @click.option("--who", default=getpass.getuser, help="Your name, for the journal.  [default: the account]")
 @data_option
 @json_option
-def apply(*, folder: Path | None, sure: bool, who: str, data: Path | None, as_json: bool) -> None:
+def apply(*, folder: str, sure: bool, who: str, data: Path | None, as_json: bool) -> None:
     """Remove what is past its rule; without --yes only say what would go.
 
     Each kind has a line in the journal, retention-YEAR.jsonl in the data folder, before anything of it goes. Archives
@@ -68,7 +69,7 @@ def apply(*, folder: Path | None, sure: bool, who: str, data: Path | None, as_js
     _print(found, as_json=as_json, removed=sure)
 
 
-def _kinds(data: Path | None, folder: Path | None) -> list[Kind]:
+def _kinds(data: Path | None, folder: str) -> list[Kind]:
     rules = settings.load(RetentionSettings)
     return list(kinds.kinds(find(data), rules, data_folder.locate(data).path, folder))
 

@@ -135,6 +135,12 @@ async def test_probes_mounts_and_secrets_are_there(name: str) -> None:
     }
     made |= {one.replace("set-1", "set-2") for one in made} if name == "region" else set()
     claims = {one["metadata"]["name"] for one in manifests if one["kind"] == "PersistentVolumeClaim"}
+    claims |= {
+        f"{claim['metadata']['name']}-{one['metadata']['name']}-0"
+        for one in manifests
+        if one["kind"] == "StatefulSet"
+        for claim in one["spec"].get("volumeClaimTemplates", ())
+    }
     used = set()
     for pod in pods(manifests):
         volumes = {one["name"] for one in pod.spec.get("volumes", ())}

@@ -2,15 +2,18 @@
 
 import asyncio
 import io
+import json
 import os
 import shutil
 import tarfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from archive import store
 from backup.bucket.manifest import Copy
 from backup.bucket.remote_backups import RemoteBackups
 from backup.bucket.shelf import Shelf
@@ -21,6 +24,8 @@ from machine.account import Account
 from machine.postgres.server import Postgres
 from objectstore import bucket as bucket_module
 from objectstore.bucket import Bucket
+from retention import kinds
+from retention.in_bucket import CopiesInBucket
 from tests.faults.test_backup_log import postgres, source, sql, until, write
 from tests.integration.archive.test_commands import Kept, kept
 from tests.integration.objects.faulty_front import Answer, FaultyFront
@@ -258,3 +263,41 @@ async def test_the_commands_name_what_goes(shelf: Shelf, kept: Kept) -> None:
     ran = await kept.run("backup", "list", "set-1", "--folder", "s3://no-such-bucket/x")
     assert ran.exit_code == 1
     assert "there is no bucket no-such-bucket" in ran.output + str(ran.exception)
+
+
+async def test_what_is_past_its_rule_goes(shelf: Shelf, bucket: Bucket, tmp_path: Path) -> None:
+    """The newest copy and the log since stay; a look changes nothing, and what goes is on record before."""
+    kind = CopiesInBucket(bucket, "set-1", 1)
+    (seen,) = await kinds.show([kind])
+    assert (seen.items, seen.past, seen.where) == (2, 4, str(shelf.place))
+    assert seen.bytes > seen.past_bytes > 0
+    assert len(shelf.copies()) == 2
+    (gone,) = await kinds.apply([kind], tmp_path, "otto")
+    assert (gone.past, gone.code) == (4, "")
+    assert [one.name for one in shelf.copies()] == ["20261122T101500Z"]
+    assert [one.name.removeprefix("wal/") for one in shelf.log()] == SEGMENTS[3:]
+    assert shelf.gap_after(shelf.copies()[0]) is None
+    (line,) = (tmp_path / f"retention-{datetime.now(UTC):%Y}.jsonl").read_text().splitlines()
+    assert json.loads(line)["names"] == ["20261121T101500Z", *(f"wal/{one}" for one in SEGMENTS[:3])]
+    assert [one.past for one in await kinds.apply([kind], tmp_path, "otto")] == [0]
+
+
+async def test_retention_shows_what_is_in_a_bucket(
+    kept: Kept, shelf: Shelf, bucket: Bucket, front: FaultyFront
+) -> None:
+    """Archives and backups of an installation, their number and bytes; a place that is not there has its code."""
+    assert shelf.copies()
+    await kept.json("archive", "copy", str(bucket))
+    kept.change(archive=str(bucket), backups=str(bucket))
+    found = {one["kind"]: one for one in (await kept.json("retention", "show"))["kinds"]}
+    assert found["archive"]["items"] == len(store.archived(bucket))
+    assert 0 < found["archive"]["bytes"] < sum(one.size for one in bucket.listed())
+    assert (found["backups of set-1"]["items"], found["backups of set-1"]["code"]) == (2, None)
+    kept.change(backups="")
+    found = {one["kind"]: one for one in (await kept.json("retention", "show"))["kinds"]}
+    assert (found["backups"]["items"], found["backups"]["code"]) == (0, None)
+    assert "none are named" in found["backups"]["rule"]
+    kept.change(backups="s3://no-such-bucket/x")
+    found = {one["kind"]: one for one in (await kept.json("retention", "show", code=1))["kinds"]}
+    assert found["backups of set-1"]["code"] == "bucket_missing"
+    assert front.seen
