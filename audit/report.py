@@ -3,6 +3,9 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from envelope.money import yuan
+from runtime.wording import counted
+
 MOST_SHOWN = 1000
 """Violations kept in full; further ones are only counted, so that they do not fill the memory."""
 
@@ -59,6 +62,13 @@ class Report:
     def holds(self) -> bool:
         """Whether no check found a violation (the package says what is checked)."""
         return self.count == 0
+
+    @property
+    def failure(self) -> str:
+        """Why it does not hold, in a few words; "" if it does."""
+        if self.holds:
+            return ""
+        return f"{counted(self.count, 'violation')}, {yuan(self.unreconciled_fen)} yuan unreconciled"
 
     def add(self, check: str, subject: object, detail: str, fen: int = 0) -> None:
         """Record a violation."""

@@ -40,6 +40,7 @@ _ABOVE_ZERO = {
     "hongbao_archive_unavailable_total": (Level.LOOK, "archive_unavailable"),
     "hongbao_events_failing": (Level.LOOK, "events_failing"),
     "hongbao_events_lost_entries_total": (Level.LOOK, "events_lost"),
+    "hongbao_job_failed": (Level.LOOK, "jobs_failed"),
 }
 """Metrics that are 0 while all is well (docs/operations/README.md, "What to watch")."""
 

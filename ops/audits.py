@@ -7,6 +7,8 @@ from typing import Any
 from errors import HongbaoError, Refused
 from installation.access import Access
 from runtime import logs
+from schema import jobs
+from schema.jobs import Job
 
 SHOWN = 200
 """Violations that the page gets; `./run audit --json` has more."""
@@ -52,9 +54,18 @@ class Audits:
             report = await asyncio.to_thread(lambda: asyncio.run(self._access.audit()))
         except HongbaoError as error:
             self._last = {"state": "failed", "at": begun, "code": error.code, "detail": error.detail}
+            await self._note(error.detail)
         except Exception as error:  # noqa: BLE001 - whatever it is, the page is told, and the log has it
             _log.exception("the audit failed")
             self._last = {"state": "failed", "at": begun, "code": "internal_error", "detail": type(error).__name__}
         else:
             found = report.as_json()
             self._last = {"state": "done", "at": begun, **found, "violations": found["violations"][:SHOWN]}
+            await self._note(report.failure)
+
+    async def _note(self, failure: str) -> None:
+        """Note it as that of the command is noted; the page's result stays what it is if that fails."""
+        try:
+            await jobs.note(self._access.wallet_dsn(), Job.AUDIT, failure or None)
+        except HongbaoError as error:
+            _log.warning("that the audit ran is not on record", code=error.code, error=error.detail)

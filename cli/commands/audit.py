@@ -38,8 +38,7 @@ def command(*, day: datetime | None, provider: bool, full: bool, data: Path | No
     """
     with on_record(data, Job.AUDIT if day is None else None) as run:
         found = asyncio.run(_audit(data, None if day is None else day.date(), provider=provider, full=full))
-        if not found.holds:
-            run.failure = f"{counted(found.count, 'violation')}, {yuan(found.unreconciled_fen)} yuan unreconciled"
+        run.failure = found.failure
     print_report(found.as_json(), as_json=as_json, show=lambda console: show(found, console))
     sys.exit(0 if found.holds else 1)
 
@@ -78,5 +77,4 @@ def show(proof: Report, console: Console) -> None:
     if proof.holds:
         console.print("[green]everything adds up[/green]: 0 fen unreconciled")
     else:
-        violations = counted(proof.count, "violation")
-        console.print(f"[red]{violations}[/red], {yuan(proof.unreconciled_fen)} yuan unreconciled")
+        console.print(f"[red]{proof.failure}[/red]")

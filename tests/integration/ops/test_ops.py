@@ -23,7 +23,8 @@ from ops.limits import EVERY_S, WATCHED_S
 from ops.routes import Routes
 from ops.service import OpsSettings, serving
 from ops.service import Running as Ops
-from schema import roles
+from runtime import postgres
+from schema import jobs, roles
 from sharding.ids import first_id
 from sharding.topology import load
 from switches.file import beside
@@ -335,7 +336,7 @@ async def test_a_story_tells_what_the_audit_would(call: Call, stack: Running) ->
     assert (await call("GET", "api/envelopes/hello", key=VIEW_KEY))[0] == 422
 
 
-async def test_the_audit_runs_when_an_operator_asks(call: Call) -> None:
+async def test_the_audit_runs_when_an_operator_asks(call: Call, stack: Running) -> None:
     """One at a time; its result stays for whoever looks later."""
     status, told = await call("POST", "api/audit", {}, key=KEY)
     assert (status, told["running"]) == (200, True)
@@ -345,6 +346,9 @@ async def test_the_audit_runs_when_an_operator_asks(call: Call) -> None:
             await asyncio.sleep(0.1)
     assert (told["state"], told["holds"], told["unreconciled_fen"]) == ("done", True, 0)
     assert (await call("GET", "api/live", key=VIEW_KEY))[1]["audit"]["holds"] is True
+    async with postgres.connected(stack.access.wallet_dsn()) as connection:
+        (noted,) = [one for one in await jobs.read(connection) if one.job == "audit"]
+    assert (noted.failed, noted.age_s < 60) == (False, True)
 
 
 async def test_lists_show_what_they_could_read(call: Call, stack: Running) -> None:

@@ -37,7 +37,7 @@ def test_every_text_is_in_both_languages() -> None:
 _CODES = {
     # Said by what the server sends: states, kinds, codes of alarms, roles.
     "invariants_broken", "sweeper_stopped", "funds_set_apart", "payouts_stuck", "expiry_unclosable",
-    "events_failing", "events_lost",
+    "events_failing", "events_lost", "jobs_failed",
     "archive_unavailable", "days_ahead", "switched", "viewer", "operator", "lucky", "equal", "sold_out", "scheduled",
     "no_header", "unreadable", "archive", "cold", "nowhere", "open", "canceled", "expired", "undone", "funded",
     "created",
