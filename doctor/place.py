@@ -1,5 +1,6 @@
 """What checks look at: the data folder, what is installed in it and what runs, read once."""
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,9 @@ def _installed(folder: DataFolder, troubles: list[Finding]) -> Access | None:
     where = str(folder.path)
     try:
         access = find(folder.named)
+        if not access.topology_path.exists() and not access.runner:
+            # A job's own folder: it has the two files, and what is published comes from the databases.
+            asyncio.run(access.refresh())
     except Refused as refused:
         level = Level.NOTE if refused.code == "not_installed" else Level.WRONG
         do = (
@@ -58,7 +62,7 @@ def _topology(access: Access, troubles: list[Finding]) -> Topology | None:
         topology = access.topology()
         unknown = unknown_fields(path)
     except (Refused, OSError) as error:
-        what = f"The topology file cannot be read: {getattr(error, 'detail', error)}."
+        what = f"The topology file cannot be read: {str(getattr(error, 'detail', error)).rstrip('.')}."
         do = f"Bring {path} back from where the backups are; processes that run keep the one they have."
         troubles.append(Finding("topology", Level.WRONG, str(path), what, do))
         return None

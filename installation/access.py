@@ -81,6 +81,11 @@ class Access:
         return self._inventory.events_url
 
     @property
+    def rotation_url(self) -> str:
+        """Where the process that rotates days has its probes; "" if none does."""
+        return self._inventory.rotation_url
+
+    @property
     def memcached(self) -> str:
         """Where memcached listens: host:port, or the path of a socket."""
         return self._inventory.memcached

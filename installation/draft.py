@@ -22,6 +22,7 @@ def draft(
     archive: str,
     ops: str = "",
     events: str = "",
+    rotation: str = "",
     scheme: str = "http",
 ) -> Inventory:
     """Return an inventory whose files lie beside it.
@@ -52,6 +53,7 @@ def draft(
         secrets="secrets.json",
         ops_url=f"http://{ops}" if ops else "",
         events_url=f"http://{events}" if events else "",
+        rotation_url=f"http://{rotation}" if rotation else "",
         gateways={name: f"http://{where}" for name, where in gateways.items()},
         setnodes={
             name: Setnode(set=sets[name], url=f"{scheme}://{where.partition('@')[2]}", memcached=caches[name])

@@ -49,8 +49,9 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     `topology`, `archive`, `secrets`: paths; `backups`: where `hongbao backup` keeps them unless told otherwise, "" if
     nowhere; `archive` and `backups` also `s3://bucket/prefix`. `ops_url`: where the operator's view is served,
-    `events_url`: where the process that delivers events has its probes; "" if nowhere. `keys`: where keys are that the
-    file of secrets does not have, by their names (`installation.keys.KEYS`).
+    `events_url`, `rotation_url`: where the process that delivers events, and the one that rotates days, have their
+    probes; "" if nowhere. `keys`: where keys are that the file of secrets does not have, by their names
+    (`installation.keys.KEYS`).
 
     `runner`: whether `./run` starts all of it, on this machine, clusters included. `sandbox`: whether its clock can be
     moved; the clock lies beside this file (`installation.sandbox`). `archive_key`
@@ -67,6 +68,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     archive_key: str = ""
     ops_url: str = ""
     events_url: str = ""
+    rotation_url: str = ""
     runner: bool = False
     sandbox: bool = False
     gateways: dict[str, str]

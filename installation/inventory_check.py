@@ -57,7 +57,7 @@ def _names(inventory: "Inventory") -> Iterator[tuple[str, str]]:
 
 
 def _addresses(inventory: "Inventory") -> Iterator[tuple[str, str]]:
-    urls = {"wallet_url": inventory.wallet_url, "ops_url": inventory.ops_url, "events_url": inventory.events_url}
+    urls = {name: getattr(inventory, name) for name in ("wallet_url", "ops_url", "events_url", "rotation_url")}
     urls |= {f"setnodes.{name}.url": one.url for name, one in inventory.setnodes.items()}
     seen: dict[str, str] = {}
     for field, url in urls.items():

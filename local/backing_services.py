@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 from installation.data_folder import DataFolder
 from installation.keys import Secrets
+from installation.parts import postgres_part
 from local.config import StackConfig
 from local.known_clusters import check_secrets, known_clusters
 from local.memcached_socket import memcached_socket
-from local.stable_ports import MEMCACHED, WALLET, StablePorts, postgres_part
+from local.stable_ports import MEMCACHED, WALLET, StablePorts
 from local.supervisor_log import Notify
 from machine.account import Account
 from machine.memcached import Memcached, MemcachedSpec

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 from errors import Refused
 from installation import inventory
 from installation.data_folder import DataFolder
+from installation.parts import postgres_part
 from machine import ports
 from runtime.dsn import hosts
 from schema import roles
@@ -28,11 +29,6 @@ class StablePorts:
 def last_ports(folder: DataFolder) -> dict[str, int]:
     """Return where each part but gateways and memcached was at the last start; none before the first."""
     return {**_setnode_ports(folder), **_inventory_ports(folder)}
-
-
-def postgres_part(server: str) -> str:
-    """Return the name of the part that is the Postgres of a SET, or of the wallet."""
-    return f"postgres-{server}"
 
 
 def _setnode_ports(folder: DataFolder) -> dict[str, int]:

@@ -7,11 +7,12 @@ import msgspec
 from errors import HongbaoError
 from installation.access import Access
 from installation.data_folder import DataFolder
+from installation.parts import postgres_part
 from local import clock_move, running
 from local.named_parts import named_parts
 from local.running import Running, RunningPart
 from local.service import probe_ready
-from local.stable_ports import MEMCACHED, postgres_part
+from local.stable_ports import MEMCACHED
 from machine.memcached import responds
 from runtime import postgres
 from runtime.sandbox_clock import SandboxClock

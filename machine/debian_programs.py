@@ -84,7 +84,12 @@ def _libraries(tools: Path) -> tuple[Path, ...]:
 
 
 async def _fetch(package: str, tools: Path) -> str:
-    """Fetch `package` into `tools`; returns the last line of what apt said about it, or "" if it said nothing."""
+    """Fetch `package` into `tools`; returns the last line of what apt said about it, or "" if it said nothing.
+
+    Code that is installed, and not a checkout, has nothing to fetch with.
+    """
+    if not (SETUP / "debian.sh").exists():
+        return ""
     process = await asyncio.create_subprocess_exec(
         "sh", str(SETUP / "debian.sh"), str(tools), package,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,

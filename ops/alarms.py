@@ -5,8 +5,9 @@ from enum import StrEnum
 
 import msgspec
 
+from installation.parts import Kind
 from ops.exposition import Exposed, total
-from ops.parts import Kind, Part
+from ops.parts import Part
 from ops.scrape import Look
 from schema.day_tables import ALARM_DAYS, PAGE_DAYS
 from sharding.topology import Topology

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
+from installation.parts import Kind
 from ops.exposition import Exposed, by_label, total
-from ops.parts import Kind, Part
+from ops.parts import Part
 
 _SHARES = ("opened",)
 _REFUSALS = {

@@ -11,9 +11,10 @@ import msgspec
 
 from errors import HongbaoError
 from installation.access import Access
+from installation.parts import Kind
 from machine.memcached import responds
 from ops.limits import ASK_S, METRICS_BYTES
-from ops.parts import Kind, Part
+from ops.parts import Part
 from runtime import postgres, tls
 from runtime.tls_errors import sentence_of
 

@@ -10,12 +10,13 @@ import msgspec
 from errors import HongbaoError
 from installation.access import Access
 from installation.data_folder import DataFolder
+from installation.parts import Kind
 from ops.alarms import Alarm, alarms
 from ops.events import Events
 from ops.exposition import Exposed, read, total
 from ops.figures import START, figures
 from ops.limits import EVERY_S, KEPT, WATCHED_S
-from ops.parts import Kind, Part, parts_of
+from ops.parts import Part, parts_of
 from ops.scrape import Look, Scraper
 from runtime import logs
 from runtime.sandbox_clock import SandboxClock

@@ -25,7 +25,7 @@ from events.outcome import Failed, one_line
 from events.register import Kind, Sink, State, Target
 from events.service import sender_of
 from events.tail import follow
-from installation.finding import find
+from installation.finding import find_current
 from runtime.reporting import Show, data_option, json_option, print_output, print_report, working
 from runtime.tables import print_table
 from runtime.wording import counted
@@ -56,7 +56,7 @@ def command(context: click.Context, *, data: Path | None, as_json: bool) -> None
 @json_option
 def list_(*, data: Path | None, as_json: bool) -> None:
     """List sinks: how far each is behind, and what its receiver last answered. Exit status 1 if one needs you."""
-    found = _ask(operators.sinks(find(data)))
+    found = _ask(operators.sinks(find_current(data)))
     names = sorted({one.target.name for of_set in found for one in of_set.sinks})
     sinks = [_sink_json(name, found) for name in names]
     show: Show | str = (
@@ -86,7 +86,7 @@ def add(
     It is told what is committed from now on. Prints the secret that a webhook verifies calls with.
     """
     kind = Kind.NATS if url.startswith(("nats:", "tls:")) else Kind.WEBHOOK
-    target = _ask(operators.add(find(data), Target(name, kind, url, types, batch, private)))
+    target = _ask(operators.add(find_current(data), Target(name, kind, url, types, batch, private)))
     secret = target.secrets[0] if target.secrets else None
     told = [f"{name} is told {'of ' + ', '.join(types) if types else 'of every event'} from now on"]
     if secret:
@@ -102,7 +102,7 @@ def add(
 @json_option
 def remove(*, name: str, data: Path | None, as_json: bool) -> None:
     """Remove a receiver: what it has not received, and its dead letters, are gone."""
-    _ask(operators.remove(find(data), name))
+    _ask(operators.remove(find_current(data), name))
     print_report({"removed": name}, as_json=as_json, show=f"{name} is removed")
 
 
@@ -113,7 +113,7 @@ def remove(*, name: str, data: Path | None, as_json: bool) -> None:
 @json_option
 def pause(*, name: str, reason: str, data: Path | None, as_json: bool) -> None:
     """Send nothing to NAME for a while; what it misses is kept for seven days."""
-    _ask(operators.pause(find(data), name, one_line(reason)))
+    _ask(operators.pause(find_current(data), name, one_line(reason)))
     print_report({"paused": name}, as_json=as_json, show=f"{name} is paused; ./run events resume {name} goes on")
 
 
@@ -123,7 +123,7 @@ def pause(*, name: str, reason: str, data: Path | None, as_json: bool) -> None:
 @json_option
 def resume(*, name: str, data: Path | None, as_json: bool) -> None:
     """Let NAME go on where it was, after a pause or after its receiver had failed for too long."""
-    _ask(operators.resume(find(data), name))
+    _ask(operators.resume(find_current(data), name))
     print_report({"resumed": name}, as_json=as_json, show=f"{name} goes on where it was")
 
 
@@ -134,7 +134,7 @@ def resume(*, name: str, data: Path | None, as_json: bool) -> None:
 @json_option
 def secret(*, name: str, keep: str, data: Path | None, as_json: bool) -> None:
     """Give a webhook a new secret. Until the old one ends, calls carry both signatures."""
-    found = _ask(operators.new_secret_of(find(data), name, _duration(keep)))
+    found = _ask(operators.new_secret_of(find_current(data), name, _duration(keep)))
     show = f"calls of {name} are signed with {found}; for {keep} with the old secret, too"
     print_report({"name": name, "secret": found}, as_json=as_json, show=show)
 
@@ -145,7 +145,7 @@ def secret(*, name: str, keep: str, data: Path | None, as_json: bool) -> None:
 @json_option
 def test(*, name: str, data: Path | None, as_json: bool) -> None:
     """Send one event of the type sink.test to NAME, from here. Exit status 1 if it is not accepted."""
-    failure = _ask(_send_test(find(data), name))
+    failure = _ask(_send_test(find_current(data), name))
     reason = "" if failure is None else failure.reason
     show = f"{name} has accepted it" if failure is None else f"not accepted: {reason}{_advice(name, reason)}"
     print_report({"accepted": failure is None, "reason": reason}, as_json=as_json, show=show)
@@ -166,7 +166,7 @@ def dead(*, name: str | None, data: Path | None, as_json: bool) -> None:
             "sink": one.sink, "set": set_name, "event_id": one.event_id, "tries": one.tries,
             "since": one.since.isoformat(), "reason": one.reason, "event": json.loads(one.body),
         }
-        for set_name, one in _ask(operators.dead(find(data), name, DEAD_SHOWN))
+        for set_name, one in _ask(operators.dead(find_current(data), name, DEAD_SHOWN))
     ]  # fmt: skip
     show: Show | str = (
         (lambda console: print_table(console, _dead_table(letters))) if letters else "no event was given up"
@@ -188,7 +188,7 @@ def redrive(
     """Send dead letters of NAME again, after its receiver was mended."""
     if everything == bool(event_id) or (dropping and everything):
         raise click.UsageError("name events, or say --all; --drop takes names only")
-    access = find(data)
+    access = find_current(data)
     if dropping:
         done = _ask(operators.drop(access, name, event_id))
     else:
@@ -210,7 +210,7 @@ def tail(*, envelope: str | None, types: tuple[str, ...], data: Path | None, as_
     if not as_json:
         click.echo("following; Ctrl-C ends it", err=True)
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_tail(find(data), envelope, frozenset(types), as_json=as_json))
+        asyncio.run(_tail(find_current(data), envelope, frozenset(types), as_json=as_json))
 
 
 async def _tail(access: Any, envelope: str | None, types: frozenset[str], *, as_json: bool) -> None:

@@ -38,6 +38,7 @@ from runtime.tables import print_table
 @click.option(
     "--events", default="", metavar="HOST:PORT", help="Where the process that delivers events has its probes."
 )
+@click.option("--rotation", default="", metavar="HOST:PORT", help="Where the process that rotates days has its probes.")
 @click.option("--tls", is_flag=True, help="Setnodes and wallet are called over TLS.")
 @json_option
 def init(*, file: Path, tls: bool, as_json: bool, **facts: Any) -> None:
@@ -54,7 +55,7 @@ def init(*, file: Path, tls: bool, as_json: bool, **facts: Any) -> None:
     named = {name: _pairs(facts[name]) for name in ("postgres", "setnodes", "gateways", "memcached")}
     made = draft(
         **named, wallet=facts["wallet"], archive=_place(facts["archive"]), ops=facts["ops"],
-        events=facts["events"], scheme="https" if tls else "http",
+        events=facts["events"], rotation=facts["rotation"], scheme="https" if tls else "http",
     )  # fmt: skip
     folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
     check_inventory(made, file)

@@ -11,7 +11,7 @@ from rich.table import Table
 from envelope.money import yuan
 from errors import Refused
 from installation.access import Access
-from installation.finding import find
+from installation.finding import find_current
 from runtime import postgres
 from runtime.reporting import Show, data_option, json_option, print_report, working
 from runtime.tables import print_table
@@ -32,7 +32,7 @@ def command() -> None:
 def stuck(*, data: Path | None, as_json: bool) -> None:
     """Show stuck payouts with the wallet's reason. Exit status 1 if there are any."""
     with working("asking the SETs"):
-        found = asyncio.run(_stuck(find(data)))
+        found = asyncio.run(_stuck(find_current(data)))
     show: Show | str = (lambda console: print_table(console, _table(found))) if found else "no payout is stuck"
     print_report({"stuck": found}, as_json=as_json, show=show)
     sys.exit(1 if found else 0)
@@ -51,7 +51,7 @@ def retry(*, envelope_id: tuple[str, ...], everything: bool, data: Path | None, 
         if not (one.isascii() and one.isdecimal() and len(one) == DIGITS):
             raise Refused("malformed_envelope_id", f"{one[:50]!r} is not an envelope ID, which has {DIGITS} digits")
     with working("asking the SETs"):
-        retried = asyncio.run(_retry(find(data), None if everything else [int(one) for one in envelope_id]))
+        retried = asyncio.run(_retry(find_current(data), None if everything else [int(one) for one in envelope_id]))
     print_report({"retried": retried}, as_json=as_json, show=f"{counted(retried, 'payout')} will be paid again")
 
 

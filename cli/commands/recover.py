@@ -15,7 +15,7 @@ from cli.archives import read_day
 from envelope.money import yuan
 from errors import Refused
 from installation.access import Access
-from installation.finding import find
+from installation.finding import find_current
 from recovery.claims import LostClaims, lost_claims, put_back
 from recovery.lost import Lost, find_lost
 from recovery.repair import Repaired, repair
@@ -48,7 +48,7 @@ def wallet(*, since: str | None, sure: bool, data: Path | None, as_json: bool) -
     began = time.monotonic()
     with working("comparing the SETs with the wallet") as status:
         lost, done = asyncio.run(
-            _recover(find(data), None if since is None else read_day(since), status.update, sure=sure)
+            _recover(find_current(data), None if since is None else read_day(since), status.update, sure=sure)
         )
     report = _report(lost, done, time.monotonic() - began)
     print_report(report, as_json=as_json, show=lambda console: _show(report, console))
@@ -67,7 +67,7 @@ def set_(*, name: str, sure: bool, data: Path | None, as_json: bool) -> None:
     ./run backup restore SET --with-paid. Exit status 0 if none is missing any more; then ./run restart, and the audit.
     """
     with working(f"comparing the wallet with {name}"):
-        lost = asyncio.run(_put_back(find(data), name, sure=sure))
+        lost = asyncio.run(_put_back(find_current(data), name, sure=sure))
     report = {
         "holds": not lost.left_count and (sure or not lost.rows),
         "set": name,

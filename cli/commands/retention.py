@@ -12,7 +12,7 @@ from rich.table import Column, Table
 
 from cli.job_record import on_record
 from installation import data_folder
-from installation.finding import find
+from installation.finding import find_current
 from retention import kinds
 from retention.held import Held, Kind
 from retention.rules import RetentionSettings
@@ -71,7 +71,7 @@ def apply(*, folder: str, sure: bool, who: str, data: Path | None, as_json: bool
 
 def _kinds(data: Path | None, folder: str) -> list[Kind]:
     rules = settings.load(RetentionSettings)
-    return list(kinds.kinds(find(data), rules, data_folder.locate(data).path, folder))
+    return list(kinds.kinds(find_current(data), rules, data_folder.locate(data).path, folder))
 
 
 def _print(found: list[Held], *, as_json: bool, removed: bool) -> None:

@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 from typing import NoReturn
+from urllib.parse import urlsplit
 
 import click
 
@@ -17,6 +18,8 @@ from runtime.settings import host_and_port
 from wire.keys import GATEWAY, SETNODE, WALLET
 
 ROTATION = "rotation"
+OPS_LISTEN = "127.0.0.1:9000"
+"""Where the operator's view is served unless something else is said: for a browser, or a tunnel, on its host."""
 KINDS = (GATEWAY, SETNODE, WALLET, ROTATION, EVENTS, OPS)
 
 
@@ -24,7 +27,7 @@ KINDS = (GATEWAY, SETNODE, WALLET, ROTATION, EVENTS, OPS)
 @click.argument("kind", type=click.Choice(KINDS))
 @click.option("--name", default="", help="Which one: a setnode's name in the topology (set-1-a).")
 @click.option(
-    "--listen", default="", metavar="HOST:PORT", help="Where it listens; a gateway needs it, others have an address."
+    "--listen", default="", metavar="HOST:PORT", help="Where it listens, if not where the installation file says."
 )
 @data_option
 def command(*, kind: str, name: str, listen: str, data: Path | None) -> NoReturn:
@@ -43,6 +46,8 @@ def command(*, kind: str, name: str, listen: str, data: Path | None) -> NoReturn
     if kind == ROTATION:
         option = "--installation" if data is not None and data.suffix == ".toml" else "--data"
         words = ["cli", "rotate", "--daemon", *([option, str(data)] if data else [])]
+        if where := listen or urlsplit(access.rotation_url).netloc:
+            environ.setdefault("HONGBAO_ROTATE_LISTEN", where)
         settings = environ
     else:
         words = [kind]
@@ -52,7 +57,7 @@ def command(*, kind: str, name: str, listen: str, data: Path | None) -> NoReturn
 
 def _settings(access: Access, kind: str, name: str, listen: str) -> dict[str, str]:
     settings, known = access.process(kind, name)
-    where = listen or os.environ.get("HONGBAO_LISTEN") or known
+    where = listen or os.environ.get("HONGBAO_LISTEN") or known or (OPS_LISTEN if kind == OPS else "")
     if not where:
         raise Refused("listen_missing", f"say where the {kind} listens: --listen HOST:PORT")
     host_and_port(where)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from installation import data_folder
-from installation.finding import find
+from installation.finding import find_current
 from local.status import Status, status
 from runtime.reporting import data_option, json_option, print_report, working
 from runtime.tables import print_table
@@ -27,7 +27,7 @@ def command(*, data: Path | None, as_json: bool) -> None:
     Exit status 1 if a part does not answer or nothing runs.
     """
     with working("asking all parts"):
-        found = asyncio.run(status(data_folder.locate(data), find(data)))
+        found = asyncio.run(status(data_folder.locate(data), find_current(data)))
     print_report(
         {"up": found.up, **msgspec.to_builtins(found)}, as_json=as_json, show=lambda console: _show(found, console)
     )

@@ -11,6 +11,8 @@ from errors import Refused
 from loadtest.bench import commits, cpu, footprint, payouts
 from loadtest.bench.figures import Bench, Figures
 from loadtest.group_commit import GroupCommit
+from machine.account import server_account
+from machine.debian_programs import find_program
 
 COMMIT_S = 8.0
 CPU_S = 2
@@ -69,7 +71,9 @@ def read(path: Path) -> Measured:
 
 
 async def measure(bench: Bench) -> Measured:
-    """Measure on this machine what a plan needs; smaller and rougher than `./run bench`."""
+    """Measure on this machine what a plan needs; smaller and rougher than `./run bench`. Raises Refused `no_wrk`."""
+    bench.say("looking for wrk")
+    await find_program("wrk", server_account(), bench.folder)  # not missed after half a minute of measuring
     bench.say("measuring group commits")
     sections: dict[str, Any] = {"commit": await commits.measure(bench, seconds=COMMIT_S)}
     bench.say("measuring CPU over HTTP")

@@ -5,7 +5,7 @@ import { say } from "./words.js";
 
 export function servers(live, session, query) {
   const link = change => `#/servers?${new URLSearchParams(Object.entries({ ...Object.fromEntries(query), ...change }).filter(([, value]) => value))}`;
-  const kinds = ["gateway", "setnode", "wallet", "postgres", "memcached", "events"];
+  const kinds = ["gateway", "setnode", "wallet", "postgres", "memcached", "events", "rotation"];
   const wanted = live.parts.filter(one => (!query.get("kind") || one.kind === query.get("kind"))
     && (!query.get("set") || one.set === query.get("set"))
     && (!query.get("state") || (one.drained ? "drained" : one.up ? "up" : "away") === query.get("state")));

@@ -45,7 +45,7 @@ const ZH = {
   "The viewer's key shows; to act, log in with the operator's key.": "只读密钥仅供查看；要操作请用运维密钥登录。", "does not answer": "没有应答", "invariants_broken": "不变式被破坏：红包已冻结", "sweeper_stopped": "清扫停止：大量入账没有红包",
   "funds_set_apart": "有入账被搁置，需人工查看", "payouts_stuck": "有付款卡住", "events_failing": "有事件接收方不接受事件", "events_lost": "有事件未送达即被删除", "jobs_failed": "有定时任务失败（hongbao jobs）", "expiry_unclosable": "有过期红包无法关闭",
   "archive_unavailable": "归档不可用", "days_ahead": "日表即将用完；今天之后尚有日表的天数：", "switched": "已关闭", "creates": "发红包", "grabs": "预抢", "views": "查看", "lists": "列表", "payouts": "付款",
-  "gateway": "网关", "setnode": "SET 服务器", "wallet": "钱包", "postgres": "Postgres", "memcached": "memcached", "events": "事件", "Skip to content": "跳到内容", "expires": "到期", "chart": "图表",
+  "gateway": "网关", "setnode": "SET 服务器", "wallet": "钱包", "postgres": "Postgres", "memcached": "memcached", "events": "事件", "rotation": "日表轮转", "Skip to content": "跳到内容", "expires": "到期", "chart": "图表",
 };
 const EN = {
   invariants_broken: "an invariant is broken: envelopes are frozen", sweeper_stopped: "the sweeper has stopped: many funds have no envelope",

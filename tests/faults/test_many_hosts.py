@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -219,6 +220,7 @@ async def serve_and_change(operator: Path, hosts: dict[str, Host], wallet: str, 
             Path(find(operator).archive().folder).mkdir()
             assert (await command(operator, "installation", "check"))["holds"]
             await all_parts_are_known(operator)
+            await jobs_work_in_folders_of_their_own(operator)
             await command(operator, "switch", "on", "creates", "--reason", "test", "--for", "10m")
             await until(lambda: beside(there).exists())
             await asyncio.sleep(1)
@@ -247,6 +249,24 @@ async def all_parts_are_known(operator: Path) -> None:
     status = await command(operator, "status")
     assert {one["name"] for one in status["parts"]} == {*OURS, "postgres-wallet", "postgres-set-1", "memcached"}
     assert (status["up"], status["pid"], status["sets"][0]["days_ahead"] > 0) == (True, 0, True)
+
+
+async def jobs_work_in_folders_of_their_own(operator: Path) -> None:
+    """A unit's folder has the two files alone; what is published comes from the databases."""
+    jobs = {
+        "check": ("installation", "check"),
+        "retention": ("retention", "apply", "--yes"),
+        "archive": ("archive", "verify"),
+        "payouts": ("payout", "stuck"),
+    }
+    for name, words in jobs.items():
+        folder = operator.parent / f"job-{name}"
+        folder.mkdir(mode=0o700)
+        for file in ("installation.toml", "secrets.json"):
+            shutil.copy(operator.parent / file, folder)
+        if (certificates := operator.parent / "certificates").exists():
+            shutil.copytree(certificates, folder / "certificates")
+        await command(folder / "installation.toml", *words)
 
 
 async def make_tables(access: Access) -> None:

@@ -26,7 +26,7 @@ from tests.unit.deploy.network import connections
 
 PAGE = DOCS / "production/kubernetes.md"
 EVERYWHERE = {("gateway", "setnode"), ("gateway", "wallet"), ("setnode", "wallet"), ("wallet", "wallet-postgres")}
-FROM_INSIDE = {"gateway", "setnode", "wallet", "events", "memcached", "set-postgres", "wallet-postgres"}
+FROM_INSIDE = {"gateway", "setnode", "wallet", "events", "rotation", "memcached", "set-postgres", "wallet-postgres"}
 TALK = (
     EVERYWHERE
     | {("setnode", "memcached"), ("setnode", "set-postgres"), ("events", "set-postgres")}
@@ -78,7 +78,6 @@ async def test_every_process_has_what_it_starts_with(name: str, tmp_path: Path) 
         env = {one["name"]: one["value"] for one in container.get("env", ()) if "value" in one}
         servers = names_of(pod, manifests) if pod.component == "setnode" else [""]
         if pod.component == "rotation":
-            env["HONGBAO_LISTEN"] = load(PROCESSES["rotate --daemon"], env).rotate_listen
             for server in access.servers():
                 assert all(access.dsn(server, role) for role in (roles.OWNER, roles.AUDIT))
         else:
@@ -86,8 +85,7 @@ async def test_every_process_has_what_it_starts_with(name: str, tmp_path: Path) 
                 settings, where = access.process(words["serve"], server)
                 load(PROCESSES[pod.component], {**settings, "HONGBAO_LISTEN": words["--listen"], **env})
                 assert not where or host_and_port(where)[1] == pod.ports["http"]
-            env["HONGBAO_LISTEN"] = words["--listen"]
-        assert host_and_port(env["HONGBAO_LISTEN"]) == ("0.0.0.0", pod.ports["http"])
+        assert host_and_port(words["--listen"]) == ("0.0.0.0", pod.ports["http"])
         seen.add(pod.component)
     assert seen == {"gateway", "setnode", "wallet", "events", "rotation", "ops"}
 
@@ -114,8 +112,9 @@ async def test_addresses_are_those_of_services(name: str, tmp_path: Path) -> Non
     for server, one in made.setnodes.items():
         assert nodes[server][0].labels["hongbao/set"] == one.set
         assert reached[one.memcached].labels["hongbao/set"] == one.set
-    others = [made.wallet_url, made.ops_url, made.events_url, *made.gateways.values()]
-    assert [reached[url.removeprefix("http://")].component for url in others] == ["wallet", "ops", "events", "gateway"]
+    others = [made.wallet_url, made.ops_url, made.events_url, made.rotation_url, *made.gateways.values()]
+    known = [reached[url.removeprefix("http://")].component for url in others]
+    assert known == ["wallet", "ops", "events", "rotation", "gateway"]
     databases = {one["metadata"]["name"] for one in manifests if one["kind"] == "Cluster"}
     hosts = {
         server: {dsn.hosts(access.dsn(server, role))[0] for role in one.dsns} for server, one in made.clusters.items()

@@ -1,8 +1,9 @@
 """What happened to parts between two looks."""
 
+from installation.parts import Kind
 from ops.events import Events, Happened
 from ops.exposition import read
-from ops.parts import Kind, Part
+from ops.parts import Part
 from ops.scrape import Look
 
 

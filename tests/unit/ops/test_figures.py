@@ -2,9 +2,10 @@
 
 import pytest
 
+from installation.parts import Kind
 from ops.exposition import read
 from ops.figures import Deltas, figures
-from ops.parts import Kind, Part
+from ops.parts import Part
 
 
 def exposed(started: int, opens: int, *, fast: int = 0, slow: int = 0) -> str:
