@@ -19,9 +19,8 @@ from backup.programs import IDENTIFIER, PgPrograms, Source
 from errors import Refused, Unavailable
 from machine.file_lock import hold_lock
 from runtime.postgres import connected
+from schema.standbys import LOG_SLOT
 
-SLOT = "hongbao_backup"
-"""The replication slot's name at the server; one receiver can use it at a time."""
 _SLOT = """SELECT s.wal_status, s.active, (pg_current_wal_flush_lsn() - r.flush_lsn)::bigint AS behind_bytes
 FROM pg_replication_slots s LEFT JOIN pg_stat_replication r ON r.pid = s.active_pid WHERE s.slot_name = $1"""
 _SERVER = "SELECT pg_walfile_name(pg_current_wal_flush_lsn())"
@@ -56,7 +55,7 @@ async def status_at_server(dsn: str) -> LogStatus:
 async def _at_server(dsn: str) -> tuple[str, Mapping[str, Any] | None]:
     """Return the segment that a server writes, and its slot for the receiver of the log."""
     async with connected(dsn) as connection:
-        return await connection.fetchval(_SERVER), await connection.fetchrow(_SLOT, SLOT)
+        return await connection.fetchval(_SERVER), await connection.fetchrow(_SLOT, LOG_SLOT)
 
 
 async def status_of(dsn: str, newest: str | None) -> LogStatus:
@@ -122,7 +121,7 @@ class LogKeeper:
                 raise
             return refusal.detail
         start = self._programs.log.size()
-        where = ["-D", str(self._folder.wal), "--slot", SLOT, "--synchronous", "--no-loop"]
+        where = ["-D", str(self._folder.wal), "--slot", LOG_SLOT, "--synchronous", "--no-loop"]
         child = await self._programs.start("pg_receivewal", where, source)
         stopping, ended = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(child.wait())
         try:
@@ -140,22 +139,22 @@ class LogKeeper:
         """Make the slot if there is none: from then on the server keeps what is not received."""
         async with connected(source.dsn) as connection:
             self._folder.check_cluster(str(await connection.fetchval(IDENTIFIER)))
-            slot = await connection.fetchrow(_SLOT, SLOT)
+            slot = await connection.fetchrow(_SLOT, LOG_SLOT)
             if slot is None:
                 # Not by pg_receivewal --create-slot: its slot keeps nothing until the first byte is received, and on a
                 # busy server that segment may be gone by then.
-                await connection.execute("SELECT pg_create_physical_replication_slot($1, true)", SLOT)
+                await connection.execute("SELECT pg_create_physical_replication_slot($1, true)", LOG_SLOT)
         if slot is not None and slot["wal_status"] == "lost":
             raise Refused("log_lost", _LOST)
 
     async def _end(self) -> None:
         """Drop the slot, and with it what the server keeps, and put the log aside."""
         async with connected(self._find().dsn) as connection:
-            slot = await connection.fetchrow(_SLOT, SLOT)
+            slot = await connection.fetchrow(_SLOT, LOG_SLOT)
             if slot is not None and slot["active"]:
                 raise Refused("log_already_kept", "another receiver is connected to the server; stop it first")
             if slot is not None:
-                await connection.execute("SELECT pg_drop_replication_slot($1)", SLOT)
+                await connection.execute("SELECT pg_drop_replication_slot($1)", LOG_SLOT)
         self._folder.end_log(datetime.now(UTC))
         self._programs.prepare()
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 from backup.folder import BackupFolder
 from backup.limits import CONNECT_S, STOP
 from errors import Refused, Unavailable
-from machine.account import server_account
+from machine.account import account_of
 from machine.child import Child, Command
 from machine.logfile import LogFile
 from machine.postgres.binaries import find_binaries
@@ -29,11 +29,14 @@ class Source:
 
 
 class PgPrograms:
-    """Runs them as the account that runs Postgres; they write into `folder`, and their output goes to `log`."""
+    """Runs them as the account to which the server's folder belongs; their output goes to `log` in it.
+
+    A new folder belongs to whoever takes the first copy, or for root to the account that runs Postgres.
+    """
 
     def __init__(self, folder: BackupFolder) -> None:
         self.folder = folder
-        self.account = server_account()
+        self.account = account_of(folder.home)
         self._binaries = find_binaries(self.account, folder.root)
         self.log = LogFile(folder.home / "backup.log")
 

@@ -21,7 +21,7 @@ COMMANDS = {
     },
     "Use": {
         "token": Entry("cli.commands.token", "make bearer tokens for users"),
-        "deposit": Entry("cli.commands.deposit", "put development money into a user's wallet"),
+        "deposit": Entry("cli.commands.deposit", "put money into a user's wallet, once per order number"),
         "clock": Entry("cli.commands.clock", "show the clock of a sandbox, and move it ahead"),
         "completion": Entry("cli.commands.completion", "let bash, zsh or fish complete commands and options"),
     },

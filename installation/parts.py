@@ -89,11 +89,16 @@ def _process(name: str, kind: Kind, url: str) -> Part:
     return Part(name=name, kind=kind, address=urlsplit(url).netloc, url=url)
 
 
-async def each_process(access: Access, part: Part) -> list[Part]:
-    """Return a part for each process at its name: `wallet@10.0.0.1`, `wallet@10.0.0.2`; one is what it was.
+async def each_place(access: Access, part: Part) -> list[Part]:
+    """Return the part, and if it is at several places what is at each of them.
 
-    A certificate is for the name, so over TLS the name is asked.
+    Several processes at a name stand for it: `wallet@10.0.0.1`, `wallet@10.0.0.2`. The members of a Postgres come after
+    it: `postgres-set-1` is whichever can write, `postgres-set-1@10.0.0.3:5433` may be a standby. A certificate is for
+    the name, so over TLS the name is asked.
     """
+    if part.kind is Kind.POSTGRES:
+        members = [] if ", " not in part.address else part.address.split(", ")
+        return [part, *(msgspec.structs.replace(part, name=f"{part.name}@{one}", address=one) for one in members)]
     host, _, port = part.address.rpartition(":")
     if not part.url or not port.isdigit() or access.is_secure(part.address):
         return [part]

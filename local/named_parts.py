@@ -4,12 +4,12 @@ Such a part may be on any host: no process ID, no log and no time of its start i
 """
 
 from installation.access import Access
-from installation.parts import each_process, parts_of
+from installation.parts import each_place, parts_of
 from local.running import Running, RunningPart
 
 
 async def named_parts(access: Access) -> Running:
-    """Return all parts, each process at a name by itself, with the process ID 0; raises Refused `topology_invalid`."""
-    found = [one for part in parts_of(access) for one in await each_process(access, part)]
+    """Return all parts, each at each of its places, with the process ID 0; raises Refused `topology_invalid`."""
+    found = [one for part in parts_of(access) for one in await each_place(access, part)]
     parts = [RunningPart(name=one.name, pid=0, address=one.address, log="", since="") for one in found]
     return Running(pid=0, since="", parts=parts)

@@ -15,6 +15,7 @@ from local.service import probe_ready
 from local.stable_ports import MEMCACHED
 from machine.memcached import responds
 from runtime import postgres
+from runtime.dsn import at_host
 from runtime.sandbox_clock import SandboxClock
 from schema.day_tables import days_ahead, known_days
 from sharding.topology import SetSpec
@@ -81,12 +82,12 @@ async def status(folder: DataFolder, access: Access) -> Status:
 async def part_statuses(found: Running, access: Access) -> list[PartStatus]:
     """Probe the parts of a stack at once, each for ASK_S at most."""
     databases = {postgres_part(name): name for name in access.servers()}
-    return await asyncio.gather(*(_part(one, access, databases.get(one.name)) for one in found.parts))
+    return await asyncio.gather(*(_part(one, access, databases.get(one.name.partition("@")[0])) for one in found.parts))
 
 
 async def _part(part: RunningPart, access: Access, database: str | None) -> PartStatus:
     if database is not None:
-        detail = await database_problem(access, database)
+        detail = await database_problem(access, database, member=part.address if "@" in part.name else "")
     elif part.name.partition("@")[0] == MEMCACHED:
         detail = await _memcached_problem(part.address)
     else:
@@ -97,10 +98,14 @@ async def _part(part: RunningPart, access: Access, database: str | None) -> Part
     return PartStatus(part.name, part.address, part.pid, part.since, part.restarts, not detail, detail)
 
 
-async def database_problem(access: Access, server: str) -> str:
-    """Return why a database server does not answer within ASK_S, "" if it does."""
+async def database_problem(access: Access, server: str, *, member: str = "") -> str:
+    """Return why a database server does not answer within ASK_S, "" if it does.
+
+    `member`: HOST:PORT of one of several, which may be a standby.
+    """
+    dsn = access.set_dsn(server)
     try:
-        async with asyncio.timeout(ASK_S), postgres.connected(access.set_dsn(server)):
+        async with asyncio.timeout(ASK_S), postgres.connected(at_host(dsn, member) if member else dsn):
             return ""
     except TimeoutError:
         return "no answer"

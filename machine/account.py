@@ -73,6 +73,18 @@ def cache_account() -> Account:
     raise Refused("no_server_account", "memcached needs an account other than Postgres' one; create a user memcache")
 
 
+def account_of(folder: Path) -> Account:
+    """Return our own account; for root the owner of `folder`, and where that is root, `server_account`.
+
+    What another account has made, such as a service's backups, is read and gone on with as that account.
+    """
+    if os.geteuid() == 0 and folder.exists() and (uid := folder.stat().st_uid) != 0:
+        with contextlib.suppress(KeyError):
+            entry = pwd.getpwuid(uid)
+            return Account(entry.pw_name, uid, entry.pw_gid, drop_privileges=True)
+    return server_account()
+
+
 def own_account() -> Account:
     """Return the account of this process."""
     uid = os.geteuid()

@@ -8,7 +8,7 @@ that is named; every process and command that connects goes by it, Postgres' own
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 PORT = 5432
 _TLS: Final[Mapping[str, str]] = {
@@ -38,6 +38,14 @@ def each(dsn: str) -> list[str]:
     """Return a DSN for each host, in order; all else of it stays."""
     login, at, _ = urlsplit(dsn).netloc.rpartition("@")
     return [urlunsplit(urlsplit(dsn)._replace(netloc=f"{login}{at}{one}")) for one in _host_list(dsn).split(",")]
+
+
+def at_host(dsn: str, host: str) -> str:
+    """Return the DSN for one host, HOST:PORT, whether it is a primary or a standby; all else stays."""
+    parts = urlsplit(dsn)
+    login, at, _ = parts.netloc.rpartition("@")
+    query = [(name, value) for name, value in parse_qsl(parts.query) if name != "target_session_attrs"]
+    return urlunsplit(parts._replace(netloc=f"{login}{at}{host}", query=urlencode(query)))
 
 
 def wanted(dsn: str) -> str:

@@ -70,8 +70,22 @@ class Budget:
         return left_out
 
 
+_GIVEN_UP = "unexpected connection_lost() call"
+
+
+def _is_an_attempt_given_up(record: logging.LogRecord) -> bool:
+    """Say whether asyncio speaks of a connection of asyncpg's that was cancelled while it was made, and then lost.
+
+    Whoever cancelled it, such as `postgres.connect` once another host has answered, wants to hear no more of it.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    return record.name == "asyncio" and isinstance(error, ConnectionError) and str(error) == _GIVEN_UP
+
+
 class _Bridge(logging.Handler):
     """Passes the standard library's log records (aiohttp, asyncio, asyncpg) to structlog."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        if _is_an_attempt_given_up(record):
+            return
         structlog.get_logger(room=record.name).log(record.levelno, record.getMessage(), exc_info=record.exc_info)

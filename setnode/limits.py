@@ -165,6 +165,8 @@ STANDBY_MISSING_S = 5.0
 """A commit that has waited so long for a standby has lost it: a slow one takes tenths of a second."""
 STANDBY_EVERY_S = 1.0
 """Between two looks: how long requests are begun in vain after that, and refused in vain once a standby is back."""
+STANDBYS_EVERY_S = 15.0
+"""How often the SET's standbys are counted, for a metric."""
 DATABASE_SILENT_S = 2.5
 """A database that has not answered for so long a question that takes a millisecond, and is asked once a second, is away
 for this server: gateways prefer others of the SET, if these reach it. Longer than a stall of a busy machine."""

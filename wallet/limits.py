@@ -92,7 +92,8 @@ MAX_INSTANT_MS: Final = 253_370_764_800_000
 MAX_FUNDS_PAGE: Final = 1_000
 """The longest page of creates, for the SETs' sweepers."""
 SAMPLE_S: Final = 15.0
-"""How often the wallet reads, for its metrics, what is in escrow and when jobs have last run (`schema.jobs`)."""
+"""How often the wallet reads, for its metrics, what is in escrow, when jobs have last run and how many standbys there
+are (`schema.jobs`, `schema.standbys`)."""
 TOPOLOGY_EVERY_S: Final = 5.0
 """How often the topology file is read: a SET that has given a database away loses the right to pay for it."""
 PUBLISHED_EVERY_S: Final = 0.5

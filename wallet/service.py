@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from runtime.postgres import Session
 from runtime.sandbox_clock import clock_at
 from runtime.tls import tls_of
 from runtime.traces.start import tracer_of
-from schema import jobs
+from schema import jobs, standbys
 from sharding.topology import TopologyFile
 from wallet import metrics
 from wallet.accounts import Accounts
@@ -125,10 +126,6 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
         if follower is not None and await readers.run(follower.look_in):
             rights.reload()
 
-    async def sample() -> None:
-        metrics.escrow_fen.set(await history.escrow_total())
-        metrics.show_jobs(await readers.run(jobs.read))
-
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(readers.close)
         channel = await _channel(config, batcher, readers, stack)
@@ -146,7 +143,7 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             writing = group.create_task(batcher.run())
             periodic = (
                 load.service(),
-                Periodic("samples", sample, interval_s=SAMPLE_S),
+                Periodic("samples", partial(_sample, history, readers), interval_s=SAMPLE_S),
                 Periodic("day_places", places.forget, interval_s=FORGET_PLACES_S),
                 Periodic("reads", readers.check, interval_s=READ_CHECK_S),
                 Periodic("topology", reread, interval_s=TOPOLOGY_EVERY_S),
@@ -169,6 +166,13 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             for one in repeating:
                 one.cancel()
             writing.cancel()
+
+
+async def _sample(history: History, readers: Readers) -> None:
+    """Read what metrics show of the database."""
+    metrics.escrow_fen.set(await history.escrow_total())
+    metrics.show_jobs(await readers.run(jobs.read))
+    await readers.run(standbys.publish)
 
 
 def _nothing(_args: list[Any]) -> list[Any]:

@@ -1,7 +1,8 @@
-"""`hongbao deposit`: development money into a user's wallet."""
+"""`hongbao deposit`: money into a user's wallet, once per order number."""
 
 import asyncio
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -13,6 +14,8 @@ from runtime.reporting import data_option, json_option, print_report
 
 MAX_DEPOSIT_FEN = 10_000_000_000_000
 """The most that the wallet accepts in one deposit: a hundred billion yuan."""
+ENTRIES = 100
+"""Newest entries of the user's statement in which an order is looked for, a page."""
 
 
 _YUAN = re.compile(r"([0-9]{1,12})\.([0-9]{1,2})")
@@ -58,17 +61,27 @@ def _no_amount(text: str, ctx: click.Context) -> click.UsageError:
 @data_option
 @json_option
 def command(*, user: str, fen: int, order_no: str | None, data: Path | None, as_json: bool) -> None:
-    """Put FEN (1/100 yuan) into USER's wallet, from the account `outside`."""
+    """Put FEN (1/100 yuan) into USER's wallet, from the account `outside`.
+
+    With --order-no it says when that number was booked: now, or by an earlier call.
+    """
     check_user(user)
-    balance = asyncio.run(_deposit(data, user, fen, order_no))
+    balance, booked = asyncio.run(_deposit(data, user, fen, order_no))
+    of_order = f"{order_no} was booked {booked or f'more than {ENTRIES} entries ago'}; " if order_no else ""
     print_report(
-        {"user": user, "deposited_fen": fen, "balance_fen": balance},
+        {"user": user, "deposited_fen": fen, "balance_fen": balance, "booked_at": booked},
         as_json=as_json,
-        show=f"{user} has {yuan(balance)} yuan now",
+        show=f"{of_order}{user} has {yuan(balance)} yuan now",
     )
 
 
-async def _deposit(data: Path | None, user: str, fen: int, order_no: str | None) -> int:
+async def _deposit(data: Path | None, user: str, fen: int, order_no: str | None) -> tuple[int, str | None]:
+    """Return the balance, and when the order was booked, by the wallet's clock; None: before the newest ENTRIES."""
     access = find(data)
+    number = order_no or access.order_no()
     async with access.wallet() as wallet:
-        return await wallet.deposit(order_no or access.order_no(), user, fen)
+        balance = await wallet.deposit(number, user, fen)
+        for _, order, _, _, _, at_ms in await wallet.entries(user, 0, ENTRIES):
+            if order == number:
+                return balance, datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
+    return balance, None

@@ -16,11 +16,12 @@ from machine.postgres.server import Postgres
 async def make_standby(primary: Postgres, folder: Path, log: Path, account: Account, name: str = "standby") -> Postgres:
     """Copy a running primary into `folder` and start the copy as its standby; the caller stops it.
 
-    It follows; commits wait for it only once the primary's `synchronous_standby_names` says so. Raises Unavailable
-    `not_copied`.
+    It follows by a replication slot of its name; commits wait for it only once the primary's
+    `synchronous_standby_names` says so. Raises Unavailable `not_copied`.
     """
     binaries = primary.binaries
-    words = ["-D", str(folder), "-R", "-X", "stream", "-c", "fast", "-d", primary.dsn()]
+    slot = name.replace("-", "_")
+    words = ["-D", str(folder), "-R", "-C", "-S", slot, "-X", "stream", "-c", "fast", "-d", primary.dsn()]
     drops: dict[str, Any] = {}
     if account.drop_privileges:
         drops = {"user": account.uid, "group": account.gid, "extra_groups": []}

@@ -7,6 +7,7 @@ import pytest
 
 from errors import HongbaoError, Unavailable
 from machine.account import Account
+from runtime import metrics
 from tests.conftest import Databases
 from tests.faults.postgres_pair import PairDatabases, postgres_pair, rows_of
 from tests.integration.setnode.fixtures import Town, living_town, prove
@@ -32,6 +33,13 @@ async def _open_until_told(town: Town, envelope_id: int, user: str, told: dict[s
             lost.append(f"{user} had won and heard {answer['result']}")
         return
     lost.append(f"{user} found no answer")
+
+
+async def _standbys_are(count: int) -> None:
+    """Wait until the servers' metric says so."""
+    async with asyncio.timeout(PATIENCE_S):
+        while f"hongbao_standbys {float(count)}" not in metrics.render().decode():
+            await asyncio.sleep(0.05)
 
 
 async def test_what_was_answered_outlives_the_primary(
@@ -116,10 +124,12 @@ async def test_without_a_standby_a_set_is_read_only(
     """What needs a commit is refused at once and begins nothing; what is in memory is shown; a standby ends it."""
     monkeypatch.setattr("setnode.standby.STANDBY_MISSING_S", 1.0)
     monkeypatch.setattr("setnode.service.STANDBY_EVERY_S", 0.1)
+    monkeypatch.setattr("setnode.service.STANDBYS_EVERY_S", 0.1)
     async with (
         postgres_pair(server_folder, account) as pair,
         living_town(PairDatabases(pair, databases), memcached, tmp_path) as town,
     ):
+        await _standbys_are(1)
         envelope_id, other = await town.create(1_000, 10), await town.create(1_000, 10)
         await town.open(other, "first")
         async with asyncio.timeout(10):
@@ -133,6 +143,7 @@ async def test_without_a_standby_a_set_is_read_only(
         async with asyncio.timeout(10):
             while not all(node.standby.missing for node in town.nodes):
                 await asyncio.sleep(0.05)
+        await _standbys_are(0)
         for refused in (town.open(other, "late"), town.cancel(other, "sender"), town.create(100, 1)):
             with pytest.raises(Unavailable) as told:
                 await refused
@@ -149,6 +160,7 @@ async def test_without_a_standby_a_set_is_read_only(
         async with asyncio.timeout(30):
             while any(node.standby.missing for node in town.nodes):
                 await asyncio.sleep(0.05)
+        await _standbys_are(1)
         await asyncio.wait({waiting})
         told_after: dict[str, set[int]] = {}
         lost: list[str] = []

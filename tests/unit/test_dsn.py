@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.dsn import each, hosts, password_of, place, wanted, with_login
+from runtime.dsn import at_host, each, hosts, password_of, place, wanted, with_login
 
 TWO = "postgresql://hongbao_owner@db-1:5433,db-2/hongbao?target_session_attrs=read-write"
 
@@ -39,6 +39,13 @@ def test_each_host_has_a_dsn_of_its_own() -> None:
         "postgresql://u:p%40%2C%3A@db-1:5433/hongbao?target_session_attrs=read-write",
         "postgresql://u:p%40%2C%3A@db-2/hongbao?target_session_attrs=read-write",
     ]
+
+
+def test_one_host_of_several_may_be_a_standby() -> None:
+    """It is asked as it is; login, database and what is said of TLS are those of the whole."""
+    whole = with_login(f"{TWO}&sslmode=verify-full", "u", "p@,:")
+    assert at_host(whole, "db-2:5432") == "postgresql://u:p%40%2C%3A@db-2:5432/hongbao?sslmode=verify-full"
+    assert wanted(at_host(TWO, "db-1:5433")) == "any"
 
 
 @pytest.mark.parametrize(

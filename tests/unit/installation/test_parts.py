@@ -10,7 +10,7 @@ from installation.access import Access
 from installation.draft import draft
 from installation.finding import find
 from installation.keys import Secrets
-from installation.parts import Kind, each_process, parts_of
+from installation.parts import Kind, each_place, parts_of
 from sharding.topology import Topology, dump
 
 
@@ -65,10 +65,16 @@ async def test_a_name_with_several_addresses_is_several_processes(
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
     parts = {one.name: one for one in parts_of(access)}
-    wallets = await each_process(access, parts["wallet"])
+    wallets = await each_place(access, parts["wallet"])
     assert [(one.name, one.address, one.url) for one in wallets] == [
         ("wallet@10.0.0.1", "10.0.0.1:8300", "http://10.0.0.1:8300"),
         ("wallet@10.0.0.2", "10.0.0.2:8300", "http://10.0.0.2:8300"),
     ]
-    for name in ("events", "rotation", "postgres-wallet"):
-        assert await each_process(access, parts[name]) == [parts[name]]
+    for name in ("events", "rotation", "postgres-set-1"):
+        assert await each_place(access, parts[name]) == [parts[name]]
+    members = await each_place(access, parts["postgres-wallet"])
+    assert [(one.name, one.address, one.server) for one in members] == [
+        ("postgres-wallet", "10.0.0.1:5432, 10.0.0.2:5432", "wallet"),
+        ("postgres-wallet@10.0.0.1:5432", "10.0.0.1:5432", "wallet"),
+        ("postgres-wallet@10.0.0.2:5432", "10.0.0.2:5432", "wallet"),
+    ]
