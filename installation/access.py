@@ -282,7 +282,8 @@ class Access:
         if not self._secrets.has_passwords(server):
             raise Refused(
                 "secrets_missing",
-                f"{self._secrets.path} has no passwords of {server}; bring the file back from where the backups are",
+                f"{self._secrets.path} has no passwords of {server}; bring the file back from where the backups are. "
+                "A SET that is new is written by `hongbao installation add`, which makes them",
             )
         return self._secrets.passwords(server)
 

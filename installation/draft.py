@@ -1,7 +1,10 @@
-"""The first inventory of an installation on many hosts, from the few facts that differ from one to the next."""
+"""The inventory of an installation on many hosts, from the few facts that differ from one to the next."""
 
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
 
 from errors import Refused
 from installation.inventory import Cluster, Inventory, Setnode
@@ -60,6 +63,30 @@ def draft(
             for name, where in setnodes.items()
         },
         clusters={name: _cluster(name, hosts) for name, hosts in postgres.items()},
+    )
+
+
+def with_set(
+    inventory: Inventory, name: str, *, postgres: str, setnodes: Mapping[str, str], memcached: str = ""
+) -> Inventory:
+    """Return the inventory with one more SET: the hosts of its Postgres, its servers by name, its memcached.
+
+    Raises Refused `set_exists`, `installation_incomplete`.
+    """
+    if name in inventory.clusters:
+        raise Refused("set_exists", f"there is a {name} already; there are {', '.join(inventory.clusters)}")
+    if taken := sorted(set(setnodes) & set(inventory.setnodes)):
+        raise Refused("set_exists", f"there is a setnode {taken[0]} already, of {inventory.setnodes[taken[0]].set}")
+    if not memcached and not inventory.memcached:
+        raise _incomplete(f"say where the memcached of {name} is: --memcached HOST:PORT")
+    scheme = urlsplit(inventory.wallet_url).scheme
+    servers = {
+        server: Setnode(set=name, url=f"{scheme}://{where}", memcached=memcached) for server, where in setnodes.items()
+    }
+    return msgspec.structs.replace(
+        inventory,
+        setnodes={**inventory.setnodes, **servers},
+        clusters={**inventory.clusters, name: _cluster(name, postgres)},
     )
 
 

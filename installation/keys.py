@@ -93,6 +93,40 @@ class Secrets:
         if json.dumps(self._content) != before:
             write_private(self._path, self._content)
 
+    def renew_key(self, name: str, *, aside: str) -> Path:
+        """Make a key anew; returns the file as it was, `secrets-ASIDE.json` beside it. Durable on return.
+
+        Raises Refused `key_elsewhere` if the file does not have it.
+        """
+        if self._given(name) or not self._content.get("keys", {}).get(name):
+            text = f"{name} is not in {self._path}: replace it where the environment or the installation file says"
+            raise Refused("key_elsewhere", text)
+        kept = self._keep(aside)
+        self._content["keys"][name] = secrets.token_hex(32)
+        write_private(self._path, self._content)
+        return kept
+
+    def renew_passwords(self, server: str, *, leave: str, aside: str) -> Path:
+        """Make the passwords of a database server anew but for the role `leave`; returns as `renew_key`.
+
+        Raises Refused `unknown_set`.
+        """
+        if not self.has_passwords(server):
+            known = ", ".join(self._content.get("postgres", {}))
+            raise Refused("unknown_set", f"{self._path} has no passwords of {server!r}; it has those of {known}")
+        kept = self._keep(aside)
+        passwords = self._content["postgres"][server]
+        self._content["postgres"][server] = {
+            role: word if role == leave else secrets.token_hex(24) for role, word in passwords.items()
+        }
+        write_private(self._path, self._content)
+        return kept
+
+    def _keep(self, aside: str) -> Path:
+        kept = self._path.with_name(f"{self._path.stem}-{aside}.json")
+        write_private(kept, self._content)
+        return kept
+
     def has_passwords(self, server: str) -> bool:
         """Say whether the passwords of this database server were generated or read."""
         return server in self._content.get("postgres", {})

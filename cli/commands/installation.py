@@ -11,7 +11,7 @@ from rich.table import Table
 
 from cli.commands.doctor import show as show_findings
 from cli.commands.installation_certificates import command as certificates_command
-from cli.commands.installation_hosts import host, init, prepare_command
+from cli.commands.installation_hosts import add, host, init, prepare_command, renew_command
 from cli.job_record import on_record
 from doctor.examination import CHECKS, run_checks
 from doctor.finding import troubles
@@ -62,7 +62,7 @@ def check(*, data: Path | None, as_json: bool) -> None:
     sys.exit(0 if holds else 1)
 
 
-for one in (init, host, prepare_command, certificates_command):
+for one in (init, add, renew_command, host, prepare_command, certificates_command):
     command.add_command(one)
 
 

@@ -1,4 +1,4 @@
-"""`hongbao installation init`, `host`, `prepare`: from nothing to an installation on many hosts."""
+"""`hongbao installation init`, `add`, `host`, `prepare`: from nothing to an installation on many hosts."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,12 +12,13 @@ from rich.table import Table
 from errors import Refused
 from installation import certificates, data_folder, inventory
 from installation.access import CERTIFICATES
-from installation.draft import draft
+from installation.draft import draft, with_set
 from installation.finding import find, secrets_of
 from installation.host_files import files_of, read_processes
 from installation.inventory_check import check_inventory
 from installation.keys import Secrets
 from installation.preparation import prepare
+from installation.renewal import renew
 from objectstore.address import is_address, parse
 from runtime.files import write_private
 from runtime.reporting import data_option, json_option, print_report, working
@@ -63,6 +64,50 @@ def init(*, file: Path, tls: bool, as_json: bool, **facts: Any) -> None:
     made.save(folder.inventory)
     show = f"{file} and {folder.secrets} are written; next: hongbao installation prepare --installation {file}"
     print_report({"installation": str(file), "secrets": str(folder.secrets)}, as_json=as_json, show=show)
+
+
+@click.command("add")
+@click.argument("name", metavar="SET")
+@click.option("--postgres", required=True, metavar="HOST:PORT,…", help="Its cluster.")
+@click.option("--setnode", "setnodes", multiple=True, required=True, metavar="NAME=HOST:PORT", help="A server of it.")
+@click.option("--memcached", default="", metavar="HOST:PORT", help="Its memcached, if not that of all.")
+@data_option
+@json_option
+def add(
+    *, name: str, postgres: str, setnodes: tuple[str, ...], memcached: str, data: Path | None, as_json: bool
+) -> None:
+    """Add SET to the installation file, and passwords for its Postgres to secrets.json.
+
+    Nothing is contacted. What comes next: its Postgres, `installation prepare SET`, `migrate`, `topology apply`, the
+    folders of the hosts concerned (`installation host`), `serve`. It holds nothing until databases are moved to it.
+    """
+    folder = data_folder.locate(data)
+    known = inventory.load(folder.inventory)
+    if known.runner:
+        raise Refused("set_exists", "./run starts all of this installation: give it more SETs with ./run --sets NUMBER")
+    made = with_set(known, name, postgres=postgres, setnodes=_pairs(setnodes), memcached=memcached)
+    check_inventory(made, folder.inventory)
+    # The passwords first: a file that names a SET without them would be of no use to anybody.
+    Secrets.load(Path(known.secrets), known.keys).ensure({name: tuple(made.clusters[name].dsns)})
+    made.save(folder.inventory)
+    show = f"{name} is in {folder.inventory}; next: its Postgres, then hongbao installation prepare {name}"
+    print_report({"set": name, "installation": str(folder.inventory)}, as_json=as_json, show=show)
+
+
+@click.command("renew")
+@click.argument("name", metavar="KEY")
+@data_option
+@json_option
+def renew_command(*, name: str, data: Path | None, as_json: bool) -> None:
+    """Make KEY anew in secrets.json: LINK_SECRET, METRICS_KEY, OPS_KEY, TOKEN_KEY, or postgres/set-1 for passwords.
+
+    The file as it was stays beside it, for the way back. No process hears of it: bring each host its folder again
+    (`installation host`) and restart what reads it. What protects stored data cannot be made anew.
+    """
+    what, kept = renew(secrets_of(data), name)
+    show = f"{name} is new. With the old one ends: {what.ends}. Folders to write again: {', '.join(what.kinds)}. "
+    show += f"{kept} is the file of before: remove it when all hosts have the new one"
+    print_report({"key": name, "ends": what.ends, "kinds": what.kinds, "before": str(kept)}, as_json=as_json, show=show)
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:

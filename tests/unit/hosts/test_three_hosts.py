@@ -94,11 +94,35 @@ def test_names_etcd_and_nginx_know_all_hosts(root: Path) -> None:
     assert "@" not in nginx + str(etcd) + str(patroni(root, "wallet"))
 
 
+def test_another_set_has_its_own_postgres_and_memcached(tmp_path: Path) -> None:
+    """Ports count up from those of the first, whose files stay what they were; its memcached is on the second host."""
+    first, second = (tmp_path / host for host in ("hb1", "hb2"))
+    filled = FILLED.replace("NETWORK", 'SETS="set-1 set-2"\nSET_2_SUPERUSER=secret-of-set-2\nNETWORK')
+    assert configured(first, "hb1").returncode == 0
+    before = (first / "etc/patroni/set-1.yml").read_text()
+    for folder, host in ((first, "hb1"), (second, "hb2")):
+        ran = configured(folder, host, filled)
+        assert ran.returncode == 0, ran.stderr
+    assert (first / "etc/patroni/set-1.yml").read_text() == before
+    made = patroni(second, "set-2")
+    assert (made["scope"], made["postgresql"]["listen"], made["restapi"]["listen"]) == (
+        "set-2", "10.0.0.2:5434", "10.0.0.2:8010",
+    )  # fmt: skip
+    assert made["postgresql"]["data_dir"] == "/var/lib/postgresql/set-2"
+    assert made["postgresql"]["authentication"]["superuser"]["password"] == "secret-of-set-2"
+    for folder, address in ((first, "10.0.0.1"), (second, "10.0.0.2")):
+        assert f"-l {address}" in (folder / "etc/memcached.conf").read_text()
+    assert configured(tmp_path / "hb3", "hb3", filled).returncode == 0
+    assert not (tmp_path / "hb3/etc/memcached.conf").exists()
+
+
 @pytest.mark.parametrize(
     ("host", "filled", "says"),
     [
         ("hb9", FILLED, "hb9 is none of hb1=10.0.0.1"),
         ("hb1", FILLED.replace("REPLICATOR=secret-of-replicas", "REPLICATOR="), "REPLICATOR is not set"),
+        ("hb1", f'SETS="set-1 set-2"\n{FILLED}', "SET_2_SUPERUSER is not set"),
+        ("hb1", f'SETS="set-1 Set/2"\n{FILLED}', "Set/2 is no name of a SET"),
     ],
 )
 def test_what_is_missing_is_said_and_nothing_is_written(tmp_path: Path, host: str, filled: str, says: str) -> None:
