@@ -5,7 +5,6 @@ are read, and whole where that is asked for. An archive for an object store is f
 """
 
 import contextlib
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -29,7 +28,7 @@ Where: TypeAlias = "Path | RemoteFolder"
 
 
 SPOILT = ("archive_missing", "archive_corrupt", "archive_forged")
-"""How an archive is refused that is not what it was. A store that denies us, or is away, proves nothing of it."""
+"""Codes that say that an archive is damaged. A store that is away, or denies access, proves no damage."""
 
 
 class Opened(NamedTuple):
@@ -190,4 +189,4 @@ def fetch(archive: Archive, found: Opened, name: str, path: Path) -> None:
 
 def disk_of(root: Root) -> Path:
     """Return a folder on the disk that an export fills: the archive's own, or that of the files on their way up."""
-    return Path(os.environ.get("TMPDIR") or tempfile.gettempdir()) if isinstance(root, Bucket) else root
+    return Path(tempfile.gettempdir()) if isinstance(root, Bucket) else root

@@ -12,13 +12,13 @@ from errors import Refused
 from machine.file_lock import hold_lock
 
 READERS = "readers.lock"
-"""A restore holds it shared, `Prune.remove` for itself: no copy goes while it is being read."""
+"""A restore holds it shared, `PrunePlan.remove` for itself: no copy goes while it is being read."""
 GONE = ".gone"
 """Suffix of a copy that is being removed; it does not count any more."""
 
 
 @dataclass(frozen=True)
-class Prune:
+class PrunePlan:
     """What would be removed: copies, and segments of the log that no kept copy needs; `bytes` is their size."""
 
     folder: BackupFolder
@@ -48,7 +48,7 @@ class Prune:
         return Refused("backup_runs", f"{who} is at work in {self.folder.home}; wait for it, nothing was removed")
 
 
-def plan_prune(folder: BackupFolder, keep: int) -> Prune:
+def plan_prune(folder: BackupFolder, keep: int) -> PrunePlan:
     """Return what keeping the newest `keep` complete copies (at least 1) makes needless; changes nothing.
 
     Without a copy nothing goes: log alone may be all there is. Segments of the log that is being received go only up to
@@ -57,7 +57,7 @@ def plan_prune(folder: BackupFolder, keep: int) -> Prune:
     bases = folder.bases()
     kept = bases[-max(1, keep) :]
     if not kept:
-        return Prune(folder, [], [], 0)
+        return PrunePlan(folder, [], [], 0)
     gone = bases[: -len(kept)]
     # A name begins with its timeline: log of a timeline that ended before the oldest kept copy's sorts before it.
     first = min(base.first_segment for base in kept)
@@ -65,7 +65,7 @@ def plan_prune(folder: BackupFolder, keep: int) -> Prune:
         path for log in folder.logs() for path in sorted(log.iterdir()) if (name := segment_of(path)) and name < first
     ]
     size = sum(_size(base.path) for base in gone) + sum(path.stat().st_size for path in segments)
-    return Prune(folder, gone, segments, size)
+    return PrunePlan(folder, gone, segments, size)
 
 
 def _size(folder: Path) -> int:

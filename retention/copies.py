@@ -3,8 +3,8 @@
 import asyncio
 
 from backup.folder import BackupFolder
-from backup.retention import Prune, plan_prune
-from retention.held import Held, size_of
+from backup.retention import PrunePlan, plan_prune
+from retention.held import Held, changed_meanwhile, size_of
 
 
 class Copies:
@@ -35,12 +35,14 @@ class Copies:
             names=_names(plan),
         )
 
-    async def remove(self, held: Held) -> None:
-        """Remove what was named, unless a copy was taken or is gone since: then the next call does."""
-        plan = plan_prune(self._folder, self._keep)
-        if held.past and _names(plan) == held.names:
-            await asyncio.to_thread(plan.remove)
+    async def remove(self, held: Held) -> Held:
+        """Remove what was named; raises Refused `changed_meanwhile` if a copy was taken or is gone since."""
+        plan = await asyncio.to_thread(plan_prune, self._folder, self._keep)
+        if _names(plan) != held.names:
+            raise changed_meanwhile(self.name)
+        await asyncio.to_thread(plan.remove)
+        return held
 
 
-def _names(plan: Prune) -> tuple[str, ...]:
+def _names(plan: PrunePlan) -> tuple[str, ...]:
     return (*(base.path.name for base in plan.bases), *(path.name for path in plan.segments))

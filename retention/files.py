@@ -1,11 +1,12 @@
 """Files that nobody writes to any more: full journals, and logs of parts that are gone."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from retention.held import Held
+from retention.held import Held, size_of
 
 Now = Callable[[], datetime]
 
@@ -49,9 +50,13 @@ class OldFiles:
             names=[path.name for path, _ in past],
         )
 
-    async def remove(self, held: Held) -> None:
+    async def remove(self, held: Held) -> Held:
         """Remove what was named, but for a file that has been written to since."""
         still = set((await self.look()).names)
-        for name in held.names:
-            if name in still:
-                (self._folder / name).unlink(missing_ok=True)
+        names = [name for name in held.names if name in still]
+        size = 0
+        for name in names:
+            path = self._folder / name
+            size += size_of(path)
+            path.unlink(missing_ok=True)
+        return dataclasses.replace(held, past=len(names), past_bytes=size, names=names)

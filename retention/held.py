@@ -6,6 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from errors import Refused
+
 
 @dataclass(frozen=True)
 class Held:
@@ -52,8 +54,17 @@ class Kind(Protocol):
     async def look(self) -> Held:
         """Say what is held; changes nothing. Raises HongbaoError."""
 
-    async def remove(self, held: Held) -> None:
-        """Remove what `look` has named as past its rule; may be repeated. Raises HongbaoError."""
+    async def remove(self, held: Held) -> Held:
+        """Remove what `look` has named as past its rule, and return what of it was; may be repeated.
+
+        Raises HongbaoError, such as Refused `changed_meanwhile`: then nothing was removed.
+        """
+
+
+def changed_meanwhile(kind: str) -> Refused:
+    """Return the error for what is not as it was when somebody looked: whoever applies the rules looks again."""
+    text = f"{kind} have changed since they were listed: nothing was removed; run it again"
+    return Refused("changed_meanwhile", text)
 
 
 def size_of(path: Path) -> int:

@@ -4,10 +4,10 @@ import asyncio
 
 from archive import store
 from archive.bucket import layout
-from backup.bucket.shelf import Pruned, Shelf
+from backup.bucket.shelf import PrunePlan, Shelf
 from objectstore.bucket import Bucket
 from objectstore.bucket import Held as Stored
-from retention.held import Held
+from retention.held import Held, changed_meanwhile
 
 
 class CopiesInBucket:
@@ -33,16 +33,18 @@ class CopiesInBucket:
             items=len(copies),
             bytes=_size(list(shelf.place.listed())),
             oldest=copies[0].taken_at if copies else None,
-            past=len(plan.copies) + len(plan.segments),
+            past=len(_names(plan)),
             past_bytes=plan.bytes,
             names=_names(plan),
         )
 
-    async def remove(self, held: Held) -> None:
-        """Remove what was named, unless a copy was put or is gone since: then the next call does."""
+    async def remove(self, held: Held) -> Held:
+        """Remove what was named; raises Refused `changed_meanwhile` if a copy was put or is gone since."""
         plan = await asyncio.to_thread(self._shelf.plan_prune, self._keep)
-        if held.past and _names(plan) == held.names:
-            await asyncio.to_thread(self._shelf.prune, plan)
+        if _names(plan) != held.names:
+            raise changed_meanwhile(self.name)
+        await asyncio.to_thread(self._shelf.prune, plan)
+        return held
 
 
 class ArchiveInBucket:
@@ -68,13 +70,14 @@ class ArchiveInBucket:
             oldest=min((one.put_at for one in stored), default=None),
         )
 
-    async def remove(self, held: Held) -> None:
-        """Remove nothing."""
+    async def remove(self, held: Held) -> Held:
+        """Remove nothing: nothing is past its rule."""
+        return held
 
 
 def _size(stored: list[Stored]) -> int:
     return sum(one.size for one in stored)
 
 
-def _names(plan: Pruned) -> tuple[str, ...]:
-    return (*(one.name for one in plan.copies), *plan.segments)
+def _names(plan: PrunePlan) -> tuple[str, ...]:
+    return (*(one.name for one in plan.copies), *plan.segments, *plan.leftovers)

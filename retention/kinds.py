@@ -32,8 +32,9 @@ class NotNamed:
         """Say that nothing is known."""
         return Held(self.name, "", self.rule)
 
-    async def remove(self, held: Held) -> None:
-        """Remove nothing."""
+    async def remove(self, held: Held) -> Held:
+        """Remove nothing: nothing is past its rule."""
+        return held
 
 
 def kinds(access: Access, rules: RetentionSettings, data: Path, backups: str = "") -> Iterator[Kind]:
@@ -80,7 +81,7 @@ async def apply(every: Sequence[Kind], data: Path, who: str) -> list[Held]:
         if held.past and not held.code:
             try:
                 journal.note(data, held, who)
-                await one.remove(held)
+                held = await one.remove(held)
             except HongbaoError as error:
                 held = dataclasses.replace(held, past=0, past_bytes=0, names=(), code=error.code, why=error.detail)
         done.append(held)
@@ -105,7 +106,9 @@ def _left_logs(data: Path) -> Iterator[Path]:
     """Yield the logs that no running part writes to."""
     try:
         names = {Path(part.log).name for part in running.load(data / "running.json").parts}
-    except Refused:
+    except Refused as refused:
+        if refused.code != "not_up":
+            raise  # which parts write is not known
         names = set()
     written = {*names, *(f"{name}.1" for name in names), "supervisor.log", "supervisor.log.1"}
     yield from (path for path in (data / "logs").glob("*.log*") if path.name not in written)

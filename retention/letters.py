@@ -34,9 +34,9 @@ class DeadLetters:
             past_bytes=past_size,
         )
 
-    async def remove(self, held: Held) -> None:
-        """Delete those that are too old."""
-        if held.past and self._days:
-            async with postgres.connected(self._access.set_dsn(self._set, roles.EVENTS)) as connection:
-                while await retries.drop_dead(connection, self._days):
-                    await asyncio.sleep(0)
+    async def remove(self, held: Held) -> Held:
+        """Delete those that are too old; more may have become so since."""
+        async with postgres.connected(self._access.set_dsn(self._set, roles.EVENTS)) as connection:
+            while await retries.drop_dead(connection, self._days):
+                await asyncio.sleep(0)
+        return held

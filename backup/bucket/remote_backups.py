@@ -99,10 +99,12 @@ class RemoteBackups:
                 if not self._checked:
                     await self._check(self._find())
                 await asyncio.to_thread(self.ship, partial=partial)
-            except HongbaoError as error:
-                if error.detail != said:
-                    self._say(f"the log is kept in {self.folder.wal} and not put just now: {error.detail}")
-                said = error.detail
+            except (HongbaoError, OSError) as error:
+                # Whatever it is, the receiver goes on, and what it has received is put once that is over.
+                why = error.detail if isinstance(error, HongbaoError) else str(error)
+                if why != said:
+                    self._say(f"the log is kept in {self.folder.wal} and not put just now: {why}")
+                said = why
             else:
                 said = ""
                 partial_at = loop.time() if partial else partial_at
@@ -132,7 +134,8 @@ class RemoteBackups:
                 path.unlink()
             if partial and live:
                 for path in paths:
-                    if path.suffix == ".partial":
+                    # One that is not there any more has been completed meanwhile.
+                    if path.suffix == ".partial" and path.exists():
                         self.shelf.put_partial(path)
         return put
 

@@ -1,5 +1,6 @@
 """What a bucket holds of one server: its base copies and its log. Everything blocks."""
 
+import errno
 import json
 import re
 from datetime import datetime
@@ -18,11 +19,15 @@ _LOG: Final = re.compile(r"wal/([0-9A-F]{24}|[0-9A-F]{8}\.history)(\.partial)?")
 _CLUSTER: Final = "cluster.json"
 
 
-class Pruned(NamedTuple):
-    """What goes: copies and objects of the log, and their bytes; `kept` copies stay."""
+class PrunePlan(NamedTuple):
+    """What goes: copies, objects of the log, and copies' files that a killed `prune` has left; their bytes.
+
+    `kept` copies stay.
+    """
 
     copies: list[Copy]
     segments: list[str]
+    leftovers: list[str]
     bytes: int
     kept: int
 
@@ -84,25 +89,32 @@ class Shelf:
         """Put a base copy: its tar, which is written to the folder `work` first, then the manifest; durable then."""
         name, packed = base.path.name, work / f"{base.path.name}.tar"
         try:
+            copy = self._pack(base, packed)
+            self.place.upload(f"base/{name}.tar", packed)
+        finally:
+            packed.unlink(missing_ok=True)
+        self.place.create(f"base/{name}.json", copy.encode())
+        return copy
+
+    @staticmethod
+    def _pack(base: Base, packed: Path) -> Copy:
+        """Write the tar; raises Refused `disk_full`, `backup_folder_unwritable`."""
+        try:
             sha256 = tar.pack(base.path, packed)
             wal = sorted(path.name for path in (base.path / "pg_wal").iterdir() if path.is_file())
-            copy = Copy(
-                name=name,
+            return Copy(
+                name=base.path.name,
                 system_identifier=read_system_identifier(base.path),
                 first_segment=base.first_segment,
                 wal=wal,
                 size=packed.stat().st_size,
                 sha256=sha256,
             )
-            self.place.upload(f"base/{name}.tar", packed)
         except OSError as error:
-            raise Refused(
-                "disk_full", f"{packed} was not written: {error.strerror}; make room, then try again"
-            ) from error
-        finally:
-            packed.unlink(missing_ok=True)
-        self.place.create(f"base/{name}.json", copy.encode())
-        return copy
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                text = f"{packed} was not written, its disk is full: make room, then try again"
+                raise Refused("disk_full", text) from error
+            raise Refused("backup_folder_unwritable", f"{packed} was not written ({error.strerror})") from error
 
     def put_segment(self, path: Path) -> None:
         """Put a complete segment, or a history file; one that is there already must have the same content.
@@ -117,7 +129,9 @@ class Shelf:
                 raise
             if self.place.read(name, SEGMENT_BYTES)[0] != content:
                 raise Refused(
-                    "backup_of_another", f"{self.place}/{name} is another cluster's segment: choose another place"
+                    "backup_of_another",
+                    f"{self.place}/{name} differs from this server's: the server was restored to before it, or the "
+                    "object was spoilt; choose another place",
                 ) from None
         self.place.delete([f"{name}.partial"])
 
@@ -147,22 +161,30 @@ class Shelf:
                     for chunk in self.place.stream(held.name):
                         file.write(chunk)
 
-    def plan_prune(self, keep: int) -> Pruned:
+    def plan_prune(self, keep: int) -> PrunePlan:
         """Return what keeping the newest `keep` copies makes needless; changes nothing. As `backup.retention`."""
         copies = self.copies()
         kept = copies[-max(1, keep) :]
         if not kept:
-            return Pruned([], [], 0, 0)
+            return PrunePlan([], [], [], 0, 0)
         gone = copies[: -len(kept)]
         first = min(one.first_segment for one in kept)
         log = [one for one in self.log() if "history" not in one.name and _segment(one.name) < first]
-        size = sum(one.size for one in gone) + sum(one.size for one in log)
-        return Pruned(gone, [one.name for one in log], size, len(kept))
+        known = {f"base/{one.name}.tar" for one in copies}
+        oldest = f"base/{kept[0].name}.tar"
+        # A newer one may be on its way up: its manifest is put last.
+        left = [
+            one
+            for one in self.place.listed("base")
+            if one.name.endswith(".tar") and one.name not in known and one.name < oldest
+        ]
+        size = sum(one.size for one in gone) + sum(one.size for one in (*log, *left))
+        return PrunePlan(gone, [one.name for one in log], [one.name for one in left], size, len(kept))
 
-    def prune(self, plan: Pruned) -> None:
+    def prune(self, plan: PrunePlan) -> None:
         """Remove it, manifests first: a copy that is half removed must not look like one."""
         self.place.delete([f"base/{one.name}.json" for one in plan.copies])
-        self.place.delete([f"base/{one.name}.tar" for one in plan.copies])
+        self.place.delete([*(f"base/{one.name}.tar" for one in plan.copies), *plan.leftovers])
         self.place.delete(plan.segments)
 
 

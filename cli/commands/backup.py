@@ -28,9 +28,10 @@ from installation.finding import find
 from runtime.reporting import data_option, json_option, print_report, working
 from schema.jobs import Job
 
+_GOOD = (LogState.KEPT, LogState.NONE, "unknown")
+"""NONE: whoever keeps copies alone has never received a log. "unknown": the server is down."""
 ALL = "all"
 """In the place of a server's name: every SET and the wallet."""
-_GOOD = {LogState.NONE, LogState.KEPT}
 
 
 @click.group("backup")
@@ -86,15 +87,15 @@ def log(*, server: str, place: Place, anew: bool, data: Path | None) -> None:
 def list_(*, server: str, place: Place, data: Path | None, as_json: bool) -> None:
     """Show the base copies of SERVER, whether the log after each is complete, and whether it is being received.
 
-    Without SERVER: of all. Exit status 1 if a newest copy cannot be restored up to now: the log after it has a gap, or
-    is not being received. While a server is down only the folder is read.
+    Without SERVER: of all. Exit status 1 if one has no copy, or the newest cannot be restored up to now: the log after
+    it has a gap, or is received no longer. While a server is down only the folder is read.
     """
     check(place)
     alone = [] if server == ALL else [server]
     with on_record(data, None if alone else Job.BACKUP_CHECK) as run:
         found = [_listed(data, one, place) for one in alone or find(data).servers()]
         behind = [one["server"] for one in found if _is_behind(one)]
-        run.failure = f"the newest copy of {', '.join(behind)} does not lead up to now" if behind else ""
+        run.failure = f"no copy of {', '.join(behind)} leads up to now" if behind else ""
     report = found[0] if alone else {"servers": found}
     print_report(report, as_json=as_json, show=partial(show_backups, found))
     sys.exit(1 if behind else 0)
@@ -208,7 +209,7 @@ def _listed(data: Path | None, server: str, place: Place) -> dict[str, Any]:
 
 def _is_behind(one: Mapping[str, Any]) -> bool:
     bases, log = one["bases"], one["log"]
-    return (log != "unknown" and log not in _GOOD) or bool(bases and bases[-1]["missing"])
+    return not bases or bool(bases[-1]["missing"]) or log not in _GOOD
 
 
 def _standing(keeper: LogKeeper | RemoteBackups) -> LogStatus | None:

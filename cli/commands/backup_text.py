@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from backup.folder import LogState
-from backup.retention import Prune
+from backup.retention import PrunePlan
 from runtime.tables import print_table
 from runtime.wording import counted
 
@@ -48,7 +48,7 @@ def show_backups(found: list[dict[str, Any]], console: Console) -> None:
         console.print(f"log of {one['server']}: {_LOG_STATES[one['log']]}{behind}{none}")
 
 
-def prune_json(server: str, plan: Prune, *, removed: bool) -> dict[str, Any]:
+def prune_json(server: str, plan: PrunePlan, *, removed: bool) -> dict[str, Any]:
     """Return what goes, or has gone, for `--json`."""
     return {
         "server": server,

@@ -34,11 +34,12 @@ async def test_commands_note_how_they_ended(stack: RealStack, tmp_path: Path) ->
     audited = (await _jobs(stack))["audit"]
     assert (audited["failed"], audited["missed"], audited["command"]) == (False, False, "hongbao audit")
     assert audited["age_s"] < 300
-    assert (await _called(stack, "backup", "list", "set-1", "--folder", str(tmp_path))).exit_code == 0
+    assert (await _called(stack, "backup", "list", "set-1", "--folder", str(tmp_path))).exit_code == 1
     assert "backup-check" not in await _jobs(stack)
-    assert (await _called(stack, "backup", "list", "--folder", str(tmp_path / "none"))).exit_code == 1
-    assert (await _called(stack, "backup", "list", "--folder", str(tmp_path))).exit_code == 0
-    assert not (await _jobs(stack))["backup-check"]["failed"]
+    assert (await _called(stack, "backup", "list", "--folder", str(tmp_path))).exit_code == 1
+    never = (await _jobs(stack))["backup-check"]
+    assert (never["failed"], never["succeeded_at"]) == (True, None)
+    assert "no copy of" in never["failure"]
     await jobs.note(find(stack.data).wallet_dsn(), Job.BACKUP_CHECK, "the newest copy of set-1 does not lead up to now")
     told = await _called(stack, "jobs")
     assert (told.exit_code, "backup-check has failed just now: the newest copy of set-1" in told.stdout) == (1, True)

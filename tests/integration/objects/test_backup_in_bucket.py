@@ -282,6 +282,19 @@ async def test_what_is_past_its_rule_goes(shelf: Shelf, bucket: Bucket, tmp_path
     assert [one.past for one in await kinds.apply([kind], tmp_path, "otto")] == [0]
 
 
+async def test_what_a_killed_prune_has_left_goes_with_the_next(shelf: Shelf, bucket: Bucket) -> None:
+    """A copy's file without a manifest that is older than what is kept; a newer one may be on its way up."""
+    shelf.place.delete(["base/20261121T101500Z.json"])
+    shelf.place.create("base/20261129T101500Z.tar", b"half")
+    kind = CopiesInBucket(bucket, "set-1", 1)
+    held = await kind.look()
+    assert [one for one in held.names if "base" in one] == ["base/20261121T101500Z.tar"]
+    await kind.remove(held)
+    assert sorted(one.name for one in shelf.place.listed("base")) == [
+        "base/20261122T101500Z.json", "base/20261122T101500Z.tar", "base/20261129T101500Z.tar",
+    ]  # fmt: skip
+
+
 async def test_retention_shows_what_is_in_a_bucket(
     kept: Kept, shelf: Shelf, bucket: Bucket, front: FaultyFront
 ) -> None:
