@@ -6,9 +6,9 @@ saying how it stands; `bucket/`, the same in an object store; `programs`, Postgr
 pg_verifybackup, pg_receivewal), which do the work; `recovery_point`, the last commit that a restored cluster has. A
 server is a SET's Postgres or the wallet's.
 
-Authority. The folder alone: a base copy counts once it is verified and renamed (`BackupFolder.seal`); its log is whole
-if no segment is missing after it (`gap_after`). What the server still keeps is its replication slot's word
-(`log_state`).
+Authority. The folder or the bucket alone: a base copy counts once it is verified and renamed (`BackupFolder.seal`), in
+a bucket once its manifest is put; its log is whole if no segment is missing after it (`gap_after`). What the server
+still keeps is its replication slot's word (`log_state`).
 
 Promise: nothing here writes to the running server but its replication slot; a restore makes a cluster in a folder of
 its own. A restore to an instant that the copies and the log do not reach is refused, it does not end earlier. Killed
@@ -25,5 +25,5 @@ A restore needs the backups and the server's passwords, no running server (`test
 Not promised: a restored copy may be behind the wallet: an audit tells. The archive is not backed up here: `hongbao
 archive copy` does that; after a drop no other copy of it exists.
 
-May import: `machine`, `objectstore`, `runtime`, `errors`. Operators: docs/operations/backup.md.
+May import: `schema`, `machine`, `objectstore`, `runtime`, `errors`. Operators: docs/operations/backup.md.
 """

@@ -40,7 +40,10 @@ class Shelf:
         self.server = server
 
     def check_cluster(self, identifier: str) -> None:
-        """Have the place be of this cluster; raises Refused `backup_of_another` if it is another's."""
+        """Record the cluster as the owner of the place at its first use.
+
+        Later raises Refused `backup_of_another` for any other.
+        """
         content = json.dumps({"system_identifier": identifier}).encode()
         try:
             self.place.create(_CLUSTER, content)
