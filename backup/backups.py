@@ -68,6 +68,7 @@ class Backups:
         `log_has_a_hole`, `log_ends_before`, `log_unreadable`, `folder_taken`, `folder_unreachable`,
         `folder_unwritable`; a restore that fails leaves nothing under `into` but `restore.log`.
         """
+        self.folder.refuse_links()
         self.folder.base_for(until)
         with self._being_read(), _locked(into.absolute(), self._programs.account) as home:
             base = self.folder.base_for(until)

@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from errors import Refused
+from machine.file_lock import symlink_refused
 from machine.postgres.cluster_folder import read_system_identifier
 
 _NAME = "%Y%m%dT%H%M%SZ"
@@ -71,6 +72,12 @@ class BackupFolder:
     def wal(self) -> Path:
         """The log that is being received."""
         return self.home / "wal"
+
+    def refuse_links(self) -> None:
+        """Raise Refused `symlink_refused` if a folder of ours is a link: whoever put it there leads root elsewhere."""
+        for folder in (self.home, self.base, self.wal):
+            if folder.is_symlink():
+                raise symlink_refused(folder)
 
     def logs(self) -> list[Path]:
         """Return all folders with log, the newest first."""

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 from backup.folder import BackupFolder
 from backup.limits import CONNECT_S, STOP
 from errors import Refused, Unavailable
-from machine.account import account_of
+from machine.account import account_of, own_folder
 from machine.child import Child, Command
 from machine.logfile import LogFile
 from machine.postgres.binaries import find_binaries
@@ -55,17 +55,17 @@ class PgPrograms:
     def prepare(self) -> None:
         """Make the folders, owned by the account that runs Postgres.
 
-        Raises Refused `backup_folder_unwritable`, `backup_folder_unreachable`.
+        Raises Refused `backup_folder_unwritable`, `backup_folder_unreachable`, `symlink_refused`.
         """
         home = self.folder.home
         try:
             if not self.folder.root.exists():
                 self.folder.root.mkdir(parents=True, mode=0o700)
                 self.folder.root.chmod(0o711 if self.account.drop_privileges else 0o700)
-            for folder in (home, self.folder.wal, self.folder.base):
-                folder.mkdir(mode=0o700, exist_ok=True)
-                folder.chmod(0o700)
-                self.account.chown(folder)
+            with own_folder(home, self.account) as at_home:
+                for folder in (self.folder.wal, self.folder.base):
+                    with own_folder(folder, self.account, at=at_home):
+                        pass
         except OSError as error:
             raise Refused("backup_folder_unwritable", f"cannot write to {home} ({error.strerror})") from error
         if not self.account.can_access("-w", home):

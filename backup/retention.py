@@ -31,6 +31,7 @@ class PrunePlan:
         home = self.folder.home
         if not home.is_dir():
             return
+        self.folder.refuse_links()
         with hold_lock(home / "take.lock", self._busy), hold_lock(home / READERS, self._busy):
             for base in self.bases:
                 # By a rename: a copy that is half removed must not look like one.

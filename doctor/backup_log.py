@@ -5,13 +5,16 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from backup.bucket.shelf import Shelf
 from backup.folder import BackupFolder, LogState
-from backup.logkeeper import LogKeeper, LogStatus, status_at_server
+from backup.logkeeper import LogKeeper, LogStatus, status_at_server, status_of
 from backup.programs import Source
 from doctor.finding import Finding, Level
 from doctor.place import Place
 from errors import Unavailable
 from installation.access import Access
+from objectstore.address import is_address
+from objectstore.bucket import bucket_of
 
 _ANEW = "./run backup log {} --anew --folder FOLDER, then ./run backup take {} --folder FOLDER"
 _SAID = {
@@ -24,7 +27,7 @@ _SAID = {
 
 
 async def backup_log(place: Place) -> list[Finding]:
-    """Ask each server who receives its log; with --backups, compare it with what is in that folder."""
+    """Ask each server who receives its log; with --backups, compare it with what is there, in a folder or a bucket."""
     if place.access is None:
         return []
     names = place.access.servers()
@@ -32,7 +35,7 @@ async def backup_log(place: Place) -> list[Finding]:
     return list(judge({name: one for name, one in zip(names, states, strict=True) if one is not None}))
 
 
-async def _state(access: Access, name: str, backups: Path | None) -> LogState | None:
+async def _state(access: Access, name: str, backups: str) -> LogState | None:
     """Return how its log stands; None if the server does not answer (`parts` says it)."""
     try:
         return (await _status(access, name, backups)).state
@@ -40,12 +43,15 @@ async def _state(access: Access, name: str, backups: Path | None) -> LogState | 
         return None
 
 
-async def _status(access: Access, name: str, backups: Path | None) -> LogStatus:
+async def _status(access: Access, name: str, backups: str) -> LogStatus:
     dsn = access.superuser_dsn(name)
-    if backups is None:
+    if not backups:
         return await status_at_server(dsn)
     source = partial(Source, name, dsn, access.passwords(name))
-    return await LogKeeper(source, BackupFolder(backups.absolute(), name), lambda _: None).status()
+    if is_address(backups):
+        newest = await asyncio.to_thread(Shelf(bucket_of(backups), name).newest)
+        return await status_of(dsn, newest)
+    return await LogKeeper(source, BackupFolder(Path(backups).absolute(), name), lambda _: None).status()
 
 
 def judge(states: Mapping[str, LogState]) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from doctor.finding import Finding, Level
 from doctor.place import Place
 from errors import Refused
 from machine.postgres.server import MIN_FREE_BYTES, MIN_FREE_TO_MAKE_BYTES
+from objectstore.address import is_address
 
 _MB = 1024 * 1024
 
@@ -18,8 +19,8 @@ def space(place: Place) -> Iterator[Finding]:
     folder = place.folder
     names = place.access.servers() if place.access is not None else []
     folders = [folder.path, _archive(place), folder.logs, *(folder.postgres(name) for name in names)]
-    if place.backups is not None:
-        folders.append(place.backups)
+    if place.backups and not is_address(place.backups):
+        folders.append(Path(place.backups))
     seen: set[int] = set()
     for one in map(_existing, folders):
         if (disk := one.stat().st_dev) not in seen:

@@ -71,7 +71,7 @@ CHECKS: Mapping[str, Check] = {
 T = TypeVar("T")
 
 
-def examine(data: Path | None, backups: Path | None = None) -> list[Finding]:
+def examine(data: Path | None, backups: str = "") -> list[Finding]:
     """Look at the installation of a data folder, its machine and what runs; ends within PLACE_S + CHECK_S.
 
     Raises Refused `no_server_account`.

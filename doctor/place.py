@@ -17,17 +17,17 @@ from sharding.topology import Topology, unknown_fields
 
 @dataclass(frozen=True)
 class Place:
-    """None: there is none, or it cannot be read; `troubles` says which. `backups`: the folder that --backups names."""
+    """None: there is none, or it cannot be read; `troubles` says which. `backups`: what --backups names, or ""."""
 
     folder: DataFolder
     access: Access | None = None
     topology: Topology | None = None
     running: Running | None = None
-    backups: Path | None = None
+    backups: str = ""
     troubles: tuple[Finding, ...] = ()
 
 
-def look(data: Path | None, backups: Path | None = None) -> Place:
+def look(data: Path | None, backups: str = "") -> Place:
     """Read the files of the data folder; what cannot be read is a trouble. Raises Refused `no_server_account`."""
     folder = data_folder.locate(data)
     troubles: list[Finding] = []

@@ -1,14 +1,17 @@
 """The account that servers run under: Postgres refuses to run as root, and memcached should not either."""
 
 import contextlib
+import errno
 import os
 import pwd
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from errors import Refused
+from machine.file_lock import symlink_refused
 
 PROBE_S = 10.0
 """A probe is one exec of a tiny program; only a hanging network file system takes longer."""
@@ -36,9 +39,37 @@ class Account:
         return subprocess.run(command, check=False, cwd="/", timeout=PROBE_S).returncode == 0  # noqa: S603 - our words
 
     def chown(self, path: Path) -> None:
-        """Make this account the owner of `path` if we are root; else it is ours, as the account is."""
+        """Make this account the owner of `path` if we are root; else it is ours, as the account is.
+
+        Of a link itself, not of what it leads to: the account may have made it.
+        """
         if self.drop_privileges:
-            os.chown(path, self.uid, self.gid)
+            os.chown(path, self.uid, self.gid, follow_symlinks=False)
+
+
+@contextlib.contextmanager
+def own_folder(path: Path, account: Account, *, at: int | None = None) -> Iterator[int]:
+    """Make a folder, if it is missing, that only `account` may enter, and give it opened for the block.
+
+    `at`: the folder around it, opened. No link is followed: the account may have put one there, and root would give
+    away what it leads to. Raises Refused `symlink_refused`; OSError.
+    """
+    name = path if at is None else Path(path.name)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, 0o700, dir_fd=at)
+    try:
+        handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise symlink_refused(path) from error
+        raise
+    try:
+        os.fchmod(handle, 0o700)
+        if account.drop_privileges:
+            os.fchown(handle, account.uid, account.gid)
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def server_account() -> Account:

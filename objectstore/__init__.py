@@ -10,6 +10,6 @@ last part is in. `Bucket.create` never replaces anything (If-None-Match), `Bucke
 (If-Match). No secret is in an address, a log or an error. Everything blocks: callers run it in threads of their own.
 
 How it fails. Refused, nothing changed: `bucket_address`, `bucket_credentials`, `bucket_missing`, `bucket_denied`,
-`bucket_full`, `object_missing`, `object_exists`, `object_changed`, `file_unreadable` (ours). Unavailable:
-`bucket_away`.
+`bucket_elsewhere`, `bucket_unfit`, `bucket_full`, `object_missing`, `object_exists`, `object_changed`,
+`file_unreadable` (ours). Unavailable: `bucket_away`.
 """

@@ -11,7 +11,6 @@ from objectstore import credentials
 from objectstore.address import Address, parse
 from objectstore.faults import translated
 from objectstore.limits import (
-    CHUNK_BYTES,
     CONNECT_S,
     FIRST_RETRY_MS,
     LAST_RETRY_MS,
@@ -125,12 +124,22 @@ class Bucket:
             return bytes(obstore.get_range(self._store, name, start=start, end=end))
 
     def stream(self, name: str) -> Iterator[bytes]:
-        """Yield an object's bytes in order, a chunk at a time."""
+        """Yield the bytes of an object that is not empty, in order, PART_BYTES at a time.
+
+        Each part is a request of its own, so that its time is bounded and the object's is not: whoever unpacks may be
+        slow, and a base copy takes minutes. Raises Refused `object_changed` if it is replaced meanwhile.
+        """
         import obstore  # noqa: PLC0415 - see _store
 
-        with translated(self.address, name):
-            for chunk in obstore.get(self._store, name).stream(min_chunk_size=CHUNK_BYTES):
-                yield bytes(chunk)
+        at, size, etag = 0, 1, ""
+        while at < size:
+            options: Any = {"range": (at, at + PART_BYTES), **({"if_match": etag} if etag else {})}
+            with translated(self.address, name):
+                found = obstore.get(self._store, name, options=options)
+                size, etag = found.meta["size"], found.meta["e_tag"] or ""
+                part = bytes(found.bytes())
+            at += len(part)
+            yield part
 
     def size(self, name: str) -> int:
         """Return the size of an object in bytes."""

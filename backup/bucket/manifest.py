@@ -39,8 +39,11 @@ def decode(content: bytes, where: str, name: str) -> Copy:
         _ = found.taken_at
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Refused(
-            "backup_unreadable", f"{where} is no manifest of a base copy that this release knows: {error}"
-        ) from (error)
+            "backup_unreadable",
+            f"{where} is no manifest of a base copy that this release knows: {error}; move it aside",
+        ) from error
     if found.format != FORMAT or found.name != name:
-        raise Refused("backup_unreadable", f"{where} is the manifest of another copy, or of a later release's")
+        raise Refused(
+            "backup_unreadable", f"{where} is the manifest of another copy, or of a later release: move it aside"
+        )
     return found

@@ -16,6 +16,7 @@ from machine.postgres.cluster_folder import read_system_identifier
 from objectstore.bucket import Bucket, Held
 
 _LOG: Final = re.compile(r"wal/([0-9A-F]{24}|[0-9A-F]{8}\.history)(\.partial)?")
+_MANIFEST: Final = re.compile(r"base/\d{8}T\d{6}Z[^/]*\.json")
 _CLUSTER: Final = "cluster.json"
 
 
@@ -59,8 +60,11 @@ class Shelf:
                 ) from None
 
     def copies(self) -> list[Copy]:
-        """Return the complete copies, oldest first; raises Refused `backup_unreadable`."""
-        names = [one.name for one in self.place.listed("base") if one.name.endswith(".json")]
+        """Return the complete copies, oldest first; raises Refused `backup_unreadable`.
+
+        What is not called as a copy is, is not ours.
+        """
+        names = [one.name for one in self.place.listed("base") if _MANIFEST.fullmatch(one.name)]
         return sorted((self._copy(name) for name in names), key=lambda one: one.name)
 
     def _copy(self, name: str) -> Copy:

@@ -23,12 +23,13 @@ MARGIN = 6
 @click.command("doctor")
 @click.option(
     "--backups",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of the backups, to look at its disk and at the log in it, too.",
+    default="",
+    metavar="PLACE",
+    help="Where the backups are, a folder or s3://bucket/prefix: to look at its disk and at the log in it, too.",
 )
 @data_option
 @json_option
-def command(*, backups: Path | None, data: Path | None, as_json: bool) -> None:
+def command(*, backups: str, data: Path | None, as_json: bool) -> None:
     """Look at what is installed, what runs, and what will soon fail; say of each finding what to do.
 
     Works whether or not anything runs; ends within 20 seconds whatever hangs, and changes nothing. `note` is on purpose

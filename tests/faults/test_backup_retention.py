@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import asyncpg
@@ -11,6 +12,7 @@ import pytest
 
 from backup.backups import Backups
 from backup.folder import BackupFolder
+from backup.programs import Source
 from backup.retention import plan_prune
 from errors import Refused
 from local.stack import Stack
@@ -132,6 +134,29 @@ async def test_backups_are_closed_whatever_the_umask(server_folder: Path, accoun
     assert folder.stat().st_mode & 0o066 == 0
     for path in (folder / "set-1").rglob("*"):
         assert path.is_symlink() or path.stat().st_mode & 0o077 == 0, path
+
+
+@pytest.mark.parametrize("link", ["", "wal", "base", "take.lock"])
+async def test_no_link_is_followed(server_folder: Path, link: str) -> None:
+    """Whoever owns the backups could put one there, and root would write, or give away, what it leads to."""
+    home, theirs = server_folder / "backups" / "set-1", server_folder / "theirs"
+    theirs.mkdir(mode=0o755)
+    (theirs / "file").write_text("theirs")
+    before = theirs.stat()
+    home.parent.mkdir()
+    if link:
+        home.mkdir()
+    (home / link).symlink_to(theirs / "file" if link == "take.lock" else theirs)
+    nobody = Source("set-1", "postgresql://postgres:x@127.0.0.1:1/postgres", {})
+    backups = Backups(nobody, server_folder / "backups")
+    works = [backups.take, partial(backups.restore, server_folder / "into", None)]
+    for work in works[:1] if link == "take.lock" else works:
+        with pytest.raises(Refused) as raised:
+            await work()
+        assert raised.value.code == "symlink_refused"
+    assert [one.name for one in theirs.iterdir()] == ["file"]
+    assert (theirs / "file").read_text() == "theirs"
+    assert (theirs.stat().st_uid, theirs.stat().st_mode) == (before.st_uid, before.st_mode)
 
 
 async def test_a_restore_needs_files_only(server_folder: Path) -> None:

@@ -11,11 +11,12 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 @dataclass
 class Asked:
-    """One request: its method, the path without the query, and the query."""
+    """One request: its method, the path without the query, the query, and the header `Range`."""
 
     method: str
     path: str
     query: dict[str, str]
+    range: str = ""
 
     @property
     def lists(self) -> bool:
@@ -69,7 +70,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _forward(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         parts = urlsplit(self.path)
-        asked = Asked(self.command, unquote(parts.path), dict(parse_qsl(parts.query, keep_blank_values=True)))
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        asked = Asked(self.command, unquote(parts.path), query, self.headers.get("Range", ""))
         self.front.seen.append(asked)
         answer = self.front.breaks(asked)
         if answer is not None:

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -19,6 +21,7 @@ from backup.bucket.remote_backups import RemoteBackups
 from backup.bucket.shelf import Shelf
 from backup.folder import BackupFolder, Base, LogState
 from backup.logkeeper import LogStatus
+from doctor import backup_log
 from errors import HongbaoError, Refused
 from machine.account import Account
 from machine.postgres.server import Postgres
@@ -30,6 +33,9 @@ from tests.faults.test_backup_log import postgres, source, sql, until, write
 from tests.integration.archive.test_commands import Kept, kept
 from tests.integration.objects.faulty_front import Answer, FaultyFront
 from tests.integration.objects.fixtures import bucket, front
+
+if TYPE_CHECKING:
+    from installation.access import Access
 
 __all__ = ["bucket", "front", "kept"]
 pytestmark = pytest.mark.timeout(180)
@@ -91,6 +97,12 @@ async def test_a_server_comes_back_from_a_bucket(
                 return status == LogStatus(LogState.KEPT, 0)
 
             await until(received)
+            access = SimpleNamespace(superuser_dsn=lambda _: source(server).dsn, passwords=lambda _: {})
+
+            async def doctor_says_so() -> bool:
+                return await backup_log._state(cast("Access", access), "set-1", str(bucket)) is LogState.KEPT
+
+            await until(doctor_says_so)
         assert [backups.shelf.gap_after(one) for one in backups.shelf.copies()] == [None, None]
         assert len(list(backups.folder.wal.iterdir())) <= 3, "what was put is not kept here, too"
         wanted = await sql(server, "SELECT count(*) FROM t")
@@ -293,6 +305,16 @@ async def test_what_a_killed_prune_has_left_goes_with_the_next(shelf: Shelf, buc
     assert sorted(one.name for one in shelf.place.listed("base")) == [
         "base/20261122T101500Z.json", "base/20261122T101500Z.tar", "base/20261129T101500Z.tar",
     ]  # fmt: skip
+
+
+def test_what_is_not_called_as_a_copy_is_not_ours(shelf: Shelf) -> None:
+    """Somebody's note beside the copies changes nothing; something that is called as a copy and is none is told."""
+    shelf.place.create("base/readme.json", b"{}")
+    assert len(shelf.copies()) == 2
+    shelf.place.create("base/20261123T101500Z.json", b'{"format": 2}')
+    with pytest.raises(Refused, match="move it aside") as raised:
+        shelf.copies()
+    assert raised.value.code == "backup_unreadable"
 
 
 async def test_retention_shows_what_is_in_a_bucket(

@@ -77,7 +77,17 @@ def test_a_large_file_goes_up_in_parts_and_half_of_it_is_not_there(
     assert code(lambda: bucket.size("large")) == "object_missing"
     front.heal()
     bucket.upload("large", tmp_path / "file")
+    front.seen.clear()
     assert b"".join(bucket.stream("large")) == content
+    assert [one.range for one in front.seen if one.method == "GET"] == [
+        f"bytes=0-{PART_BYTES - 1}", f"bytes={PART_BYTES}-{2 * PART_BYTES - 1}",
+    ], "a request may last so long, and an object longer"  # fmt: skip
+    coming = bucket.stream("large")
+    next(coming)
+    bucket.upload("large", tmp_path / "file")
+    bucket.delete(["large"])
+    bucket.create("large", b"x" * (PART_BYTES + 1))
+    assert code(lambda: next(coming)) == "object_changed"
 
 
 @pytest.mark.parametrize(
@@ -88,6 +98,9 @@ def test_a_large_file_goes_up_in_parts_and_half_of_it_is_not_there(
         (403, "AccessDenied", "bucket_denied"),
         (403, "SignatureDoesNotMatch", "bucket_denied"),
         (404, "NoSuchBucket", "bucket_missing"),
+        (301, "PermanentRedirect", "bucket_elsewhere"),
+        (400, "AuthorizationHeaderMalformed", "bucket_elsewhere"),
+        (501, "NotImplemented", "bucket_unfit"),
         (409, "ConditionalRequestConflict", "object_changed"),
         (503, "SlowDown", "bucket_away"),
     ],
