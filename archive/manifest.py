@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from archive.limits import KEY_BYTES
+from archive.limits import KEY_BYTES, MANIFEST_BYTES
 from archive.tables import FORMAT
 from errors import Refused
 from sharding.slots import database_name
@@ -103,11 +103,14 @@ def read(folder: Path, key: bytes, *, xx: int, day: date) -> Manifest:
     check_key(key)
     path = folder / NAME
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MANIFEST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         raise Refused("archive_missing", f"there is no archive of {database_name(xx)} and {day}: no {path}") from None
     except OSError as error:
         raise Refused("archive_corrupt", f"cannot read {path}: {error.strerror}") from error
+    if len(content) > MANIFEST_BYTES:
+        raise Refused("archive_corrupt", f"{path} has more than {MANIFEST_BYTES} bytes: it is no manifest")
     try:
         signed = msgspec.json.decode(content, type=_Signed)
         said = bytes.fromhex(signed.hmac_sha256)

@@ -11,6 +11,7 @@ exists; the next export renames it back first.
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import re
@@ -65,24 +66,67 @@ def archived(archive: Path) -> list[tuple[date, int]]:
 def staging(archive: Path, *, xx: int, day: date) -> Iterator[Path]:
     """Give an empty folder to write an archive to; removed at the end unless `publish` has moved it.
 
-    Raises Refused `archive_not_written` if it cannot be created.
+    One process at a time writes the archive of a day and database. Raises Refused `archive_busy`; `archive_not_written`
+    if the folder cannot be created.
     """
     final = folder_of(archive, xx=xx, day=day)
     new = final.with_name(f".{final.name}.new")
-    try:
-        if not final.exists() and (old := replaced(final)).exists():
-            old.rename(final)  # killed between the two renames of `publish`
-        shutil.rmtree(new, ignore_errors=True)
-        _ensure_folder(archive)
-        for folder in (final.parent, new):
-            folder.mkdir(mode=0o700, exist_ok=True)
-            _copy_owner_and_mode(archive, folder)
-    except OSError as error:
-        raise not_written(final, error) from error
-    try:
+    with contextlib.ExitStack() as stack:
+        try:
+            _ensure_folder(archive)
+            final.parent.mkdir(mode=0o700, exist_ok=True)
+            _copy_owner_and_mode(archive, final.parent)
+            stack.enter_context(_alone_in(new))
+            if not final.exists() and (old := replaced(final)).exists():
+                old.rename(final)  # killed between the two renames of `publish`
+            _empty(new)
+            _copy_owner_and_mode(archive, new)
+        except OSError as error:
+            raise not_written(final, error) from error
         yield new
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _alone_in(new: Path) -> Iterator[None]:
+    """Make the staging folder and hold its lock, which the kernel gives back however we end; remove what is left of it.
+
+    Once it is published it has another name, and whoever comes next may have made a new one: that is not ours.
+    """
+    while True:
+        new.mkdir(mode=0o700, exist_ok=True)
+        handle = os.open(new, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            _lock(handle, new)
+            # Whoever had it before may have published or removed it between our opening and our lock.
+            if _is_still(new, handle):
+                try:
+                    yield
+                finally:
+                    if _is_still(new, handle):
+                        shutil.rmtree(new, ignore_errors=True)
+                return
+        finally:
+            os.close(handle)
+
+
+def _lock(handle: int, new: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = f"another process is writing {new.parent}/{new.name.strip('.').removesuffix('.new')}: wait for it"
+        raise Refused("archive_busy", text) from None
+
+
+def _is_still(new: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), new.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _empty(folder: Path) -> None:
+    for one in folder.iterdir():
+        shutil.rmtree(one) if one.is_dir() and not one.is_symlink() else one.unlink()
 
 
 def publish(new: Path, manifest: bytes, archive: Path, *, xx: int, day: date, keep_old: bool = False) -> None:

@@ -11,7 +11,7 @@ from errors import Refused
 def settle(root: Path, key: bytes, *, xx: int, day: date, digest: str) -> None:
     """After a kill between publication and commit: put the archive that the register names (`digest`) in its place.
 
-    Does nothing if there was none. Raises Refused `archive_not_written`.
+    Does nothing if there was none, and removes nothing unless that one is whole. Raises Refused `archive_not_written`.
     """
     final = place.folder_of(root, xx=xx, day=day)
     old = place.replaced(final)
@@ -20,14 +20,18 @@ def settle(root: Path, key: bytes, *, xx: int, day: date, digest: str) -> None:
     try:
         if not _is(key, final, xx, day, digest) and _is(key, old, xx, day, digest):
             place.put_back(final)
-        elif _is(key, final, xx, day, digest):
+        elif _is(key, final, xx, day, digest, whole=True):
             place.discard_replaced(final)
     except OSError as error:
         raise place.not_written(final, error) from error
 
 
-def _is(key: bytes, where: Path, xx: int, day: date, digest: str) -> bool:
+def _is(key: bytes, where: Path, xx: int, day: date, digest: str, *, whole: bool = False) -> bool:
+    """Say whether an archive is the one with this digest; `whole`: and all its files are what was exported."""
     try:
-        return read(where, key, xx=xx, day=day).digest == digest
+        manifest = read(where, key, xx=xx, day=day)
+        if whole:
+            place.check_files(where, manifest)
     except Refused:
         return False
+    return manifest.digest == digest

@@ -165,8 +165,12 @@ def settle(archive: Archive, *, xx: int, day: date, digest: str) -> None:
     if not isinstance(root, Bucket):
         settling.settle(root, key, xx=xx, day=day, digest=digest)
         return
+    from archive.bucket import publication  # noqa: PLC0415 - only for users of an object store
+
+    if not publication.others(root, xx=xx, day=day, digest=digest):
+        return
     try:
-        opened(archive, xx=xx, day=day, digest=digest)
+        verified(archive, xx=xx, day=day, digest=digest)
     except Refused as refused:
         if refused.code not in SPOILT:
             raise

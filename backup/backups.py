@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from backup.disk import disk_error
 from backup.folder import BackupFolder, Base, lsn_position, segment_start
 from backup.limits import COPY_S, CUT_BYTES, FREE_SHARE
 from backup.programs import IDENTIFIER, PgPrograms, Source
@@ -82,7 +83,7 @@ class Backups:
             )  # fmt: skip
             server = Postgres(spec, account=self._programs.account)
             try:
-                await asyncio.to_thread(self._copy, base, target)
+                await self._copied(base, target)
                 await self._replay(server, base, until)
             except BaseException:
                 await asyncio.shield(server.stop("immediate"))
@@ -131,6 +132,14 @@ class Backups:
         if until is not None:
             settings |= {"recovery_target_time": until.isoformat(sep=" "), "recovery_target_action": "promote"}
         return settings
+
+    async def _copied(self, base: Base, target: Path) -> None:
+        try:
+            await asyncio.to_thread(self._copy, base, target)
+        except OSError as error:
+            if (refused := disk_error(target, error)) is not None:
+                raise refused from error
+            raise
 
     def _copy(self, base: Base, target: Path) -> None:
         account = self._programs.account

@@ -96,9 +96,12 @@ class BackupFolder:
         return next(one for one in self.bases() if one.path == done)
 
     def bases(self) -> list[Base]:
-        """Return the complete base copies, oldest first."""
+        """Return the complete base copies, oldest first: by where their log begins, whatever this machine's clock said.
+
+        The name of a segment begins with its timeline, and what was restored and promoted is on a later one.
+        """
         found = [] if not self.base.is_dir() else [_base(one) for one in self.base.iterdir() if not one.suffix]
-        return sorted((one for one in found if one is not None), key=lambda one: one.taken_at)
+        return sorted((one for one in found if one is not None), key=lambda one: (one.first_segment, one.taken_at))
 
     def check_cluster(self, system_identifier: str) -> None:
         """Raise Refused `backup_of_another` if the copies here are of another cluster than this one.

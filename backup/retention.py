@@ -3,6 +3,7 @@
 Whatever is removed, each copy that is kept can still be restored to every instant to which it could be before.
 """
 
+import contextlib
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,8 +35,9 @@ class PrunePlan:
         self.folder.refuse_links()
         with hold_lock(home / "take.lock", self._busy), hold_lock(home / READERS, self._busy):
             for base in self.bases:
-                # By a rename: a copy that is half removed must not look like one.
-                base.path.rename(base.path.with_name(base.path.name + GONE))
+                # By a rename: a copy that is half removed must not look like one. Another call may have done it.
+                with contextlib.suppress(FileNotFoundError):
+                    base.path.rename(base.path.with_name(base.path.name + GONE))
             for left in self.folder.base.glob(f"*{GONE}"):
                 shutil.rmtree(left)
             for segment in self.segments:

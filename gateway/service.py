@@ -241,7 +241,8 @@ class Gateway:
                 )
             ]
             self.readiness.require("a server of any SET", sets.ready)
-            self.readiness.require("wallet", lambda: self.wallet_link.up)
+            without = "the wallet is away: creates, balances and lists are refused, opens go on"
+            self.readiness.require_at_start("wallet", lambda: self.wallet_link.up, without)
             if (tls := self.tls) is not None:
                 # Links that are up serve on, so that it is named only where something else is missing, too.
                 valid = "a certificate that is valid now"
@@ -300,7 +301,7 @@ class Gateway:
         )
         ops = OpsHandlers(
             self.readiness,
-            sets.away,
+            lambda: {"sets_away": sets.away(), **({} if self.wallet_link.up else {"wallet_away": True})},
             self.request_metrics,
             settings.metrics_key,
             handbook=bool(self.handbook),

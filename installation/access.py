@@ -144,7 +144,13 @@ class Access:
         return self._inventory.backups
 
     def topology(self) -> Topology:
-        """Read the topology file: which SET holds which database, and where its servers are."""
+        """Read the topology file: which SET holds which database, and where its servers are.
+
+        Raises Refused `topology_invalid`.
+        """
+        if not self.runner and not self.topology_path.exists():
+            text = "and no database has answered that has it: wait for them, bring the file from where it is kept"
+            raise Refused("topology_invalid", f"{self.topology_path} is not there, {text}, or make it: topology apply")
         return load(self.topology_path)
 
     @property

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from errors import Refused
 from runtime.settings import is_loopback
@@ -38,6 +39,10 @@ def settings(environ: Mapping[str, str] | None = None) -> dict[str, str]:
         raise Refused("bucket_credentials", f"set both {KEY_ID} and {SECRET} (or {KEY_ID}_FILE …), or none of them")
     # Without a region the protocol's signature cannot be made; stores that have none take any.
     found["region"] = next((source[name] for name in REGIONS if source.get(name)), "us-east-1")
+    for field, value in found.items():
+        if not value.isascii() or not value.isprintable() or (field == "region" and " " in value):
+            text = f"{field} has a character that none has, such as the end of a line: write it anew"
+            raise Refused("bucket_credentials", text)
     if endpoint := next((source[name] for name in ENDPOINTS if source.get(name)), ""):
         _check(endpoint, source)
         found["endpoint"] = endpoint
@@ -55,6 +60,8 @@ def _check(endpoint: str, source: Mapping[str, str]) -> None:
     scheme, _, rest = endpoint.partition("://")
     host = rest.partition("/")[0].rpartition("@")[2]
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    if not _is_address(endpoint):
+        name = ""
     if scheme == "https" and name:
         return
     if scheme != "http" or not name:
@@ -65,6 +72,13 @@ def _check(endpoint: str, source: Mapping[str, str]) -> None:
             f"AWS_ENDPOINT_URL is plain http to {name}, which anybody on the way could read and change: use https, or "
             f"set {ALLOW_HTTP}=true where the network is your own",
         )
+
+
+def _is_address(endpoint: str) -> bool:
+    try:
+        return urlsplit(endpoint).port != 0
+    except ValueError:  # of a port above 65535, or a bracket that is not closed
+        return False
 
 
 def _content(name: str, source: Mapping[str, str]) -> str:

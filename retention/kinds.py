@@ -84,6 +84,9 @@ async def apply(every: Sequence[Kind], data: Path, who: str) -> list[Held]:
                 held = await one.remove(held)
             except HongbaoError as error:
                 held = dataclasses.replace(held, past=0, past_bytes=0, names=(), code=error.code, why=error.detail)
+            except OSError as error:
+                why = f"{error.filename or held.where} cannot be removed ({error.strerror}); the rest of it may be gone"
+                held = dataclasses.replace(held, past=0, past_bytes=0, names=(), code="not_removed", why=why)
         done.append(held)
     return done
 

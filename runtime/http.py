@@ -26,6 +26,21 @@ class Readiness:
         """Add a part; `check` is called at every `/readyz`: it returns at once."""
         self._checks[part] = check
 
+    def require_at_start(self, part: str, check: Callable[[], bool], without: str) -> None:
+        """Add a part that must have been up once; when it is away later, the sentence `without` is shown.
+
+        For what the process does without: a balancer that took all of them out would end what still works.
+        """
+        seen = False
+
+        def was_up() -> bool:
+            nonlocal seen
+            seen = seen or check()
+            return seen
+
+        self.require(part, was_up)
+        self.note(without, lambda: seen and not check())
+
     def note(self, sentence: str, holds: Callable[[], bool]) -> None:
         """Add a sentence that `/readyz` shows while `holds()`: an operator must look, and requests are served."""
         self._notes[sentence] = holds

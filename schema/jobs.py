@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+import asyncpg
 import msgspec
 
+from errors import Unavailable
 from runtime import postgres
 from runtime.postgres import Connection
 
@@ -79,9 +81,15 @@ async def read(connection: Connection) -> list[JobRun]:
 
 
 async def note(dsn: str, job: Job, failure: str | None) -> None:
-    """Note that a job has succeeded, or why it failed; as the audit's role. Durable on return."""
+    """Note that a job has succeeded, or why it failed; as the audit's role. Durable on return.
+
+    Raises Unavailable `database_unavailable`, `not_noted` if the database is of a release that notes no jobs.
+    """
     async with postgres.connected(dsn) as connection:
-        await connection.execute("SELECT note_job($1, $2)", job.value, failure)
+        try:
+            await connection.execute("SELECT note_job($1, $2)", job.value, failure)
+        except asyncpg.PostgresError as error:
+            raise Unavailable("not_noted", f"the wallet's database does not take it: {error}") from error
 
 
 async def forget(dsn: str, job: str) -> bool:

@@ -283,7 +283,8 @@ class Setnode:
         self.readiness.require("database", lambda: self.days.readable)
         # Whoever rotates makes them; a SET whose database is away is not said to lack them.
         self.readiness.require("day tables", lambda: bool(self.days.with_tables) or not self.days.readable)
-        self.readiness.require("wallet", lambda: self.wallet_link.up)
+        without = "the wallet is away: creates are refused, payouts wait, opens go on"
+        self.readiness.require_at_start("wallet", lambda: self.wallet_link.up, without)
         self.readiness.explain(lambda: self.wallet_link.refusal)
         self.readiness.note("no standby confirms commits: the SET is read-only", lambda: self.standby.missing)
         self.readiness.note("the sweeper has stopped: look at its log", lambda: self.sweeper.stopped)

@@ -141,11 +141,12 @@ async def rename(
         crash_points.reach("hashed")
         await _write(sessions, names, by, staged, tables, changes)
         crash_points.reach("written")
+        for at in archives:
+            # While what it replaces is still there.
+            await _verify(sessions, at)
         for one in staged:
             folder, digest = sessions.at.archive.folder, one.manifest.digest
             await run_blocking(store.discard_others, folder, xx=one.at.xx, day=one.at.day, digest=digest)
-    for at in archives:
-        await _verify(sessions, at)
     what = str(archives[0]) if tables is None else f"{tables[0]} {tables[1]}"
     changed = sum(one.rows for one in changes)
     await journal.note(sessions.wallet, names, by, what, changed)

@@ -117,14 +117,15 @@ def sizes(bucket: Bucket, manifest: Manifest) -> dict[str, int | None]:
     return found
 
 
-def discard_others(bucket: Bucket, *, xx: int, day: date, digest: str) -> int:
-    """Delete all objects of a day and database but those of the archive with this digest; returns how many.
+def discard_others(bucket: Bucket, *, xx: int, day: date, digest: str) -> None:
+    """Delete all objects of a day and database but those of the archive with this digest.
 
     Manifests first: an archive without one is nobody's. What the store lists late stays, and goes with the next call.
     """
-    count = 0
-    for place in (layout.manifests_of(xx, day), *layout.partitions_of(xx, day)):
-        names = [one.name for one in bucket.listed(place) if not layout.is_of(one.name, digest)]
-        bucket.delete(names)
-        count += len(names)
-    return count
+    bucket.delete(others(bucket, xx=xx, day=day, digest=digest))
+
+
+def others(bucket: Bucket, *, xx: int, day: date, digest: str) -> list[str]:
+    """Return the names of those objects, manifests first."""
+    places = (layout.manifests_of(xx, day), *layout.partitions_of(xx, day))
+    return [one.name for place in places for one in bucket.listed(place) if not layout.is_of(one.name, digest)]

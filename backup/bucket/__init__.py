@@ -5,7 +5,7 @@ listed, fetched, removed), `tar` (a cluster's folder as one stream, and safely b
 restore by way of a work folder). Postgres' programs write folders, so everything passes through one: `backup.folder`.
 
     s3://bucket/prefix/set-1/cluster.json                  which cluster this is of; put once
-    s3://bucket/prefix/set-1/base/20261121T101500Z.tar     a copy, in parts
+    s3://bucket/prefix/set-1/base/20261121T101500Z-9f3ac01d22e4b57a.tar     a copy, in parts, named by its content
     s3://bucket/prefix/set-1/base/20261121T101500Z.json    its manifest: without it the copy does not count
     s3://bucket/prefix/set-1/wal/0000000100000000000000A7  a segment, put when it is complete
 

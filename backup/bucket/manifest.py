@@ -27,6 +27,16 @@ class Copy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Return the instant by which it had ended."""
         return datetime.strptime(self.name, STAMP).replace(tzinfo=UTC)
 
+    @property
+    def tar(self) -> str:
+        """Return the name of its object, by its content: two copies of one second are two objects."""
+        return f"base/{self.name}-{self.sha256[:16]}.tar"
+
+    @property
+    def json(self) -> str:
+        """Return the name of the object that is this manifest."""
+        return f"base/{self.name}.json"
+
     def encode(self) -> bytes:
         """Return the object's content."""
         return msgspec.json.format(msgspec.json.encode(self, order="sorted"), indent=1) + b"\n"

@@ -20,11 +20,19 @@ from backup.folder import BackupFolder, segment_of
 from backup.limits import PARTIAL_EVERY_S, SHIP_EVERY_S
 from backup.logkeeper import LogKeeper, LogStatus, status_of
 from backup.programs import IDENTIFIER, Source
-from errors import HongbaoError, Unavailable
+from errors import HongbaoError, Refused, Unavailable
 from machine.account import server_account
+from machine.file_lock import hold_lock
 from machine.postgres.server import Postgres
 from objectstore.bucket import Bucket
 from runtime.postgres import connected
+
+_RESTORING = "restoring-"
+_HELD = "restore.lock"
+
+
+def _held(holder: str) -> Refused:
+    return Refused("backup_runs", f"process {holder} restores from what it has fetched; wait for it")
 
 
 class RemoteBackups:
@@ -59,10 +67,7 @@ class RemoteBackups:
     async def _put_copies(self) -> list[Copy]:
         put: list[Copy] = []
         for base in self.folder.bases():
-            known = {one.name: one for one in await asyncio.to_thread(self.shelf.copies)}
-            if (copy := known.get(base.path.name)) is None:
-                copy = await asyncio.to_thread(self.shelf.put_copy, base, self.folder.home)
-            put.append(copy)
+            put.append(await asyncio.to_thread(self.shelf.put_copy, base, self.folder.home))
             await asyncio.to_thread(shutil.rmtree, base.path)
         return put
 
@@ -157,7 +162,11 @@ class RemoteBackups:
         """
         copy = await asyncio.to_thread(self.shelf.copy_for, until)
         self._work.mkdir(mode=0o711, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="restoring-", dir=self._work) as name:
+        await asyncio.to_thread(self._clear)
+        with (
+            tempfile.TemporaryDirectory(prefix=_RESTORING, dir=self._work) as name,
+            hold_lock(Path(name) / _HELD, _held),
+        ):
             fetched = Backups(self._find(), Path(name))
             Path(name).chmod(0o711)
             await asyncio.to_thread(self.shelf.fetch, copy, fetched.folder)
@@ -165,6 +174,12 @@ class RemoteBackups:
             for one in (fetched.folder.home, fetched.folder.wal, *fetched.folder.wal.iterdir()):
                 account.chown(one)
             yield fetched
+
+    def _clear(self) -> None:
+        """Remove what a restore that was killed has fetched; one that runs holds its folder's lock."""
+        for left in self._work.glob(f"{_RESTORING}*"):
+            with contextlib.suppress(Refused, FileNotFoundError), hold_lock(left / _HELD, _held):
+                shutil.rmtree(left)
 
     async def _check(self, source: Source) -> None:
         async with connected(source.dsn) as connection:

@@ -1,6 +1,5 @@
 """What a bucket holds of one server: its base copies and its log. Everything blocks."""
 
-import errno
 import json
 import re
 from datetime import datetime
@@ -9,6 +8,7 @@ from typing import Final, NamedTuple
 
 from backup.bucket import manifest, tar
 from backup.bucket.manifest import Copy
+from backup.disk import disk_error
 from backup.folder import SEGMENT_BYTES, BackupFolder, Base, first_gap
 from backup.limits import MANIFEST_BYTES
 from errors import Refused
@@ -60,12 +60,12 @@ class Shelf:
                 ) from None
 
     def copies(self) -> list[Copy]:
-        """Return the complete copies, oldest first; raises Refused `backup_unreadable`.
+        """Return the complete copies, oldest first, as `BackupFolder.bases`; raises Refused `backup_unreadable`.
 
         What is not called as a copy is, is not ours.
         """
         names = [one.name for one in self.place.listed("base") if _MANIFEST.fullmatch(one.name)]
-        return sorted((self._copy(name) for name in names), key=lambda one: one.name)
+        return sorted((self._copy(name) for name in names), key=lambda one: (one.first_segment, one.name))
 
     def _copy(self, name: str) -> Copy:
         content, _ = self.place.read(name, MANIFEST_BYTES)
@@ -93,14 +93,25 @@ class Shelf:
         return max((_segment(one.name) for one in self.log() if "history" not in one.name), default=None)
 
     def put_copy(self, base: Base, work: Path) -> Copy:
-        """Put a base copy: its tar, which is written to the folder `work` first, then the manifest; durable then."""
-        name, packed = base.path.name, work / f"{base.path.name}.tar"
+        """Put a base copy: its tar, which is written to the folder `work` first, then the manifest; durable then.
+
+        May be repeated after a kill. Raises Refused `backup_runs` if another copy has its name.
+        """
+        packed = work / f"{base.path.name}.tar"
         try:
             copy = self._pack(base, packed)
-            self.place.upload(f"base/{name}.tar", packed)
+            self.place.upload(copy.tar, packed)
         finally:
             packed.unlink(missing_ok=True)
-        self.place.create(f"base/{name}.json", copy.encode())
+        try:
+            self.place.create(copy.json, copy.encode())
+        except Refused as refused:
+            if refused.code != "object_exists":
+                raise
+            if self.place.read(copy.json, MANIFEST_BYTES)[0] != copy.encode():
+                raise Refused(
+                    "backup_runs", f"another machine has put a copy of {self.server} in the same second: take it again"
+                ) from None
         return copy
 
     @staticmethod
@@ -118,10 +129,9 @@ class Shelf:
                 sha256=sha256,
             )
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                text = f"{packed} was not written, its disk is full: make room, then try again"
-                raise Refused("disk_full", text) from error
-            raise Refused("backup_folder_unwritable", f"{packed} was not written ({error.strerror})") from error
+            raise disk_error(packed, error) or Refused(
+                "backup_folder_unwritable", f"{packed} was not written ({error.strerror})"
+            ) from error
 
     def put_segment(self, path: Path) -> None:
         """Put a complete segment, or a history file; one that is there already must have the same content.
@@ -153,7 +163,7 @@ class Shelf:
         """
         for one in (folder.base, folder.wal):
             one.mkdir(mode=0o700, parents=True)
-        name = f"base/{copy.name}.tar"
+        name = copy.tar
         target = folder.base / f"{copy.name}.new"
         tar.unpack(self.place.stream(name), target, copy.sha256, f"{self.place}/{name}")
         if (found := read_system_identifier(target)) != copy.system_identifier:
@@ -164,9 +174,17 @@ class Shelf:
         target.rename(folder.base / copy.name)
         for held in self.log():
             if "history" in held.name or _segment(held.name) >= copy.first_segment:
-                with (folder.wal / held.name.removeprefix("wal/")).open("wb") as file:
-                    for chunk in self.place.stream(held.name):
-                        file.write(chunk)
+                self._fetch_segment(held.name, folder.wal / held.name.removeprefix("wal/"))
+
+    def _fetch_segment(self, name: str, path: Path) -> None:
+        try:
+            with path.open("wb") as file:
+                for chunk in self.place.stream(name):
+                    file.write(chunk)
+        except OSError as error:
+            if (refused := disk_error(path, error)) is not None:
+                raise refused from error
+            raise
 
     def plan_prune(self, keep: int) -> PrunePlan:
         """Return what keeping the newest `keep` copies makes needless; changes nothing. As `backup.retention`."""
@@ -177,8 +195,8 @@ class Shelf:
         gone = copies[: -len(kept)]
         first = min(one.first_segment for one in kept)
         log = [one for one in self.log() if "history" not in one.name and _segment(one.name) < first]
-        known = {f"base/{one.name}.tar" for one in copies}
-        oldest = f"base/{kept[0].name}.tar"
+        known = {one.tar for one in copies}
+        oldest = min(one.tar for one in kept)
         # A newer one may be on its way up: its manifest is put last.
         left = [
             one
@@ -190,8 +208,8 @@ class Shelf:
 
     def prune(self, plan: PrunePlan) -> None:
         """Remove it, manifests first: a copy that is half removed must not look like one."""
-        self.place.delete([f"base/{one.name}.json" for one in plan.copies])
-        self.place.delete([*(f"base/{one.name}.tar" for one in plan.copies), *plan.leftovers])
+        self.place.delete([one.json for one in plan.copies])
+        self.place.delete([*(one.tar for one in plan.copies), *plan.leftovers])
         self.place.delete(plan.segments)
 
 

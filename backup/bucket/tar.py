@@ -6,6 +6,7 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from backup.disk import disk_error
 from errors import Refused
 
 
@@ -30,6 +31,10 @@ def unpack(chunks: Iterator[bytes], folder: Path, sha256: str, where: str) -> No
                 _extract(tar, one, folder, where)
     except tarfile.TarError as error:
         raise Refused("backup_unreadable", f"{where} is no tar: {error}") from error
+    except OSError as error:
+        raise disk_error(folder, error) or Refused(
+            "backup_unreadable", f"{where} holds what cannot be written ({error.strerror})"
+        ) from error
     if stream.finish() != sha256:
         raise Refused("backup_unreadable", f"{where} is not the copy that was put: its SHA-256 differs")
 

@@ -73,9 +73,10 @@ def verify(*, day: str | None, database: str | None, data: Path | None, as_json:
     """
     archive, installed = open_archive(data), find_installed(data)
     with on_record(data, Job.ARCHIVE_CHECK if installed and not (day or database) else None) as run:
-        found = asyncio.run(_verify(archive, day, database, installed))
-        run.failure = "; ".join(f"{one['day']} {one['database']}: {one['code']}" for one in found if one["code"])
-    holds = not run.failure
+        found, alone = asyncio.run(_verify(archive, day, database, installed))
+        wrong = "; ".join(f"{one['day']} {one['database']}: {one['code']}" for one in found if one["code"])
+        run.failure = wrong or alone
+    holds = not wrong
     print_report(
         {"holds": holds, "archives": found}, as_json=as_json, show=lambda console: _show_verified(found, console)
     )
@@ -176,13 +177,18 @@ def _listed(archive: Archive, day: date, xx: int) -> Result:
     }
 
 
-async def _verify(archive: Archive, day: str | None, database: str | None, access: Access | None) -> list[Result]:
+async def _verify(
+    archive: Archive, day: str | None, database: str | None, access: Access | None
+) -> tuple[list[Result], str]:
+    """Return what was found, and why archives were not compared with the registers, "" if they were."""
     # The registers are asked, too: an archive folder that is not mounted looks empty, not wrong.
     known: Collection[tuple[date, int]] = ()
+    alone = ""
     try:
         known = await registered_archives(access) if access else ()
     except Unavailable as unavailable:
-        click.echo(f"only the files are verified, not compared with the registers: {unavailable.detail}", err=True)
+        alone = f"only the files are verified, not compared with the registers: {unavailable.detail}"
+        click.echo(alone, err=True)
         access = None
     selected = _selected(archive, day, database, known)
     with _progress() as bar:
@@ -192,7 +198,7 @@ async def _verify(archive: Archive, day: str | None, database: str | None, acces
             bar.update(task, description=f"verifying {its_day} {database_name(xx)}")
             found.append(await _verified(archive, xx, its_day, access, partial(_show_progress, bar, task, its_day, xx)))
             bar.advance(task)
-    return found
+    return found, alone
 
 
 async def _verified(archive: Archive, xx: int, day: date, access: Access | None, progress: Any) -> Result:

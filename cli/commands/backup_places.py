@@ -100,7 +100,7 @@ async def take(data: Path | None, server: str, place: Place) -> Result:
     backups = backups_of(data, server, place)
     if isinstance(backups, RemoteBackups):
         copy = await backups.take()
-        path, taken_at = f"{backups.shelf.place}/base/{copy.name}.tar", copy.taken_at
+        path, taken_at = f"{backups.shelf.place}/{copy.tar}", copy.taken_at
     else:
         base = await backups.take()
         path, taken_at = str(base.path), base.taken_at
@@ -113,7 +113,7 @@ def copies(server: str, place: Place) -> list[Result]:
         shelf = Shelf(place.bucket, server)
         return [
             {
-                "path": f"{shelf.place}/base/{one.name}.tar",
+                "path": f"{shelf.place}/{one.tar}",
                 "taken_at": one.taken_at.isoformat(),
                 "missing": shelf.gap_after(one),
             }
@@ -135,7 +135,7 @@ def prune(server: str, place: Place, keep: int, *, sure: bool) -> Result:
             shelf.prune(found)
         return {
             "server": server,
-            "bases": [f"{shelf.place}/base/{one.name}.tar" for one in found.copies],
+            "bases": [f"{shelf.place}/{one.tar}" for one in found.copies],
             "segments": len(found.segments),
             "bytes": found.bytes,
             "kept": found.kept,

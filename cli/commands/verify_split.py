@@ -13,7 +13,7 @@ import msgspec
 from envelope.money import yuan
 from envelope.verify import Verification, verify
 from errors import Refused
-from installation.finding import find_current
+from installation.finding import find
 from runtime.reporting import data_option, json_option, print_report
 from runtime.wording import counted
 
@@ -55,7 +55,7 @@ def _read(name: str) -> dict[str, Any]:
 async def _fetch(data: Path | None, envelope_id: str, user: str | None) -> dict[str, Any]:
     if user is None:
         raise Refused("no_user", "add --as USER: the sender, a winner or a named receiver of the envelope")
-    access = find_current(data)
+    access = find(data)
     headers = {"Authorization": f"Bearer {access.token(user)}"}
     url, claims, document = f"{access.gateway_url}/v1/envelopes/{envelope_id}", [], dict[str, Any]()
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=FETCH_S), headers=headers) as session:

@@ -1,7 +1,8 @@
 """The operations for operators and developers: probes, metrics, the OpenAPI document and its page."""
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from errors import Refused, Unavailable
 from gateway.http.answer import JSON, Answer, encode_json, json_answer
@@ -25,19 +26,21 @@ class OpsHandlers:
     def __init__(
         self,
         readiness: Readiness,
-        sets_away: Callable[[], int],
+        away: Callable[[], Mapping[str, Any]],
         request_metrics: RequestMetrics,
         metrics_key: str,
         *,
         handbook: bool = False,
         sandbox_now: Callable[[], str] | None = None,
     ) -> None:
-        """`handbook`: the documentation site is served below `/docs/`; the page of the document leads there.
+        """`away`: members of an answer to `/readyz` that say what is away, and is not needed to go on.
+
+        `handbook`: the documentation site is served below `/docs/`; the page of the document leads there.
 
         `sandbox_now` tells the time of a sandbox, for the page.
         """
         self._readiness = readiness
-        self._sets_away = sets_away
+        self._away = away
         self._metrics_key = metrics_key
         self._request_metrics = request_metrics
         self._sandbox_now = sandbox_now
@@ -61,7 +64,7 @@ class OpsHandlers:
         return json_answer({"status": "ok"})
 
     async def readiness(self, request: Request, _: Resource) -> Answer:
-        """Say that users can be served, and how many SETs are away; raises Unavailable `not_ready` with what lacks.
+        """Say that users can be served, and what is away; raises Unavailable `not_ready` with what lacks.
 
         The names of the SETs are in the metrics, for operators: this answer is for everybody.
         """
@@ -70,7 +73,7 @@ class OpsHandlers:
         if missing:
             raise Unavailable("not_ready", f"waiting for {', '.join(missing)}")
         there = {} if self._sandbox_now is None else {"sandbox_now": self._sandbox_now()}
-        return json_answer({"status": "ready", "sets_away": self._sets_away(), **there})
+        return json_answer({"status": "ready", **self._away(), **there})
 
     async def exposition(self, request: Request, _: Resource) -> Answer:
         """Return the metrics of this process; raises Refused `metrics_key_missing`."""

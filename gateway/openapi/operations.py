@@ -230,7 +230,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "getHealth": Operation("Is it alive", "The process answers.", _ok("It does", ref("Health")), public=True),
     "getReadiness": Operation(
         "Is it ready",
-        "A SET and the wallet are connected. `sets_away` SETs are not: their envelopes answer 503, all others do not.",
+        "A SET is connected, and the wallet was. `sets_away` SETs are not: their envelopes answer 503, others do not. "
+        "`wallet_away`: what needs the wallet answers 503, opens go on.",
         _ok("It is", ref("Readiness")),
         public=True,
     ),

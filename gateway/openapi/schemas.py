@@ -287,9 +287,14 @@ READINESS: Final = _object(
     {
         "status": {"type": "string", "const": "ready"},
         "sets_away": {"type": "integer", "minimum": 0, "description": "SETs of which no server can be called now."},
+        "wallet_away": {
+            "type": "boolean",
+            "const": True,
+            "description": "The wallet is away: creates, balances, lists.",
+        },
         "sandbox_now": {**INSTANT, "description": "What time it is in a sandbox; only there."},
     },
-    optional=("sandbox_now",),
+    optional=("wallet_away", "sandbox_now"),
 )
 
 SCHEMAS: Final[dict[str, Schema]] = {

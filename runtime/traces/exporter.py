@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 
@@ -16,6 +17,11 @@ from runtime.traces.span import Span, Value
 _HEADERS: Final = {"Content-Type": "application/x-protobuf"}
 _log = logs.get("traces")
 _spans = metrics.counter("hongbao_trace_spans_total", "Spans by what became of them: sent, or dropped", ("result",))
+
+
+def _without_login(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
 
 
 class Exporter:
@@ -65,6 +71,7 @@ class Exporter:
         finally:
             _spans.labels(result).inc(len(batch))
         if why and not self._failures:
-            _log.warning("spans are dropped: the collector of traces does not take them", url=self._url, error=why)
+            where = _without_login(self._url)
+            _log.warning("spans are dropped: the collector of traces does not take them", url=where, error=why)
         self._failures = min(self._failures + 1, 10) if why else 0
         return not why

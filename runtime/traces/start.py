@@ -1,7 +1,7 @@
 """What a process makes of its settings for traces."""
 
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from errors import Refused
 from runtime.traces.span import Tracer
@@ -26,7 +26,11 @@ def tracer_of(endpoint: str, service: str, instance: str) -> Tracer | None:
 
 def _url(endpoint: str) -> str:
     """Return where spans are sent: a URL without a path gets that of OTLP."""
-    parts = urlsplit(endpoint)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(endpoint)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of a port above 65535, or a bracket that is not closed
+        usable = False
+    if not usable or not endpoint.isprintable():
         raise Refused("settings_invalid", "HONGBAO_TRACE_ENDPOINT: write it as http://127.0.0.1:4318")
-    return endpoint if parts.path.strip("/") else f"{endpoint.rstrip('/')}{_PATH}"
+    return endpoint if parts.path.strip("/") else urlunsplit(parts._replace(path=_PATH))

@@ -408,7 +408,7 @@ async def test_metrics_are_for_whoever_has_their_key(door: Door, key: str | None
 
 async def test_metrics_without_a_key_in_the_settings_are_closed(door: Door) -> None:
     """A gateway whose operator set no metrics key shows its metrics to nobody, also not for an empty key."""
-    ops = OpsHandlers(door.gateway.readiness, lambda: 0, door.gateway.request_metrics, "")
+    ops = OpsHandlers(door.gateway.readiness, dict, door.gateway.request_metrics, "")
     for given in ("", "Bearer ", "Bearer x"):
         request = Request("GET", "/metrics", CIMultiDictProxy(CIMultiDict(Authorization=given)), None, True, None, None)
         with pytest.raises(Refused, match="metrics_key_missing"):

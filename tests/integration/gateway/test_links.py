@@ -346,7 +346,7 @@ async def test_the_last_server_of_a_set_need_not_wait(door: Door, monkeypatch: p
 
 
 async def test_the_wallet_away(door: Door) -> None:
-    """Without the wallet its calls are 503; opens go on."""
+    """Without the wallet its calls are 503; opens go on, so balancers must go on sending them, and a note says it."""
     await door.wallet.stop()
     await door.until(lambda: not door.gateway.wallet_link.up)
     status, headers, problem = await door.call("GET", "/v1/me/wallet", "bob")
@@ -354,6 +354,8 @@ async def test_the_wallet_away(door: Door) -> None:
     assert "wallet" not in problem["detail"]
     assert "Retry-After" in headers
     assert (await open_one(door, some_id()))[0] == 200
+    status, _, told = await door.call("GET", "/readyz", None)
+    assert (status, told) == (200, {"status": "ready", "sets_away": 0, "wallet_away": True})
 
 
 async def test_what_a_create_carries(door: Door) -> None:

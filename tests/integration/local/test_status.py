@@ -154,7 +154,7 @@ async def test_what_is_installed_is_known_while_nothing_runs(server_folder: Path
     assert (audit.status, "does not answer" in audit.err) == (1, True)
     assert (await hongbao(server_folder, "query", "SELECT 1 AS one")).status == 0
     listed = await hongbao(server_folder, "backup", "list", "set-1", "--folder", str(server_folder), "--json")
-    assert (listed.status, json.loads(listed.out)["log"]) == (0, "unknown")
+    assert (listed.status, json.loads(listed.out)["log"]) == (1, "unknown"), "there is no copy"
 
 
 async def test_stop_ends_everything_from_another_terminal(server_folder: Path) -> None:

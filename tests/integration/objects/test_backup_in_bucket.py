@@ -21,9 +21,11 @@ from backup.bucket.remote_backups import RemoteBackups
 from backup.bucket.shelf import Shelf
 from backup.folder import BackupFolder, Base, LogState
 from backup.logkeeper import LogStatus
+from backup.programs import Source
 from doctor import backup_log
 from errors import HongbaoError, Refused
 from machine.account import Account
+from machine.file_lock import hold_lock
 from machine.postgres.server import Postgres
 from objectstore import bucket as bucket_module
 from objectstore.bucket import Bucket
@@ -203,7 +205,7 @@ def test_a_copy_without_its_log_is_told(shelf: Shelf) -> None:
 def test_what_was_changed_is_not_restored(shelf: Shelf, tmp_path: Path) -> None:
     """Another tar, one that writes elsewhere, a manifest of another copy or with a name that we do not know."""
     newest = shelf.copies()[-1]
-    name, manifest = f"base/{newest.name}.tar", f"base/{newest.name}.json"
+    name, manifest = newest.tar, newest.json
 
     def put(where: str, content: bytes) -> None:
         shelf.place.delete([where])
@@ -262,7 +264,7 @@ async def test_the_commands_name_what_goes(shelf: Shelf, kept: Kept) -> None:
     place = str(shelf.place).removesuffix("/set-1")
     plan = await kept.json("backup", "prune", "set-1", "--folder", place, "--keep", "1")
     assert (plan["bases"], plan["segments"], plan["removed"]) == (
-        [f"{place}/set-1/base/20261121T101500Z.tar"],
+        [f"{place}/set-1/{shelf.copies()[0].tar}"],
         3,
         False,
     )
@@ -296,15 +298,54 @@ async def test_what_is_past_its_rule_goes(shelf: Shelf, bucket: Bucket, tmp_path
 
 async def test_what_a_killed_prune_has_left_goes_with_the_next(shelf: Shelf, bucket: Bucket) -> None:
     """A copy's file without a manifest that is older than what is kept; a newer one may be on its way up."""
-    shelf.place.delete(["base/20261121T101500Z.json"])
+    old, new = shelf.copies()
+    shelf.place.delete([old.json])
     shelf.place.create("base/20261129T101500Z.tar", b"half")
     kind = CopiesInBucket(bucket, "set-1", 1)
     held = await kind.look()
-    assert [one for one in held.names if "base" in one] == ["base/20261121T101500Z.tar"]
+    assert [one for one in held.names if "base" in one] == [old.tar]
     await kind.remove(held)
     assert sorted(one.name for one in shelf.place.listed("base")) == [
-        "base/20261122T101500Z.json", "base/20261122T101500Z.tar", "base/20261129T101500Z.tar",
+        new.tar, new.json, "base/20261129T101500Z.tar",
     ]  # fmt: skip
+
+
+def test_two_copies_of_one_second_do_not_meet(shelf: Shelf, tmp_path: Path) -> None:
+    """The second is refused and takes nothing from the first; the same copy may be put again after a kill."""
+    before = shelf.copies()
+    mine = copy_in(tmp_path / "other" / "set-1", before[-1].name, SEGMENTS[3])
+    with pytest.raises(Refused, match="take it again") as raised:
+        shelf.put_copy(mine, tmp_path)
+    assert raised.value.code == "backup_runs"
+    assert shelf.copies() == before
+    assert fetched(shelf, tmp_path / "back").bases()[-1].path.name == before[-1].name
+    again = copy_in(tmp_path / "third" / "set-1", "20261123T101500Z", SEGMENTS[4])
+    assert shelf.put_copy(again, tmp_path) == shelf.put_copy(again, tmp_path)
+
+
+@pytest.mark.parametrize("other", ["../out", "a" * 300, "global"])
+def test_a_tar_that_cannot_be_written_is_told(shelf: Shelf, tmp_path: Path, other: str) -> None:
+    """A name out of the folder, one that no disk takes, a file where a folder is: no traceback, and no copy."""
+    newest, content = shelf.copies()[-1], io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as made:
+        for name in ("global/pg_control", other):
+            made.addfile(tarfile.TarInfo(name))
+    shelf.place.delete([newest.tar])
+    shelf.place.create(newest.tar, content.getvalue())
+    assert refused(lambda: fetched(shelf, tmp_path / "back")) == "backup_unreadable"
+
+
+async def test_what_a_killed_restore_has_fetched_goes(bucket: Bucket, tmp_path: Path) -> None:
+    """The next restore removes it, but not that of one that still runs."""
+    work = tmp_path / "work"
+    backups = RemoteBackups(lambda: Source("set-1", "postgresql://x@127.0.0.1:1/x", {}), "set-1", bucket, work, print)
+    killed, runs = work / "restoring-killed", work / "restoring-runs"
+    for one in (killed, runs):
+        one.mkdir(parents=True)
+        (one / "restore.lock").touch()
+    with hold_lock(runs / "restore.lock", lambda _: Refused("held", "")):
+        backups._clear()
+    assert (killed.exists(), runs.exists()) == (False, True)
 
 
 def test_what_is_not_called_as_a_copy_is_not_ours(shelf: Shelf) -> None:

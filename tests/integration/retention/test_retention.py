@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from backup.folder import BackupFolder
+from backup.retention import plan_prune
 from errors import Refused, Unavailable
 from retention import kinds
 from retention.copies import Copies
@@ -109,6 +111,56 @@ async def test_the_newest_copies_stay_with_their_log(tmp_path: Path) -> None:
     assert (await kind.remove(await kind.look())).past == 4
     assert sorted(one.name for one in (tmp_path / "set-1").glob("base/*")) == ["20261103T000000Z", "20261104T000000Z"]
     assert (await kind.look()).past == 0
+
+
+def copy_of(root: Path, name: str, number: int) -> Path:
+    """Something like a base copy, whose log begins with this segment."""
+    base = root / "set-1" / "base" / name
+    file(base / "backup_manifest", 1)
+    (base / "backup_label").write_text(f"START WAL LOCATION: 0/{number}000028 (file 0000000100000000{number:08X})\n")
+    return base
+
+
+def test_a_clock_that_was_ahead_makes_no_copy_the_newest(tmp_path: Path) -> None:
+    """Copies are in the order of the server's log: one that is dated 2036 is not kept in the place of today's."""
+    ahead = copy_of(tmp_path, "20360101T000000Z", 1)
+    today = copy_of(tmp_path, "20261127T000000Z", 2)
+    folder = BackupFolder(tmp_path, "set-1")
+    assert [one.path for one in folder.bases()] == [ahead, today]
+    plan_prune(folder, 1).remove()
+    assert [one.path for one in folder.bases()] == [today]
+    assert folder.base_for(datetime(2026, 11, 28, tzinfo=UTC)).path == today
+
+
+def test_two_who_have_planned_the_same(tmp_path: Path) -> None:
+    """The second finds it done."""
+    copy_of(tmp_path, "20261126T000000Z", 1)
+    newest = copy_of(tmp_path, "20261127T000000Z", 2)
+    folder = BackupFolder(tmp_path, "set-1")
+    for plan in [plan_prune(folder, 1) for _ in range(2)]:
+        plan.remove()
+    assert [one.path for one in folder.bases()] == [newest]
+
+
+async def test_what_cannot_be_removed_stops_no_other_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says which file and why, and the others go."""
+    for name in ("one", "two"):
+        file(tmp_path / name / "old.log", 100)
+    first, second = [
+        OldFiles(name, tmp_path / name, (lambda folder=tmp_path / name: folder.iterdir()), 30)
+        for name in ("one", "two")
+    ]
+    unlink = Path.unlink
+
+    def denied(self: Path, *, missing_ok: bool = False) -> None:
+        if self.parent.name == "one":
+            raise PermissionError(1, "Operation not permitted", str(self))
+        unlink(self, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", denied)
+    found = await kinds.apply([first, second], tmp_path, "otto")
+    assert [(one.past, one.code) for one in found] == [(0, "not_removed"), (1, "")]
+    assert str(tmp_path / "one" / "old.log") in found[0].why
 
 
 async def test_dead_letters_go_when_they_are_too_old(databases: Databases) -> None:

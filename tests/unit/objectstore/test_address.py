@@ -55,6 +55,10 @@ def test_credentials_come_from_variables_or_from_files(tmp_path: Path) -> None:
         {"AWS_ENDPOINT_URL": "http://store.example"},
         {"AWS_ENDPOINT_URL": "store.example"},
         {"AWS_ENDPOINT_URL": "https://"},
+        {"AWS_ENDPOINT_URL": "https://127.0.0.1:99999"},
+        {"AWS_ENDPOINT_URL": "http://[::1"},
+        {"AWS_ACCESS_KEY_ID": "id\nmore", "AWS_SECRET_ACCESS_KEY": "secret"},
+        {"AWS_REGION": "x y"},
     ],
 )
 def test_half_a_credential_or_a_plain_way_is_refused(environ: dict[str, str]) -> None:
