@@ -1,12 +1,12 @@
 """The archive (floor 4): Parquet files of one database and business date each, with a signed manifest.
 
-What lives here: `tables` (columns and canonical rows), `store` (where archives are, a folder or an object store),
-`place` (a folder: publication), `settling` (a folder after a kill), `bucket/` (an object store), `copying` (from one
-place to another), `manifest` (what is signed), `export` (writes an archive), `verify` (compares it with Postgres),
-`restore` (puts a date beside the hot tables), `register` and `states` (what became of each day), `details` (reads one
-envelope), `stream` (reads all rows in order), `view` (SQL over all days), `of_user` and `rename` (what has a user's
-name; the same without it), `adapter` (export and verify, for the rotation), `pipes` and `threads` (rows between COPY
-and DuckDB), `limits`, `engine` (DuckDB, imported nowhere else).
+What lives here: `tables` (columns and canonical rows), `store` (where archives are, whichever kind of place), `kept_in`
+(what it asks of a place), `in_folder` with `place` (publication) and `settling` (after a kill), `bucket/` (an object
+store), `copying` (from one place to another), `manifest` (what is signed), `export` (writes an archive), `verify`
+(compares it with Postgres), `restore` (puts a date beside the hot tables), `register` and `states` (what became of each
+day), `details` (reads one envelope), `stream` (reads all rows in order), `view` (SQL over all days), `of_user` and
+`rename` (what has a user's name; the same without it), `adapter` (export and verify, for the rotation), `pipes` and
+`threads` (rows between COPY and DuckDB), `limits`, `engine` (DuckDB, imported nowhere else).
 
 May import: `schema`, `sharding`, `objectstore`, `runtime`, `errors`.
 

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from archive import engine, manifest, place, store
+from archive.kept_in import Where
 from archive.limits import DETAIL_MEMORY_MB, OPENED, REMEMBERED, THREADS_IN_ORDER
 from archive.place import Archive, Root
 from archive.tables import FILES, TABLES, parquet_rows
@@ -156,7 +157,7 @@ class _InBucket:
         from archive.bucket import publication, remote  # noqa: PLC0415 - only for users of an object store
 
         signed = publication.find(self._bucket, self._key, xx=xx, day=day, digest=digest)
-        where = remote.open_files(self._bucket, signed, self.read_by).where
+        where = remote.open_files(self._bucket, signed, self.read_by)
         with self._one:
             gone = [] if known is None else [known[1]]
             self._opened[xx, day] = digest, where
@@ -174,7 +175,7 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def _read(duck: "duckdb.DuckDBPyConnection", where: store.Where, envelope_id: int) -> Mapping[str, Any] | None:
+def _read(duck: "duckdb.DuckDBPyConnection", where: Where, envelope_id: int) -> Mapping[str, Any] | None:
     cursor = duck.execute(_HEADER, [str(where / FILES[TableKind.ENVELOPE]), envelope_id])
     names = [column[0] for column in cursor.description or ()]
     header = cursor.fetchone()

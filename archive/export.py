@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive import engine, pipes, place, store
+from archive.kept_in import SPOILT
 from archive.manifest import File, Manifest, check_key, plain
 from archive.place import Archive, Root
 from archive.register import NAMED
@@ -99,7 +100,7 @@ async def _existing(connection: Connection, archive: Archive, *, xx: int, day: d
     try:
         return (await run_blocking(store.verified, archive, xx=xx, day=day, digest=named)).manifest
     except Refused as refused:
-        if refused.code not in store.SPOILT:
+        if refused.code not in SPOILT:
             raise
         return None  # lost or corrupt, but the tables are still here: export again
 
@@ -119,7 +120,7 @@ async def _check_same(connection: Connection, archive: Archive, new: Manifest) -
     try:
         old = (await run_blocking(store.opened, archive, xx=new.xx, day=new.day, digest=named)).manifest
     except Refused as refused:
-        if refused.code not in store.SPOILT:
+        if refused.code not in SPOILT:
             raise
         old = None
     if old is not None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from archive import engine, stream
 from archive.details import in_ms
+from archive.kept_in import Where
 from archive.limits import ROWS_PER_FETCH, THREADS_IN_ORDER
-from archive.store import Where
 from archive.tables import FILES
 from archive.threads import run_blocking
 from schema.names import TableKind

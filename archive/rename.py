@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from archive import engine, pipes, place
+from archive.kept_in import Opened
 from archive.manifest import File, Manifest
-from archive.store import Opened
 from archive.tables import Table, tables_of
 from archive.threads import run_blocking
 from errors import InvariantBroken

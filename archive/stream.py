@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from archive import engine
 from archive.details import in_ms
+from archive.kept_in import Where
 from archive.limits import ROWS_PER_FETCH
-from archive.store import Where
 from archive.tables import FILES, TABLES, parquet_rows
 from archive.threads import run_blocking
 from schema.names import TableKind

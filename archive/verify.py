@@ -13,11 +13,11 @@ from typing import Literal
 
 from archive import engine, pipes, store
 from archive.export import Progress, archive_lock
+from archive.kept_in import Opened
 from archive.limits import THREADS_IN_ORDER, WORK_MEM
 from archive.manifest import Manifest
 from archive.place import Archive, Root
 from archive.register import NAMED
-from archive.store import Opened
 from archive.tables import TABLES, Table, check_day, of_database, tables_of
 from archive.threads import run_blocking
 from errors import Refused

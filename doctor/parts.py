@@ -37,7 +37,10 @@ async def parts(place: Place) -> list[Finding]:
 def _away(one: PartStatus) -> Finding:
     if not one.pid:
         what = f"{one.name} at {one.address} does not answer as it should: {one.detail}."
-        return Finding("parts", Level.WRONG, one.name, what, "See on its host whether it runs, and what it logs.")
+        do = "See on its host whether it runs, and what it logs."
+        if ", " in one.address:
+            do = "A failover takes half a minute; after that see whether one of these hosts leads (patronictl list)."
+        return Finding("parts", Level.WRONG, one.name, what, do)
     if not is_alive(one.pid):
         what = f"{one.name} does not run (process {one.pid} has ended)."
         return Finding("parts", Level.WRONG, one.name, what, f"./run restart {one.name}; ./run logs says why it ended.")

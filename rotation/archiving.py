@@ -2,6 +2,7 @@
 
 import json
 
+from archive.kept_in import SPOILT
 from archive.states import State
 from audit.sums import DaySums
 from days import crash_points
@@ -13,9 +14,6 @@ from rotation.register import Entry, Operator
 from rotation.sessions import Sessions
 from runtime import logs
 from sharding.slots import database_name
-
-_SPOILT = ("archive_missing", "archive_corrupt", "archive_forged")
-"""Faults that a new export repairs while the tables exist. Not `archive_differs`: an operator must look at that."""
 
 _log = logs.get("rotation")
 
@@ -54,7 +52,8 @@ async def verify(connections: Sessions, archive: ArchivePort, entry: Entry, by: 
     try:
         await check(connections, archive, entry, digest)
     except Refused as refusal:
-        if refusal.code not in _SPOILT:
+        # Not `archive_differs`, which no export would mend: an operator must look at that.
+        if refusal.code not in SPOILT:
             raise
         _log.warning("archive spoilt, exported anew", day=str(entry.day), xx=entry.xx, reason=refusal.detail)
         digest, anew = await export(connections, archive, entry, by), True

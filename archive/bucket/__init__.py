@@ -1,7 +1,8 @@
 """An archive in an object store: what its objects are called, how one is published, and how DuckDB reads it by range.
 
-What lives here: `layout` (names), `signed` (a manifest, and the hashes of its files' blocks),
-`publication` (put, find, discard), `files` (the file system that DuckDB reads through), `remote` (one archive, opened).
+What lives here: `layout` (names), `signed` (a manifest, and the hashes of its files' blocks), `publication` (put, find,
+discard), `files` (the file system that DuckDB reads through), `remote` (one archive, opened), `in_bucket` (all of it as
+`archive.store` asks for it).
 
 **Why it is safe.** Every object is named by the digest of its manifest, so that an object is never replaced by another
 one: an archive written anew stands beside the old one, and the register says which of them counts. The manifest goes up

@@ -1,12 +1,10 @@
 """One archive in an object store, opened: its checked manifest, and its files as DuckDB reads them."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from archive.bucket import layout
 from archive.bucket.files import ROOT, ArchiveFiles, Known
 from archive.bucket.signed import Signed
-from archive.manifest import Manifest
 from objectstore.bucket import Bucket
 from sharding.slots import database_name
 
@@ -49,15 +47,11 @@ class RemoteFolder:
         self.files.forget(f"{self.path}/")
 
 
-class Remote(NamedTuple):
-    """An archive whose manifest was checked, and its files, of which each block is checked when it is read."""
+def open_files(bucket: Bucket, signed: Signed, files: ArchiveFiles | None = None) -> RemoteFolder:
+    """Return an archive's files, in `files` if they are given; nothing is contacted.
 
-    manifest: Manifest
-    where: RemoteFolder
-
-
-def open_files(bucket: Bucket, signed: Signed, files: ArchiveFiles | None = None) -> Remote:
-    """Return an archive's files, in `files` if they are given; nothing is contacted."""
+    Each block of them is checked when it is read.
+    """
     found = signed.manifest
     files = ArchiveFiles(bucket) if files is None else files
     # The digest is in the path: an archive written anew has other paths, and no block of the old one is its.
@@ -65,4 +59,4 @@ def open_files(bucket: Bucket, signed: Signed, files: ArchiveFiles | None = None
     for name, file in found.files.items():
         stored = layout.file_name(name, found.xx, found.day, found.digest)
         files.add(f"{path}/{name}", Known(stored, file.size, signed.blocks.size, signed.blocks.of(name)))
-    return Remote(found, RemoteFolder(bucket, files, path))
+    return RemoteFolder(bucket, files, path)
