@@ -229,7 +229,7 @@ class Access:
 
 
 async def run(town: Town, monkeypatch, *words: str) -> tuple[int, dict]:
-    monkeypatch.setattr(payout_command, "find", lambda _: Access(town))
+    monkeypatch.setattr(payout_command, "find_current", lambda _: Access(town))
     result = await asyncio.to_thread(CliRunner().invoke, payout_command.command, [*words, "--json"])
     return result.exit_code, json.loads(result.stdout)
 
