@@ -20,7 +20,6 @@ from runtime.sandbox_clock import clock_at
 from runtime.settings import host_and_port
 from runtime.tls import tls_of
 from runtime.traces.start import tracer_of
-from schema import standbys
 from setnode.activation.cards import Cards
 from setnode.activation.cold import ColdEnvelopes
 from setnode.activation.list_reader import ListReader
@@ -272,7 +271,7 @@ class Setnode:
             Periodic("payout_read_back", payouts.read_back, interval_s=READ_BACK_EVERY_S, timeout_s=SERVICE_ROUND_S),
             Periodic("days", self.days.look, interval_s=DAYS_EVERY_S, timeout_s=SERVICE_ROUND_S),
             Periodic("standby", self.standby.look, interval_s=STANDBY_EVERY_S),
-            Periodic("standbys", self._count_standbys, interval_s=STANDBYS_EVERY_S, timeout_s=SERVICE_ROUND_S),
+            Periodic("standbys", self.standby.count, interval_s=STANDBYS_EVERY_S),
             Periodic("topology", self._reload_topology, interval_s=TOPOLOGY_EVERY_S),
             *([self.tls.service()] if self.tls is not None else []),
             Periodic("gauges", self._publish, interval_s=GAUGES_EVERY_S),
@@ -337,9 +336,6 @@ class Setnode:
     def _on_topology(self) -> None:
         """Invalidate all logs: envelopes that have come to this server may have been written elsewhere."""
         self.registry.invalidate()
-
-    async def _count_standbys(self) -> None:
-        await self._shared.run(standbys.publish)
 
     async def _publish(self) -> None:
         self.registry.publish()

@@ -11,6 +11,7 @@ from typing import Any
 
 from errors import Unavailable
 from runtime import logs, metrics
+from schema import standbys
 from setnode.limits import STANDBY_MISSING_S
 from setnode.shared_session import SharedSession
 
@@ -50,6 +51,10 @@ class StandbyWatch:
             else:
                 _log.info("a standby confirms commits again")
         self._note(missing=missing)
+
+    async def count(self) -> None:
+        """Show how many standbys there are; raises Unavailable. On this session, whose silence is looked for."""
+        await self._session.run(standbys.publish)
 
     @property
     def silent_s(self) -> float:
