@@ -4,6 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
+from schema.jobs import JOBS
 from tests.handbook_site import handbook_site
 from tests.unit.deploy.commands import complaint
 from tests.unit.deploy.files import DEPLOY, ROOT, RULES, alarms, document, rule_files
@@ -66,6 +67,13 @@ def test_every_alarm_has_a_test_and_a_severity() -> None:
             assert said == {False: 0, True: 1}, name
     assert {rule["labels"]["severity"] for rule in alarms().values()} == {"page", "look", "note"}
     assert {one.stem.removesuffix(".test") for one in RULES.iterdir()} == {one.stem for one in rule_files()}
+
+
+def test_a_job_is_missed_by_the_alarm_when_it_is_by_the_code() -> None:
+    """Each job that is noted is in the alarm HongbaoJobMissed, with the bound of `schema.jobs`."""
+    bounds = re.findall(r'task=~?"([\w|-]+)"\}\) > (\d+)', alarms()["HongbaoJobMissed"]["expr"])
+    found = {name: float(seconds) for names, seconds in bounds for name in names.split("|")}
+    assert found == {job.value: known.missed_after.total_seconds() for job, known in JOBS.items()}
 
 
 def test_every_alarm_has_a_runbook() -> None:
