@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from errors import Refused
 from machine.file_lock import symlink_refused
 from machine.postgres.cluster_folder import read_system_identifier
 
-_NAME = "%Y%m%dT%H%M%SZ"
+NAME_FORMAT: Final = "%Y%m%dT%H%M%SZ"
+"""Of a base copy's name: the instant by which it had ended, in a folder and in a bucket."""
 _SEGMENT = re.compile(r"^[0-9A-F]{24}(\.partial)?$")
 _LABEL = "backup_label"
 _MANIFEST = "backup_manifest"
@@ -56,12 +58,12 @@ class BackupFolder:
     """The backups of one server (a SET or the wallet), by its name in the folder."""
 
     root: Path
-    set_name: str
+    server: str
 
     @property
     def home(self) -> Path:
         """The folder with all that concerns this server."""
-        return self.root / self.set_name
+        return self.root / self.server
 
     @property
     def base(self) -> Path:
@@ -121,7 +123,7 @@ class BackupFolder:
         fit = [one for one in self.bases() if until is None or one.taken_at <= until]
         if not fit:
             when = "" if until is None else f" that had ended by {until.isoformat()}"
-            raise Refused("no_backup", f"{self.root} has no backup of {self.set_name}{when}; take one first")
+            raise Refused("no_backup", f"{self.root} has no backup of {self.server}{when}; take one first")
         return fit[-1]
 
     def newest(self) -> str | None:
@@ -195,7 +197,7 @@ def _free(folder: Path, prefix: str, at: datetime) -> Path:
     second = at.astimezone(UTC).replace(microsecond=0)
     if second < at:
         second += timedelta(seconds=1)
-    while (path := folder / f"{prefix}{second.strftime(_NAME)}").exists():
+    while (path := folder / f"{prefix}{second.strftime(NAME_FORMAT)}").exists():
         second += timedelta(seconds=1)
     return path
 
@@ -208,7 +210,7 @@ def _base(folder: Path) -> Base | None:
     if found is None:
         return None
     try:
-        taken_at = datetime.strptime(folder.name, _NAME).replace(tzinfo=UTC)
+        taken_at = datetime.strptime(folder.name, NAME_FORMAT).replace(tzinfo=UTC)
     except ValueError:
         return None
     return Base(folder, taken_at, found[1])

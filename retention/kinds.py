@@ -9,6 +9,7 @@ from archive.place import Root, archived, folder_of
 from backup.folder import BackupFolder
 from errors import HongbaoError, Refused
 from installation.access import PROOFS, Access
+from installation.data_folder import DataFolder
 from local import running
 from objectstore.address import is_address
 from objectstore.bucket import Bucket, bucket_of
@@ -108,7 +109,7 @@ def _journals(data: Path) -> Iterator[Path]:
 def _left_logs(data: Path) -> Iterator[Path]:
     """Yield the logs that no running part writes to."""
     try:
-        names = {Path(part.log).name for part in running.load(data / "running.json").parts}
+        names = {Path(part.log).name for part in running.load(DataFolder(data).running).parts}
     except Refused as refused:
         if refused.code != "not_up":
             raise  # which parts write is not known

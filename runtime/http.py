@@ -125,7 +125,7 @@ class HttpServer:
         )
         try:
             await site.start()
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             await self._runner.cleanup()
             raise listening.refusal(self._host, self._port, error) from error
         return self

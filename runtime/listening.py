@@ -34,21 +34,22 @@ def listen(host: str, port: int, *, shared: bool = False) -> list[socket.socket]
             one.bind(address)
             one.listen(BACKLOG)
             one.setblocking(False)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         close_all(made)
         raise refusal(host, port, error) from error
     return made
 
 
-def refusal(host: str, port: int, error: OSError) -> Refused:
+def refusal(host: str, port: int, error: OSError | UnicodeError) -> Refused:
     """Return why nobody can listen at an address: `port_taken`, `port_forbidden` or `host_invalid`."""
-    # Numbers of getaddrinfo are no errno: some of both are equal.
-    number = None if isinstance(error, socket.gaierror) else error.errno
+    # Numbers of getaddrinfo are no errno: some of both are equal. A name that cannot be one is a UnicodeError.
+    number = error.errno if isinstance(error, OSError) and not isinstance(error, socket.gaierror) else None
     if number == errno.EADDRINUSE:
         return Refused("port_taken", f"another process listens at {host}:{port}: stop it, or choose another port")
     if number == errno.EACCES:
         return Refused("port_forbidden", f"only root may listen on port {port}; choose one above 1023")
-    return Refused("host_invalid", f"{host!r} is no name or address of this machine ({error.strerror or error})")
+    why = getattr(error, "strerror", None) or error
+    return Refused("host_invalid", f"{host!r} is no name or address of this machine ({why})")
 
 
 def inherited(numbers: str) -> list[socket.socket]:

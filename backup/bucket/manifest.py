@@ -5,9 +5,9 @@ from typing import Final
 
 import msgspec
 
+from backup.folder import NAME_FORMAT
 from errors import Refused
 
-STAMP: Final = "%Y%m%dT%H%M%SZ"
 FORMAT: Final = 1
 
 
@@ -25,7 +25,7 @@ class Copy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def taken_at(self) -> datetime:
         """Return the instant by which it had ended."""
-        return datetime.strptime(self.name, STAMP).replace(tzinfo=UTC)
+        return datetime.strptime(self.name, NAME_FORMAT).replace(tzinfo=UTC)
 
     @property
     def tar(self) -> str:
