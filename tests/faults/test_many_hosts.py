@@ -115,7 +115,7 @@ async def until(condition: Any) -> None:
             await asyncio.sleep(0.05)
 
 
-@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("tls", [pytest.param(False, marks=pytest.mark.long, id="plain"), pytest.param(True, id="tls")])
 async def test_from_nothing_to_a_change_of_topology(
     server_folder: Path, memcached: str, account: Account, *, tls: bool
 ) -> None:

@@ -51,6 +51,7 @@ async def test_nobody_notices_a_live_move_but_for_the_stall(land: Land) -> None:
     await no_stream(land)
 
 
+@pytest.mark.long
 async def test_killed_at_every_point_it_finishes(land: Land) -> None:
     """Kill -9 around the journal's line of every step: each next try goes on; the books are clean each time."""
     xx = land.database()
@@ -75,6 +76,7 @@ async def test_killed_at_every_point_it_finishes(land: Land) -> None:
     await no_stream(land)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", ["held", "fenced", "equal"])
 async def test_killed_in_the_stall_everybody_is_told_busy_and_nothing_is_lost(land: Land, point: str) -> None:
     """A tool that dies between hold and switch leaves its database busy and the others served; an abort frees it."""

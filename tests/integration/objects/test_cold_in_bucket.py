@@ -25,6 +25,7 @@ from users import forget as forgetting
 __all__ = ["bucket", "front"]
 
 
+@pytest.mark.long
 async def test_everybody_is_told_the_same(
     databases: Databases, memcached: str, tmp_path: Path, bucket: Bucket, front: FaultyFront
 ) -> None:
