@@ -88,16 +88,17 @@ def staging(archive: Path, *, xx: int, day: date) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _alone_in(new: Path) -> Iterator[None]:
-    """Make the staging folder and hold its lock, which the kernel gives back however we end; remove what is left of it.
+    """Make the staging folder, hold its lock for the block, and remove the folder unless the block has published it.
 
-    Once it is published it has another name, and whoever comes next may have made a new one: that is not ours.
+    The kernel releases the lock however this process ends. A published folder has another name; a folder with the
+    staging name is another process's then.
     """
     while True:
         new.mkdir(mode=0o700, exist_ok=True)
         handle = os.open(new, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             _lock(handle, new)
-            # Whoever had it before may have published or removed it between our opening and our lock.
+            # A process that held the lock may have published or removed this folder after we had opened it.
             if _is_still(new, handle):
                 try:
                     yield

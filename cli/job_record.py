@@ -48,5 +48,5 @@ def _note(data: Path | None, job: Job | None, failure: str | None) -> None:
         asyncio.run(jobs.note(access.wallet_dsn(), job, failure))
     except HongbaoError as error:
         if runner and isinstance(error, Unavailable):
-            return  # nothing runs on this machine now, and nobody watches it
+            return  # `./run` is stopped: no alarm reads what its wallet would show
         click.echo(f"that this ran is not on record: {error.detail}", err=True)

@@ -241,8 +241,7 @@ class Gateway:
                 )
             ]
             self.readiness.require("a server of any SET", sets.ready)
-            without = "the wallet is away: creates, balances and lists are refused, opens go on"
-            self.readiness.require_at_start("wallet", lambda: self.wallet_link.up, without)
+            self.readiness.require_at_start("wallet", lambda: self.wallet_link.up)
             if (tls := self.tls) is not None:
                 # Links that are up serve on, so that it is named only where something else is missing, too.
                 valid = "a certificate that is valid now"

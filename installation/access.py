@@ -20,8 +20,8 @@ from errors import Refused, Unavailable
 from gateway.identity.tokens import make_token
 from installation.certificates import TLS_SETTINGS, Certificates
 from installation.inventory import Inventory
-from installation.keys import EVENTS, OPS, Secrets
-from installation.processes import Surroundings, settings_of
+from installation.keys import Secrets
+from installation.processes import Surroundings, memcached_of, place_of, settings_of
 from published.publisher import Publisher
 from runtime import postgres
 from runtime.clock import Clock, SystemClock
@@ -32,7 +32,7 @@ from schema import roles
 from sharding.ids import business_date
 from sharding.slots import slots_of
 from sharding.topology import ServerSpec, SetSpec, Topology, load
-from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, LinkKey
+from wire.keys import OPERATOR, SETNODE, WALLET, LinkKey
 from wire.link import Link
 from wire.wallet import WalletClient
 
@@ -227,11 +227,11 @@ class Access:
         """
         if self._inventory.sandbox:
             raise Refused("is_sandbox", "this is a sandbox: ./run --sandbox starts all of its processes")
-        set_name, url = self._place_of(kind, name)
+        set_name, url = place_of(self._inventory, kind, name)
         around = Surroundings(
             topology=self.topology_path,
             wallet_url=self.wallet_url,
-            memcached=self._memcached_of(name),
+            memcached=memcached_of(self._inventory, name),
             archive=self._inventory.archive,
             data=self._source,
             sets=[name for name in self._inventory.clusters if name != WALLET],
@@ -239,23 +239,6 @@ class Access:
             certificates=self.certificates if urlsplit(self.wallet_url).scheme == "https" else None,
         )
         return settings_of(kind, name or kind, around, self._secrets, set_name), urlsplit(url).netloc
-
-    def _memcached_of(self, server: str) -> str:
-        known = self._inventory.setnodes.get(server)
-        return known.memcached if known is not None and known.memcached else self.memcached
-
-    def _place_of(self, kind: str, name: str) -> tuple[str, str]:
-        """Return the SET of a process, "" but for a setnode, and the URL at which it is known, "" if nowhere."""
-        if kind == GATEWAY:
-            return "", self._inventory.gateways.get(name, "")
-        if kind != SETNODE:
-            return "", {WALLET: self.wallet_url, EVENTS: self.events_url, OPS: self._inventory.ops_url}.get(kind, "")
-        known = {one: (server.set, server.url) for one, server in self._inventory.setnodes.items()}
-        if not name:
-            raise Refused("server_missing", f"name the setnode: one of {', '.join(known)}")
-        if name not in known:
-            raise Refused("unknown_server", f"the installation has no setnode {name[:50]!r}; it has {', '.join(known)}")
-        return known[name]
 
     def servers(self) -> list[str]:
         """Return the database servers by name: the SETs, and "wallet"."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from errors import Refused
 from installation.certificates import Certificates
+from installation.inventory import Inventory
 from installation.keys import EVENTS, OPS, Secrets
 from objectstore import credentials
 from objectstore.address import is_address
@@ -37,6 +38,29 @@ class Surroundings:
     dsn: Callable[[str, str], str]
     sandbox_clock: str = ""
     certificates: Certificates | None = None
+
+
+def place_of(inventory: Inventory, kind: str, name: str) -> tuple[str, str]:
+    """Return the SET of a process, "" but for a setnode, and the URL at which it is known, "" if nowhere.
+
+    Raises Refused `server_missing`, `unknown_server`.
+    """
+    if kind == GATEWAY:
+        return "", inventory.gateways.get(name, "")
+    if kind != SETNODE:
+        return "", {WALLET: inventory.wallet_url, EVENTS: inventory.events_url, OPS: inventory.ops_url}.get(kind, "")
+    known = inventory.setnodes
+    if not name:
+        raise Refused("server_missing", f"name the setnode: one of {', '.join(known)}")
+    if name not in known:
+        raise Refused("unknown_server", f"the installation has no setnode {name[:50]!r}; it has {', '.join(known)}")
+    return known[name].set, known[name].url
+
+
+def memcached_of(inventory: Inventory, server: str) -> str:
+    """Return the memcached of a setnode; for any other process that of the installation."""
+    known = inventory.setnodes.get(server)
+    return known.memcached if known is not None and known.memcached else inventory.memcached
 
 
 def settings_of(kind: str, name: str, around: Surroundings, secrets: Secrets, set_name: str = "") -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""New keys and passwords in the place of those that somebody may know, or that are old."""
+"""Replaces keys and passwords of an installation: those that are old, or that a stranger may know."""
 
 import secrets
 from datetime import UTC, datetime

@@ -138,6 +138,8 @@ class Bucket:
                 found = obstore.get(self._store, name, options=options)
                 size, etag = found.meta["size"], found.meta["e_tag"] or ""
                 part = bytes(found.bytes())
+            if not part:
+                raise Refused("object_changed", f"{self}/{name} ends at {at} of {size} bytes; read it again")
             at += len(part)
             yield part
 

@@ -26,10 +26,11 @@ class Readiness:
         """Add a part; `check` is called at every `/readyz`: it returns at once."""
         self._checks[part] = check
 
-    def require_at_start(self, part: str, check: Callable[[], bool], without: str) -> None:
-        """Add a part that must have been up once; when it is away later, the sentence `without` is shown.
+    def require_at_start(self, part: str, check: Callable[[], bool]) -> None:
+        """Add a part that must have been up at one `/readyz`, and may be away at later ones.
 
-        For what the process does without: a balancer that took all of them out would end what still works.
+        It is for what a process can do without: if balancers took all of these processes out, what still works would
+        end, too.
         """
         seen = False
 
@@ -39,7 +40,6 @@ class Readiness:
             return seen
 
         self.require(part, was_up)
-        self.note(without, lambda: seen and not check())
 
     def note(self, sentence: str, holds: Callable[[], bool]) -> None:
         """Add a sentence that `/readyz` shows while `holds()`: an operator must look, and requests are served."""

@@ -41,7 +41,7 @@ def listen(host: str, port: int, *, shared: bool = False) -> list[socket.socket]
 
 
 def refusal(host: str, port: int, error: OSError | UnicodeError) -> Refused:
-    """Return why nobody can listen at an address: `port_taken`, `port_forbidden` or `host_invalid`."""
+    """Return why this process cannot listen at an address: `port_taken`, `port_forbidden` or `host_invalid`."""
     # Numbers of getaddrinfo are no errno: some of both are equal. A name that cannot be one is a UnicodeError.
     number = error.errno if isinstance(error, OSError) and not isinstance(error, socket.gaierror) else None
     if number == errno.EADDRINUSE:

@@ -280,10 +280,12 @@ class Setnode:
     def _require(self) -> None:
         """Say on what this server's readiness depends."""
         self.readiness.require("database", lambda: self.days.readable)
-        # Whoever rotates makes them; a SET whose database is away is not said to lack them.
+        # The rotation makes the tables. While the database is away nobody knows whether they are missing.
         self.readiness.require("day tables", lambda: bool(self.days.with_tables) or not self.days.readable)
-        without = "the wallet is away: creates are refused, payouts wait, opens go on"
-        self.readiness.require_at_start("wallet", lambda: self.wallet_link.up, without)
+        self.readiness.require_at_start("wallet", lambda: self.wallet_link.up)
+        self.readiness.note(
+            "the wallet is away: creates are refused, payouts wait, opens go on", lambda: not self.wallet_link.up
+        )
         self.readiness.explain(lambda: self.wallet_link.refusal)
         self.readiness.note("no standby confirms commits: the SET is read-only", lambda: self.standby.missing)
         self.readiness.note("the sweeper has stopped: look at its log", lambda: self.sweeper.stopped)

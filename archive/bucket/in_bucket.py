@@ -64,7 +64,7 @@ class InBucket:
 
     def settle(self, key: bytes, *, xx: int, day: date, digest: str) -> None:
         """Discard the others if there are any, and this one is whole."""
-        if not publication.others(self.bucket, xx=xx, day=day, digest=digest):
+        if not publication.has_others(self.bucket, xx=xx, day=day, digest=digest):
             return
         try:
             self.check_files(self.opened(key, xx=xx, day=day, digest=digest, files=None))

@@ -122,10 +122,18 @@ def discard_others(bucket: Bucket, *, xx: int, day: date, digest: str) -> None:
 
     Manifests first: an archive without one is nobody's. What the store lists late stays, and goes with the next call.
     """
-    bucket.delete(others(bucket, xx=xx, day=day, digest=digest))
+    for place in _places(xx, day):
+        bucket.delete(_others(bucket, place, digest))
 
 
-def others(bucket: Bucket, *, xx: int, day: date, digest: str) -> list[str]:
-    """Return the names of those objects, manifests first."""
-    places = (layout.manifests_of(xx, day), *layout.partitions_of(xx, day))
-    return [one.name for place in places for one in bucket.listed(place) if not layout.is_of(one.name, digest)]
+def has_others(bucket: Bucket, *, xx: int, day: date, digest: str) -> bool:
+    """Say whether there is an object of a day and database that is not of the archive with this digest."""
+    return any(_others(bucket, place, digest) for place in _places(xx, day))
+
+
+def _places(xx: int, day: date) -> list[str]:
+    return [layout.manifests_of(xx, day), *layout.partitions_of(xx, day)]
+
+
+def _others(bucket: Bucket, place: str, digest: str) -> list[str]:
+    return [one.name for one in bucket.listed(place) if not layout.is_of(one.name, digest)]

@@ -33,7 +33,7 @@ class OpsHandlers:
         handbook: bool = False,
         sandbox_now: Callable[[], str] | None = None,
     ) -> None:
-        """`away`: members of an answer to `/readyz` that say what is away, and is not needed to go on.
+        """`away` returns the members of an answer to `/readyz` that name what the gateway does without just now.
 
         `handbook`: the documentation site is served below `/docs/`; the page of the document leads there.
 

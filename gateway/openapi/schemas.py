@@ -287,11 +287,7 @@ READINESS: Final = _object(
     {
         "status": {"type": "string", "const": "ready"},
         "sets_away": {"type": "integer", "minimum": 0, "description": "SETs of which no server can be called now."},
-        "wallet_away": {
-            "type": "boolean",
-            "const": True,
-            "description": "The wallet is away: creates, balances, lists.",
-        },
+        "wallet_away": {"type": "boolean", "const": True, "description": "Creates and balances are refused."},
         "sandbox_now": {**INSTANT, "description": "What time it is in a sandbox; only there."},
     },
     optional=("wallet_away", "sandbox_now"),

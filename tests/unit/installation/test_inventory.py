@@ -10,10 +10,9 @@ from click.testing import CliRunner
 from cli.table import main
 from errors import Refused
 from installation import data_folder, inventory
-from installation.access import Access
 from installation.finding import find
 from installation.inventory import Cluster, Inventory, Setnode
-from installation.keys import Secrets
+from installation.processes import memcached_of
 from installation.reference import Reference
 from runtime import settings
 
@@ -151,10 +150,10 @@ def test_an_earlier_form_is_read_until_the_file_is_written(tmp_path: Path) -> No
     assert told.value.code == "inventory_unreadable"
 
 
-def test_each_server_has_the_memcached_of_its_host(path: Path, tmp_path: Path) -> None:
+def test_each_server_has_the_memcached_of_its_host(path: Path) -> None:
     """Or that of the installation, if the file names none for it."""
-    access = Access(inventory.load(path), Secrets(tmp_path / "secrets.json", {}))
-    assert [access._memcached_of(name) for name in WHOLE.setnodes] == ["10.0.1.1:11211", "10.0.0.1:11211"]
+    found = inventory.load(path)
+    assert [memcached_of(found, name) for name in WHOLE.setnodes] == ["10.0.1.1:11211", "10.0.0.1:11211"]
 
 
 def test_a_command_takes_the_file_or_the_folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
