@@ -1,10 +1,10 @@
 """Backup: base copies of a server and the log since, and a restore to any instant that they reach (floor 7).
 
 What lives here: `folder`, what a backup is on disk and which instants it reaches; `backups`, taking a base copy and
-restoring; `retention`, which old copies and log may go; `logkeeper`, receiving a server's log as it is written and
-saying how it stands; `bucket/`, the same in an object store; `programs`, Postgres' own programs (pg_basebackup,
-pg_verifybackup, pg_receivewal), which do the work; `recovery_point`, the last commit that a restored cluster has. A
-server is a SET's Postgres or the wallet's.
+restoring; `choice`, which copy a restore takes and which copies and log may go; `retention`, removing these;
+`logkeeper`, receiving a server's log as it is written and saying how it stands; `bucket/`, the same in an object store;
+`programs`, Postgres' own programs (pg_basebackup, pg_verifybackup, pg_receivewal), which do the work; `recovery_point`,
+the last commit that a restored cluster has. A server is a SET's Postgres or the wallet's.
 
 Authority. The folder or the bucket alone: a base copy counts once it is verified and renamed (`BackupFolder.seal`), in
 a bucket once its manifest is put; its log is whole if no segment is missing after it (`gap_after`). What the server

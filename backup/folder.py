@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from backup.choice import copy_for
 from errors import Refused
 from machine.file_lock import symlink_refused
 from machine.postgres.cluster_folder import read_system_identifier
@@ -120,11 +121,7 @@ class BackupFolder:
 
     def base_for(self, until: datetime | None) -> Base:
         """Return the newest copy that had ended by `until` (None: the newest of all); raises Refused `no_backup`."""
-        fit = [one for one in self.bases() if until is None or one.taken_at <= until]
-        if not fit:
-            when = "" if until is None else f" that had ended by {until.isoformat()}"
-            raise Refused("no_backup", f"{self.root} has no backup of {self.server}{when}; take one first")
-        return fit[-1]
+        return copy_for(self.bases(), until, self.root, self.server)
 
     def newest(self) -> str | None:
         """Return the newest segment kept, complete or partial; None if there is none."""

@@ -8,6 +8,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from backup.choice import keep_newest
 from backup.folder import BackupFolder, Base, segment_of
 from errors import Refused
 from machine.file_lock import hold_lock
@@ -57,15 +58,14 @@ def plan_prune(folder: BackupFolder, keep: int) -> PrunePlan:
     Without a copy nothing goes: log alone may be all there is. Segments of the log that is being received go only up to
     the oldest kept copy's first, so the receiver is not disturbed.
     """
-    bases = folder.bases()
-    kept = bases[-max(1, keep) :]
+    gone, kept, needed_from = keep_newest(folder.bases(), keep)
     if not kept:
         return PrunePlan(folder, [], [], 0)
-    gone = bases[: -len(kept)]
-    # A name begins with its timeline: log of a timeline that ended before the oldest kept copy's sorts before it.
-    first = min(base.first_segment for base in kept)
     segments = [
-        path for log in folder.logs() for path in sorted(log.iterdir()) if (name := segment_of(path)) and name < first
+        path
+        for log in folder.logs()
+        for path in sorted(log.iterdir())
+        if (name := segment_of(path)) and name < needed_from
     ]
     size = sum(_size(base.path) for base in gone) + sum(path.stat().st_size for path in segments)
     return PrunePlan(folder, gone, segments, size)

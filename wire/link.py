@@ -10,8 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import random
-from collections.abc import AsyncIterator, Callable
-from http import HTTPStatus
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
@@ -20,23 +19,16 @@ import msgspec
 from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
 from runtime.tls import Tls
-from runtime.tls import session as tls_session
-from runtime.tls_errors import sentence_of
-from wire.ask import greet
-from wire.framing import LINK_PATH, NOTICE, LinkEnded, end_of, frames
-from wire.handshake import LinkRefused, Prover
+from wire.connector import Connector
+from wire.framing import NOTICE, LinkEnded, end_of, frames
 from wire.heard import Heard
 from wire.keys import LinkKey
 from wire.limits import (
     CALL_BYTES,
-    CLOSE_S,
-    CONNECT_S,
     DEADLINE_S,
     EAGER_CALLS,
     GATHER_S,
-    HEARTBEAT_S,
     LISTEN_S,
-    MAX_FRAME_BYTES,
     MAX_IN_FLIGHT,
     QUEUED_BYTES,
     RECONNECT_DOUBLINGS,
@@ -98,17 +90,7 @@ class Link:
         self.on_live: Callable[[int, bytes, str], None] | None = None
         """Hears of each change of an envelope that was asked for (Op.WATCH): its ID, the frame, the frame's version."""
         self._hello = hello
-        self._tls = tls
-        self._url = url.rstrip("/") + LINK_PATH
-        self._key = key
-        self._refusals = 0
-        """Attempts in a row that the other end refused, or that ended because it could not prove its key."""
-        self.refusal = ""
-        """Why this link cannot come up until an operator mends it; empty while it is up or may come up."""
-        self.peer = Peer()
-        """What the other end is (`wire.versions`), from the first connection on. An older one is asked
-        for what it may not have only if it has the capability."""
-        self._noted: Peer | None = None
+        self._connector = Connector(name, url, key=key, tls=tls)
         self._deadline_s = deadline_s
         self._numbers = itertools.count(1)
         # By number, in order of sending. All have the same deadline, so the oldest is due first.
@@ -133,6 +115,19 @@ class Link:
         self._came = asyncio.Event()
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
+
+    @property
+    def peer(self) -> Peer:
+        """What the other end is (`wire.versions`), from the first connection on.
+
+        A server of an older release is asked for what it may not have only if it has the capability.
+        """
+        return self._connector.peer
+
+    @property
+    def refusal(self) -> str:
+        """Why this link cannot come up until an operator mends it; empty while it is up or may come up."""
+        return self._connector.refusal
 
     @property
     def up(self) -> bool:
@@ -198,57 +193,15 @@ class Link:
         attempt = 0
         self._loop = asyncio.get_running_loop()
         self.lost_at = self._loop.time()
-        async with tls_session(self._tls) as session:
+        async with self._connector.session() as session:
             while True:
-                connected = await self._connect_once(session)
+                connected = await self._connector.serve(session, self._serve)
                 if (task := asyncio.current_task()) is not None and task.cancelling():
                     # Before Python 3.13 a task group that fails as it is cancelled raises only the failure.
                     raise asyncio.CancelledError
                 _lost.labels(self.name).inc()
                 attempt = 0 if connected else min(attempt + 1, RECONNECT_DOUBLINGS)
                 await asyncio.sleep(random.uniform(0.3, 1.0) * RECONNECT_S * 2**attempt)  # noqa: S311 - jitter, no secret
-
-    async def _connect_once(self, session: aiohttp.ClientSession) -> bool:
-        """Connect and serve until the connection ends, however it ends; returns whether it was made."""
-        connected = False
-        try:
-            async with contextlib.AsyncExitStack() as stack:
-                async with asyncio.timeout(CONNECT_S):
-                    socket = await stack.enter_async_context(self._prove(session))
-                connected, self._refusals, self.refusal = True, 0, ""
-                self._note_peer()
-                await self._serve(socket)
-        except* LinkEnded:
-            pass
-        except* LinkRefused as group:
-            # The first may be a server that restarted between the two requests: it does not know our challenge.
-            self._refusals += 1
-            if self._refusals > 1:
-                self._note_refusal(str(getattr(group.exceptions[0], "detail", group.exceptions[0])))
-        except* (aiohttp.ClientError, OSError, TimeoutError) as group:
-            if sentence := sentence_of(group, self._url.removesuffix(LINK_PATH)):
-                self._note_refusal(f"{self.name}: {sentence}")
-            _log.debug("link lost", peer=self.name, error=str(group.exceptions[0]))
-        except* (msgspec.DecodeError, ValueError, IndexError, TypeError) as group:
-            text = str(group.exceptions[0])
-            _log.error("a frame cannot be read; is the other end of another version?", peer=self.name, error=text)
-        except* Exception as group:  # noqa: BLE001 - a fault of this connection must not end its process
-            _log.error("a link failed; it is made anew", peer=self.name, exc_info=group)
-        return connected
-
-    def _note_refusal(self, reason: str) -> None:
-        """Say why the link cannot come up, once for each reason."""
-        if reason != self.refusal:
-            self.refusal = reason
-            _log.error("link refused", peer=self.name, error=reason)
-
-    def _note_peer(self) -> None:
-        """Say which release the other end is of, where that is another one than at the connection before."""
-        version, release, capabilities = self.peer
-        if self.peer != self._noted:
-            self._noted = self.peer
-            words = sorted(capabilities)
-            _log.info("link", peer=self.name, version=version, release=release or "before 3", capabilities=words)
 
     async def _serve(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Read, write and expire until one of them ends: then all end, and every call that waits is failed."""
@@ -270,32 +223,6 @@ class Link:
             self._socket = None
             self._close()
             self._fail_all()
-
-    @contextlib.asynccontextmanager
-    async def _prove(self, session: aiohttp.ClientSession) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        """Yield a connection whose ends have proven themselves (`wire.handshake`); raises LinkRefused."""
-        prover = Prover(self._key, self.name, LINK_PATH)
-        answer = await greet(session, prover, self._url)
-        try:
-            async with session.ws_connect(
-                self._url,
-                headers={"Authorization": answer},
-                heartbeat=HEARTBEAT_S,
-                max_msg_size=MAX_FRAME_BYTES,
-                compress=0,
-                timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
-            ) as socket:
-                first = await socket.receive()
-                if first.type is not aiohttp.WSMsgType.TEXT:
-                    raise aiohttp.ClientConnectionError("the connection ended before the server had proven itself")
-                self.peer = prover.check(first.data)
-                yield socket
-        except aiohttp.WSServerHandshakeError as error:
-            if error.status == HTTPStatus.UNAUTHORIZED:
-                raise prover.refused() from error
-            if error.status == HTTPStatus.FORBIDDEN:
-                raise prover.wrong_certificate() from error
-            raise
 
     async def _write(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         while True:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from backup.bucket import manifest, tar
 from backup.bucket.manifest import Copy
+from backup.choice import copy_for, keep_newest
 from backup.disk import disk_error
 from backup.folder import SEGMENT_BYTES, BackupFolder, Base, first_gap
 from backup.limits import MANIFEST_BYTES
@@ -73,11 +74,7 @@ class Shelf:
 
     def copy_for(self, until: datetime | None) -> Copy:
         """Return the newest copy that had ended by `until` (None: of all); raises Refused `no_backup`."""
-        fit = [one for one in self.copies() if until is None or one.taken_at <= until]
-        if not fit:
-            when = "" if until is None else f" that had ended by {until.isoformat()}"
-            raise Refused("no_backup", f"{self.place} has no backup of {self.server}{when}; take one first")
-        return fit[-1]
+        return copy_for(self.copies(), until, self.place, self.server)
 
     def log(self) -> list[Held]:
         """Return the objects of the log, in order of their names."""
@@ -187,14 +184,12 @@ class Shelf:
             raise
 
     def plan_prune(self, keep: int) -> PrunePlan:
-        """Return what keeping the newest `keep` copies makes needless; changes nothing. As `backup.retention`."""
+        """Return what keeping the newest `keep` copies makes needless; changes nothing."""
         copies = self.copies()
-        kept = copies[-max(1, keep) :]
+        gone, kept, needed_from = keep_newest(copies, keep)
         if not kept:
             return PrunePlan([], [], [], 0, 0)
-        gone = copies[: -len(kept)]
-        first = min(one.first_segment for one in kept)
-        log = [one for one in self.log() if "history" not in one.name and _segment(one.name) < first]
+        log = [one for one in self.log() if "history" not in one.name and _segment(one.name) < needed_from]
         known = {one.tar for one in copies}
         oldest = min(one.tar for one in kept)
         # A newer one may be on its way up: its manifest is put last.

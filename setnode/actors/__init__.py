@@ -2,8 +2,8 @@
 
 `registry` finds or makes the actor of an envelope and bounds memory; `actor` holds the mailbox and the phases;
 `decisions` gives each request its reply and its rows; `batch` collects the rows of one transaction; `request` is one
-waiting request; `access` says who may see or cancel; `unknown_outcome` says what may be replied after a lost commit;
-`context` is what an actor needs of its surroundings.
+waiting request; `showing` replies with a detail or a frame; `access` says who may see or cancel; `unknown_outcome` says
+what may be replied after a lost commit; `context` is what an actor needs of its surroundings.
 
 May import: `setnode.views`, `setnode.limits`, `envelope`, `runtime` (logs, metrics, clock), `errors`. There is no
 connection, no task and no SQL in here, and no `await`: the dispatcher, the committer and the loader call synchronously.

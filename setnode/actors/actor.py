@@ -14,23 +14,20 @@ up. After FROZEN_S the next request makes the loader read the log again. An unex
 decided or settled freezes that envelope alone; while it is shown, it fails the request that asked.
 """
 
-from functools import partial
-
 from envelope.claim_log import ClaimLog
-from envelope.decide import NOT_FOUND, Answer, may_see
+from envelope.decide import NOT_FOUND, Answer
 from envelope.outcomes import not_found
 from errors import HongbaoError, InvariantBroken, Unavailable
 from runtime import logs
-from setnode.actors.access import not_invited
 from setnode.actors.batch import ClaimBatch
 from setnode.actors.context import FOREIGN, ActorContext
 from setnode.actors.decisions import answer_without_write, decide
 from setnode.actors.phase import Phase
 from setnode.actors.request import Action, Request
+from setnode.actors.showing import show
 from setnode.actors.unknown_outcome import attempt_no, drop_counted_passwords, outcome_unknown, writes_claim
 from setnode.limits import CLAIMS_JSON_FROM, FROZEN_S, HOT_AT, MAILBOX
-from setnode.views.claims_json import ClaimRow, ClaimsJson
-from setnode.views.envelope_json import as_json, detail_view, is_known, version_of
+from setnode.views.claims_json import ClaimsJson
 from setnode.views.live_json import LiveFrame, live_frame, live_version
 
 _log = logs.get("setnode")
@@ -339,34 +336,7 @@ class Actor:
         return True
 
     def _reply_state(self, request: Request) -> None:
-        """Reply with the envelope's state if the user may see it; to EXPIRE only whether it is final."""
-        log = self.log
-        if log is not None and request.action is Action.EXPIRE:
-            request.show({"final": log.final})
-        elif log is None:
-            request.fail(Unavailable("envelope_unavailable", "the envelope is being read; try again"))
-        elif may_see(log, request.user, token_ok=request.token_ok):
-            self._show(log, request)
-        else:
-            request.fail(not_invited())
-
-    def _show(self, log: ClaimLog, request: Request) -> None:
-        """Reply with the detail, or a watcher's frame; one that cannot be made fails this request alone."""
-        now_ms, page = self.context.now_ms(), request.page
-        try:
-            if page.live:
-                shown, *more = live_frame(log, now_ms, partial(self._best_luck, log))
-            else:
-                version = version_of(log, request.user, now_ms, page)
-                shown, more = None, [request.user == log.terms.sender, version]
-                if not (page.known and is_known(version, page)):
-                    claims = self._current_claims_json(log)
-                    shown = as_json(detail_view(log, request.user, now_ms, claims, page))
-        except Exception as error:  # noqa: BLE001 - whatever it was, opens of this envelope go on
-            # The caller logs it, with its traceback.
-            request.caller.fail(request.number, error)
-        else:
-            request.show(shown, *more)
+        show(self.log, request, self.context.now_ms(), self._current_claims_json)
 
     def live(self, seen: str, since: int) -> LiveFrame | None:
         """Return what watchers are to be shown, with the claims from seq `since` on; None if `seen` is its version.
@@ -376,10 +346,7 @@ class Actor:
         log = self.log
         if log is None or seen == live_version(log, self.context.now_ms()):
             return None
-        return live_frame(log, self.context.now_ms(), partial(self._best_luck, log), since)
-
-    def _best_luck(self, log: ClaimLog) -> ClaimRow | None:
-        return self._current_claims_json(log).best
+        return live_frame(log, self.context.now_ms(), lambda: self._current_claims_json(log).best, since)
 
     def _current_claims_json(self, log: ClaimLog) -> ClaimsJson:
         """Return the committed claims as JSON. From CLAIMS_JSON_FROM claims on it is kept, and weighs like the log."""

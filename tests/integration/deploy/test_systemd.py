@@ -1,14 +1,18 @@
 """The tools of systemd on deploy/systemd: units are right, and confine what they start."""
 
+import shlex
 import shutil
+import subprocess
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from installation import data_folder
+from installation.certificates import Certificates
 from machine.debian_programs import TOOLS
 from tests.integration.deploy.programs import check
-from tests.unit.deploy.units import HERE, PROGRAM, services
+from tests.unit.deploy.units import HERE, PROGRAM, services, settings
 
 MOST_EXPOSED = 15
 """Of systemd's own measure, tenths of 0 (nothing) to 10 (all of the host)."""
@@ -48,3 +52,33 @@ async def test_every_service_is_confined(units: Path, tmp_path: Path) -> None:
     """By systemd's measure no service is exposed more than a process needs that talks over the network."""
     security = partial(analyze, tmp_path, "security", "--offline=true", f"--threshold={MOST_EXPOSED}", "--no-pager")
     await security(*(str(units / path.name) for path in services()))
+
+
+@pytest.mark.parametrize("unit", services(), ids=lambda path: path.stem)
+async def test_the_drop_ins_for_tls_fit_the_units(unit: Path, units: Path, tmp_path: Path) -> None:
+    """Beside its unit a drop-in for TLS is right, and it has a folder to put certificates into."""
+    here = units / unit.name
+    kind = "operator" if "/etc/hongbao/operator/" in here.read_text() else "process"
+    drop_in = units / f"{unit.name}.d" / "tls.conf"
+    drop_in.parent.mkdir()
+    shutil.copy(HERE / "tls" / f"{kind}.conf", drop_in)
+    assert await analyze(tmp_path, "verify", "--man=no", str(here)) == ""
+
+
+def test_a_drop_in_for_tls_hands_the_certificates_over(tmp_path: Path) -> None:
+    """What systemd loads of the folder stands beside the installation file, where `serve` looks, its owner's alone."""
+    loaded, private = tmp_path / "loaded", tmp_path / "private"
+    loaded.mkdir()
+    private.mkdir()
+    for name in ("installation.toml", "certificates_ca.pem", "certificates_set-1-a.pem"):
+        (loaded / name).write_text(name)
+    (command,) = settings(HERE / "tls" / "process.conf")["ExecStartPre"]
+    words = [word.replace("$$", "$") for word in shlex.split(command)]
+    for variable in ("RUNTIME_DIRECTORY", "STATE_DIRECTORY"):
+        subprocess.run(words, check=True, env={variable: str(private), "CREDENTIALS_DIRECTORY": str(loaded)})
+        brought = Certificates(data_folder.locate(private / "installation.toml").certificates)
+        files = brought.files("set-1-a")
+        assert files is not None
+        assert (files.cert.read_text(), files.ca.read_text()) == ("certificates_set-1-a.pem", "certificates_ca.pem")
+        assert {path.stat().st_mode & 0o777 for path in brought.folder.iterdir()} == {0o600}
+        shutil.rmtree(brought.folder)

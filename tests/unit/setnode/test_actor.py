@@ -12,6 +12,7 @@ from envelope.decide import Answer
 from envelope.outcomes import Entry, Outcome
 from errors import HongbaoError, InvariantBroken, Unavailable
 from setnode.actors import actor as actor_module
+from setnode.actors import showing
 from setnode.actors.actor import Actor
 from setnode.actors.batch import ClaimBatch
 from setnode.actors.context import FOREIGN
@@ -616,7 +617,7 @@ def test_an_envelope_that_cannot_be_settled_freezes_and_tells_no_lie(harness):
 
 def test_an_envelope_that_cannot_be_shown_is_still_opened(harness, monkeypatch):
     """A detail that cannot be made fails alone; opens before and after it are decided and settled."""
-    monkeypatch.setattr(actor_module, "detail_view", lambda *_: 1 // 0)
+    monkeypatch.setattr(showing, "detail_view", lambda *_: 1 // 0)
     numbers = [harness.ask("a"), harness.ask("sender", Action.DETAIL), harness.ask("b")]
     harness.write(harness.collect())
     harness.actor.settle()
