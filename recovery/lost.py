@@ -1,8 +1,10 @@
 """Finds what the SETs know of and the wallet does not: creates without their fund, claims without their credit."""
 
+import heapq
 from collections import defaultdict
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -32,38 +34,64 @@ class LostFund:
     at_ms: int
 
 
+@dataclass(frozen=True)
+class LostOf:
+    """What the wallet lacks of one envelope: its fund, unless that stands, and credits, in the order of its log."""
+
+    set_name: str
+    envelope_id: int
+    fund: LostFund | None
+    credits: Sequence[Order]
+
+
 @dataclass
 class Lost:
-    """What one or several SETs miss in the wallet; credits by SET, in order of envelope."""
+    """What the wallet lacks, in numbers and fen; `envelopes` were looked at."""
 
-    funds: list[LostFund] = field(default_factory=list)
-    credits: dict[str, list[Order]] = field(default_factory=lambda: defaultdict(list))
     envelopes: int = 0
-    """That were looked at."""
+    funds: int = 0
+    funds_fen: int = 0
+    credits: int = 0
+    credits_fen: int = 0
 
-    @property
-    def funds_fen(self) -> int:
-        """What was paid in for the funds."""
-        return sum(one.total_fen for one in self.funds)
-
-    @property
-    def credit_count(self) -> int:
-        """How many credits."""
-        return sum(map(len, self.credits.values()))
-
-    @property
-    def credits_fen(self) -> int:
-        """What the credits come to."""
-        return sum(order.amount_fen for some in self.credits.values() for order in some)
+    def add(self, one: LostOf) -> None:
+        """Count what is lost of an envelope."""
+        self.credits += len(one.credits)
+        self.credits_fen += sum(order.amount_fen for order in one.credits)
+        if one.fund is not None:
+            self.funds += 1
+            self.funds_fen += one.fund.total_fen
 
 
-async def find_lost(target: AuditTarget, wallet_dsn: str, lost: Lost, since: date | None = None) -> None:
-    """Add to `lost` what this SET misses, of business days from `since` on (None: of all that are in Postgres).
+async def find_lost(
+    targets: Sequence[AuditTarget], wallet_dsn: str, lost: Lost, since: date | None = None
+) -> AsyncGenerator[LostOf]:
+    """Yield what SETs miss, in order of creation as far as their days are hot, over all SETs. Counts it in `lost`.
 
-    Reads only, as the audit's role. The wallet is read after the SET: what the SET shows as done by then, the wallet
-    has, unless it was lost. Days that are dropped are left out; their money was final long ago, and the audit proves
-    it. Raises what the audit's snapshots raise.
+    Of business days from `since` on (None: of all that are in Postgres). Reads only, as the audit's role, and keeps no
+    list. The wallet is read after the SET: what the SET shows as done by then, the wallet has, unless it was lost.
+    Days that are dropped are left out; their money was final long ago, and the audit proves it. Raises what the audit's
+    snapshots raise.
     """
+    async with AsyncExitStack() as stack:
+        sources = [await stack.enter_async_context(aclosing(_of_set(one, wallet_dsn, lost, since))) for one in targets]
+        heads: list[tuple[int, int, LostOf]] = []
+        for number, source in enumerate(sources):
+            if (first := await anext(source, None)) is not None:
+                heapq.heappush(heads, (first.envelope_id, number, first))
+        while heads:
+            _, number, one = heads[0]
+            lost.add(one)
+            yield one
+            following = await anext(sources[number], None)
+            if following is None:
+                heapq.heappop(heads)
+            else:
+                heapq.heapreplace(heads, (following.envelope_id, number, following))
+
+
+async def _of_set(target: AuditTarget, wallet_dsn: str, lost: Lost, since: date | None) -> AsyncGenerator[LostOf]:
+    """Yield what one SET misses, day by day."""
     async with AsyncExitStack() as stack:
         connection = await set_snapshot(stack, target.dsn)
         pending: dict[int, set[int]] = defaultdict(set)
@@ -72,12 +100,13 @@ async def find_lost(target: AuditTarget, wallet_dsn: str, lost: Lost, since: dat
         wallet = await snapshot(stack, wallet_dsn)
         for part in await day_parts(connection, target.on):
             if part.xx is None and (since is None or part.day >= since):
-                await _look(connection, wallet, part, target.name, pending, lost)
+                async for one in _of_day(connection, wallet, part, target.name, pending, lost):
+                    yield one
 
 
-async def _look(
+async def _of_day(
     connection: Connection, wallet: Connection, part: DayPart, name: str, pending: dict[int, set[int]], lost: Lost
-) -> None:
+) -> AsyncIterator[LostOf]:
     low, high, slots = first_id(part.day), end_id(part.day), sorted(part.slots)
     rows = from_postgres(connection, part)
     claims, receivers = MergeCursor(rows.claims), MergeCursor(rows.receivers)
@@ -89,11 +118,12 @@ async def _look(
         logged = await claims.advance_to(envelope_id)
         named = frozenset(row["user_id"] for row in await receivers.advance_to(envelope_id))
         known = {row["order_no"] for row in await paid.advance_to(envelope_id)}
-        if not await funds.advance_to(envelope_id):
-            lost.funds.append(_fund(name, header, named))
+        fund = None if await funds.advance_to(envelope_id) else _fund(name, header, named)
         waiting = pending.get(envelope_id, ())
-        missing = [_order(header, row) for row in logged if row["seq"] not in waiting]
-        lost.credits[name] += [order for order in missing if order.order_no not in known]
+        orders = (_order(header, row) for row in logged if row["seq"] not in waiting)
+        missing = [order for order in orders if order.order_no not in known]
+        if fund is not None or missing:
+            yield LostOf(name, envelope_id, fund, missing)
 
 
 def _fund(name: str, header: Any, named: frozenset[str]) -> LostFund:

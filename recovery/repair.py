@@ -1,21 +1,26 @@
 """Does again in the wallet what it has lost: takes the money of creates, pays claims, until nothing more moves.
 
-Who was paid for a share spent it on a create, so the order matters: credits whose fund stands, then the creates that
-balances cover, then the credits of these, and so on. Each round moves money or is the last one.
+Who was paid for a share spent it on a create, so the order matters: envelopes come in order of creation, an envelope's
+credits follow its create, and a create that no balance covers yet is tried again when all others are done. However much
+is lost, no more than WAITING of it is in memory.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from errors import HongbaoError, Unavailable
-from recovery.limits import FUNDS_AT_ONCE, NAMED, ORDERS_AT_ONCE
-from recovery.lost import Lost, LostFund
+from recovery.limits import FUNDS_AT_ONCE, NAMED, ORDERS_AT_ONCE, WAITING
+from recovery.lost import Lost, LostFund, LostOf
 from wire.messages import FundStatus, PayResult, PayStatus
 from wire.wallet import Order, WalletClient
 
 _DONE = (FundStatus.DONE, FundStatus.REPLAYED)
+_NO_CREATE = "its create is not made good"
+_NOT_COVERED = "the sender's balance does not cover it: a deposit was lost as well, or the money was spent again"
 
 
 class NotMade(NamedTuple):
@@ -36,7 +41,7 @@ class Repaired:
     funded_fen: int = 0
     paid: int = 0
     paid_fen: int = 0
-    envelopes: set[int] = field(default_factory=set)
+    envelopes: "array[int]" = field(default_factory=lambda: array("q"))
     """Whose fund was made good: payouts that were refused for want of it may be driven again."""
     not_made: list[NotMade] = field(default_factory=list)
     not_made_count: int = 0
@@ -49,49 +54,139 @@ class Repaired:
 
 
 async def repair(
-    lost: Lost, wallets: Mapping[str, WalletClient], progress: Callable[[str], None] = lambda _: None
-) -> Repaired:
-    """Make good what can be; `wallets` are clients with the keys of the SETs, by name.
+    find: Callable[[Lost], AsyncGenerator[LostOf]],
+    wallets: Mapping[str, WalletClient],
+    progress: Callable[[str], None] = lambda _: None,
+) -> tuple[Lost, Repaired]:
+    """Make good what can be; return what was lost, and what became of it.
 
-    Idempotent: each create and each credit has the key or number of its first time. Raises what the clients raise; what
-    was done until then is durable, and the next call goes on.
+    `find` looks for what is lost, and counts it (`recovery.lost`); `wallets` are clients with the keys of the SETs, by
+    name. Idempotent: each create and each credit has the key or number of its first time. Raises what `find` and the
+    clients raise; what was done until then is durable, and the next call goes on.
     """
-    done = Repaired()
-    funds = sorted(lost.funds, key=lambda one: one.at_ms)
-    unfunded = {one.envelope_id for one in funds}
-    owed = {name: list(orders) for name, orders in lost.credits.items()}
+    lost, done = Lost(), Repaired()
+    counted = lost
     while True:
-        paying = {name: [one for one in some if one.envelope_id not in unfunded] for name, some in owed.items()}
-        for name, orders in paying.items():
-            await _pay(wallets[name], orders, done)
-        owed = {name: [one for one in some if one.envelope_id in unfunded] for name, some in owed.items()}
-        before = len(funds)
-        funds = await _fund(wallets, funds, done)
-        unfunded = {one.envelope_id for one in funds}
-        progress(f"{done.funded:,} creates and {done.paid:,} credits made good")
-        if len(funds) == before:
-            break
-    for one in funds:
-        why = "the sender's balance does not cover it: a deposit was lost as well, or the money was spent again"
-        done.miss(NotMade("create", one.envelope_id, one.sender, one.total_fen, why))
-    for orders in owed.values():
-        for order in orders:
-            why = "its create is not made good"
-            done.miss(NotMade(order.order_no, order.envelope_id, order.user, order.amount_fen, why))
-    return done
+        moved = done.funded + done.paid
+        done.not_made, done.not_made_count = [], 0
+        once = _Pass(wallets, done)
+        async with aclosing(find(counted)) as found:
+            async for one in found:
+                if await once.add(one):
+                    so_far = f"{done.funded:,} creates and {done.paid:,} credits made good"
+                    progress(f"{counted.envelopes:,} envelopes compared, {so_far}")
+        await once.finish()
+        if not once.left_out or done.funded + done.paid == moved:
+            done.not_made_count += once.left_out
+            return lost, done
+        counted = Lost()
 
 
-async def _pay(wallet: WalletClient, orders: Sequence[Order], done: Repaired) -> None:
-    for start in range(0, len(orders), ORDERS_AT_ONCE):
-        some = orders[start : start + ORDERS_AT_ONCE]
-        for order, (status, reason) in zip(some, await _results(wallet, some), strict=True):
-            if status is PayStatus.PAID:
-                done.paid += 1
-                done.paid_fen += order.amount_fen
+class _Pass:
+    """One reading of all that is lost. What it left out for want of memory is for the next."""
+
+    def __init__(self, wallets: Mapping[str, WalletClient], done: Repaired) -> None:
+        self._wallets = wallets
+        self._done = done
+        self._owed: dict[str, list[Order]] = {name: [] for name in wallets}
+        """Credits whose fund stands, by SET."""
+        self._creates: list[LostOf] = []
+        self._waiting: list[LostOf] = []
+        """Whose create no balance has covered so far."""
+        self._waiting_size = 0
+        self.left_out = 0
+        """Creates and credits."""
+
+    async def add(self, one: LostOf) -> bool:
+        """Take what is lost of an envelope; say whether the wallet was called, as it is for many at once."""
+        if one.fund is None:
+            return await self._owe(one)
+        self._creates.append(one)
+        if len(self._creates) < FUNDS_AT_ONCE:
+            return False
+        await self._fund(self._creates)
+        self._creates = []
+        return True
+
+    async def finish(self) -> None:
+        """Do the rest, and name what cannot be done."""
+        await self._fund(self._creates)
+        while self._waiting:
+            again, self._waiting, self._waiting_size = self._waiting, [], 0
+            for start in range(0, len(again), FUNDS_AT_ONCE):
+                await self._fund(again[start : start + FUNDS_AT_ONCE])
+            if len(self._waiting) == len(again):
+                break
+        await self._pay_all()
+        for fund in (one.fund for one in self._waiting if one.fund is not None):
+            self._done.miss(_not_made(fund, _NOT_COVERED))
+        for one in self._waiting:
+            self._miss_credits(one)
+
+    async def _owe(self, one: LostOf) -> bool:
+        owed = self._owed[one.set_name]
+        owed += one.credits
+        if len(owed) < ORDERS_AT_ONCE:
+            return False
+        await self._pay(one.set_name)
+        return True
+
+    async def _pay_all(self) -> None:
+        for name in self._owed:
+            await self._pay(name)
+
+    async def _pay(self, name: str) -> None:
+        orders, self._owed[name] = self._owed[name], []
+        done = self._done
+        for start in range(0, len(orders), ORDERS_AT_ONCE):
+            some = orders[start : start + ORDERS_AT_ONCE]
+            for order, (status, reason) in zip(some, await _results(self._wallets[name], some), strict=True):
+                if status is PayStatus.PAID:
+                    done.paid += 1
+                    done.paid_fen += order.amount_fen
+                else:
+                    self._miss_credit(order, reason or "no answer")
+
+    async def _fund(self, creates: Sequence[LostOf]) -> None:
+        """Take the money of creates, after the credits of all envelopes that came before them."""
+        await self._pay_all()
+        done = self._done
+        some = [(one, one.fund) for one in creates if one.fund is not None]
+        answers = await asyncio.gather(*(_take(self._wallets[one.set_name], fund) for one, fund in some))
+        for (one, fund), (status, envelope_id, failed) in zip(some, answers, strict=True):
+            if not failed and status in _DONE and envelope_id == one.envelope_id:
+                done.funded += 1
+                done.funded_fen += fund.total_fen
+                done.envelopes.append(one.envelope_id)
+                await self._owe(one)
+            elif not failed and status == FundStatus.INSUFFICIENT:
+                self._wait(one)
             else:
-                done.miss(
-                    NotMade(order.order_no, order.envelope_id, order.user, order.amount_fen, reason or "no answer")
-                )
+                done.miss(_not_made(fund, failed or _another(status)))
+                self._miss_credits(one)
+
+    def _wait(self, one: LostOf) -> None:
+        size = 1 + len(one.credits)
+        if self._waiting_size + size > WAITING:
+            self.left_out += size
+        else:
+            self._waiting.append(one)
+            self._waiting_size += size
+
+    def _miss_credits(self, one: LostOf) -> None:
+        for order in one.credits:
+            self._miss_credit(order, _NO_CREATE)
+
+    def _miss_credit(self, order: Order, why: str) -> None:
+        self._done.miss(NotMade(order.order_no, order.envelope_id, order.user, order.amount_fen, why))
+
+
+def _another(status: int) -> str:
+    return f"the wallet has another create under its key or ID ({FundStatus(status).name})"
+
+
+def _not_made(fund: LostFund, why: str) -> NotMade:
+    return NotMade("create", fund.envelope_id, fund.sender, fund.total_fen, why)
 
 
 async def _results(wallet: WalletClient, orders: Sequence[Order]) -> list[PayResult]:
@@ -110,27 +205,6 @@ async def _results(wallet: WalletClient, orders: Sequence[Order]) -> list[PayRes
 def _is_away(error: HongbaoError) -> bool:
     """Say whether an error is about the wallet, whatever it was asked: then the command ends, and is called again."""
     return isinstance(error, Unavailable) and error.code != "internal_error"
-
-
-async def _fund(wallets: Mapping[str, WalletClient], funds: Sequence[LostFund], done: Repaired) -> list[LostFund]:
-    """Take the money of creates, the oldest first; returns those that their sender's balance did not cover."""
-    short: list[LostFund] = []
-    for start in range(0, len(funds), FUNDS_AT_ONCE):
-        some = funds[start : start + FUNDS_AT_ONCE]
-        answers = await asyncio.gather(*(_take(wallets[one.set_name], one) for one in some))
-        for one, (status, envelope_id, failed) in zip(some, answers, strict=True):
-            if failed:
-                done.miss(NotMade("create", one.envelope_id, one.sender, one.total_fen, failed))
-            elif status in _DONE and envelope_id == one.envelope_id:
-                done.funded += 1
-                done.funded_fen += one.total_fen
-                done.envelopes.add(one.envelope_id)
-            elif status == FundStatus.INSUFFICIENT:
-                short.append(one)
-            else:
-                why = f"the wallet has another create under its key or ID ({FundStatus(status).name})"
-                done.miss(NotMade("create", one.envelope_id, one.sender, one.total_fen, why))
-    return short
 
 
 async def _take(wallet: WalletClient, one: LostFund) -> tuple[int, int, str]:

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import time
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from datetime import date
 from pathlib import Path
@@ -17,7 +18,7 @@ from errors import Refused
 from installation.access import Access
 from installation.finding import find_current
 from recovery.claims import LostClaims, lost_claims, put_back
-from recovery.lost import Lost, find_lost
+from recovery.lost import Lost, LostOf, find_lost
 from recovery.repair import Repaired, repair
 from runtime import postgres
 from runtime.reporting import data_option, json_option, print_report, working
@@ -26,6 +27,7 @@ from schema import roles
 from setnode.services.payouts.stuck import redrive
 
 _SHOWN = 20
+_TELL_EVERY = 100
 
 
 @click.group("recover")
@@ -98,30 +100,36 @@ async def _put_back(access: Access, name: str, *, sure: bool) -> LostClaims:
 
 
 async def _recover(access: Access, since: date | None, say: Any, *, sure: bool) -> tuple[Lost, Repaired | None]:
-    lost = Lost()
-    for one in access.topology().sets:
-        await find_lost(access.audit_target(one.name), access.wallet_dsn(), lost, since)
+    names = [one.name for one in access.topology().sets]
+    targets = [access.audit_target(name) for name in names]
+
+    def find(counted: Lost) -> AsyncGenerator[LostOf]:
+        return find_lost(targets, access.wallet_dsn(), counted, since)
+
     if not sure:
+        lost = Lost()
+        async for _ in find(lost):
+            if (lost.funds + lost.credits) % _TELL_EVERY == 0:
+                say(f"{lost.envelopes:,} envelopes compared")
         return lost, None
     async with AsyncExitStack() as stack:
-        names = {*lost.credits, *(one.set_name for one in lost.funds)}
         wallets = {name: await stack.enter_async_context(access.wallet(name)) for name in names}
-        done = await repair(lost, wallets, say)
-    for one in access.topology().sets:
-        async with postgres.connected(access.set_dsn(one.name, roles.OWNER)) as connection:
+        lost, done = await repair(find, wallets, say)
+    for name in names:
+        async with postgres.connected(access.set_dsn(name, roles.OWNER)) as connection:
             # What was refused meanwhile for want of its fund.
             await redrive(connection, access.clock.now(), sorted(done.envelopes))
     return lost, done
 
 
 def _report(lost: Lost, done: Repaired | None, seconds: float) -> dict[str, Any]:
-    missing = len(lost.funds) + lost.credit_count
+    missing = lost.funds + lost.credits
     return {
         "holds": not missing if done is None else not done.not_made_count,
         "envelopes": lost.envelopes,
-        "lost_creates": len(lost.funds),
+        "lost_creates": lost.funds,
         "lost_creates_fen": lost.funds_fen,
-        "lost_credits": lost.credit_count,
+        "lost_credits": lost.credits,
         "lost_credits_fen": lost.credits_fen,
         "repaired": done is not None,
         "creates": done.funded if done else 0,

@@ -1,12 +1,13 @@
 """What is done again in a wallet, in which order, and what becomes of what it refuses."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, cast
 
 import pytest
 
 from errors import Refused, Unavailable
-from recovery.lost import Lost, LostFund
+from recovery import repair as repair_module
+from recovery.lost import Lost, LostFund, LostOf
 from recovery.repair import Repaired, repair
 from wire.messages import PAID, FundStatus, PayKind, PayResult, PayStatus
 from wire.wallet import Order, WalletClient
@@ -53,23 +54,40 @@ class ScriptedWallet:
         return PAID
 
 
-def fund(number: int, sender: str, fen: int) -> LostFund:
-    return LostFund("set-1", number, sender, fen, f"key-{number}", bytes(32), number)
+def lost_create(number: int, sender: str, fen: int, *credits_of_it: Order) -> LostOf:
+    fund = LostFund("set-1", number, sender, fen, f"key-{number}", bytes(32), number)
+    return LostOf("set-1", number, fund, credits_of_it)
+
+
+def lost_credit(number: int, user: str, fen: int) -> LostOf:
+    return LostOf("set-1", number, None, [order(number, user, fen)])
 
 
 def order(number: int, user: str, fen: int) -> Order:
     return Order(f"{number}.0", int(PayKind.CLAIM), user, fen, number)
 
 
-async def made_good(lost: Lost, wallet: ScriptedWallet) -> Repaired:
-    return await repair(lost, {"set-1": cast("WalletClient", wallet)})
+async def made_good(some: Sequence[LostOf], wallet: ScriptedWallet) -> Repaired:
+    """Repair what of `some` the wallet does not have yet, as a look would find it."""
+
+    async def find(lost: Lost) -> AsyncGenerator[LostOf]:
+        for one in some:
+            fund = None if one.envelope_id in wallet.left else one.fund
+            owed = [order for order in one.credits if order.order_no not in wallet.paid]
+            if fund is not None or owed:
+                found = LostOf(one.set_name, one.envelope_id, fund, owed)
+                lost.add(found)
+                yield found
+
+    _, done = await repair(find, {"set-1": cast("WalletClient", wallet)})
+    return done
 
 
-def chain(length: int) -> Lost:
-    """Each wins the only share of the one before, and sends it on; the newest are listed first."""
-    lost = Lost([fund(number, f"user-{number}", 100) for number in reversed(range(length))])
-    lost.credits["set-1"] = [order(number, f"user-{number + 1}", 100) for number in range(length)]
-    return lost
+def chain(length: int) -> list[LostOf]:
+    """Each wins the only share of the one before, and sends it on."""
+    return [
+        lost_create(number, f"user-{number}", 100, order(number, f"user-{number + 1}", 100)) for number in range(length)
+    ]
 
 
 async def test_winnings_that_were_spent_are_followed_to_their_end() -> None:
@@ -95,9 +113,8 @@ async def test_what_no_balance_covers_is_named_and_nothing_of_it_is_paid() -> No
 async def test_an_older_create_comes_first() -> None:
     """Where a balance covers only one of two creates, it is the older one's, as it was."""
     wallet = ScriptedWallet(sender=100)
-    lost = Lost([fund(2, "sender", 100), fund(1, "sender", 100)])
-    done = await made_good(lost, wallet)
-    assert done.envelopes == {1}
+    done = await made_good([lost_create(1, "sender", 100), lost_create(2, "sender", 100)], wallet)
+    assert list(done.envelopes) == [1]
     assert [one.envelope_id for one in done.not_made] == [2]
 
 
@@ -106,20 +123,52 @@ async def test_one_that_cannot_be_done_fails_alone() -> None:
     wallet = ScriptedWallet(rich=1_000)
     wallet.left = dict.fromkeys(range(10), 100)
     wallet.poison = "user-4"
-    lost = Lost([fund(20, "user-4", 100), fund(21, "rich", 100)])
-    lost.credits["set-1"] = [order(number, f"user-{number}", 100) for number in range(10)]
-    done = await made_good(lost, wallet)
+    creates = [lost_create(20, "user-4", 100, order(20, "winner", 100)), lost_create(21, "rich", 100)]
+    done = await made_good([*(lost_credit(number, f"user-{number}", 100) for number in range(10)), *creates], wallet)
     assert (done.paid, done.funded) == (9, 1)
-    assert [(one.what, one.user) for one in done.not_made] == [("4.0", "user-4"), ("create", "user-4")]
+    assert [(one.what, one.user) for one in done.not_made] == [
+        ("4.0", "user-4"),
+        ("create", "user-4"),
+        ("20.0", "winner"),
+    ]
 
 
 async def test_a_wallet_that_goes_away_ends_it() -> None:
     """What was done until then stands, and the next call goes on."""
     wallet = ScriptedWallet()
     wallet.left, wallet.away = {1: 100}, True
-    lost = Lost()
-    lost.credits["set-1"] = [order(1, "user", 100)]
+    lost = [lost_credit(1, "user", 100)]
     with pytest.raises(Unavailable, match="away"):
         await made_good(lost, wallet)
     wallet.away = False
     assert (await made_good(lost, wallet)).paid == 1
+
+
+async def test_however_much_is_lost_only_so_much_of_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for one create that waits, a chain is made good all the same, by looking for it again."""
+    monkeypatch.setattr(repair_module, "WAITING", 2)
+    wallet: Any = ScriptedWallet(**{"user-0": 100})
+    done = await made_good(chain(7), wallet)
+    assert (done.funded, done.paid, done.not_made_count) == (7, 7, 0)
+
+
+async def test_what_is_left_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What no balance covers and did not fit into memory is told in the number of what was not made good."""
+    monkeypatch.setattr(repair_module, "WAITING", 2)
+    done = await made_good(chain(7), ScriptedWallet())
+    assert (done.funded, done.not_made_count, len(done.not_made)) == (0, 14, 2)
+
+
+async def test_a_chain_is_made_good_in_one_look() -> None:
+    """What is short at first is tried again within one look: the SETs are not read a second time."""
+    wallet: Any = ScriptedWallet(**{"user-0": 100})
+    looks = 0
+
+    async def find(lost: Lost) -> AsyncGenerator[LostOf]:
+        nonlocal looks
+        looks += 1
+        for one in chain(3):
+            yield one
+
+    _, done = await repair(find, {"set-1": wallet})
+    assert (looks, done.funded) == (1, 3)
