@@ -74,14 +74,18 @@ class Cluster:
                 raise Unavailable("cluster_not_whole", f"{self.name} is not whole after {within_s:g} s: {text}")
             await asyncio.sleep(LOOK_S)
 
-    async def wait_until_led(self) -> None:
-        """Wait until a member leads. Raises Unavailable `cluster_not_whole`."""
+    async def wait_until_led(self) -> HostProgram:
+        """Wait until a member leads, and return it. Raises Unavailable `cluster_not_whole`.
+
+        One look is not enough where there must be a primary: on a busy machine an answer may come too late.
+        """
         loop = asyncio.get_running_loop()
         end = loop.time() + CLUSTER_S
-        while await self.primary() is None:
+        while (found := await self.primary()) is None:
             if loop.time() > end:
                 raise Unavailable("cluster_not_whole", f"{self.name} has no primary after {CLUSTER_S:g} s")
             await asyncio.sleep(LOOK_S)
+        return found
 
     async def system_identifier(self) -> str:
         """Return the number that initdb gave the cluster."""

@@ -164,11 +164,7 @@ async def _freeze(scene: Scene, name: str) -> None:
 
 
 async def _primary(scene: Scene) -> HostProgram:
-    cluster = scene.region.clusters[scene.lane.name]
-    found = await cluster.primary()
-    if found is None:
-        raise Unavailable("no_primary", f"{cluster.name} has no primary before the step begins")
-    return found
+    return await scene.region.clusters[scene.lane.name].wait_until_led()
 
 
 async def _another_leads(scene: Scene, old: HostProgram) -> None:
