@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import quote
 
 from errors import Unavailable
@@ -12,6 +13,8 @@ from hosts.limits import CLUSTER_S, LOOK_S, MEMBER_S
 from hosts.patroni import PORT, REST, SUPERUSER
 from hosts.program import HostProgram
 from local.service import probe
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -75,22 +78,27 @@ class Cluster:
             await asyncio.sleep(LOOK_S)
 
     async def wait_until_led(self) -> HostProgram:
-        """Wait until a member leads, and return it. Raises Unavailable `cluster_not_whole`.
-
-        One look is not enough where there must be a primary: on a busy machine an answer may come too late.
-        """
-        loop = asyncio.get_running_loop()
-        end = loop.time() + CLUSTER_S
-        while (found := await self.primary()) is None:
-            if loop.time() > end:
-                raise Unavailable("cluster_not_whole", f"{self.name} has no primary after {CLUSTER_S:g} s")
-            await asyncio.sleep(LOOK_S)
-        return found
+        """Wait until a member leads, and return it. Raises Unavailable `cluster_not_whole`."""
+        return await self._wait_for("primary", self.primary)
 
     async def system_identifier(self) -> str:
-        """Return the number that initdb gave the cluster."""
-        found = await self.look()
-        return next((one.system_identifier for one in found.values() if one.system_identifier), "")
+        """Return the number that initdb gave the cluster. Raises Unavailable `cluster_not_whole`."""
+
+        async def told() -> str | None:
+            found = await self.look()
+            return next((one.system_identifier for one in found.values() if one.system_identifier), None)
+
+        return await self._wait_for("system identifier", told)
+
+    async def _wait_for(self, what: str, ask: Callable[[], Awaitable[T | None]]) -> T:
+        """Ask until there is an answer: on a busy machine that to a single look may come too late."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + CLUSTER_S
+        while (found := await ask()) is None:
+            if loop.time() > end:
+                raise Unavailable("cluster_not_whole", f"{self.name} has no {what} after {CLUSTER_S:g} s")
+            await asyncio.sleep(LOOK_S)
+        return found
 
     async def begin(self) -> None:
         """Start all members of a new cluster that do not run; it is whole when this returns."""
