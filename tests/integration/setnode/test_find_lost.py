@@ -1,0 +1,62 @@
+"""What SETs know of and a wallet of an earlier instant does not: each once, in order of creation over all SETs."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from audit.proof import AuditTarget
+from recovery.lost import Lost, LostOf, find_lost
+from runtime import postgres
+from schema import roles
+from sharding.ids import slot_of
+from tests.integration.setnode.fixtures import SMALL, Town, module_databases, shared_town, town
+
+ENVELOPES = 8
+__all__ = ["module_databases", "shared_town", "town"]
+
+
+async def looked(town: Town, slots: list[int]) -> tuple[list[LostOf], Lost]:
+    """Look at the town's SET as if it were two, one of which has `slots`."""
+    assert town.databases is not None
+    own, wallet = (town.databases.dsn_as(dsn, roles.AUDIT) for dsn in (town.set_dsn, town.wallet_dsn))
+    others = [slot for slot in range(SMALL.slots) if slot not in slots]
+    targets = [AuditTarget("set-1", own, slots), AuditTarget("set-2", own, others)]
+    lost = Lost()
+    return [one async for one in find_lost(targets, wallet, lost)], lost
+
+
+@asynccontextmanager
+async def forgotten(dsn: str, table: str, column: str, values: Sequence[object]) -> AsyncIterator[None]:
+    """For the block these rows are not there."""
+    async with postgres.connected(dsn) as connection:
+        await connection.execute(f"CREATE TEMP TABLE kept AS SELECT * FROM {table} WHERE {column} = ANY($1)", values)
+        await connection.execute(f"DELETE FROM {table} WHERE {column} = ANY($1)", values)
+        yield
+        await connection.execute(f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM kept")
+
+
+async def test_what_a_wallet_lacks_is_found_in_order_of_creation(town: Town) -> None:
+    """A fund with its credits, and a credit alone, of whichever SET; what the wallet has, or is on its way, is not."""
+    made = [await town.create(1_000, 2, split="equal", kind="equal") for _ in range(ENVELOPES)]
+    for envelope_id in made:
+        await town.open(envelope_id, "a")
+    await town.paid_out()
+    slots = [slot_of(envelope_id) for envelope_id in made[::2]]
+    assert (await looked(town, slots))[0] == []
+    # The first has lost nothing, all others their credit, and one in four its fund as well.
+    async with (
+        forgotten(town.wallet_dsn, "transfer", "order_no", [f"{one}.0" for one in made[1:]]),
+        forgotten(town.wallet_dsn, "fund", "envelope_id", made[1::4]),
+    ):
+        with town.nothing_paid():
+            await town.open(made[0], "b")
+            found, lost = await looked(town, slots)
+    await town.paid_out()
+    assert [one.envelope_id for one in found] == sorted(made[1:])
+    assert [one.set_name for one in found] == [
+        "set-1" if slot_of(one.envelope_id) in slots else "set-2" for one in found
+    ]
+    assert [one.envelope_id for one in found if one.fund is not None] == sorted(made[1::4])
+    assert [[(order.order_no, order.amount_fen) for order in one.credits] for one in found] == [
+        [(f"{one.envelope_id}.0", 500)] for one in found
+    ]
+    assert lost == Lost(ENVELOPES, 2, 2 * 1_000, 7, 7 * 500)
