@@ -1,7 +1,8 @@
 """Recovery: what a wallet that was restored to an earlier instant has lost, and making it good from the SETs (floor 8).
 
-What lives here: `lost`, the creates and credits that the SETs know and the wallet does not; `repair`, doing them again.
-The other way round, `claims`: what a restored copy of a SET lacks and the wallet has paid, put back into the copy.
+What lives here: `lost`, the creates and credits that the SETs know and the wallet does not; `repair`, doing them again
+in an order that balances cover; `calls`, what is asked of the wallet; `repaired`, what came of it. The other way round,
+`claims`: what a restored copy of a SET lacks and the wallet has paid, put back into the copy.
 
 May import: `audit`, `installation`, `setnode`, `wallet`, `wire`, `runtime` and below.
 
@@ -16,8 +17,9 @@ them: each has to follow from the envelope's seed at its place in the log.
 Why it is safe. Every order is one that the SET has sent or would send: the wallet takes each number once, so a credit
 that it has after all is found paid, a create that it has is found funded, and any number of these commands, and the
 payers of the SETs beside them, move each fen once. No envelope is paid more than was paid in for it, because a credit
-waits for its fund. What a sender's balance does not cover is not forced: it is named, and left to an operator
-(tests/faults/test_recovery.py).
+waits for its fund. What every balance covered when it happened is covered again, in whichever portions it is read
+(`test_any_history_is_made_good`). What a sender's balance does not cover is not forced: it is named, and left to an
+operator (tests/faults/test_recovery.py).
 
 How it fails: killed anywhere, it is called again. A SET that is away fails the look before anything is done.
 """

@@ -18,8 +18,10 @@ from errors import Refused
 from installation.access import Access
 from installation.finding import find_current
 from recovery.claims import LostClaims, lost_claims, put_back
+from recovery.limits import ENVELOPES_AT_ONCE
 from recovery.lost import Lost, LostOf, find_lost
-from recovery.repair import Repaired, repair
+from recovery.repair import repair
+from recovery.repaired import Repaired
 from runtime import postgres
 from runtime.reporting import data_option, json_option, print_report, working
 from runtime.wording import counted
@@ -118,7 +120,8 @@ async def _recover(access: Access, since: date | None, say: Any, *, sure: bool) 
     for name in names:
         async with postgres.connected(access.set_dsn(name, roles.OWNER)) as connection:
             # What was refused meanwhile for want of its fund.
-            await redrive(connection, access.clock.now(), sorted(done.envelopes))
+            for start in range(0, len(done.envelopes), ENVELOPES_AT_ONCE):
+                await redrive(connection, access.clock.now(), done.envelopes[start : start + ENVELOPES_AT_ONCE])
     return lost, done
 
 

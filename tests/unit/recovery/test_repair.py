@@ -1,5 +1,6 @@
 """What is done again in a wallet, in which order, and what becomes of what it refuses."""
 
+import random
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, cast
 
@@ -159,16 +160,88 @@ async def test_what_is_left_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> N
     assert (done.funded, done.not_made_count, len(done.not_made)) == (0, 14, 2)
 
 
+class Counting(ScriptedWallet):
+    """Counts what is asked of it."""
+
+    asked = 0
+
+    async def fund(self, *args: Any) -> tuple[int, int, bytes]:
+        self.asked += 1
+        return await super().fund(*args)
+
+
 async def test_a_chain_is_made_good_in_one_look() -> None:
-    """What is short at first is tried again within one look: the SETs are not read a second time."""
-    wallet: Any = ScriptedWallet(**{"user-0": 100})
+    """However long a chain is, each of its creates is tried twice at the most, and the SETs are read once."""
+    wallet: Any = Counting(**{"user-0": 100})
     looks = 0
 
     async def find(lost: Lost) -> AsyncGenerator[LostOf]:
         nonlocal looks
         looks += 1
-        for one in chain(3):
+        for one in chain(500):
             yield one
 
     _, done = await repair(find, {"set-1": wallet})
-    assert (looks, done.funded) == (1, 3)
+    assert (looks, done.funded) == (1, 500)
+    assert wallet.asked < 2 * 500
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 200])
+async def test_a_later_create_leaves_an_earlier_one_its_money(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    """What every balance covered when it happened is made good, wherever a batch ends.
+
+    Bob had 50 and won 50 of alice's; he sent 100, won 50 of it himself, and sent those. If the last create came before
+    the second, nothing would ever cover that one.
+    """
+    monkeypatch.setattr(repair_module, "FUNDS_AT_ONCE", at_once)
+    wallet: Any = ScriptedWallet(alice=50, bob=50)
+    own = (Order("2.0", int(PayKind.CLAIM), "bob", 50, 2), Order("2.1", int(PayKind.CLAIM), "carol", 50, 2))
+    history = [
+        lost_create(1, "alice", 50, order(1, "bob", 50)),
+        lost_create(2, "bob", 100, *own),
+        lost_create(3, "bob", 50, order(3, "dave", 50)),
+    ]
+    done = await made_good(history, wallet)
+    assert (done.funded, done.paid, done.not_made_count) == (3, 4, 0)
+    assert {user: fen for user, fen in wallet.balances.items() if fen} == {"carol": 50, "dave": 50}
+
+
+async def test_without_a_deposit_what_is_there_covers_what_it_can() -> None:
+    """A create that nothing covers does not keep the sender's smaller ones waiting for ever."""
+    wallet = ScriptedWallet(sender=150)
+    small = [lost_create(number, "sender", 50, order(number, "winner", 50)) for number in (2, 3, 4)]
+    done = await made_good([lost_create(1, "sender", 1_000), *small], wallet)
+    assert (done.funded, done.paid) == (3, 3)
+    assert [one.envelope_id for one in done.not_made] == [1]
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_any_history_is_made_good(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """People send what they have and win what others sent: whatever the batches and the room, all of it is repeated."""
+    chance = random.Random(seed)
+    monkeypatch.setattr(repair_module, "FUNDS_AT_ONCE", chance.randint(1, 9))
+    monkeypatch.setattr(repair_module, "ORDERS_AT_ONCE", chance.randint(1, 9))
+    monkeypatch.setattr(repair_module, "WAITING", chance.choice([4, 10, 1_000]))
+    people = [f"user-{number}" for number in range(5)]
+    before = {user: chance.choice([0, 50, 200]) for user in people}
+    balances, history = dict(before), []
+    for number in range(60):
+        senders = [user for user in people if balances[user] > 0]
+        if not senders:
+            break
+        sender = chance.choice(senders)
+        fen = chance.randint(1, balances[sender])
+        share, taken = fen // 2, chance.sample(people, k=2)
+        claims = [
+            Order(f"{number}.{seq}", int(PayKind.CLAIM), user, part, number)
+            for seq, (user, part) in enumerate(zip(taken, (share, fen - share), strict=True))
+            if part
+        ]
+        balances[sender] -= fen
+        for claim in claims:
+            balances[claim.user] += claim.amount_fen
+        history.append(lost_create(number, sender, fen, *claims))
+    wallet = ScriptedWallet(**before)
+    done = await made_good(history, wallet)
+    assert done.not_made_count == 0, done.not_made
+    assert wallet.balances == balances

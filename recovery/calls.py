@@ -1,0 +1,41 @@
+"""Asks the wallet for a create or for credits, as their SET did the first time; a call that fails, fails alone."""
+
+from collections.abc import Sequence
+
+from errors import HongbaoError, Unavailable
+from recovery.lost import LostFund
+from wire.messages import PayResult, PayStatus
+from wire.wallet import Order, WalletClient
+
+
+async def pay(wallet: WalletClient, orders: Sequence[Order]) -> list[PayResult]:
+    """Return the results of orders; one that fails a call, such as to a user who is forgotten, fails alone."""
+    try:
+        return await wallet.pay(orders)
+    except HongbaoError as error:
+        if _is_away(error):
+            raise
+        if len(orders) == 1:
+            return [PayResult(PayStatus.REFUSED, error.detail)]
+    middle = len(orders) // 2
+    return [*await pay(wallet, orders[:middle]), *await pay(wallet, orders[middle:])]
+
+
+def _is_away(error: HongbaoError) -> bool:
+    """Say whether an error is about the wallet, whatever it was asked: then the command ends, and is called again."""
+    return isinstance(error, Unavailable) and error.code != "internal_error"
+
+
+async def take(wallet: WalletClient, one: LostFund) -> tuple[int, int, str]:
+    """Return the status, the envelope that has the money, and why the call failed, if it did."""
+    # The fingerprint of the request and the draft of the header are lost with the wallet: a client that repeats its
+    # create hears that the key was used, and no second envelope is made.
+    try:
+        status, envelope_id, *_ = await wallet.fund(
+            one.create_key, "", one.sender, one.total_fen, one.envelope_id, one.header_hash, b""
+        )
+    except HongbaoError as error:
+        if _is_away(error):
+            raise
+        return -1, 0, error.detail
+    return status, envelope_id, ""

@@ -1,0 +1,42 @@
+"""What was made good, and what was not."""
+
+from array import array
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from recovery.limits import NAMED
+
+
+class NotMade(NamedTuple):
+    """What could not be made good, and why: `create` or an order number, in fen."""
+
+    what: str
+    envelope_id: int
+    user: str
+    fen: int
+    why: str
+
+
+@dataclass
+class Repaired:
+    """What was done again, and what was not; `not_made` names NAMED of `not_made_count`."""
+
+    funded: int = 0
+    funded_fen: int = 0
+    paid: int = 0
+    paid_fen: int = 0
+    envelopes: "array[int]" = field(default_factory=lambda: array("q"))
+    """Whose fund was made good: payouts that were refused for want of it may be driven again."""
+    not_made: list[NotMade] = field(default_factory=list)
+    not_made_count: int = 0
+
+    @property
+    def moved(self) -> int:
+        """How many creates and credits were done again."""
+        return self.funded + self.paid
+
+    def miss(self, one: NotMade) -> None:
+        """Note what could not be made good."""
+        self.not_made_count += 1
+        if len(self.not_made) < NAMED:
+            self.not_made.append(one)
