@@ -40,20 +40,22 @@ Row = tuple[int, int, int, int, str, str, int, datetime]
 
 @dataclass
 class LostClaims:
-    """Rows that a SET lacks, and what cannot be put back: NAMED sentences of `left_count`."""
+    """Rows that a SET lacks, and what cannot be put back: `left_claims` of `left_count` envelopes, NAMED of these."""
 
     rows: list[Row] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     left_count: int = 0
+    left_claims: int = 0
 
     @property
     def fen(self) -> int:
         """What the claims come to."""
         return sum(row[6] for row in self.rows)
 
-    def leave(self, envelope_id: int, why: str) -> None:
-        """Note an envelope whose claims cannot be put back."""
+    def leave(self, envelope_id: int, claims: int, why: str) -> None:
+        """Note an envelope of which so many claims cannot be put back."""
         self.left_count += 1
+        self.left_claims += claims
         if len(self.left) < NAMED:
             self.left.append(f"{envelope_id}: {why}")
 
@@ -123,7 +125,7 @@ async def _rebuild(
         # Dense, unique by user, every amount the seed's: else the wallet has paid what this log cannot have said.
         ClaimLog(terms).restore([*entries, *added])
     except (HongbaoError, ValueError) as error:
-        lost.leave(terms.envelope_id, f"{len(added)} paid claims do not follow its log ({error})")
+        lost.leave(terms.envelope_id, len(added), f"{len(added)} paid claims do not follow its log ({error})")
         return
     slot = slot_of(terms.envelope_id)
     lost.rows += [

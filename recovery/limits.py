@@ -7,8 +7,11 @@ ORDERS_AT_ONCE = 1_000
 """Credits in one call: payers of the SETs, whose users wait, come in between."""
 FUNDS_AT_ONCE = 200
 """Creates in flight; the wallet takes them into one batch."""
-ENVELOPES_AT_ONCE = 10_000
-"""Whose payouts are driven again in one transaction."""
+ORDERS_BEHIND_CREATES = 20_000
+"""Credits of creates in flight, of which each may have ten thousand."""
+TRIES = 10
+PAUSE_S = 3.0
+"""Half a minute in all, for a wallet that restarts or is overloaded: what was compared would be compared anew."""
 WAITING = 200_000
 """Creates and their credits that no balance has covered yet, kept in memory (some 100 MB) to be tried again. What comes
 on top is left out, and looked for again."""

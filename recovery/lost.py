@@ -8,12 +8,16 @@ from datetime import date
 from typing import Any
 
 from audit.day import FUNDS, PAYOUTS
+from audit.envelopes import replay
 from audit.merge_cursor import MergeCursor
 from audit.proof import PENDING_PAYOUTS, AuditTarget
+from audit.report import Report
 from audit.snapshot import DayPart, day_parts, from_postgres, set_snapshot, snapshot
 from envelope.header_hash import header_hash
+from errors import InvariantBroken
 from runtime.postgres import Connection
 from schema.headers import read_terms
+from setnode.header_seal import HeaderSeal
 from sharding.ids import end_id, first_id
 from wire.messages import PayKind
 from wire.orders import payout_order
@@ -38,12 +42,16 @@ class LostFund:
 
 @dataclass(frozen=True)
 class LostOf:
-    """What the wallet lacks of one envelope: its fund, unless that stands, and credits, in the order of its log."""
+    """What the wallet lacks of one envelope: its fund, unless that stands, and credits, in the order of its log.
+
+    `broken` says why its rows are not to be believed, so that nothing of it may be done: a setnode would freeze it.
+    """
 
     set_name: str
     envelope_id: int
     fund: LostFund | None
     credits: Sequence[Order]
+    broken: str = ""
 
 
 @dataclass
@@ -66,17 +74,19 @@ class Lost:
 
 
 async def find_lost(
-    targets: Sequence[AuditTarget], wallet_dsn: str, lost: Lost, since: date | None = None
+    targets: Sequence[AuditTarget], wallet_dsn: str, seal: HeaderSeal, lost: Lost, since: date | None = None
 ) -> AsyncGenerator[LostOf]:
     """Yield what SETs miss, in order of creation as far as their days are hot, over all SETs. Counts it in `lost`.
 
-    Of business days from `since` on (None: of all that are in Postgres). Reads only, as the audit's role, and keeps no
-    list. The wallet is read after the SET: what the SET shows as done by then, the wallet has, unless it was lost.
-    Days that are dropped are left out; their money was final long ago, and the audit proves it. Raises what the audit's
-    snapshots raise.
+    Of business days from `since` on (None: of all that are in Postgres); `seal` is the setnodes'. Reads only, as the
+    audit's role, and keeps no list. The wallet is read after the SET: what the SET shows as done by then, the wallet
+    has, unless it was lost. Days that are dropped are left out; their money was final long ago, and the audit proves
+    it. Raises what the audit's snapshots raise.
     """
     async with AsyncExitStack() as stack:
-        sources = [await stack.enter_async_context(aclosing(_of_set(one, wallet_dsn, lost, since))) for one in targets]
+        sources = [
+            await stack.enter_async_context(aclosing(_of_set(one, wallet_dsn, seal, lost, since))) for one in targets
+        ]
         heads: list[tuple[int, int, LostOf]] = []
         for number, source in enumerate(sources):
             if (first := await anext(source, None)) is not None:
@@ -92,19 +102,21 @@ async def find_lost(
                 heapq.heapreplace(heads, (following.envelope_id, number, following))
 
 
-async def _of_set(target: AuditTarget, wallet_dsn: str, lost: Lost, since: date | None) -> AsyncGenerator[LostOf]:
+async def _of_set(
+    target: AuditTarget, wallet_dsn: str, seal: HeaderSeal, lost: Lost, since: date | None
+) -> AsyncGenerator[LostOf]:
     """Yield what one SET misses, day by day."""
     async with AsyncExitStack() as stack:
         connection = await set_snapshot(stack, target.dsn)
         wallet = await snapshot(stack, wallet_dsn)
         for part in await day_parts(connection, target.on):
             if part.xx is None and (since is None or part.day >= since):
-                async for one in _of_day(connection, wallet, part, target.name, lost):
+                async for one in _of_day(connection, wallet, part, target.name, seal, lost):
                     yield one
 
 
 async def _of_day(
-    connection: Connection, wallet: Connection, part: DayPart, name: str, lost: Lost
+    connection: Connection, wallet: Connection, part: DayPart, name: str, seal: HeaderSeal, lost: Lost
 ) -> AsyncIterator[LostOf]:
     low, high, slots = first_id(part.day), end_id(part.day), sorted(part.slots)
     rows = from_postgres(connection, part)
@@ -118,24 +130,43 @@ async def _of_day(
         logged = await claims.advance_to(envelope_id)
         named = frozenset(row["user_id"] for row in await receivers.advance_to(envelope_id))
         known = {row["order_no"] for row in await paid.advance_to(envelope_id)}
-        fund = None if await funds.advance_to(envelope_id) else _fund(name, header, named)
+        stands = await funds.advance_to(envelope_id)
         waiting = {row["seq"] for row in await on_their_way.advance_to(envelope_id)}
-        orders = (_order(header, row) for row in logged if row["seq"] not in waiting)
-        missing = [order for order in orders if order.order_no not in known]
-        if fund is not None or missing:
-            yield LostOf(name, envelope_id, fund, missing)
+        owed = [row for row in logged if row["seq"] not in waiting]
+        missing = [row for row in owed if payout_order(envelope_id, row["seq"]) not in known]
+        if stands and not missing:
+            continue
+        broken = _broken(header, logged, named, seal)
+        fund = None if stands else _fund(name, header, None if broken else named)
+        yield LostOf(name, envelope_id, fund, [_order(header, row) for row in missing], broken)
 
 
-def _fund(name: str, header: Any, named: frozenset[str]) -> LostFund:
-    terms = read_terms(header, named if header["named"] else None)
+def _broken(header: Any, logged: Sequence[Any], named: frozenset[str], seal: HeaderSeal) -> str:
+    """Say why a setnode would not serve the envelope from these rows, as at each load; empty if it would."""
+    report = Report()
+    log = replay(header, logged, named, report)
+    if log is None:
+        return report.violations[0].detail
+    try:
+        seal.check(log.terms)
+    except InvariantBroken as broken:
+        return broken.detail
+    return ""
+
+
+def _fund(name: str, header: Any, named: frozenset[str] | None) -> LostFund:
+    """Return the lost fund of a header; without its receivers (None) one that is only to be named."""
+    hashed = b""
+    if named is not None:
+        hashed = header_hash(read_terms(header, named if header["named"] else None))
     return LostFund(
         name,
-        terms.envelope_id,
-        terms.sender,
-        terms.total_fen,
-        terms.create_key,
-        header_hash(terms),
-        terms.created_at_ms,
+        header["envelope_id"],
+        header["sender"],
+        header["total_fen"],
+        header["create_key"],
+        hashed,
+        header["created_at_ms"],
     )
 
 

@@ -3,8 +3,8 @@
 Who was paid for a share spent it on a create, so the order matters. Envelopes come in order of creation, an envelope's
 credits follow its create, and a create that its sender's balance does not cover waits for the sender's next credit; the
 sender's later creates wait behind it, or they would spend what it needs. Only when nothing else moves any more are they
-tried out of order: then a deposit is missing, and what is there covers some of them. However much is lost, no more than
-WAITING of it is in memory.
+tried out of order: then a deposit is missing, and what is there covers some of them. However much is lost, little of it
+is in memory (`recovery.limits`).
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from contextlib import aclosing
 from itertools import islice
 
 from recovery.calls import pay, take
-from recovery.limits import FUNDS_AT_ONCE, ORDERS_AT_ONCE, WAITING
-from recovery.lost import Lost, LostFund, LostOf
+from recovery.limits import FUNDS_AT_ONCE, ORDERS_AT_ONCE, ORDERS_BEHIND_CREATES, WAITING
+from recovery.lost import Lost, LostOf
 from recovery.repaired import NotMade, Repaired
 from wire.messages import FundStatus, PayStatus
 from wire.wallet import Order, WalletClient
@@ -65,6 +65,8 @@ class _Pass:
         """Credits whose fund stands, by SET."""
         self._creates: dict[str, LostOf] = {}
         """Those that are tried next, in order of creation; one of each sender, by the sender."""
+        self._behind = 0
+        """Credits of these."""
         self._waiting: dict[str, deque[LostOf]] = {}
         """By sender: a create that no balance has covered so far, and those that came after it."""
         self._waiting_size = 0
@@ -78,16 +80,20 @@ class _Pass:
 
     async def add(self, one: LostOf) -> None:
         """Take what is lost of an envelope."""
+        if one.broken:
+            self._miss_all(one, one.broken)
+            return
         if one.fund is None:
             await self._owe(one)
             return
         sender = one.fund.sender
-        if sender in self._creates or len(self._creates) == FUNDS_AT_ONCE:
+        if sender in self._creates or len(self._creates) == FUNDS_AT_ONCE or self._behind > ORDERS_BEHIND_CREATES:
             await self._try_creates()
         if sender in self._waiting or sender in self._left_out_of:
             self._wait(one)
         else:
             self._creates[sender] = one
+            self._behind += len(one.credits)
 
     async def finish(self) -> None:
         """Do what is left, in order."""
@@ -103,15 +109,13 @@ class _Pass:
     def name_what_waits(self) -> None:
         """Note as not made good what waits, and what was left out."""
         waiting = sorted((one for some in self._waiting.values() for one in some), key=lambda one: one.envelope_id)
-        for fund in (one.fund for one in waiting if one.fund is not None):
-            self._done.miss(_not_made(fund, _NOT_COVERED))
         for one in waiting:
-            self._miss_credits(one)
+            self._miss_all(one, _NOT_COVERED)
         self._done.not_made_count += self.left_out
 
     async def _try_creates(self) -> None:
         """Take the money of the creates that are next, after all credits that came before them."""
-        creates, self._creates = list(self._creates.values()), {}
+        creates, self._creates, self._behind = list(self._creates.values()), {}, 0
         await self._settle()
         for one in await self._take(creates):
             self._wait(one)
@@ -161,13 +165,11 @@ class _Pass:
                 if not failed and status in _DONE and envelope_id == one.envelope_id:
                     done.funded += 1
                     done.funded_fen += fund.total_fen
-                    done.envelopes.append(one.envelope_id)
                     await self._owe(one)
                 elif not failed and status == FundStatus.INSUFFICIENT:
                     short.append(one)
                 else:
-                    done.miss(_not_made(fund, failed or _another(status)))
-                    self._miss_credits(one)
+                    self._miss_all(one, failed or _another(status))
             self._progress()
         return short
 
@@ -207,9 +209,12 @@ class _Pass:
             self._waiting.setdefault(one.fund.sender, deque()).append(one)
             self._waiting_size += size
 
-    def _miss_credits(self, one: LostOf) -> None:
+    def _miss_all(self, one: LostOf, why: str) -> None:
+        """Note all that is lost of an envelope; without its create no credit of it can be paid."""
+        if (fund := one.fund) is not None:
+            self._done.miss(NotMade("create", fund.envelope_id, fund.sender, fund.total_fen, why))
         for order in one.credits:
-            self._miss_credit(order, _NO_CREATE)
+            self._miss_credit(order, _NO_CREATE if fund is not None else why)
 
     def _miss_credit(self, order: Order, why: str) -> None:
         self._done.miss(NotMade(order.order_no, order.envelope_id, order.user, order.amount_fen, why))
@@ -225,7 +230,3 @@ def _size(one: LostOf) -> int:
 
 def _another(status: int) -> str:
     return f"the wallet has another create under its key or ID ({FundStatus(status).name})"
-
-
-def _not_made(fund: LostFund, why: str) -> NotMade:
-    return NotMade("create", fund.envelope_id, fund.sender, fund.total_fen, why)

@@ -1,6 +1,5 @@
 """What was made good, and what was not."""
 
-from array import array
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,8 +24,6 @@ class Repaired:
     funded_fen: int = 0
     paid: int = 0
     paid_fen: int = 0
-    envelopes: "array[int]" = field(default_factory=lambda: array("q"))
-    """Whose fund was made good: payouts that were refused for want of it may be driven again."""
     not_made: list[NotMade] = field(default_factory=list)
     not_made_count: int = 0
 

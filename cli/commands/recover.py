@@ -18,7 +18,6 @@ from errors import Refused
 from installation.access import Access
 from installation.finding import find_current
 from recovery.claims import LostClaims, lost_claims, put_back
-from recovery.limits import ENVELOPES_AT_ONCE
 from recovery.lost import Lost, LostOf, find_lost
 from recovery.repair import repair
 from recovery.repaired import Repaired
@@ -26,6 +25,7 @@ from runtime import postgres
 from runtime.reporting import data_option, json_option, print_report, working
 from runtime.wording import counted
 from schema import roles
+from setnode.header_seal import HeaderSeal
 from setnode.services.payouts.stuck import redrive
 
 _SHOWN = 20
@@ -75,7 +75,7 @@ def set_(*, name: str, sure: bool, data: Path | None, as_json: bool) -> None:
     report = {
         "holds": not lost.left_count and (sure or not lost.rows),
         "set": name,
-        "lost_claims": len(lost.rows) + lost.left_count,
+        "lost_claims": len(lost.rows) + lost.left_claims,
         "put_back": len(lost.rows) if sure else 0,
         "fen": lost.fen,
         "not_put_back": lost.left,
@@ -104,9 +104,10 @@ async def _put_back(access: Access, name: str, *, sure: bool) -> LostClaims:
 async def _recover(access: Access, since: date | None, say: Any, *, sure: bool) -> tuple[Lost, Repaired | None]:
     names = [one.name for one in access.topology().sets]
     targets = [access.audit_target(name) for name in names]
+    seal = HeaderSeal(access.key("PASSWORD_KEY").encode())
 
     def find(counted: Lost) -> AsyncGenerator[LostOf]:
-        return find_lost(targets, access.wallet_dsn(), counted, since)
+        return find_lost(targets, access.wallet_dsn(), seal, counted, since)
 
     if not sure:
         lost = Lost()
@@ -119,9 +120,8 @@ async def _recover(access: Access, since: date | None, say: Any, *, sure: bool) 
         lost, done = await repair(find, wallets, say)
     for name in names:
         async with postgres.connected(access.set_dsn(name, roles.OWNER)) as connection:
-            # What was refused meanwhile for want of its fund.
-            for start in range(0, len(done.envelopes), ENVELOPES_AT_ONCE):
-                await redrive(connection, access.clock.now(), done.envelopes[start : start + ENVELOPES_AT_ONCE])
+            # What was refused meanwhile for want of its fund. All of it: a call before may have been killed here.
+            await redrive(connection, access.clock.now())
     return lost, done
 
 

@@ -7,8 +7,9 @@ from audit.proof import AuditTarget
 from recovery.lost import Lost, LostOf, find_lost
 from runtime import postgres
 from schema import roles
+from setnode.header_seal import HeaderSeal
 from sharding.ids import slot_of
-from tests.integration.setnode.fixtures import SMALL, Town, module_databases, shared_town, town
+from tests.integration.setnode.fixtures import PASSWORD_KEY, SMALL, Town, module_databases, shared_town, town
 
 ENVELOPES = 8
 __all__ = ["module_databases", "shared_town", "town"]
@@ -21,7 +22,7 @@ async def looked(town: Town, slots: list[int]) -> tuple[list[LostOf], Lost]:
     others = [slot for slot in range(SMALL.slots) if slot not in slots]
     targets = [AuditTarget("set-1", own, slots), AuditTarget("set-2", own, others)]
     lost = Lost()
-    return [one async for one in find_lost(targets, wallet, lost)], lost
+    return [one async for one in find_lost(targets, wallet, HeaderSeal(PASSWORD_KEY.encode()), lost)], lost
 
 
 @asynccontextmanager
@@ -60,3 +61,23 @@ async def test_what_a_wallet_lacks_is_found_in_order_of_creation(town: Town) -> 
         [(f"{one.envelope_id}.0", 500)] for one in found
     ]
     assert lost == Lost(ENVELOPES, 2, 2 * 1_000, 7, 7 * 500)
+
+
+async def test_what_a_setnode_would_freeze_is_named_as_such(town: Town) -> None:
+    """A header, or a claim, that was edited in the database is found with the reason why nothing of it may be paid."""
+    edited, claimed = [await town.create(1_000, 2, split="equal", kind="equal") for _ in range(2)]
+    for envelope_id in (edited, claimed):
+        await town.open(envelope_id, "a")
+    await town.paid_out()
+    async with (
+        forgotten(town.wallet_dsn, "transfer", "order_no", [f"{one}.0" for one in (edited, claimed)]),
+        postgres.connected(town.set_dsn) as connection,
+    ):
+        await connection.execute("UPDATE envelope SET greeting = 'x' WHERE envelope_id = $1", edited)
+        await connection.execute("UPDATE claim SET amount_fen = 501 WHERE envelope_id = $1", claimed)
+        found, _ = await looked(town, [])
+        await connection.execute("UPDATE envelope SET greeting = '' WHERE envelope_id = $1", edited)
+        await connection.execute("UPDATE claim SET amount_fen = 500 WHERE envelope_id = $1", claimed)
+    assert {one.envelope_id: bool(one.broken) for one in found} == {edited: True, claimed: True}
+    assert "changed by hand" in next(one.broken for one in found if one.envelope_id == edited)
+    assert all(one.broken == "" for one in (await looked(town, []))[0])

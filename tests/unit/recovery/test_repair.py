@@ -2,11 +2,13 @@
 
 import random
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from errors import Refused, Unavailable
+from recovery import calls
 from recovery import repair as repair_module
 from recovery.lost import Lost, LostFund, LostOf
 from recovery.repair import Repaired, repair
@@ -15,14 +17,14 @@ from wire.wallet import Order, WalletClient
 
 
 class ScriptedWallet:
-    """Balances and funds in memory; `poison` fails every call that has it, `away` every call."""
+    """Balances and funds in memory; `poison` fails every call that has it, `away_for` so many calls."""
 
     def __init__(self, **balances: int) -> None:
         self.balances = balances
         self.left: dict[int, int] = {}
         self.paid: set[str] = set()
         self.poison = ""
-        self.away = False
+        self.away_for = 0
 
     async def fund(
         self, key: str, fingerprint: str, user: str, fen: int, envelope_id: int, header_hash: bytes, draft: bytes
@@ -38,7 +40,8 @@ class ScriptedWallet:
         return FundStatus.DONE, envelope_id, b""
 
     async def pay(self, orders: Sequence[Order]) -> list[PayResult]:
-        if self.away:
+        if self.away_for:
+            self.away_for -= 1
             raise Unavailable("wallet_unavailable", "it is away")
         if any(order.user == self.poison for order in orders):
             raise Refused("malformed_request", "it is forgotten")
@@ -76,7 +79,7 @@ async def made_good(some: Sequence[LostOf], wallet: ScriptedWallet) -> Repaired:
             fund = None if one.envelope_id in wallet.left else one.fund
             owed = [order for order in one.credits if order.order_no not in wallet.paid]
             if fund is not None or owed:
-                found = LostOf(one.set_name, one.envelope_id, fund, owed)
+                found = replace(one, fund=fund, credits=owed)
                 lost.add(found)
                 yield found
 
@@ -108,14 +111,14 @@ async def test_what_no_balance_covers_is_named_and_nothing_of_it_is_paid() -> No
     done = await made_good(chain(3), wallet)
     assert (done.funded, done.paid, done.not_made_count) == (0, 0, 6)
     assert not wallet.balances
-    assert [one.what for one in done.not_made] == ["create"] * 3 + ["0.0", "1.0", "2.0"]
+    assert [one.what for one in done.not_made] == ["create", "0.0", "create", "1.0", "create", "2.0"]
 
 
 async def test_an_older_create_comes_first() -> None:
     """Where a balance covers only one of two creates, it is the older one's, as it was."""
     wallet = ScriptedWallet(sender=100)
     done = await made_good([lost_create(1, "sender", 100), lost_create(2, "sender", 100)], wallet)
-    assert list(done.envelopes) == [1]
+    assert set(wallet.left) == {1}
     assert [one.envelope_id for one in done.not_made] == [2]
 
 
@@ -134,14 +137,30 @@ async def test_one_that_cannot_be_done_fails_alone() -> None:
     ]
 
 
-async def test_a_wallet_that_goes_away_ends_it() -> None:
-    """What was done until then stands, and the next call goes on."""
+async def test_rows_that_are_not_to_be_believed_move_nothing() -> None:
+    """Of an envelope that a setnode would freeze neither create nor credit is done; both are named with the reason."""
+    wallet = ScriptedWallet(sender=100)
+    forged = replace(lost_create(1, "sender", 100, order(1, "thief", 100)), broken="its header was changed by hand")
+    claims = replace(lost_credit(2, "thief", 100), broken="its log has a gap")
+    wallet.left = {2: 100}
+    done = await made_good([forged, claims], wallet)
+    assert (done.moved, wallet.balances) == (0, {"sender": 100})
+    assert [(one.what, one.why) for one in done.not_made] == [
+        ("create", "its header was changed by hand"),
+        ("1.0", "its create is not made good"),
+        ("2.0", "its log has a gap"),
+    ]
+
+
+async def test_a_wallet_that_goes_away_is_waited_for_and_then_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that restarts is asked again; one that stays away ends the call, and the next call goes on."""
+    monkeypatch.setattr(calls, "PAUSE_S", 0.0)
     wallet = ScriptedWallet()
-    wallet.left, wallet.away = {1: 100}, True
+    wallet.left, wallet.away_for = {1: 100}, calls.TRIES
     lost = [lost_credit(1, "user", 100)]
     with pytest.raises(Unavailable, match="away"):
         await made_good(lost, wallet)
-    wallet.away = False
+    wallet.away_for = calls.TRIES - 1
     assert (await made_good(lost, wallet)).paid == 1
 
 
