@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from backup.disk import disk_error
-from backup.folder import BackupFolder, Base, lsn_position, segment_start
+from backup.folder import SEGMENT_BYTES, BackupFolder, Base, lsn_position, segment_start
 from backup.limits import COPY_S, CUT_BYTES, FREE_SHARE
 from backup.programs import IDENTIFIER, PgPrograms, Source
 from backup.retention import READERS
@@ -27,21 +27,28 @@ _FETCH = (
     'for kept in {folders}; do test -d "$kept" && test -r "$kept" && test -x "$kept" || '
     '{{ echo "hongbao: cannot read $kept" >&2; exit 126; }}; done; '
     'for name in "%f" "%f.partial"; do for kept in {folders}; do '
-    'if test -e "$kept/$name"; then cp "$kept/$name" "%p" || exit 126; exit 0; fi; done; done; exit 1'
+    'if test -e "$kept/$name" && {{ test "$name" = "%f" || test "$(wc -c <"$kept/$name")" -eq {whole}; }}; '
+    'then cp "$kept/$name" "%p" || exit 126; exit 0; fi; done; done; exit 1'
 )
-"""Exit status 1: there is no such segment, and Postgres ends the replay there. Above 125 it stops with an error."""
+"""Exit status 1: there is no such segment, and Postgres ends the replay there. Above 125 it stops with an error. A
+partial segment that is not of full size holds nothing (`backup.folder.is_empty`)."""
 
 
 _LOOPBACK = ("host all all 127.0.0.1/32 scram-sha-256", "host replication all 127.0.0.1/32 scram-sha-256")
 
 
 class Backups:
-    """The backups of one server in one folder."""
+    """The backups of one server in one folder. `room`: of how many copies at once, as where each is packed as well."""
 
-    def __init__(self, source: Source, root: Path) -> None:
+    def __init__(self, source: Source, root: Path, *, room: int = 1) -> None:
         self.source = source
+        self._room = room
         self.folder = BackupFolder(root.absolute(), source.name)
         self._programs = PgPrograms(self.folder)
+
+    def prepare(self) -> None:
+        """Make the folders; raises as `PgPrograms.prepare`."""
+        self._programs.prepare()
 
     async def take(self) -> Base:
         """Copy the whole cluster while it serves, verify the copy, and make it count; durable only then.
@@ -49,8 +56,8 @@ class Backups:
         What a killed call has copied is removed by the next one. Raises Refused `backup_runs` if another process takes
         a copy, `backup_of_another`, `disk_full`; Unavailable `backup_failed`.
         """
-        self._programs.prepare()
-        with hold_lock(self.folder.home / "take.lock", self._taken):
+        self.prepare()
+        with hold_lock(self.folder.home / "take.lock", self.taken):
             # This process holds the lock, so such a folder was left by one that was killed.
             for left in self.folder.base.glob("*.new"):
                 await asyncio.to_thread(shutil.rmtree, left)
@@ -122,7 +129,7 @@ class Backups:
     def _recovery(self, until: datetime | None) -> dict[str, str]:
         folders = " ".join(shlex.quote(str(one)) for one in self.folder.logs()).replace("%", "%%")
         settings = {
-            "restore_command": _FETCH.format(folders=folders),
+            "restore_command": _FETCH.format(folders=folders, whole=SEGMENT_BYTES),
             # The server accepts connections once the instant is reached, not already during the replay.
             "hot_standby": "off",
             # A copy made during a live move has the move's subscription. It would use the slot at the source and
@@ -160,7 +167,7 @@ class Backups:
         async with connected(self.source.dsn) as connection:
             self.folder.check_cluster(str(await connection.fetchval(IDENTIFIER)))
             self._programs.check_release(connection.get_server_version().major)
-            needed = FREE_SHARE * await connection.fetchval(query)
+            needed = self._room * FREE_SHARE * await connection.fetchval(query)
         free = shutil.disk_usage(self.folder.root).free
         if free < needed:
             raise Refused(
@@ -175,7 +182,8 @@ class Backups:
     def _unreadable(self, why: str) -> Refused:
         return Refused("log_unreadable", f"the log in {self.folder.wal} exists and cannot be read: {why}")
 
-    def _taken(self, holder: str) -> Refused:
+    def taken(self, holder: str) -> Refused:
+        """Return the error for a folder in which another process is taking a copy."""
         return Refused("backup_runs", f"process {holder} is taking a base copy into {self.folder.root}; wait for it")
 
 

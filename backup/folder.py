@@ -19,9 +19,12 @@ from backup.choice import copy_for
 from errors import Refused
 from machine.file_lock import symlink_refused
 from machine.postgres.cluster_folder import read_system_identifier
+from runtime.files import sync_folder
 
 NAME_FORMAT: Final = "%Y%m%dT%H%M%SZ"
 """Of a base copy's name: the instant by which it had ended, in a folder and in a bucket."""
+PARTIAL: Final = ".partial"
+"""Ends the name of the segment that is being received."""
 _SEGMENT = re.compile(r"^[0-9A-F]{24}(\.partial)?$")
 _LABEL = "backup_label"
 _MANIFEST = "backup_manifest"
@@ -93,9 +96,10 @@ class BackupFolder:
             self.wal.rename(_free(self.home, "wal-until-", now))
 
     def seal(self, unfinished: Path, ended_at: datetime) -> Base:
-        """Make a verified copy count, by renaming it to the instant at which it had ended."""
+        """Make a verified copy count, durably, by renaming it to the instant at which it had ended."""
         done = _free(self.base, "", ended_at)
         unfinished.rename(done)
+        sync_folder(self.base)
         return next(one for one in self.bases() if one.path == done)
 
     def bases(self) -> list[Base]:
@@ -125,7 +129,11 @@ class BackupFolder:
 
     def newest(self) -> str | None:
         """Return the newest segment kept, complete or partial; None if there is none."""
-        return max(_segments(self.logs()), default=None)
+        return max(self.segments(), default=None)
+
+    def segments(self) -> set[str]:
+        """Return the names of all segments kept, complete or partial."""
+        return _segments(self.logs())
 
     def gap_after(self, base: Base) -> str | None:
         """Return the first segment that is missing after a base copy, or None.
@@ -181,12 +189,23 @@ def segment_start(segment: str) -> int:
 
 def segment_of(path: Path) -> str | None:
     """Return the name of the segment that a file of the log holds, complete or partial; None if it holds none."""
-    return path.name.removesuffix(".partial") if _SEGMENT.match(path.name) else None
+    return path.name.removesuffix(PARTIAL) if _SEGMENT.match(path.name) else None
+
+
+def is_empty(path: Path) -> bool:
+    """Say whether a file of the log is a partial segment that holds nothing yet.
+
+    pg_receivewal fills it up with zeros before it writes into it; killed meanwhile, it leaves one that is shorter.
+    """
+    try:
+        return path.suffix == PARTIAL and path.stat().st_size != SEGMENT_BYTES
+    except FileNotFoundError:
+        return False  # it has been completed, and has another name now
 
 
 def _segments(folders: list[Path]) -> set[str]:
-    kept = (path.name for folder in folders if folder.is_dir() for path in folder.iterdir())
-    return {name.removesuffix(".partial") for name in kept if _SEGMENT.match(name)}
+    kept = (path for folder in folders if folder.is_dir() for path in folder.iterdir())
+    return {path.name.removesuffix(PARTIAL) for path in kept if _SEGMENT.match(path.name) and not is_empty(path)}
 
 
 def _free(folder: Path, prefix: str, at: datetime) -> Path:

@@ -23,6 +23,8 @@ SHIP_EVERY_S = 1.0
 """Between two looks for complete segments to be put into a bucket."""
 PARTIAL_EVERY_S = 60.0
 """Between two puts of the segment that is being written: so much can be lost with the machine that receives the log."""
+UNPUT_SEGMENTS = 16
+"""Received and not yet in the bucket, 256 MB: what a server writes at its fastest while a slow store takes a few."""
 MANIFEST_BYTES = 4 * 1024**2
 """Most that the manifest of a base copy can have: it names the segments in it."""
 STOP = ((signal.SIGINT, 10.0), (signal.SIGTERM, 5.0))

@@ -13,7 +13,7 @@ from typing import Any
 
 import asyncpg
 
-from backup.folder import SEGMENT_BYTES, BackupFolder, LogState, log_state
+from backup.folder import PARTIAL, SEGMENT_BYTES, BackupFolder, LogState, is_empty, log_state
 from backup.limits import CONNECTED_S, RETRY_FIRST_S, RETRY_MOST_S, STOP
 from backup.programs import IDENTIFIER, PgPrograms, Source
 from errors import Refused, Unavailable
@@ -120,6 +120,9 @@ class LogKeeper:
             if refusal.code != "not_installed":
                 raise
             return refusal.detail
+        for path in self._folder.wal.glob(f"*{PARTIAL}"):
+            if is_empty(path):  # pg_receivewal would not go on with it, and there is nothing in it
+                path.unlink()
         start = self._programs.log.size()
         where = ["-D", str(self._folder.wal), "--slot", LOG_SLOT, "--synchronous", "--no-loop"]
         child = await self._programs.start("pg_receivewal", where, source)

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from errors import Refused
+from errors import Refused, Unavailable
 from objectstore import credentials
 from objectstore.address import Address, parse
 from objectstore.faults import translated
@@ -14,6 +14,7 @@ from objectstore.limits import (
     CONNECT_S,
     FIRST_RETRY_MS,
     LAST_RETRY_MS,
+    MOST_PARTS,
     NAMES_PER_DELETE,
     PART_BYTES,
     PARTS_AT_ONCE,
@@ -94,15 +95,17 @@ class Bucket:
     def upload(self, name: str, path: Path) -> None:
         """Put a file, in parts where it is large, over whatever has its name; durable on return.
 
-        Memory holds a few parts. The object is seen once all parts are in; those of an upload that failed are removed.
-        Of a process that was killed they stay, unseen, until the bucket's own rule for unfinished uploads removes them.
+        Memory holds a few parts, which are larger where a file has more than 160 GB. The object is seen once all parts
+        are in; those of an upload that failed are removed. Of a process that was killed they stay, unseen, until the
+        bucket's own rule for unfinished uploads removes them.
         """
         import obstore  # noqa: PLC0415 - see _store
 
         with translated(self.address, name, what="write"):
-            parts = path.stat().st_size > PART_BYTES
+            size = path.stat().st_size
+            part = max(PART_BYTES, -(-size // MOST_PARTS))
             obstore.put(
-                self._store, name, path, use_multipart=parts, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
+                self._store, name, path, use_multipart=size > part, chunk_size=part, max_concurrency=PARTS_AT_ONCE
             )
 
     def read(self, name: str, most: int) -> tuple[bytes, str]:
@@ -124,7 +127,7 @@ class Bucket:
             return bytes(obstore.get_range(self._store, name, start=start, end=end))
 
     def stream(self, name: str) -> Iterator[bytes]:
-        """Yield the bytes of an object that is not empty, in order, PART_BYTES at a time.
+        """Yield the bytes of an object in order, PART_BYTES at a time; none of an empty one.
 
         Each part is a request of its own, so that its time is bounded and the object's is not: whoever unpacks may be
         slow, and a base copy takes minutes. Raises Refused `object_changed` if it is replaced meanwhile.
@@ -134,10 +137,15 @@ class Bucket:
         at, size, etag = 0, 1, ""
         while at < size:
             options: Any = {"range": (at, at + PART_BYTES), **({"if_match": etag} if etag else {})}
-            with translated(self.address, name):
-                found = obstore.get(self._store, name, options=options)
-                size, etag = found.meta["size"], found.meta["e_tag"] or ""
-                part = bytes(found.bytes())
+            try:
+                with translated(self.address, name):
+                    found = obstore.get(self._store, name, options=options)
+                    size, etag = found.meta["size"], found.meta["e_tag"] or ""
+                    part = bytes(found.bytes())
+            except Unavailable:
+                if at == 0 and self.size(name) == 0:
+                    return  # a store refuses any range of it
+                raise
             if not part:
                 raise Refused("object_changed", f"{self}/{name} ends at {at} of {size} bytes; read it again")
             at += len(part)

@@ -60,7 +60,8 @@ def _fault(error: Exception, place: Address, name: str, what: str) -> HongbaoErr
     if isinstance(error, exceptions.AlreadyExistsError):
         return Refused("object_exists", f"{where} is there already, and is not replaced")
     if isinstance(error, exceptions.PreconditionError) or status == HTTPStatus.PRECONDITION_FAILED:
-        return Refused("object_changed", f"{where} was changed by somebody else meanwhile; nothing was written")
+        left = "read it again" if what == "read" else "nothing was written"
+        return Refused("object_changed", f"{where} was changed by somebody else meanwhile; {left}")
     if isinstance(error, FileNotFoundError) or status == HTTPStatus.NOT_FOUND:
         return Refused("object_missing", f"{where} is missing")
     if isinstance(error, OSError):

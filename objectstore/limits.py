@@ -13,9 +13,11 @@ FIRST_RETRY_MS, LAST_RETRY_MS = 100, 2_000
 RETRY_S = 60
 """For a request with all its retries: whoever waits hears within that time."""
 PART_BYTES = 16 << 20
-"""Of what goes up or comes down in parts; the protocol takes 10,000 of an upload, which makes 160 GB an object."""
+"""Of what goes up or comes down in parts."""
+MOST_PARTS = 10_000
+"""The protocol's own bound for one upload: a file of more than 160 GB has larger parts."""
 PARTS_AT_ONCE = 2
-"""Parts in flight: they bound an upload's memory, 32 MB."""
+"""Parts in flight: they bound an upload's memory, 32 MB up to 160 GB."""
 NAMES_PER_DELETE = 1_000
 """The protocol's own bound for one request."""
 

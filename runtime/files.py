@@ -20,7 +20,12 @@ def replace_private(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     aside.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make durable which files a folder has, and under which names."""
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:

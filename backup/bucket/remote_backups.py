@@ -16,8 +16,8 @@ from pathlib import Path
 from backup.backups import Backups
 from backup.bucket.manifest import Copy
 from backup.bucket.shelf import Shelf
-from backup.folder import BackupFolder, segment_of
-from backup.limits import PARTIAL_EVERY_S, SHIP_EVERY_S
+from backup.folder import PARTIAL, SEGMENT_BYTES, BackupFolder, LogState, is_empty, segment_of
+from backup.limits import PARTIAL_EVERY_S, SHIP_EVERY_S, UNPUT_SEGMENTS
 from backup.logkeeper import LogKeeper, LogStatus, status_of
 from backup.programs import IDENTIFIER, Source
 from errors import HongbaoError, Refused, Unavailable
@@ -29,6 +29,7 @@ from runtime.postgres import connected
 
 _RESTORING = "restoring-"
 _HELD = "restore.lock"
+_COPY_AND_TAR = 2
 
 
 def _held(holder: str) -> Refused:
@@ -59,10 +60,13 @@ class RemoteBackups:
         """
         source = self._find()
         await self._check(source)
-        backups = Backups(source, self._work)
-        await self._put_copies()
-        await backups.take()
-        return (await self._put_copies())[-1]
+        backups = Backups(source, self._work, room=_COPY_AND_TAR)
+        backups.prepare()
+        # Until the copy is put: a second call would write the tar anew that this one is putting.
+        with hold_lock(self.folder.home / "put.lock", backups.taken):
+            await self._put_copies()
+            await backups.take()
+            return (await self._put_copies())[-1]
 
     async def _put_copies(self) -> list[Copy]:
         put: list[Copy] = []
@@ -127,7 +131,7 @@ class RemoteBackups:
         put = 0
         for log in reversed(self.folder.logs()):
             paths = sorted(path for path in log.iterdir() if segment_of(path) or path.suffix == ".history")
-            complete = [path for path in paths if path.suffix != ".partial"]
+            complete = [path for path in paths if path.suffix != PARTIAL]
             for path in complete:
                 if path.name not in self._put:
                     self.shelf.put_segment(path)
@@ -140,14 +144,21 @@ class RemoteBackups:
             if partial and live:
                 for path in paths:
                     # One that is not there any more has been completed meanwhile.
-                    if path.suffix == ".partial" and path.exists():
+                    if path.suffix == PARTIAL and path.exists() and not is_empty(path):
                         self.shelf.put_partial(path)
         return put
 
     async def status(self) -> LogStatus:
-        """Compare the log in the bucket with the server's; raises Unavailable `database_unavailable`."""
-        kept = [await asyncio.to_thread(self.shelf.newest), self.folder.newest()]
-        return await status_of(self._find().dsn, max((one for one in kept if one), default=None))
+        """Compare the log with the server's; raises Unavailable `database_unavailable`.
+
+        What is received and not put is lost with this machine: more than UNPUT_SEGMENTS of it is `behind`.
+        """
+        put, received = await asyncio.to_thread(self.shelf.newest) or "", self.folder.segments()
+        status = await status_of(self._find().dsn, max({put, *received}) or None)
+        unput = sum(one > put for one in received)
+        if status.state is not LogState.KEPT or unput <= UNPUT_SEGMENTS:
+            return status
+        return LogStatus(LogState.BEHIND, (status.behind_bytes or 0) + unput * SEGMENT_BYTES)
 
     async def restore(self, into: Path, until: datetime | None) -> Postgres:
         """Fetch the copy for `until` and the log since, then restore as `Backups.restore`."""

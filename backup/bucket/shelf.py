@@ -10,7 +10,7 @@ from backup.bucket import manifest, tar
 from backup.bucket.manifest import Copy
 from backup.choice import copy_for, keep_newest
 from backup.disk import disk_error
-from backup.folder import SEGMENT_BYTES, BackupFolder, Base, first_gap
+from backup.folder import PARTIAL, SEGMENT_BYTES, BackupFolder, Base, first_gap
 from backup.limits import MANIFEST_BYTES
 from errors import Refused
 from machine.postgres.cluster_folder import read_system_identifier
@@ -80,14 +80,18 @@ class Shelf:
         """Return the objects of the log, in order of their names."""
         return sorted(one for one in self.place.listed("wal") if _LOG.fullmatch(one.name))
 
+    def _whole_log(self) -> list[Held]:
+        """Return the log without what holds nothing: a partial segment that is not of full size."""
+        return [one for one in self.log() if not one.name.endswith(PARTIAL) or one.size == SEGMENT_BYTES]
+
     def gap_after(self, copy: Copy) -> str | None:
         """Return the first segment that is missing after a copy, or None; as `BackupFolder.gap_after`."""
-        log = {_segment(one.name) for one in self.log()}
+        log = {_segment(one.name) for one in self._whole_log()}
         return first_gap({*log, *copy.wal}, copy.first_segment) if log else None
 
     def newest(self) -> str | None:
         """Return the newest segment, complete or partial."""
-        return max((_segment(one.name) for one in self.log() if "history" not in one.name), default=None)
+        return max((_segment(one.name) for one in self._whole_log() if "history" not in one.name), default=None)
 
     def put_copy(self, base: Base, work: Path) -> Copy:
         """Put a base copy: its tar, which is written to the folder `work` first, then the manifest; durable then.
@@ -147,7 +151,7 @@ class Shelf:
                     f"{self.place}/{name} differs from this server's: the server was restored to before it, or the "
                     "object was spoilt; choose another place",
                 ) from None
-        self.place.delete([f"{name}.partial"])
+        self.place.delete([f"{name}{PARTIAL}"])
 
     def put_partial(self, path: Path) -> None:
         """Put what there is of the segment that is being written, over what there was of it."""
@@ -169,7 +173,7 @@ class Shelf:
                 f"{self.place}/{name} is of the cluster {found}, its manifest says {copy.system_identifier}",
             )
         target.rename(folder.base / copy.name)
-        for held in self.log():
+        for held in self._whole_log():
             if "history" in held.name or _segment(held.name) >= copy.first_segment:
                 self._fetch_segment(held.name, folder.wal / held.name.removeprefix("wal/"))
 
@@ -209,4 +213,4 @@ class Shelf:
 
 
 def _segment(name: str) -> str:
-    return name.removeprefix("wal/").removesuffix(".partial")
+    return name.removeprefix("wal/").removesuffix(PARTIAL)
