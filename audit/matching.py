@@ -85,7 +85,7 @@ def check_fund(log: ClaimLog, fund: Any, report: Report) -> None:
         for sentence in _wrong_transfer(envelope_id, fund, sender):
             differs(sentence)
     if log.closing is not None and log.closing.entry is Entry.UNDONE:
-        if _is_the_sweepers(log):
+        if is_the_sweepers(log):
             return  # not the header that was paid for
         report.add(
             "undone_is_by_the_sweeper", envelope_id, "it is closed as an undone create, and its create stood", total_fen
@@ -96,7 +96,7 @@ def check_fund(log: ClaimLog, fund: Any, report: Report) -> None:
         report.add("header_is_what_was_paid_for", envelope_id, "its header is not the one its fund paid for", total_fen)
 
 
-def _is_the_sweepers(log: ClaimLog) -> bool:
+def is_the_sweepers(log: ClaimLog) -> bool:
     """Say whether a log is one that undoes a create: bare, closed at once (setnode/queries/undo_creates.sql)."""
     terms = log.terms
     bare = (terms.split, terms.count, terms.greeting, terms.create_key) == (Split.EQUAL, 1, "", "")

@@ -21,5 +21,7 @@ waits for its fund. What every balance covered when it happened is covered again
 (`test_any_history_is_made_good`). What a sender's balance does not cover is not forced: it is named, and left to an
 operator (tests/faults/test_recovery.py).
 
-How it fails: killed anywhere, it is called again. A SET that is away fails the look before anything is done.
+How it fails: killed anywhere, it is called again. A SET that is away at the beginning ends it before anything is done,
+one that goes away later ends it there: what was done stands. The snapshots are held to the end, so no day is detached
+meanwhile.
 """

@@ -12,6 +12,8 @@ ORDERS_BEHIND_CREATES = 20_000
 TRIES = 10
 PAUSE_S = 3.0
 """Half a minute in all, for a wallet that restarts or is overloaded: what was compared would be compared anew."""
+OUT_OF_ORDER_MS = 2_000
+"""How much later than a younger envelope an older one may be read: IDs of one second are in order of slot."""
 WAITING = 200_000
 """Creates and their credits that no balance has covered yet, kept in memory (some 100 MB) to be tried again. What comes
 on top is left out, and looked for again."""

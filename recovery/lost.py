@@ -9,14 +9,16 @@ from typing import Any
 
 from audit.day import FUNDS, PAYOUTS
 from audit.envelopes import replay
+from audit.matching import check_fund, is_the_sweepers
 from audit.merge_cursor import MergeCursor
 from audit.proof import PENDING_PAYOUTS, AuditTarget
 from audit.report import Report
 from audit.snapshot import DayPart, day_parts, from_postgres, set_snapshot, snapshot
+from envelope.claim_log import ClaimLog
 from envelope.header_hash import header_hash
 from errors import InvariantBroken
+from recovery.limits import OUT_OF_ORDER_MS
 from runtime.postgres import Connection
-from schema.headers import read_terms
 from setnode.header_seal import HeaderSeal
 from sharding.ids import end_id, first_id
 from wire.messages import PayKind
@@ -37,18 +39,18 @@ class LostFund:
     total_fen: int
     create_key: str
     header_hash: bytes
-    at_ms: int
 
 
 @dataclass(frozen=True)
 class LostOf:
     """What the wallet lacks of one envelope: its fund, unless that stands, and credits, in the order of its log.
 
-    `broken` says why its rows are not to be believed, so that nothing of it may be done: a setnode would freeze it.
+    `broken` says why its rows are not to be believed, so that nothing of it may be done.
     """
 
     set_name: str
     envelope_id: int
+    at_ms: int
     fund: LostFund | None
     credits: Sequence[Order]
     broken: str = ""
@@ -76,24 +78,45 @@ class Lost:
 async def find_lost(
     targets: Sequence[AuditTarget], wallet_dsn: str, seal: HeaderSeal, lost: Lost, since: date | None = None
 ) -> AsyncGenerator[LostOf]:
-    """Yield what SETs miss, in order of creation as far as their days are hot, over all SETs. Counts it in `lost`.
+    """Yield what all SETs miss, in order of creation, and count it in `lost`. Reads only, and keeps no list.
 
-    Of business days from `since` on (None: of all that are in Postgres); `seal` is the setnodes'. Reads only, as the
-    audit's role, and keeps no list. The wallet is read after the SET: what the SET shows as done by then, the wallet
-    has, unless it was lost. Days that are dropped are left out; their money was final long ago, and the audit proves
-    it. Raises what the audit's snapshots raise.
+    Only within days that the archive has, and that are not dropped yet, the order may be another. Of business days from
+    `since` on (None: of all that are in Postgres); `seal` is the setnodes'. The wallet is read after the SET: what the
+    SET shows as done by then, the wallet has, unless it was lost. Days that are dropped are left out; their money was
+    final long ago, and the audit proves it. Raises what the audit's snapshots raise.
     """
+    heads: list[tuple[int, int, LostOf]] = []
+    newest_ms = 0
+    async with aclosing(_by_id(targets, wallet_dsn, seal, lost, since)) as found:
+        async for one in found:
+            newest_ms = max(newest_ms, one.at_ms)
+            heapq.heappush(heads, (one.at_ms, one.envelope_id, one))
+            # Within a second IDs are in order of slot.
+            while heads[0][0] < newest_ms - OUT_OF_ORDER_MS:
+                yield _counted(heapq.heappop(heads)[-1], lost)
+    while heads:
+        yield _counted(heapq.heappop(heads)[-1], lost)
+
+
+def _counted(one: LostOf, lost: Lost) -> LostOf:
+    lost.add(one)
+    return one
+
+
+async def _by_id(
+    targets: Sequence[AuditTarget], wallet_dsn: str, seal: HeaderSeal, lost: Lost, since: date | None
+) -> AsyncGenerator[LostOf]:
+    """Merge what the SETs miss, by ascending ID."""
     async with AsyncExitStack() as stack:
-        sources = [
-            await stack.enter_async_context(aclosing(_of_set(one, wallet_dsn, seal, lost, since))) for one in targets
-        ]
+        sources = [_of_set(one, wallet_dsn, seal, lost, since) for one in targets]
+        for source in sources:
+            await stack.enter_async_context(aclosing(source))
         heads: list[tuple[int, int, LostOf]] = []
         for number, source in enumerate(sources):
             if (first := await anext(source, None)) is not None:
                 heapq.heappush(heads, (first.envelope_id, number, first))
         while heads:
             _, number, one = heads[0]
-            lost.add(one)
             yield one
             following = await anext(sources[number], None)
             if following is None:
@@ -133,41 +156,46 @@ async def _of_day(
         stands = await funds.advance_to(envelope_id)
         waiting = {row["seq"] for row in await on_their_way.advance_to(envelope_id)}
         owed = [row for row in logged if row["seq"] not in waiting]
-        missing = [row for row in owed if payout_order(envelope_id, row["seq"]) not in known]
+        missing = [_order(header, row) for row in owed if payout_order(envelope_id, row["seq"]) not in known]
         if stands and not missing:
             continue
-        broken = _broken(header, logged, named, seal)
-        fund = None if stands else _fund(name, header, None if broken else named)
-        yield LostOf(name, envelope_id, fund, [_order(header, row) for row in missing], broken)
+        log, broken = _believed(header, logged, named, stands, seal)
+        fund = None if stands else _fund(name, header, log)
+        yield LostOf(name, envelope_id, header["created_at_ms"], fund, missing, broken)
 
 
-def _broken(header: Any, logged: Sequence[Any], named: frozenset[str], seal: HeaderSeal) -> str:
-    """Say why a setnode would not serve the envelope from these rows, as at each load; empty if it would."""
+def _believed(
+    header: Any, logged: Sequence[Any], named: frozenset[str], funds: Sequence[Any], seal: HeaderSeal
+) -> tuple[ClaimLog | None, str]:
+    """Return the envelope's log, and why its rows are not to be believed, if so.
+
+    They are if a setnode would serve the envelope from them, and if the header is the one that its fund has paid for;
+    where there is no fund, the seal is what ties the header to its create. Whoever can write into a SET has no seal.
+    """
     report = Report()
     log = replay(header, logged, named, report)
     if log is None:
-        return report.violations[0].detail
+        return None, report.violations[0].detail
     try:
         seal.check(log.terms)
     except InvariantBroken as broken:
-        return broken.detail
-    return ""
+        return log, broken.detail
+    if funds:
+        before = report.count
+        check_fund(log, funds[0], report)
+        return log, report.violations[-1].detail if report.count > before else ""
+    if log.terms.seal is None and not is_the_sweepers(log):
+        return log, "its header has no seal, and no fund tells whose it is"
+    return log, ""
 
 
-def _fund(name: str, header: Any, named: frozenset[str] | None) -> LostFund:
-    """Return the lost fund of a header; without its receivers (None) one that is only to be named."""
-    hashed = b""
-    if named is not None:
-        hashed = header_hash(read_terms(header, named if header["named"] else None))
-    return LostFund(
-        name,
-        header["envelope_id"],
-        header["sender"],
-        header["total_fen"],
-        header["create_key"],
-        hashed,
-        header["created_at_ms"],
-    )
+def _fund(name: str, header: Any, log: ClaimLog | None) -> LostFund:
+    """Return the lost fund of a header; without a log one that is only to be named."""
+    envelope_id = header["envelope_id"]
+    # What the sweeper has undone has no create of its own: it is paid in once more, and back, so that the books say so.
+    key = header["create_key"] or f"undone-{envelope_id}"
+    hashed = b"" if log is None else header_hash(log.terms)
+    return LostFund(name, envelope_id, header["sender"], header["total_fen"], key, hashed)
 
 
 def _order(header: Any, row: Any) -> Order:

@@ -72,9 +72,11 @@ class _Pass:
         self._waiting_size = 0
         self._ready: dict[str, None] = {}
         """Senders who wait and were paid something since."""
+        self._paid: set[str] = set()
+        """Who was paid since creates were tried: credits of a batch may reach a sender of it before it waits."""
         self._in_order = True
         self._left_out_of: set[str] = set()
-        """Senders of creates that were left out."""
+        """Senders of creates that were left out: their later ones are, too."""
         self.left_out = 0
         """Creates and credits."""
 
@@ -117,8 +119,11 @@ class _Pass:
         """Take the money of the creates that are next, after all credits that came before them."""
         creates, self._creates, self._behind = list(self._creates.values()), {}, 0
         await self._settle()
+        self._paid.clear()
         for one in await self._take(creates):
             self._wait(one)
+            if one.fund is not None and one.fund.sender in self._paid and one.fund.sender in self._waiting:
+                self._ready[one.fund.sender] = None
 
     async def _settle(self) -> None:
         """Pay what is owed, and try again the creates of senders who were paid, until there are none."""
@@ -157,11 +162,18 @@ class _Pass:
     async def _take(self, creates: Sequence[LostOf]) -> list[LostOf]:
         """Take the money of creates; return those that their senders' balances did not cover."""
         short: list[LostOf] = []
+        raised: BaseException | None = None
         done = self._done
         for start in range(0, len(creates), FUNDS_AT_ONCE):
             some = [(one, one.fund) for one in creates[start : start + FUNDS_AT_ONCE] if one.fund is not None]
-            answers = await asyncio.gather(*(take(self._wallets[one.set_name], fund) for one, fund in some))
-            for (one, fund), (status, envelope_id, failed) in zip(some, answers, strict=True):
+            asked = (take(self._wallets[one.set_name], fund) for one, fund in some)
+            # All of them end, whatever one raises: what was done is counted, and no call is left alone.
+            answers = await asyncio.gather(*asked, return_exceptions=True)
+            for (one, fund), answer in zip(some, answers, strict=True):
+                if isinstance(answer, BaseException):
+                    raised = answer
+                    continue
+                status, envelope_id, failed = answer
                 if not failed and status in _DONE and envelope_id == one.envelope_id:
                     done.funded += 1
                     done.funded_fen += fund.total_fen
@@ -171,6 +183,8 @@ class _Pass:
                 else:
                     self._miss_all(one, failed or _another(status))
             self._progress()
+            if raised is not None:
+                raise raised
         return short
 
     async def _owe(self, one: LostOf) -> None:
@@ -192,6 +206,7 @@ class _Pass:
                 if status is PayStatus.PAID:
                     done.paid += 1
                     done.paid_fen += order.amount_fen
+                    self._paid.add(order.user)
                     if order.user in self._waiting:
                         self._ready[order.user] = None
                 else:
@@ -202,11 +217,12 @@ class _Pass:
         if one.fund is None:
             return
         size = _size(one)
-        if self._waiting_size + size > WAITING:
+        sender = one.fund.sender
+        if sender in self._left_out_of or self._waiting_size + size > WAITING:
             self.left_out += size
-            self._left_out_of.add(one.fund.sender)
+            self._left_out_of.add(sender)
         else:
-            self._waiting.setdefault(one.fund.sender, deque()).append(one)
+            self._waiting.setdefault(sender, deque()).append(one)
             self._waiting_size += size
 
     def _miss_all(self, one: LostOf, why: str) -> None:

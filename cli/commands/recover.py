@@ -29,7 +29,7 @@ from setnode.header_seal import HeaderSeal
 from setnode.services.payouts.stuck import redrive
 
 _SHOWN = 20
-_TELL_EVERY = 100
+_TELL_EVERY = 1_000
 
 
 @click.group("recover")
@@ -111,9 +111,11 @@ async def _recover(access: Access, since: date | None, say: Any, *, sure: bool) 
 
     if not sure:
         lost = Lost()
+        told = 0
         async for _ in find(lost):
-            if (lost.funds + lost.credits) % _TELL_EVERY == 0:
+            if lost.envelopes >= told:
                 say(f"{lost.envelopes:,} envelopes compared")
+                told = lost.envelopes + _TELL_EVERY
         return lost, None
     async with AsyncExitStack() as stack:
         wallets = {name: await stack.enter_async_context(access.wallet(name)) for name in names}
