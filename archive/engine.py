@@ -82,7 +82,7 @@ def reading(where: object) -> Iterator[None]:
 def read_fault(where: object) -> HongbaoError | None:
     """Return why the object store could not be read just now, once; None for a folder, or if it could."""
     files = _files_of(where)
-    return None if files is None else files.fault()
+    return None if files is None else files.fault("" if files is where else str(getattr(where, "path", where)))
 
 
 def _files_of(where: object) -> Any:

@@ -77,6 +77,16 @@ class Report:
         if len(self.violations) < MOST_SHOWN:
             self.violations.append(Violation(check, str(subject), detail, abs(fen)))
 
+    def keep_common(self, other: "Report") -> None:
+        """Keep only the violations that another audit has found as well; those that were only counted stay counted."""
+        named = {(one.check, one.subject) for one in other.violations}
+        only_here = [one for one in self.violations if (one.check, one.subject) not in named]
+        if other.count > len(other.violations):
+            return  # it does not name all that it has found
+        self.violations = [one for one in self.violations if (one.check, one.subject) in named]
+        self.count -= len(only_here)
+        self.unreconciled_fen -= sum(one.fen for one in only_here)
+
     def as_json(self) -> dict[str, Any]:
         """Return the report as builtins."""
         return {

@@ -102,6 +102,18 @@ class BackupFolder:
         sync_folder(self.base)
         return next(one for one in self.bases() if one.path == done)
 
+    def rename_free(self, base: Base, taken: Collection[str]) -> Base:
+        """Give a copy the name of the first later second that is not `taken`; its own if that is free."""
+        name, at = base.path.name, base.taken_at
+        while name in taken:
+            at += timedelta(seconds=1)
+            name = at.strftime(NAME_FORMAT)
+        if name == base.path.name:
+            return base
+        path = base.path.rename(self.base / name)
+        sync_folder(self.base)
+        return Base(path, at, base.first_segment)
+
     def bases(self) -> list[Base]:
         """Return the complete base copies, oldest first: by where their log begins, whatever this machine's clock said.
 
@@ -155,8 +167,10 @@ def first_gap(segments: Collection[str], first: str) -> str | None:
         return first
     expected = first
     for name in behind:
-        if name[:8] == expected[:8] and name != expected:
-            return expected
+        # A timeline begins in a segment that the one before it has, or in the next.
+        same = name[:8] == expected[:8]
+        if name != expected if same else segment_start(name) > segment_start(expected):
+            return name[:8] + expected[8:]
         expected = _next(name)
     return None
 

@@ -8,13 +8,14 @@ from typing import Final
 _LAST: Final = re.compile(rb"last completed transaction was at log time (\S+ \S+)")
 
 
-def last_commit(log: Path) -> datetime | None:
+def last_commit(log: Path, since: int = 0) -> datetime | None:
     """Return when the last transaction that was replayed had been committed; None if none was, or nothing says so.
 
-    `log` is the log of the server that replayed. With none, the cluster is as its base copy was.
+    `log` is the log of the server that replayed, from the byte `since` on: what is before is of attempts that failed.
+    With none, the cluster is as its base copy was.
     """
     try:
-        found = _LAST.findall(log.read_bytes())
+        found = _LAST.findall(log.read_bytes()[since:])
     except OSError:
         return None
     if not found:

@@ -31,9 +31,9 @@ def on_record(data: Path | None, job: Job | None) -> Iterator[Run]:
     run = Run()
     try:
         yield run
-    except HongbaoError as error:
-        # Of Ctrl-C, or of a bug, nothing is noted.
-        _note(data, job, error.detail)
+    except Exception as error:
+        # Of Ctrl-C nothing is noted.
+        _note(data, job, error.detail if isinstance(error, HongbaoError) else f"{type(error).__name__}: {error}")
         raise
     _note(data, job, run.failure or None)
 

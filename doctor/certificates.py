@@ -13,12 +13,13 @@ from doctor.limits import SHOWN_S
 from doctor.place import Place
 from errors import Refused
 from installation.access import Access
-from installation.certificates import RENEW_DAYS
+from installation.certificates import CA_CERT, RENEW_DAYS
 from runtime.tls import Tls, problem_of, read_certificate
 from runtime.tls_errors import sentence_of
 
 SOON = timedelta(days=RENEW_DAYS)
 _DO = "./run installation certificates makes new ones; processes of this data folder read them by themselves."
+_DO_CA = 'Replace it as docs/operations/certificates.md says, "Before they end": it signs nothing in its last month.'
 _DO_THERE = "./run installation certificates makes a new one; bring it to where that server reads its own."
 
 
@@ -41,7 +42,7 @@ def _files(access: Access) -> Iterator[Finding]:
         except (Refused, OSError) as error:
             problem, level = str(getattr(error, "detail", error)), Level.WRONG
         if problem:
-            yield Finding("certificates", level, path.stem, _sentence(problem), _DO)
+            yield Finding("certificates", level, path.stem, _sentence(problem), _DO_CA if path.name == CA_CERT else _DO)
 
 
 async def _shown(access: Access, urls: dict[str, str]) -> list[Finding]:

@@ -30,7 +30,7 @@ FUTURE_S = 2.0
 """A file that was written later than now by more than this was written before the clock went back."""
 FORGETTING_S = 3_600.0
 """Forgetting a user takes minutes; one that was begun longer ago has been killed, or stands in front of something."""
-STUCK_SHOWN = 3
+REASONS_SHOWN = 3
 """Reasons of stuck payouts in one finding; `./run payout stuck` has all."""
 SHOWN_S = 2.0
 """A server shows its certificate within milliseconds."""

@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from doctor.finding import Finding, Level
-from doctor.limits import STUCK_SHOWN
+from doctor.limits import REASONS_SHOWN
 from doctor.place import Place
 from errors import Unavailable
 from installation.access import Access
 from runtime import postgres
 from runtime.wording import counted
 from schema import roles
-from setnode.services.payouts.stuck import StuckPayout, stuck_payouts
+from setnode.services.payouts.stuck import StuckPayout, count_stuck, stuck_payouts
 
 
 async def payouts(place: Place) -> list[Finding]:
@@ -28,19 +29,26 @@ async def payouts(place: Place) -> list[Finding]:
     return found
 
 
-async def _stuck(access: Access, name: str) -> list[StuckPayout] | None:
+class Stuck(NamedTuple):
+    """How many payouts of a SET are stuck, and the oldest of them."""
+
+    many: int
+    oldest: Sequence[StuckPayout]
+
+
+async def _stuck(access: Access, name: str) -> Stuck | None:
     try:
         async with postgres.connected(access.set_dsn(name, roles.AUDIT)) as connection:
-            return await stuck_payouts(connection)
+            return Stuck(await count_stuck(connection), await stuck_payouts(connection))
     except Unavailable:
         return None
 
 
-def judge(stuck: Mapping[str, Sequence[StuckPayout]]) -> Iterator[Finding]:
-    """Say which SETs have stuck payouts, with their reasons."""
+def judge(stuck: Mapping[str, Stuck]) -> Iterator[Finding]:
+    """Say which SETs have stuck payouts, with the reasons of the oldest."""
     for name, some in stuck.items():
-        if some:
-            reasons = "; ".join(sorted({one.reason for one in some})[:STUCK_SHOWN])
-            what = f"{counted(len(some), 'payout')} of {name} stuck: {reasons}."
+        if some.many:
+            reasons = "; ".join(sorted({one.reason for one in some.oldest})[:REASONS_SHOWN])
+            what = f"{counted(some.many, 'payout')} of {name} stuck: {reasons}."
             do = "./run payout stuck shows them; mend the reason, then ./run payout retry --all."
             yield Finding("payouts", Level.WRONG, name, what, do)

@@ -18,12 +18,12 @@ from audit.proofs import Proofs
 from audit.report import Report
 from errors import Refused, Unavailable
 from gateway.identity.tokens import make_token
+from installation.auditing import audit_until_still
 from installation.certificates import TLS_SETTINGS, Certificates
 from installation.inventory import Inventory
 from installation.keys import Secrets
 from installation.processes import Surroundings, memcached_of, place_of, settings_of
 from published.publisher import Publisher
-from runtime import postgres
 from runtime.clock import Clock, SystemClock
 from runtime.dsn import password_of, with_login
 from runtime.sandbox_clock import ahead_ms
@@ -287,16 +287,16 @@ class Access:
         link = Link("wallet", self.wallet_url, key=key, tls=self.tls if secure else None)
         keeping = asyncio.ensure_future(link.maintain())
         try:
-            async with asyncio.timeout(CONNECT_S):
-                while not link.up:
-                    if link.refusal:
-                        raise Refused("link_refused", link.refusal)
-                    await asyncio.sleep(0.01)
+            try:
+                async with asyncio.timeout(CONNECT_S):
+                    while not link.up:
+                        if link.refusal:
+                            raise Refused("link_refused", link.refusal)
+                        await asyncio.sleep(0.01)
+            except TimeoutError:
+                text = f"the wallet does not answer at {self._inventory.wallet_url}; is it up? See ./run status"
+                raise Unavailable("wallet_away", text) from None
             yield WalletClient(link)
-        except TimeoutError:
-            raise Unavailable(
-                "wallet_away", f"the wallet does not answer at {self._inventory.wallet_url}; is it up? See ./run status"
-            ) from None
         finally:
             keeping.cancel()
             await asyncio.wait({keeping})
@@ -317,31 +317,21 @@ class Access:
         Unavailable `user_being_forgotten` if it does not hold while names are being replaced.
         """
         dsns = {name: self.dsn(name, roles.AUDIT) for name in self._inventory.clusters} | dict(instead or {})
-        while True:
-            topology = self.topology()
-            targets = [
-                AuditTarget(one.name, dsns[one.name], _slots(topology, one.name), partial(_slots, topology, one.name))
-                for one in topology.sets
-            ]
-            archive = self.archive()
-            proofs = None if instead else Proofs(self._secrets.path.with_name(PROOFS), archive.key, full=full)
-            found = await audit(
+        archive = self.archive()
+        proofs = None if instead else Proofs(self._secrets.path.with_name(PROOFS), archive.key, full=full)
+
+        async def once(topology: Topology) -> Report:
+            targets = [_target(topology, one.name, dsns[one.name]) for one in topology.sets]
+            return await audit(
                 targets, dsns["wallet"], progress, archive=archive, only=only, provider=provider, proofs=proofs,
                 ahead_s=ahead_ms(self.clock) / 1000,
             )  # fmt: skip
-            # A database that moved between two SETs' snapshots is in both or in neither: that proves nothing. The same
-            # holds for a user whose name was replaced in one snapshot and not in another.
-            if found.holds or (
-                self.topology().epoch_of == topology.epoch_of and not await _forgot_meanwhile(dsns["wallet"], found)
-            ):
-                return found
+
+        return await audit_until_still(once, self.topology, dsns["wallet"])
 
     def audit_target(self, set_name: str) -> AuditTarget:
         """Return a SET as the audit reads it; raises Refused `unknown_set`."""
-        topology = self.topology()
-        return AuditTarget(
-            set_name, self.dsn(set_name, roles.AUDIT), _slots(topology, set_name), partial(_slots, topology, set_name)
-        )
+        return _target(self.topology(), set_name, self.dsn(set_name, roles.AUDIT))
 
     def archive(self) -> Archive:
         """Return the archive's folder, or its place in an object store, and key.
@@ -359,25 +349,8 @@ class Access:
         return Archive(root_of(self._inventory.archive), key)
 
 
-async def _forgot_meanwhile(wallet_dsn: str, report: Report) -> bool:
-    """Say whether a user was forgotten while an audit, just over, ran.
-
-    Raises Unavailable `user_being_forgotten` if one still is: then nothing of them can be proven.
-    """
-    async with postgres.connected(wallet_dsn) as wallet:
-        if await wallet.fetchval("SELECT to_regclass('public.forgetting')") is None:
-            return False  # a copy of before users could be forgotten
-        begun_at = await wallet.fetchval("SELECT min(begun_at) FROM forgetting")
-        if begun_at is not None:
-            raise Unavailable(
-                "user_being_forgotten",
-                f"a user is being forgotten since {begun_at:%Y-%m-%d %H:%M} UTC, and the names on two sides differ "
-                "until that is over: wait, or run `hongbao user forget` again where it was killed; then audit",
-            )
-        found: bool = await wallet.fetchval(
-            "SELECT EXISTS (SELECT FROM forget_log WHERE at > now() - $1 * interval '1 second')", report.seconds + 1
-        )
-        return found
+def _target(topology: Topology, name: str, dsn: str) -> AuditTarget:
+    return AuditTarget(name, dsn, _slots(topology, name), partial(_slots, topology, name))
 
 
 def _slots(topology: Topology, name: str, day: date | None = None) -> list[int]:

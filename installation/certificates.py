@@ -110,7 +110,7 @@ class Certificates:
         """Make the CA if there is none, and each certificate that is missing, ends soon, or is for others.
 
         Durable on return. Raises Refused `certificate_invalid` for a host that is none, or so many days;
-        `ca_key_missing`; `tls_files_invalid`.
+        `ca_key_missing`; `tls_files_invalid`; `ca_ends`. No certificate outlives its CA.
         """
         if not 1 <= days <= MOST_DAYS:
             raise Refused("certificate_invalid", f"a certificate is valid for 1 to {MOST_DAYS} days, not {days}")
@@ -119,6 +119,14 @@ class Certificates:
             self.folder.mkdir(mode=0o700)
             self._give_to_owner(self.folder)
         ca, key = self._ca()
+        left = (ca.not_valid_after_utc - self._clock.now()).days
+        if left < RENEW_DAYS:
+            raise Refused(
+                "ca_ends",
+                f"{self.folder / CA_CERT} ends on {ca.not_valid_after_utc:%Y-%m-%d}, and what it signs ends with it: "
+                'replace it as docs/operations/certificates.md says, "Before they end"',
+            )
+        days = min(days, left)
         return [self._one(one, names, ca, key, days, anew=anew) for one, names in asked]
 
     def _ca(self) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:

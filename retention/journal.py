@@ -8,6 +8,7 @@ import msgspec
 
 from errors import Refused
 from retention.held import Held
+from runtime.files import sync_folder
 
 PREFIX = "retention-"
 
@@ -26,6 +27,7 @@ def note(folder: Path, held: Held, who: str) -> None:
                 owner = folder.stat()
                 os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
             os.fsync(file.fileno())
+        sync_folder(folder)
     except OSError as error:
         text = f"{path} cannot be written ({error.strerror}), and what goes must be on record: nothing was removed"
         raise Refused("journal_unwritable", text) from error

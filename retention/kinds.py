@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import asyncpg
+
 from archive.place import Root, archived, folder_of
 from backup.folder import BackupFolder
 from errors import HongbaoError, Refused
@@ -38,6 +40,24 @@ class NotNamed:
         return held
 
 
+class Unknown:
+    """A kind whose place cannot be told from its name: looking at it says so."""
+
+    rule = "unknown"
+
+    def __init__(self, name: str, refused: Refused) -> None:
+        self.name = name
+        self._refused = refused
+
+    async def look(self) -> Held:
+        """Raise the reason."""
+        raise self._refused
+
+    async def remove(self, held: Held) -> Held:
+        """Remove nothing."""
+        return held
+
+
 def kinds(access: Access, rules: RetentionSettings, data: Path, backups: str = "") -> Iterator[Kind]:
     """Yield each kind. `data` is the data folder; `backups` where they are, if not where the installation says."""
     yield from _backups(access, backups, rules.retention_backups)
@@ -57,7 +77,10 @@ def _backups(access: Access, place: str, keep: int) -> Iterator[Kind]:
         return
     for server in access.servers():
         if is_address(place):
-            yield CopiesInBucket(bucket_of(place), server, keep)
+            try:
+                yield CopiesInBucket(bucket_of(place), server, keep)
+            except Refused as refused:
+                yield Unknown(f"backups of {server}", refused)
         else:
             yield Copies(BackupFolder(Path(place).absolute(), server), server, keep)
 
@@ -85,8 +108,8 @@ async def apply(every: Sequence[Kind], data: Path, who: str) -> list[Held]:
                 held = await one.remove(held)
             except HongbaoError as error:
                 held = dataclasses.replace(held, past=0, past_bytes=0, names=(), code=error.code, why=error.detail)
-            except OSError as error:
-                why = f"{error.filename or held.where} cannot be removed ({error.strerror}); the rest of it may be gone"
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+                why = f"not all of it was removed: {error}; the rest of it may be gone"
                 held = dataclasses.replace(held, past=0, past_bytes=0, names=(), code="not_removed", why=why)
         done.append(held)
     return done
@@ -97,6 +120,8 @@ async def _look(one: Kind) -> Held:
         return await one.look()
     except HongbaoError as error:
         return Held(one.name, "", one.rule, code=error.code, why=error.detail)
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        return Held(one.name, "", one.rule, code="not_looked_at", why=f"it cannot be looked at: {error}")
 
 
 def _journals(data: Path) -> Iterator[Path]:

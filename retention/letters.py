@@ -1,6 +1,7 @@
 """Dead letters: events that a receiver has refused for days, in each SET, until an operator sends them again."""
 
 import asyncio
+from dataclasses import replace
 
 from events import retries
 from installation.access import Access
@@ -35,8 +36,10 @@ class DeadLetters:
         )
 
     async def remove(self, held: Held) -> Held:
-        """Delete those that are too old; more may have become so since."""
+        """Delete those that are too old by now, some more than were looked at; returns how many."""
+        gone = 0
         async with postgres.connected(self._access.set_dsn(self._set, roles.EVENTS)) as connection:
-            while await retries.drop_dead(connection, self._days):
+            while some := await retries.drop_dead(connection, self._days):
+                gone += some
                 await asyncio.sleep(0)
-        return held
+        return replace(held, past=gone)

@@ -4,6 +4,7 @@ A job that fails is seen where it runs. One that does not run any more, because 
 seen only by somebody who knows when it has run before.
 """
 
+import asyncio
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -14,6 +15,9 @@ import msgspec
 from errors import Unavailable
 from runtime import postgres
 from runtime.postgres import Connection
+
+NOTE_S: Final = 30.0
+"""The job has ended: what it has found out waits for this note."""
 
 
 class Job(StrEnum):
@@ -77,19 +81,23 @@ FROM job_run ORDER BY job
 
 async def read(connection: Connection) -> list[JobRun]:
     """Return all jobs that are known; a role of the wallet's database may read them."""
+    if await connection.fetchval("SELECT to_regclass('public.job_run')") is None:
+        return []  # it was migrated last by a release that noted no jobs
     return [JobRun(**row) for row in await connection.fetch(READ)]
 
 
 async def note(dsn: str, job: Job, failure: str | None) -> None:
     """Note that a job has succeeded, or why it failed; as the audit's role. Durable on return.
 
-    Raises Unavailable `database_unavailable`, `not_noted` if the database is of a release that notes no jobs.
+    Raises Unavailable `database_unavailable`, or `not_noted` if the database does not take it within NOTE_S; one of a
+    release that notes no jobs does not.
     """
-    async with postgres.connected(dsn) as connection:
-        try:
+    try:
+        async with asyncio.timeout(NOTE_S), postgres.connected(dsn) as connection:
             await connection.execute("SELECT note_job($1, $2)", job.value, failure)
-        except asyncpg.PostgresError as error:
-            raise Unavailable("not_noted", f"the wallet's database does not take it: {error}") from error
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        text = f"the wallet's database does not take it: {error or 'no answer'}"
+        raise Unavailable("not_noted", text) from error
 
 
 async def forget(dsn: str, job: str) -> bool:

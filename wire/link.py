@@ -335,7 +335,9 @@ class Link:
                     pause = deadline - now
                     break
                 del self._waiting[number]
-                self._fail_unknown(future, number)
+                if not future.done():
+                    _late.labels(self.name).inc()
+                    self._fail_unknown(future, number)
 
     def _fail_all(self) -> None:
         waiting, outbox = self._waiting, self._outbox
@@ -362,7 +364,6 @@ class Link:
     def _fail_unknown(self, future: asyncio.Future[list[Any]], number: int) -> None:
         if future.done():
             return
-        _late.labels(self.name).inc()
         unknown = Unavailable(
             "outcome_unknown",
             f"no answer from {self.name} in time; repeat the request: it is safe and tells the real outcome",

@@ -48,7 +48,8 @@ class ArchiveFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no t
         self._kept: OrderedDict[tuple[str, int], bytes] = OrderedDict()
         self._bytes = 0
         self._one = Lock()
-        self._fault: HongbaoError | None = None
+        self._faults: dict[str, HongbaoError] = {}
+        """By path: why its last read failed."""
 
     def add(self, path: str, known: Known) -> None:
         """Have a file under `path`, which begins with ROOT."""
@@ -58,11 +59,16 @@ class ArchiveFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no t
         """Have no file any more whose path begins with `prefix`."""
         for path in [one for one in self._known if one.startswith(prefix)]:
             del self._known[path]
+            self._faults.pop(path, None)
 
-    def fault(self) -> HongbaoError | None:
-        """Return why the last read failed, once: DuckDB's own error shows a traceback in its place."""
-        fault, self._fault = self._fault, None
-        return fault
+    def fault(self, prefix: str) -> HongbaoError | None:
+        """Return why a read of a file whose path begins with `prefix` failed, once.
+
+        DuckDB's own error shows a traceback in its place. Other threads read other files at the same time.
+        """
+        with self._one:
+            found = [self._faults.pop(path) for path in [one for one in self._faults if one.startswith(prefix)]]
+        return found[0] if found else None
 
     # What DuckDB calls, by fsspec's names.
 
@@ -102,7 +108,7 @@ class ArchiveFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no t
         blocks = {number: self._recall(path, number) for number in range(first, last + 1)}
         missing = [number for number, block in blocks.items() if block is None]
         if missing:
-            fetched = self._fetch(known, missing[0], missing[-1])
+            fetched = self._fetch(path, known, missing[0], missing[-1])
             for number, block in fetched.items():
                 blocks[number] = block
                 self._keep(path, number, block)
@@ -114,7 +120,7 @@ class ArchiveFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no t
             raise FileNotFoundError(path)
         return known
 
-    def _fetch(self, known: Known, first: int, last: int) -> dict[int, bytes]:
+    def _fetch(self, path: str, known: Known, first: int, last: int) -> dict[int, bytes]:
         """Fetch blocks in one request and check each."""
         size = known.block_size
         try:
@@ -129,8 +135,10 @@ class ArchiveFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no t
                     )
                 found[number] = block
         except HongbaoError as error:
-            self._fault = _as_archive(error)
-            raise self._fault from error
+            fault = _as_archive(error)
+            with self._one:
+                self._faults[path] = fault
+            raise fault from error
         return found
 
     def _recall(self, path: str, number: int) -> bytes | None:

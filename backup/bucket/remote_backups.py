@@ -16,7 +16,7 @@ from pathlib import Path
 from backup.backups import Backups
 from backup.bucket.manifest import Copy
 from backup.bucket.shelf import Shelf
-from backup.folder import PARTIAL, SEGMENT_BYTES, BackupFolder, LogState, is_empty, segment_of
+from backup.folder import PARTIAL, SEGMENT_BYTES, BackupFolder, Base, LogState, is_empty, segment_of
 from backup.limits import PARTIAL_EVERY_S, SHIP_EVERY_S, UNPUT_SEGMENTS
 from backup.logkeeper import LogKeeper, LogStatus, status_of
 from backup.programs import IDENTIFIER, Source
@@ -69,11 +69,19 @@ class RemoteBackups:
             return (await self._put_copies())[-1]
 
     async def _put_copies(self) -> list[Copy]:
-        put: list[Copy] = []
-        for base in self.folder.bases():
-            put.append(await asyncio.to_thread(self.shelf.put_copy, base, self.folder.home))
-            await asyncio.to_thread(shutil.rmtree, base.path)
-        return put
+        return [await asyncio.to_thread(self._put_copy, base) for base in self.folder.bases()]
+
+    def _put_copy(self, base: Base) -> Copy:
+        try:
+            copy = self.shelf.put_copy(base, self.folder.home)
+        except Refused as refused:
+            if refused.code != "object_exists":
+                raise
+            # Another machine has put a copy that had ended in the same second.
+            base = self.folder.rename_free(base, self.shelf.names())
+            copy = self.shelf.put_copy(base, self.folder.home)
+        shutil.rmtree(base.path)
+        return copy
 
     async def receive(self, stop: asyncio.Event, *, anew: bool = False) -> None:
         """Receive the log as `LogKeeper.receive`, and put each segment when it is complete, until `stop`.
@@ -108,9 +116,8 @@ class RemoteBackups:
                 if not self._checked:
                     await self._check(self._find())
                 await asyncio.to_thread(self.ship, partial=partial)
-            except (HongbaoError, OSError) as error:
-                # Whatever it is, the receiver goes on, and what it has received is put once that is over.
-                why = error.detail if isinstance(error, HongbaoError) else str(error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the receiver goes on, and this puts it later
+                why = error.detail if isinstance(error, HongbaoError) else f"{type(error).__name__}: {error}"
                 if why != said:
                     self._say(f"the log is kept in {self.folder.wal} and not put just now: {why}")
                 said = why

@@ -76,6 +76,11 @@ class Shelf:
         """Return the newest copy that had ended by `until` (None: of all); raises Refused `no_backup`."""
         return copy_for(self.copies(), until, self.place, self.server)
 
+    def names(self) -> set[str]:
+        """Return the names of the complete copies."""
+        listed = (one.name for one in self.place.listed("base") if _MANIFEST.fullmatch(one.name))
+        return {name.removeprefix("base/").removesuffix(".json") for name in listed}
+
     def log(self) -> list[Held]:
         """Return the objects of the log, in order of their names."""
         return sorted(one for one in self.place.listed("wal") if _LOG.fullmatch(one.name))
@@ -96,7 +101,7 @@ class Shelf:
     def put_copy(self, base: Base, work: Path) -> Copy:
         """Put a base copy: its tar, which is written to the folder `work` first, then the manifest; durable then.
 
-        May be repeated after a kill. Raises Refused `backup_runs` if another copy has its name.
+        May be repeated after a kill. Raises Refused `object_exists` if another copy has its name.
         """
         packed = work / f"{base.path.name}.tar"
         try:
@@ -110,9 +115,7 @@ class Shelf:
             if refused.code != "object_exists":
                 raise
             if self.place.read(copy.json, MANIFEST_BYTES)[0] != copy.encode():
-                raise Refused(
-                    "backup_runs", f"another machine has put a copy of {self.server} in the same second: take it again"
-                ) from None
+                raise
         return copy
 
     @staticmethod

@@ -87,6 +87,8 @@ async def restore(access: Access, backups: Backups, how: Restoring) -> Restored:
     if how.with_paid and name == WALLET:
         raise Refused("wallet_has_no_claims", "--with-paid is for a SET; a wallet is made good by ./run recover wallet")
     began, base = time.monotonic(), backups.folder.base_for(how.until)
+    log = how.into / "restore.log"
+    before = log.stat().st_size if log.exists() else 0
     server = await backups.restore(how.into, how.until)
     seconds = round(time.monotonic() - began, 1)
     paid: LostClaims | None = None
@@ -104,5 +106,5 @@ async def restore(access: Access, backups: Backups, how: Restoring) -> Restored:
                 why = away.detail
     finally:
         await server.stop()
-    commit = last_commit(how.into / "restore.log")
+    commit = last_commit(log, before)
     return Restored(name, server.spec.folder, base.taken_at, commit, seconds, audit, why, paid)

@@ -30,6 +30,11 @@ class StuckPayout:
     reason: str
 
 
+async def count_stuck(connection: Any) -> int:
+    """Return how many payouts are stuck; the auditor's role is enough."""
+    return int(await connection.fetchval("SELECT count(*) FROM payout_stuck"))
+
+
 async def stuck_payouts(connection: Any) -> list[StuckPayout]:
     """Return the oldest stuck payouts, up to STUCK_SHOWN. It only reads, so the auditor's role is enough."""
     rows = await connection.fetch(_STUCK, STUCK_SHOWN)

@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from archive import store
+from backup.backups import Backups
+from backup.bucket import remote_backups as remote_module
 from backup.bucket.manifest import Copy
 from backup.bucket.remote_backups import RemoteBackups
 from backup.bucket.shelf import Shelf
 from backup.folder import BackupFolder, Base, LogState
+from backup.limits import UNPUT_SEGMENTS
 from backup.logkeeper import LogStatus
 from backup.programs import Source
 from doctor import backup_log
@@ -311,13 +314,16 @@ async def test_what_a_killed_prune_has_left_goes_with_the_next(shelf: Shelf, buc
 
 
 def test_two_copies_of_one_second_do_not_meet(shelf: Shelf, tmp_path: Path) -> None:
-    """The second is refused and takes nothing from the first; the same copy may be put again after a kill."""
+    """The second gets a name of its own and takes nothing from the first; the same may be put again after a kill."""
     before = shelf.copies()
     mine = copy_in(tmp_path / "other" / "set-1", before[-1].name, SEGMENTS[3])
-    with pytest.raises(Refused, match="take it again") as raised:
+    with pytest.raises(Refused) as raised:
         shelf.put_copy(mine, tmp_path)
-    assert raised.value.code == "backup_runs"
+    assert raised.value.code == "object_exists"
     assert shelf.copies() == before
+    renamed = BackupFolder(tmp_path / "other", "set-1").rename_free(mine, shelf.names())
+    assert shelf.put_copy(renamed, tmp_path) in shelf.copies()
+    shelf.place.delete([shelf.copies()[-1].json])
     assert fetched(shelf, tmp_path / "back").bases()[-1].path.name == before[-1].name
     again = copy_in(tmp_path / "third" / "set-1", "20261123T101500Z", SEGMENTS[4])
     assert shelf.put_copy(again, tmp_path) == shelf.put_copy(again, tmp_path)
@@ -333,6 +339,45 @@ def test_a_tar_that_cannot_be_written_is_told(shelf: Shelf, tmp_path: Path, othe
     shelf.place.delete([newest.tar])
     shelf.place.create(newest.tar, content.getvalue())
     assert refused(lambda: fetched(shelf, tmp_path / "back")) == "backup_unreadable"
+
+
+async def nothing_to_check(*_: object) -> None:
+    """In the place of a look at the server."""
+
+
+async def test_one_take_at_a_time(bucket: Bucket, server_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until a copy is put, no other call takes one here: the tar that goes up is the one that the manifest names."""
+    monkeypatch.setattr(RemoteBackups, "_check", nothing_to_check)
+    there = Source("set-1", "postgresql://x@127.0.0.1:1/x", {})
+    backups = RemoteBackups(lambda: there, "set-1", bucket, server_folder / "work", print)
+    Backups(there, server_folder / "work").prepare()
+    with (
+        hold_lock(backups.folder.home / "put.lock", lambda _: Refused("held", "")),
+        pytest.raises(Refused, match="is taking a base copy") as raised,
+    ):
+        await backups.take()
+    assert raised.value.code == "backup_runs"
+
+
+async def test_what_is_received_and_not_put_is_behind(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A receiver whose bucket takes nothing any more keeps no log: with its machine it would be lost."""
+
+    async def received_all(_dsn: str, _newest: str | None) -> LogStatus:
+        return LogStatus(LogState.KEPT, 0)
+
+    monkeypatch.setattr(remote_module, "status_of", received_all)
+    backups = RemoteBackups(lambda: Source("set-1", "", {}), "set-1", bucket, tmp_path, print)
+    backups.folder.wal.mkdir(parents=True)
+    segments = [f"0000000100000000{number:08X}" for number in range(1, UNPUT_SEGMENTS + 2)]
+    for name in segments[:-1]:
+        (backups.folder.wal / name).touch()
+    assert (await backups.status()).state is LogState.KEPT
+    (backups.folder.wal / segments[-1]).touch()
+    assert (await backups.status()).state is LogState.BEHIND
+    backups.shelf.put_segment(backups.folder.wal / segments[0])
+    assert (await backups.status()).state is LogState.KEPT
 
 
 async def test_what_a_killed_restore_has_fetched_goes(bucket: Bucket, tmp_path: Path) -> None:

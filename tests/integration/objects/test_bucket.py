@@ -41,6 +41,13 @@ def test_what_is_put_is_read_back(bucket: Bucket, tmp_path: Path) -> None:
     assert list(bucket.listed()) == []
 
 
+def test_an_empty_object_is_read(bucket: Bucket) -> None:
+    """Of which a store gives no range."""
+    bucket.create("empty", b"")
+    assert list(bucket.stream("empty")) == []
+    assert bucket.read("empty", 10)[0] == b""
+
+
 def test_nothing_is_replaced_that_was_not_read(bucket: Bucket) -> None:
     """A second create is refused; a replacement goes in only over the object that was read."""
     bucket.create("one", b"first")

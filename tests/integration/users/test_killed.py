@@ -6,7 +6,7 @@ import pytest
 
 from audit.report import Report
 from errors import Refused, Unavailable
-from installation.access import _forgot_meanwhile
+from installation.auditing import forgot_meanwhile
 from runtime import postgres
 from schema import roles
 from schema.migrate import migrate_set
@@ -70,12 +70,12 @@ async def test_the_audit_says_that_a_user_is_being_forgotten(past_of_alice: Alic
         await anext(Export(one.installed, ALICE).records())
     report = Report()
     with pytest.raises(Unavailable, match="user_being_forgotten"):
-        await _forgot_meanwhile(one.installed.wallet_audit_dsn, report)
+        await forgot_meanwhile(one.installed.wallet_audit_dsn, report.seconds)
     await one.forget()
     report.seconds = 60.0
-    assert await _forgot_meanwhile(one.installed.wallet_audit_dsn, report)
+    assert await forgot_meanwhile(one.installed.wallet_audit_dsn, report.seconds)
     report.seconds = -60.0
-    assert not await _forgot_meanwhile(one.installed.wallet_audit_dsn, report)
+    assert not await forgot_meanwhile(one.installed.wallet_audit_dsn, report.seconds)
 
 
 async def test_two_sets_name_the_same_archive(past_of_alice: AlicesPast) -> None:

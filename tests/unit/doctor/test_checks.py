@@ -387,7 +387,7 @@ def test_what_is_out_of_service_is_a_note_with_the_way_back() -> None:
 def test_stuck_payouts_are_wrong_with_their_reasons() -> None:
     """Per SET, with the two commands."""
     one = StuckPayout(1, 0, "bob", 100, 9, NOW, "receiver_closed")
-    (wrong,) = payouts.judge({"set-1": [one, one], "set-2": []})
+    (wrong,) = payouts.judge({"set-1": payouts.Stuck(2, [one, one]), "set-2": payouts.Stuck(0, [])})
     assert (wrong.level, wrong.subject) == (Level.WRONG, "set-1")
     assert "2 payouts of set-1 stuck: receiver_closed." in wrong.what
     assert "./run payout retry" in wrong.do
