@@ -20,6 +20,7 @@ from runtime.sandbox_clock import clock_at
 from runtime.settings import host_and_port
 from runtime.tls import tls_of
 from runtime.traces.start import tracer_of
+from schema import silence
 from setnode.activation.cards import Cards
 from setnode.activation.cold import ColdEnvelopes
 from setnode.activation.list_reader import ListReader
@@ -279,6 +280,7 @@ class Setnode:
 
     def _require(self) -> None:
         """Say on what this server's readiness depends."""
+        silence.publish(lambda: self.standby.silent_s)
         self.readiness.require("database", lambda: self.days.readable)
         # The rotation makes the tables. While the database is away nobody knows whether they are missing.
         self.readiness.require("day tables", lambda: bool(self.days.with_tables) or not self.days.readable)

@@ -6,6 +6,7 @@ would otherwise hold all connections, and every later read would be refused, unt
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -36,6 +37,15 @@ class Readers:
         self._waiting = 0
         self.up = False
         """Whether the read that ended last was answered by Postgres; False before the first."""
+        self._answered_at = time.monotonic()
+
+    @property
+    def silent_s(self) -> float:
+        """For how long Postgres has not answered a read; at most the pause between two checks longer, s."""
+        return time.monotonic() - self._answered_at
+
+    def _answered(self) -> None:
+        self.up, self._answered_at = True, time.monotonic()
 
     async def check(self) -> None:
         """Read nothing, so that `up` is of now; raises as `fetch`."""
@@ -46,14 +56,14 @@ class Readers:
         session = await self._acquire()
         try:
             rows = await session.run(lambda connection: connection.fetch(sql, *args), READ_DEADLINE_S)
-            self.up = True
+            self._answered()
             return list(rows)
         except Exception as error:
             if is_lost(error) or isinstance(error, Unavailable):
                 self.up = False
                 # A read changes nothing, so its outcome is known.
                 raise Unavailable("database_unavailable", f"the wallet's database is away: {error}") from error
-            self.up = True
+            self._answered()
             if getattr(error, "sqlstate", None) == "57014":
                 raise Unavailable("busy", "the read took too long; try again", retry_after_s=BUSY_RETRY_S) from error
             raise

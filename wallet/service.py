@@ -19,7 +19,7 @@ from runtime.postgres import Session
 from runtime.sandbox_clock import clock_at
 from runtime.tls import tls_of
 from runtime.traces.start import tracer_of
-from schema import jobs, standbys
+from schema import jobs, silence, standbys
 from sharding.topology import TopologyFile
 from wallet import metrics
 from wallet.accounts import Accounts
@@ -134,6 +134,7 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             ready = Readiness()
             ready.require("ledger", lambda: batcher.up)
             ready.require("reads", lambda: readers.up)
+            silence.publish(lambda: readers.silent_s)
             add_probes(app, ready)
             places = DayPlaces(config.postgres_dsn, clock_at(config.sandbox_clock))
             stack.push_async_callback(places.close)

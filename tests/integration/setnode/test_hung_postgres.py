@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from errors import Unavailable
+from runtime import metrics
 from runtime.postgres import Session, connected
 from setnode import shared_session
 from setnode.activation import loader
@@ -165,6 +167,28 @@ async def test_every_service_ends_its_wait_and_works_again(town: Town, proxy: Ha
     proxy.wake()
     for ask in everything:
         await works_again(ask)
+
+
+def silent_s() -> float:
+    """What the process's metrics say."""
+    found = re.search(r"^hongbao_database_silent_seconds (\S+)$", metrics.render().decode(), re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
+async def test_how_long_it_is_silent_is_a_metric(town: Town, proxy: HangingProxy) -> None:
+    """It grows with each scrape while Postgres hangs, also while no look ends, and falls once it answers."""
+    standby = town.nodes[-1].standby
+    proxy.hang()
+    looking = asyncio.ensure_future(unavailable(standby.look()))
+    first = silent_s()
+    await asyncio.sleep(0.05)
+    assert silent_s() > first
+    await looking
+    grown = silent_s()
+    proxy.wake()
+    await works_again(standby.look)
+    assert silent_s() < grown
 
 
 async def test_who_waits_for_a_sleeping_envelope_hears_in_time(town: Town, proxy: HangingProxy, monkeypatch) -> None:

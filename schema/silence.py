@@ -1,0 +1,12 @@
+"""For how long the Postgres of a process has not answered it: while it answers no server of a SET, nobody is served."""
+
+from collections.abc import Callable
+
+from runtime import metrics
+
+_silent = metrics.gauge("hongbao_database_silent_seconds", "For how long this process's Postgres has not answered it")
+
+
+def publish(silent_s: Callable[[], float]) -> None:
+    """Show a process's `silent_s` as a metric, as it is at each scrape: also while no look ends."""
+    _silent.set_function(silent_s)
