@@ -7,7 +7,7 @@ from errors import Refused
 from installation.access import Access
 from installation.data_folder import DataFolder
 from ops.exposition import join
-from ops.parts import parts_of
+from ops.parts import keep_up, parts_of
 from ops.scrape import Scraper
 
 _UP = (
@@ -39,6 +39,7 @@ class Federation:
     async def text(self) -> str:
         """Return the exposition of all parts that answer, and `hongbao_part_up` of all."""
         async with self._one:
+            await keep_up(self._access, self._folder)
             parts, scraper = parts_of(self._access, self._folder), Scraper(self._access)
             try:
                 looks = await scraper.look(parts)

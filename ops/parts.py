@@ -18,6 +18,12 @@ class Part(parts.Part, frozen=True, kw_only=True):
     restarts: int = 0
 
 
+async def keep_up(access: Access, folder: DataFolder) -> None:
+    """Bring topology and switches of this host up to date, unless a runner of this machine does."""
+    if not folder.running.exists():
+        await access.refresh()
+
+
 def parts_of(access: Access, folder: DataFolder) -> list[Part]:
     """Return all parts; raises Refused `topology_invalid`."""
     here = _running(folder)

@@ -16,7 +16,7 @@ from ops.events import Events
 from ops.exposition import Exposed, read, total
 from ops.figures import START, figures
 from ops.limits import EVERY_S, KEPT, WATCHED_S
-from ops.parts import Part, parts_of
+from ops.parts import Part, keep_up, parts_of
 from ops.scrape import Look, Scraper
 from runtime import logs
 from runtime.sandbox_clock import SandboxClock
@@ -112,8 +112,7 @@ class Watching:
 
     async def _look(self) -> None:
         try:
-            if not self._folder.running.exists():
-                await self._access.refresh()  # nothing of this host keeps its files up to date
+            await keep_up(self._access, self._folder)
             topology, parts = self._access.topology(), parts_of(self._access, self._folder)
             now = self._access.clock.now()
             switches = [one for one in load_switches(beside(self._access.topology_path)) if one.until > now]

@@ -4,21 +4,27 @@ import asyncio
 import contextlib
 import errno
 import re
+import shutil
 import signal
 import sys
 import uuid
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import asyncpg
+import msgspec
 import pytest
 import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
+from installation import data_folder, inventory
+from installation.finding import find
 from installation.keys import Secrets
 from machine.account import Account
+from ops.federation import Federation
 from ops.limits import EVERY_S, WATCHED_S
 from ops.routes import Routes
 from ops.service import OpsSettings, serving
@@ -284,6 +290,18 @@ async def test_metrics_of_all_parts_are_one_exposition(call: Call, ops: Ops) -> 
     opens = {sample.labels["part"] for sample in families["hongbao_opens"].samples}
     assert opens == {"set-1-a", "set-2-a"}
     assert {sample.labels["part"] for sample in families["hongbao_http_connections"].samples} == {"gateway-1"}
+
+
+async def test_metrics_need_nobody_who_watches(stack: Running, tmp_path: Path) -> None:
+    """On a host of its own the view fetches the topology for a scrape, too: it is not there before the first."""
+    here, there = data_folder.locate(tmp_path), data_folder.locate(stack.data)
+    shutil.copy(there.path / "secrets.json", tmp_path / "secrets.json")
+    known = inventory.load(there.inventory)
+    own = {"secrets": str(tmp_path / "secrets.json"), "topology": str(tmp_path / "topology.json"), "runner": False}
+    msgspec.structs.replace(known, **own).save(here.inventory)
+    found = await Federation(find(tmp_path), here, METRICS_KEY).text()
+    assert 'hongbao_part_up{part="set-1-a"} 1' in found
+    assert (tmp_path / "topology.json").exists()
 
 
 @contextlib.asynccontextmanager
