@@ -2,9 +2,9 @@
 
 What lives here: `finding` (what a check says), `place` (what checks look at, read once), `examination` (runs all
 checks, each with a bound), and the checks, by what they look at: `programs` and `clusters` (what is installed), `files`
-(readable by whom), `disk`, `open_files` and `clock` (the machine), `ports`, `parts` (what runs), `days`, `backup_log`,
-`closed`, `payouts` and `forgetting` (what waits for somebody). `limits` has every bound and threshold that is not
-another room's.
+(readable by whom), `certificates`, `archives`, `disk`, `open_files` and `clock` (the machine), `ports`, `parts` (what
+runs), `databases`, `days`, `backup_log`, `jobs`, `closed`, `events`, `payouts` and `forgetting` (what waits for
+somebody). `limits` has every bound and threshold that is not another room's.
 
 May import: floors below. Not `ops`, which watches the same installation second by second and keeps what it saw.
 

@@ -12,6 +12,8 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from doctor import (
     archives,
     backup_log,
@@ -68,6 +70,9 @@ CHECKS: Mapping[str, Check] = {
 }
 """By their names in --json, in the order in which they are shown."""
 
+_OF_A_RUNNER = ("memcached", "optional", "ports")
+"""What concerns a machine on which `./run` starts, and tests run."""
+
 T = TypeVar("T")
 
 
@@ -82,7 +87,17 @@ def examine(data: Path | None, backups: str = "") -> list[Finding]:
         what = f"The files of the data folder could not be read within {PLACE_S:.0f} s."
         return [Finding("installation", Level.WRONG, str(data or "data"), what, do)]
     place = reading.result()
-    return [*place.troubles, *run_checks(CHECKS, place)]
+    if place.access is None or place.access.runner:
+        return [*place.troubles, *run_checks(CHECKS, place)]
+    here = {name: check for name, check in CHECKS.items() if name not in _OF_A_RUNNER}
+    return [_as_installed(one) for one in (*place.troubles, *run_checks(here, place))]
+
+
+def _as_installed(one: Finding) -> Finding:
+    """Name the command as it is called where `./run` starts nothing."""
+    return msgspec.structs.replace(
+        one, what=one.what.replace("./run ", "hongbao "), do=one.do.replace("./run ", "hongbao ")
+    )
 
 
 def run_checks(checks: Mapping[str, Check], place: Place, bound_s: float = CHECK_S) -> list[Finding]:

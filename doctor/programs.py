@@ -111,5 +111,6 @@ def optional(place: Place) -> Iterator[Finding]:
         yield Finding("optional", Level.OK, "optional programs", ", ".join(one.name for one in OPTIONAL))
         return
     names = ", ".join(f"{one.name} ({one.needed_for})" for one in missing)
-    do = "Nothing: what uses one fetches it, but for node: apt-get install nodejs."
+    node = " (but for node: apt-get install nodejs)" if any(one.name == "node" for one in missing) else ""
+    do = f"Nothing: what uses one fetches it{node}."
     yield Finding("optional", Level.NOTE, "optional programs", f"Not on this machine: {names}.", do)

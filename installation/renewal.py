@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from errors import Refused
 from installation.access import SUPERUSER
 from installation.keys import KEYS, Secrets
+from wire.keys import WALLET
 
 
 class Renewable(NamedTuple):
@@ -29,10 +30,9 @@ RENEWABLE: Final = {
     "SHARE_KEY": Renewable("all share tokens: links to envelopes that are still open", ("gateway", "operator")),
 }
 """By name (docs/security.md); all others protect what is stored, and must stay."""
-PASSWORDS: Final = Renewable(
-    "logins with the old passwords, once `hongbao installation prepare` has set the new ones",
-    ("setnode", "wallet", "events", "rotation", "operator"),
-)
+_LOGINS: Final = "logins with the old passwords, once `hongbao installation prepare` has set the new ones"
+PASSWORDS_OF_A_SET: Final = Renewable(_LOGINS, ("setnode", "events", "rotation", "operator"))
+PASSWORDS_OF_THE_WALLET: Final = Renewable(_LOGINS, ("wallet", "rotation", "operator"))
 
 
 def renew(known: Secrets, name: str) -> tuple[Renewable, Path]:
@@ -43,7 +43,8 @@ def renew(known: Secrets, name: str) -> tuple[Renewable, Path]:
     """
     kind, _, server = name.partition("/")
     if kind == "postgres" and server:
-        return PASSWORDS, known.renew_passwords(server, leave=SUPERUSER, aside=_aside())
+        found = PASSWORDS_OF_THE_WALLET if server == WALLET else PASSWORDS_OF_A_SET
+        return found, known.renew_passwords(server, leave=SUPERUSER, aside=_aside())
     if name in RENEWABLE:
         return RENEWABLE[name], known.renew_key(name, aside=_aside())
     if name in KEYS:

@@ -135,7 +135,8 @@ async def connect(dsn: str, **settings: str) -> Connection:
             sentence = f"a file of TLS that the DSN of {place(dsn)} names cannot be read: {error.strerror}"
             raise Unavailable("database_unavailable", _told(sentence)) from error
         if is_lost(error):
-            raise Unavailable("database_unavailable", f"Postgres at {place(dsn)} does not answer: {error}") from error
+            why = str(error) or "it is silent"  # of a timeout there is no text
+            raise Unavailable("database_unavailable", f"Postgres at {place(dsn)} does not answer: {why}") from error
         raise
 
 

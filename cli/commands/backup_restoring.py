@@ -31,6 +31,12 @@ class Restoring:
     no_audit: bool
 
 
+_OF_A_COPY = (
+    "A copy of a SET that serves, or to an earlier instant, is behind the wallet: each payout since the last commit "
+    "kept is named above. `backup restore --with-paid` puts those claims back into a copy that will be opened."
+)
+
+
 @dataclass(frozen=True)
 class Restored:
     """What came of it. `seconds`: until the copy took connections. `why`: why it was not audited."""
@@ -74,6 +80,8 @@ class Restored:
                 console.print(f"not put back: {one}", highlight=False)
         if self.audit is not None:
             show_audit(self.audit, console)
+            if not self.audit.holds:
+                console.print(_OF_A_COPY, highlight=False)
         else:
             console.print(f"it was not audited: {self.why}", highlight=False)
 
