@@ -88,7 +88,8 @@ class CommandGroup(click.Group):
         except click.UsageError as error:
             raise _as_sentence(error) from None
         except HongbaoError as error:
-            _fail(error.detail)
+            silent = error.code == "database_unavailable" and "does not answer" in error.detail
+            _fail(f"{error.detail}; is it up? See ./run status" if silent else error.detail)
         except KeyboardInterrupt:
             click.echo("stopped before it was done", err=True)
             sys.exit(INTERRUPTED)

@@ -151,7 +151,7 @@ async def test_what_is_installed_is_known_while_nothing_runs(server_folder: Path
     with pytest.raises(Refused, match="there is no SET 'set-9'"):
         find(server_folder / "data").set_dsn("set-9")
     audit = await hongbao(server_folder, "audit")
-    assert (audit.status, "does not answer" in audit.err) == (1, True)
+    assert (audit.status, "does not answer" in audit.err, "is it up? See ./run status" in audit.err) == (1, True, True)
     assert (await hongbao(server_folder, "query", "SELECT 1 AS one")).status == 0
     listed = await hongbao(server_folder, "backup", "list", "set-1", "--folder", str(server_folder), "--json")
     assert (listed.status, json.loads(listed.out)["log"]) == (1, "unknown"), "there is no copy"
