@@ -55,7 +55,12 @@ def alarms(
 ) -> list[Alarm]:
     """Return what holds now, the most urgent first."""
     known = list(parts)
-    found = [Alarm(Level.PAGE, "away", one.name, looks[one.name].detail) for one in known if not looks[one.name].up]
+    served = {one.title for one in known if looks[one.name].up}
+    found = [
+        Alarm(Level.LOOK if one.has_others and one.title in served else Level.PAGE, "away", one.name, look.detail)
+        for one in known
+        if not (look := looks[one.name]).up
+    ]
     short: set[str] = set()
     for one in known:
         numbers = exposed.get(one.name, {})

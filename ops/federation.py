@@ -40,7 +40,7 @@ class Federation:
         """Return the exposition of all parts that answer, and `hongbao_part_up` of all."""
         async with self._one:
             await keep_up(self._access, self._folder)
-            parts, scraper = parts_of(self._access, self._folder), Scraper(self._access)
+            parts, scraper = await parts_of(self._access, self._folder), Scraper(self._access)
             try:
                 looks = await scraper.look(parts)
             finally:

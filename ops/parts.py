@@ -17,6 +17,16 @@ class Part(parts.Part, frozen=True, kw_only=True):
     pid: int = 0
     restarts: int = 0
 
+    @property
+    def has_others(self) -> bool:
+        """Whether others of its name do the same at other places: the wallet of another host, members of a Postgres."""
+        return "@" in self.name and self.kind is not Kind.MEMCACHED
+
+    @property
+    def title(self) -> str:
+        """Its name without its place."""
+        return self.name.partition("@")[0]
+
 
 async def keep_up(access: Access, folder: DataFolder) -> None:
     """Bring topology and switches of this host up to date, unless a runner of this machine does."""
@@ -24,10 +34,12 @@ async def keep_up(access: Access, folder: DataFolder) -> None:
         await access.refresh()
 
 
-def parts_of(access: Access, folder: DataFolder) -> list[Part]:
-    """Return all parts; raises Refused `topology_invalid`."""
+async def parts_of(access: Access, folder: DataFolder) -> list[Part]:
+    """Return all parts, each at each of its places (`installation.parts`); raises Refused `topology_invalid`."""
     here = _running(folder)
     known = parts.parts_of(access)
+    if not here:
+        known = [one for part in known for one in await parts.each_place(access, part)]
     # Several gateways of this machine share a port; each has one of its own, which only the runner knows.
     own = [one for name, one in here.items() if name.startswith("gateway-")]
     if own:

@@ -16,6 +16,7 @@ from machine.memcached import responds
 from ops.limits import ASK_S, METRICS_BYTES
 from ops.parts import Part
 from runtime import postgres, tls
+from runtime.dsn import at_host
 from runtime.tls_errors import sentence_of
 
 _NO_ANSWER = "no answer"
@@ -56,12 +57,12 @@ class Scraper:
         try:
             async with asyncio.timeout(ASK_S):
                 if part.kind is Kind.POSTGRES:
-                    return await self._ask_database(part.server)
+                    return await self._ask_database(part)
                 if part.kind is Kind.MEMCACHED:
                     return Look(await responds(part.address))
                 return await self._ask_process(part)
         except TimeoutError:
-            self._drop(part.server)
+            self._drop(part.name)
             return Look(up=False, detail=_NO_ANSWER)
 
     async def _ask_process(self, part: Part) -> Look:
@@ -93,20 +94,24 @@ class Scraper:
                     raise aiohttp.ClientPayloadError("more than any part of ours says")
             return answer.status, body.decode(errors="replace")
 
-    async def _ask_database(self, server: str) -> Look:
+    async def _ask_database(self, part: Part) -> Look:
         try:
-            if server not in self._databases:
-                self._databases[server] = await postgres.connect(self._access.set_dsn(server))
-            await self._databases[server].fetchval("SELECT 1")
+            if part.name not in self._databases:
+                dsn = self._access.set_dsn(part.server)
+                # A member may be a standby, which takes no writes.
+                self._databases[part.name] = await postgres.connect(
+                    at_host(dsn, part.address) if part.has_others else dsn
+                )
+            await self._databases[part.name].fetchval("SELECT 1")
         except HongbaoError as error:
             return Look(up=False, detail=error.detail)
         except Exception as error:  # noqa: BLE001 - whatever one database says, the other parts are shown
-            self._drop(server)
+            self._drop(part.name)
             return Look(up=False, detail=f"{_NO_ANSWER}: {error or type(error).__name__}")
         return Look(up=True)
 
-    def _drop(self, server: str) -> None:
-        connection = self._databases.pop(server, None)
+    def _drop(self, name: str) -> None:
+        connection = self._databases.pop(name, None)
         if connection is not None:
             with contextlib.suppress(Exception):
                 connection.terminate()

@@ -113,7 +113,7 @@ class Watching:
     async def _look(self) -> None:
         try:
             await keep_up(self._access, self._folder)
-            topology, parts = self._access.topology(), parts_of(self._access, self._folder)
+            topology, parts = self._access.topology(), await parts_of(self._access, self._folder)
             now = self._access.clock.now()
             switches = [one for one in load_switches(beside(self._access.topology_path)) if one.until > now]
             looks = await self._scraper.look(parts)
