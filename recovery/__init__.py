@@ -2,7 +2,8 @@
 
 What lives here: `lost`, the creates and credits that the SETs know and the wallet does not; `repair`, doing them again
 in an order that balances cover; `calls`, what is asked of the wallet; `repaired`, what came of it. The other way round,
-`claims`: what a restored copy of a SET lacks and the wallet has paid, put back into the copy.
+`claims`: what a restored copy of a SET lacks and the wallet has paid, put back into the copy. `compared` reads both
+sides, envelope by envelope.
 
 May import: `audit`, `installation`, `setnode`, `wallet`, `wire`, `runtime` and below.
 

@@ -11,20 +11,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from audit.day import PAYOUTS
-from audit.merge_cursor import MergeCursor
 from audit.proof import AuditTarget
-from audit.snapshot import DayPart, day_parts, from_postgres, set_snapshot, snapshot
+from audit.snapshot import DayPart, day_parts, set_snapshot, snapshot
 from envelope.claim_log import ClaimLog
 from envelope.outcomes import Entry
 from envelope.terms import Terms
 from errors import HongbaoError, Unavailable
+from recovery.compared import compared
 from recovery.limits import NAMED
 from runtime import postgres, sql
 from runtime.clock import from_ms
 from runtime.postgres import Connection
 from schema.headers import read_terms
-from sharding.ids import end_id, first_id, slot_of
+from sharding.ids import slot_of
 from wallet.postings import TransferKind
 
 _TIMES = sql.read("audit", "order_times")
@@ -95,20 +94,10 @@ async def put_back(owner_dsn: str, lost: LostClaims) -> None:
 
 
 async def _look(connection: Connection, wallet: Connection, part: DayPart, lost: LostClaims) -> None:
-    low, high, slots = first_id(part.day), end_id(part.day), sorted(part.slots)
-    rows = from_postgres(connection, part)
-    claims, receivers = MergeCursor(rows.claims), MergeCursor(rows.receivers)
-    paid = MergeCursor.of(wallet, PAYOUTS, str(low), str(high), slots, orphan=lambda _: None)
-    async for header in rows.headers:
-        envelope_id = header["envelope_id"]
-        logged = await claims.advance_to(envelope_id)
-        named = frozenset(row["user_id"] for row in await receivers.advance_to(envelope_id))
+    async for _, header, logged, named, paid in compared(connection, wallet, part):
         known = {row["seq"] for row in logged}
-        missing = {
-            seq: row
-            for row in await paid.advance_to(envelope_id)
-            if (seq := int(row["order_no"].partition(".")[2])) not in known
-        }
+        numbered = {int(row["order_no"].partition(".")[2]): row for row in paid}
+        missing = {seq: row for seq, row in numbered.items() if seq not in known}
         if missing:
             terms = read_terms(header, named if header["named"] else None)
             await _rebuild(terms, logged, missing, wallet, lost)

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from audit.day import FUNDS, PAYOUTS
+from audit.day import FUNDS
 from audit.envelopes import replay
 from audit.matching import check_fund, is_the_sweepers
 from audit.merge_cursor import MergeCursor
 from audit.proof import PENDING_PAYOUTS, AuditTarget
 from audit.report import Report
-from audit.snapshot import DayPart, day_parts, from_postgres, set_snapshot, snapshot
+from audit.snapshot import DayPart, day_parts, set_snapshot, snapshot
 from envelope.claim_log import ClaimLog
 from envelope.header_hash import header_hash
 from errors import InvariantBroken
+from recovery.compared import compared, nothing
 from recovery.limits import OUT_OF_ORDER_MS
 from runtime.postgres import Connection
 from setnode.header_seal import HeaderSeal
@@ -141,18 +142,12 @@ async def _of_set(
 async def _of_day(
     connection: Connection, wallet: Connection, part: DayPart, name: str, seal: HeaderSeal, lost: Lost
 ) -> AsyncIterator[LostOf]:
-    low, high, slots = first_id(part.day), end_id(part.day), sorted(part.slots)
-    rows = from_postgres(connection, part)
-    claims, receivers = MergeCursor(rows.claims), MergeCursor(rows.receivers)
-    on_their_way = MergeCursor.of(connection, _PENDING, low, high, orphan=_nothing)
-    paid = MergeCursor.of(wallet, PAYOUTS, str(low), str(high), slots, orphan=_nothing)
-    funds = MergeCursor.of(wallet, FUNDS, low, high, slots, orphan=_nothing)
-    async for header in rows.headers:
+    low, high = first_id(part.day), end_id(part.day)
+    on_their_way = MergeCursor.of(connection, _PENDING, low, high, orphan=nothing)
+    funds = MergeCursor.of(wallet, FUNDS, low, high, sorted(part.slots), orphan=nothing)
+    async for envelope_id, header, logged, named, paid in compared(connection, wallet, part):
         lost.envelopes += 1
-        envelope_id = header["envelope_id"]
-        logged = await claims.advance_to(envelope_id)
-        named = frozenset(row["user_id"] for row in await receivers.advance_to(envelope_id))
-        known = {row["order_no"] for row in await paid.advance_to(envelope_id)}
+        known = {row["order_no"] for row in paid}
         stands = await funds.advance_to(envelope_id)
         waiting = {row["seq"] for row in await on_their_way.advance_to(envelope_id)}
         owed = [row for row in logged if row["seq"] not in waiting]
@@ -204,7 +199,3 @@ def _order(header: Any, row: Any) -> Order:
     kind = PayKind.CLAIM if user else PayKind.REFUND
     order_no = payout_order(envelope_id, row["seq"])
     return Order(order_no, int(kind), user or header["sender"], row["amount_fen"], envelope_id)
-
-
-def _nothing(_row: Any) -> None:
-    """Leave a row of the wallet alone that no envelope here belongs to: the audit and the sweeper look at it."""
