@@ -38,15 +38,16 @@ class TokenKeys:
         self._shared = TokenKey(shared, SHARED_ALGORITHM, from_file=False)
         self._path = path
         self._read: tuple[int, int, int] | None = None
-        self._named: dict[str, TokenKey] = {}
+        self.named: dict[str, TokenKey] = {}
+        """Those of the file by `kid`; empty without a file."""
         self.look()
 
     def of(self, token: str) -> TokenKey:
         """Return the key that the token names, else the shared one; raises PyJWTError if the token cannot be read."""
-        if not self._named:
+        if not self.named:
             return self._shared
         # Apps that sign with the shared key may name it as they like.
-        return self._named.get(jwt.get_unverified_header(token).get("kid", ""), self._shared)
+        return self.named.get(jwt.get_unverified_header(token).get("kid", ""), self._shared)
 
     def look(self) -> bool:
         """Read the file if it has changed; return whether it had.
@@ -70,7 +71,7 @@ class TokenKeys:
         if len(text) > JWKS_BYTES:
             raise _refused(f"{self._path} has more than {JWKS_BYTES:,} bytes")
         try:
-            self._named = read_jwks(text)
+            self.named = read_jwks(text)
         except Refused as refused:
             raise _refused(f"{self._path}: {refused.detail}") from None
         return True
