@@ -13,12 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from cli import group
-from cli.commands import up
+from cli.commands import restart, up
 from cli.table import main
 from errors import Refused
+from installation.data_folder import DataFolder
 from installation.keys import Secrets
 from local import gateway_ports
 from local.config import StackConfig
+from local.running import Running
 from local.stack import Stack
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -52,6 +54,27 @@ def test_the_command_s_own_options(started):
     assert "--sets" in CliRunner().invoke(main, ["--sets", "4", "--help"]).output
     assert CliRunner().invoke(main, ["--colour"]).exit_code == 2
     assert not started
+
+
+def test_a_setting_that_a_restart_does_not_see(tmp_path, monkeypatch):
+    """`./run restart` names the settings of its own environment that what it restarts will not have."""
+    began = subprocess.Popen(["sleep", "60"], env={"HONGBAO_AWAY_S": "5", "HONGBAO_RATES": "1"})
+    try:
+        for name in [name for name in os.environ if name.startswith("HONGBAO_")]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("HONGBAO_AWAY_S", "5")
+        monkeypatch.setenv("HONGBAO_DATA", str(tmp_path))
+        assert restart.unseen(began.pid) == []
+        monkeypatch.setenv("HONGBAO_RATES", "2")
+        monkeypatch.setenv("HONGBAO_TOKEN_KEYS", "/keys.json")
+        assert restart.unseen(began.pid) == ["HONGBAO_RATES", "HONGBAO_TOKEN_KEYS"]
+        Running(pid=began.pid, since="", parts=[]).save(DataFolder(tmp_path).running)
+        answer = CliRunner().invoke(main, ["restart", "nothing"])
+        assert "HONGBAO_TOKEN_KEYS of this environment is not seen" in answer.stderr
+    finally:
+        began.kill()
+        began.wait()
+    assert restart.unseen(began.pid) == []
 
 
 def test_ctrl_c_is_told(monkeypatch):
