@@ -163,6 +163,9 @@ def test_an_amount_in_yuan_or_below_nothing_is_told_what_to_write(tmp_path, fen,
         (["token"], "USER is missing; write it as: main token USER..."),
         (["installation", "init", "x.toml"], "--wallet is missing; add --wallet HOST:PORT: Where the wallet listens."),
         (["up", "--port"], "--port needs a value after it; --help says which"),
+        (["--data", "a b", "status"], "the command stands first: main status --data 'a b'"),
+        (["--data", "x", "token", "bob"], "the command stands first: main token --data x bob"),
+        (["--data", "x", "zzzzz"], "Got unexpected extra argument (zzzzz)"),
     ],
 )
 def test_wrong_words_are_told_what_was_meant(started, words, sentence):
@@ -240,6 +243,16 @@ def test_packages_that_are_missing_complete_nothing(monkeypatch):
     assert main.get_command(click.Context(main, resilient_parsing=True), "bench") is None
     with pytest.raises(ImportError):
         main.get_command(click.Context(main), "bench")
+
+
+def test_what_a_start_says_first(tmp_path):
+    """Only a first start takes longer, and beside a stack that runs nothing is starting."""
+    folder = DataFolder(tmp_path)
+    assert up.starting(folder) == ["starting; the first time takes a few seconds more"]
+    folder.inventory.touch()
+    assert up.starting(folder) == ["starting"]
+    Running(pid=os.getpid(), since="", parts=[]).save(folder.running)
+    assert up.starting(folder) == []
 
 
 def test_a_start_says_the_page_and_what_to_do_next():
