@@ -58,8 +58,12 @@ def test_the_command_s_own_options(started):
 
 def test_a_setting_that_a_restart_does_not_see(tmp_path, monkeypatch):
     """`./run restart` names the settings of its own environment that what it restarts will not have."""
-    began = subprocess.Popen(["sleep", "60"], env={"HONGBAO_AWAY_S": "5", "HONGBAO_RATES": "1"})
+    given = {"HONGBAO_AWAY_S": "5", "HONGBAO_RATES": "1"}
+    began = subprocess.Popen(["/bin/cat"], env=given, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
+        # Popen returns a moment before the environment of the new program can be read.
+        os.write(began.stdin.fileno(), b"begun")
+        assert os.read(began.stdout.fileno(), 5) == b"begun"
         for name in [name for name in os.environ if name.startswith("HONGBAO_")]:
             monkeypatch.delenv(name)
         monkeypatch.setenv("HONGBAO_AWAY_S", "5")
@@ -73,7 +77,7 @@ def test_a_setting_that_a_restart_does_not_see(tmp_path, monkeypatch):
         assert "HONGBAO_TOKEN_KEYS of this environment is not seen" in answer.stderr
     finally:
         began.kill()
-        began.wait()
+        began.communicate()
     assert restart.unseen(began.pid) == []
 
 
