@@ -19,6 +19,7 @@ SHARED_ALGORITHM: Final = "HS256"
 _ALGORITHMS: Final = ("EdDSA", "ES256", "RS256", SHARED_ALGORITHM)
 _CURVES: Final = {"EdDSA": "Ed25519", "ES256": "P-256"}
 """An algorithm is for one curve (RFC 7518, 3.4); PyJWT takes others as well."""
+_SETTING: Final = "HONGBAO_TOKEN_KEYS: "
 _PRIVATE: Final = ("d", "p", "q", "dp", "dq", "qi")
 
 
@@ -73,7 +74,7 @@ class TokenKeys:
         try:
             self.named = read_jwks(text)
         except Refused as refused:
-            raise _refused(f"{self._path}: {refused.detail}") from None
+            raise _refused(f"{self._path}: {refused.detail.removeprefix(_SETTING)}") from None
         return True
 
 
@@ -123,4 +124,4 @@ def _key(row: dict[str, Any], name: str) -> TokenKey:
 
 
 def _refused(detail: str) -> Refused:
-    return Refused("settings_invalid", f"HONGBAO_TOKEN_KEYS: {detail}")
+    return Refused("settings_invalid", f"{_SETTING}{detail}")

@@ -213,6 +213,10 @@ def test_a_file_that_is_not_there(tmp_path: Path, clock: ManualClock) -> None:
     """A gateway does not start with fewer keys than it was given."""
     with pytest.raises(Refused, match="cannot be read: No such file"):
         Tokens(SHARED, clock, keys=tmp_path / "none")
+    (tmp_path / "bad").write_text("{}")
+    with pytest.raises(Refused) as refused:
+        Tokens(SHARED, clock, keys=tmp_path / "bad")
+    assert refused.value.detail.startswith(f"HONGBAO_TOKEN_KEYS: {tmp_path / 'bad'}: it has no list `keys`")
     (tmp_path / "large").write_bytes(b" " * (JWKS_BYTES + 1))
     with pytest.raises(Refused, match="has more than 65,536 bytes"):
         Tokens(SHARED, clock, keys=tmp_path / "large")
