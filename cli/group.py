@@ -103,11 +103,11 @@ class CommandGroup(click.Group):
         """Return what to write instead if a command's name stands behind options, which are the default's then."""
         given: list[str] = error.ctx.meta.get(_GIVEN, []) if error.ctx is not None else []
         extra = _extra(error.message)
-        if error.ctx is None or error.ctx.parent is None or not given or not extra or extra[1] not in self._entries:
+        if not given or not extra or extra[1] not in self._entries:
             return None
         at = given.index(extra[1])
         words = shlex.join([given[at], *given[:at], *given[at + 1 :]])
-        return click.UsageError(f"the command stands first: {error.ctx.parent.command_path} {words}", error.ctx)
+        return click.UsageError(f"the command stands first; write it as: ./run {words}", error.ctx)
 
 
 def _as_sentence(error: click.UsageError) -> click.UsageError:
