@@ -103,7 +103,7 @@ class CommandGroup(click.Group):
         """Return what to write instead if a command's name stands behind options, which are the default's then."""
         given: list[str] = error.ctx.meta.get(_GIVEN, []) if error.ctx is not None else []
         extra = _extra(error.message)
-        if not given or not extra or extra[1] not in self._entries:
+        if not extra or extra[1] not in given or extra[1] not in self._entries:
             return None
         at = given.index(extra[1])
         words = shlex.join([given[at], *given[:at], *given[at + 1 :]])

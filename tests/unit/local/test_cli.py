@@ -170,6 +170,7 @@ def test_an_amount_in_yuan_or_below_nothing_is_told_what_to_write(tmp_path, fen,
         (["--data", "a b", "status"], "the command stands first; write it as: ./run status --data 'a b'"),
         (["--data", "x", "token", "bob"], "the command stands first; write it as: ./run token --data x bob"),
         (["--data", "x", "zzzzz"], "Got unexpected extra argument (zzzzz)"),
+        (["--data", "x", "status now"], "Got unexpected extra argument (status now)"),
     ],
 )
 def test_wrong_words_are_told_what_was_meant(started, words, sentence):
