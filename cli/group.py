@@ -1,6 +1,8 @@
 """How `hongbao` finds a command, imports it, and turns an error on purpose into one line and an exit status."""
 
 import importlib
+import re
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -10,6 +12,9 @@ from click.shell_completion import CompletionItem
 
 from errors import HongbaoError
 
+_GIVEN = "hongbao.given"
+"""In the context: the words before which the default command was inserted."""
+_extra = re.compile(r"Got unexpected extra arguments? \((\S+).*\)").fullmatch
 INTERRUPTED = 130
 """The exit status that a shell gives a program ended by Ctrl-C."""
 
@@ -78,6 +83,7 @@ class CommandGroup(click.Group):
             return super().parse_args(ctx, args)  # a shell asks what may stand here
         own = {option for parameter in self.get_params(ctx) for option in parameter.opts}
         if not args or (args[0].startswith("-") and args[0] not in own):
+            ctx.meta[_GIVEN] = args
             args = [self._default, *args]
         return super().parse_args(ctx, args)
 
@@ -86,13 +92,23 @@ class CommandGroup(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            raise _as_sentence(error) from None
+            raise self._command_first(error) or _as_sentence(error) from None
         except HongbaoError as error:
             silent = error.code == "database_unavailable" and "does not answer" in error.detail
             _fail(f"{error.detail}; is it up? See ./run status" if silent else error.detail)
         except KeyboardInterrupt:
             click.echo("stopped before it was done", err=True)
             sys.exit(INTERRUPTED)
+
+    def _command_first(self, error: click.UsageError) -> click.UsageError | None:
+        """Return what to write instead if a command's name stands behind options, which are the default's then."""
+        given: list[str] = error.ctx.meta.get(_GIVEN, []) if error.ctx is not None else []
+        extra = _extra(error.message)
+        if not extra or extra[1] not in given or extra[1] not in self._entries:
+            return None
+        at = given.index(extra[1])
+        words = shlex.join([given[at], *given[:at], *given[at + 1 :]])
+        return click.UsageError(f"the command stands first; write it as: ./run {words}", error.ctx)
 
 
 def _as_sentence(error: click.UsageError) -> click.UsageError:

@@ -28,6 +28,7 @@ from client.errors import (
     OutcomeUnknown,
     TryLater,
     Unchanged,
+    Unreachable,
 )
 from client.hongbao import Hongbao, User
 from client.models import Change, Claim, Detail, Entry, Envelope, Mine, Result, Totals
@@ -58,6 +59,7 @@ __all__ = [
     "Totals",
     "TryLater",
     "Unchanged",
+    "Unreachable",
     "User",
     "calls",
 ]

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from client.errors import ApiError, OutcomeUnknown, error_of, unreadable
+from client.errors import ApiError, OutcomeUnknown, Unreachable, error_of, unreadable
 from client.models import (
     Detail,
     EntryPage,
@@ -64,9 +64,10 @@ def settled(error: ApiError, call: Call[Any], *, unknown: bool) -> ApiError:
     Once unknown, the outcome stays unknown: a later refusal says nothing about the first attempt, but for those in
     _TELLS_OF_ALL. A read changes nothing, so its last refusal stands.
     """
-    known = isinstance(error, OutcomeUnknown) or error.code in _TELLS_OF_ALL
-    if unknown and call.method == "POST" and not known:
-        told = f"an earlier attempt of this request had no answer, the last one was refused: {error}"
+    stays = isinstance(error, OutcomeUnknown) and not isinstance(error, Unreachable)
+    if unknown and call.method == "POST" and not stays and error.code not in _TELLS_OF_ALL:
+        how = "had no connection" if isinstance(error, Unreachable) else "was refused"
+        told = f"an earlier attempt of this request had no answer, the last one {how}: {error}"
         error = OutcomeUnknown(error.code, told, status=error.status, retry_after_s=error.retry_after_s)
     error.idempotency_key = call.headers.get(IDEMPOTENCY_KEY, "")
     return error
@@ -74,16 +75,26 @@ def settled(error: ApiError, call: Call[Any], *, unknown: bool) -> ApiError:
 
 def name_of(envelope: Named) -> str:
     """Return how a path names an envelope: by its share ID where that is known, which lets anybody see and open it."""
-    return envelope if isinstance(envelope, str) else envelope.share_id or envelope.envelope_id
+    return envelope if isinstance(envelope, str) else _checked(envelope).share_id or envelope.envelope_id
 
 
 def id_of(envelope: Named) -> str:
     """Return an envelope's ID, also by its share ID, whose first bytes are the ID; other texts stay as they are."""
     if not isinstance(envelope, str):
-        return envelope.envelope_id
+        return _checked(envelope).envelope_id
     if not _is_share_id(envelope):
         return envelope
     return str(int.from_bytes(urlsafe_b64decode(envelope[1:13])[:8]))
+
+
+def _checked(envelope: Envelope) -> Envelope:
+    # An ID is often a number in a database of one's own, and what a list yields is no Envelope.
+    if not isinstance(envelope, Envelope):
+        raise TypeError(
+            "an envelope is named by what create or detail returned, or by its ID or share ID as a text, "
+            f"not by {type(envelope).__name__}: {envelope!r:.50}"
+        )
+    return envelope
 
 
 def create(

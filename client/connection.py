@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import aiohttp
 
 from client.calls import Call, settled
-from client.errors import ApiError, NotSignedIn, OutcomeUnknown, no_answer
+from client.errors import ApiError, NotSignedIn, OutcomeUnknown, Unreachable, no_answer, unreachable
 from client.retries import Patience, RetryBudget
 from client.tokens import Bearer
 
@@ -63,7 +63,7 @@ class Connection:
                 return await self._once(call, headers, number)
             except ApiError as refused:
                 error = refused
-            unknown |= isinstance(error, OutcomeUnknown)
+            unknown |= isinstance(error, OutcomeUnknown) and not isinstance(error, Unreachable)
             if isinstance(error, NotSignedIn) and bearer is not None and not renewed:
                 renewed = bearer.renewable and error.code in _EXPIRED
                 if renewed:
@@ -93,7 +93,8 @@ class Connection:
             code = error.code
             raise
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            refused = no_answer(error)
+            unsent = isinstance(error, aiohttp.ClientConnectorError)
+            refused = unreachable(error, self.url) if unsent else no_answer(error)
             code = refused.code
             raise refused from error
         finally:

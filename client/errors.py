@@ -88,6 +88,13 @@ class OutcomeUnknown(ApiError):
     """It may have been done. Repeat exactly this request, a create with `idempotency_key`, to hear what happened."""
 
 
+class Unreachable(OutcomeUnknown):
+    """No attempt had a connection to the gateway, so nothing was done. The address may be wrong.
+
+    It is an OutcomeUnknown for callers who repeat in either case.
+    """
+
+
 class _Problem(msgspec.Struct, frozen=True):
     """The members of a problem (RFC 9457) that matter here."""
 
@@ -113,6 +120,7 @@ _BY_STATUS: Final[dict[int, type[ApiError]]] = {
     429: TryLater,
     499: OutcomeUnknown,
 }
+_NO_GATEWAY: Final = "this is no answer of a gateway, but one of a proxy or another server; check the address"
 _OUR_FAULT: Final = 500
 """From here on a proxy's answer leaves open whether the gateway had the request."""
 
@@ -131,7 +139,7 @@ def error_of(status: int, body: bytes, retry_after: str | None, request_id: str 
         kind = OutcomeUnknown if status >= _OUR_FAULT and problem.retry != "never" else InvalidRequest
     return kind(
         problem.code or f"http_{status}",
-        problem.detail or problem.title,
+        problem.detail or problem.title or ("" if problem.code else _NO_GATEWAY),
         status=status,
         retry_after_s=_seconds(retry_after),
         request_id=problem.request_id or request_id,
@@ -143,9 +151,15 @@ def no_answer(error: BaseException) -> OutcomeUnknown:
     return OutcomeUnknown("no_answer", str(error) or type(error).__name__)
 
 
+def unreachable(error: BaseException, url: str) -> Unreachable:
+    """Return the error of an attempt that had no connection; the code is that of any attempt without an answer."""
+    said = f"nothing was done, as there was no connection to {url} ({error}); does the gateway run at this address?"
+    return Unreachable("no_answer", said)
+
+
 def unreadable(error: BaseException) -> OutcomeUnknown:
     """Return the error of a call that was answered well, with something that is not the API's: a proxy's page."""
-    return OutcomeUnknown("unreadable_answer", str(error))
+    return OutcomeUnknown("unreadable_answer", f"{_NO_GATEWAY} ({error})")
 
 
 def _seconds(text: str | None) -> float:

@@ -67,7 +67,8 @@ class Hongbao:
     def user(self, token: TokenSource) -> "User":
         """Return the user that a token stands for.
 
-        A function instead of a text is asked when a token is needed first, and again once one has expired.
+        A function instead of a text is asked when a token is needed first, and again once one has expired. What is no
+        token (None, a text that begins with "Bearer ") raises TypeError or ValueError.
         """
         return User(self, Bearer(token))
 
@@ -155,7 +156,7 @@ class User:
 
         One that expires changes twice: to `expired`, and once it is closed, with `refund_fen`; then the watch ends.
         At most 50 envelopes. Changes that follow each other quickly come as one; none is lost, but a change tells of
-        the newest 20 claims alone. A stream that breaks is begun again.
+        the newest 20 claims alone. A stream that breaks is begun again. Raises ValueError without an envelope.
         """
         watch = Watch(self._hongbao.connection, self._bearer, envelopes)
         async with contextlib.aclosing(watch.changes()) as changes:

@@ -117,6 +117,8 @@ class Watch:
     """One consumer's stream; `changes` goes on until no change of any envelope follows (`Change.complete`)."""
 
     def __init__(self, connection: Connection, bearer: Bearer, envelopes: tuple[Named, ...]) -> None:
+        if not envelopes:
+            raise ValueError("watch needs an envelope at least: watch(envelope), or watch(*envelopes) of a list")
         self._connection = connection
         self._bearer = bearer
         self._open = {id_of(one): one for one in envelopes}

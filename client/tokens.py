@@ -13,8 +13,11 @@ class Bearer:
     """The header `Authorization` of one user."""
 
     def __init__(self, source: TokenSource) -> None:
+        """Raises TypeError or ValueError for what is no token, as `header` and `renew` do for what a function gave."""
+        if not isinstance(source, str) and not callable(source):
+            raise TypeError(f"a user's token is a text, or a function that returns one, not {type(source).__name__}")
         self._source = source
-        self._header: str | None = f"Bearer {source}" if isinstance(source, str) else None
+        self._header: str | None = _header(source) if isinstance(source, str) else None
         self._asking = asyncio.Lock()
         self.renewable: Final = not isinstance(source, str)
 
@@ -32,5 +35,15 @@ class Bearer:
             if self._header is None or self._header == rejected:
                 source = self._source
                 given = source if isinstance(source, str) else source()
-                self._header = f"Bearer {await given if inspect.isawaitable(given) else given}"
+                self._header = _header(await given if inspect.isawaitable(given) else given)
             return self._header
+
+
+def _header(token: object) -> str:
+    """Return the header; a token that was read from a file may end with a line break. No error shows the token."""
+    if not isinstance(token, str):
+        raise TypeError(f"the function for a user's token returned {type(token).__name__}; it must return a text")
+    token = token.strip()
+    if token.lower().startswith("bearer "):
+        raise ValueError('a token begins with "Bearer ": give the token alone, the client writes that word before it')
+    return f"Bearer {token}"

@@ -40,13 +40,22 @@ class Double:
     `url` is the gateway's address, for programs that are tested as a whole; `hongbao` a client of it.
     """
 
-    def __init__(self, *, patience: Patience | None = None) -> None:
+    def __init__(
+        self, *, patience: Patience | None = None, token_key: str | None = None, token_keys: Path | None = None
+    ) -> None:
+        """Give the keys of a program that signs its own tokens, so that they are good here.
+
+        `token_key`: the text that it has as HONGBAO_TOKEN_KEY, 32 characters or more; `token_keys`: a JWKS file, as
+        HONGBAO_TOKEN_KEYS names one. What `token` makes is good in any case.
+        """
         self.clock = MovableClock()
         self.url = ""
         self._patience = patience
         self._ledger = Ledger(self.clock)
         self._exits = contextlib.AsyncExitStack()
         self._key = secrets.token_hex(32)
+        self._token_key = token_key or self._key
+        self._token_keys = token_keys
         self._set: MemorySet | None = None
         self._topology = Topology(1, SLOTS, (), "")
         self._hongbao: Hongbao | None = None
@@ -84,7 +93,7 @@ class Double:
 
     def token(self, name: str) -> str:
         """Return a bearer token, good for an hour of this clock, as the service of an app makes it for its users."""
-        return make_token(self._key, name, ttl_s=TOKEN_S, clock=self.clock)
+        return make_token(self._token_key, name, ttl_s=TOKEN_S, clock=self.clock)
 
     def deposit(self, name: str, fen: int) -> None:
         """Give a user money; raises ValueError unless it is a positive sum."""
@@ -114,7 +123,8 @@ class Double:
             topology=str(topology),
             wallet_url=wallet_url,
             link_key=root_key(self._key, GATEWAY).text,
-            token_key=self._key,
+            token_key=self._token_key,
+            token_keys=str(self._token_keys or ""),
             share_key=self._key,
             slot_key=self._key[:32],
         )

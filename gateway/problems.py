@@ -91,7 +91,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "share_id_invalid": Problem(404, "The link is not whole or not ours"),
     "impossible_day": Problem(404, "The ID is of a day that no calendar has"),
     "future_envelope_id": Problem(404, "The ID is of a day that has not come"),
-    "unknown_slot": Problem(404, "The ID is of a slot that is not here"),
+    "unknown_slot": Problem(404, "The ID can be of no envelope here"),
     # The terms of a new envelope
     "unknown_kind": Problem(422, "The kind is not known"),
     "unknown_split": Problem(422, "The split is not known"),

@@ -81,7 +81,7 @@ def parse_id(text: object, layout: Layout) -> int:
     _check_day(text[:_DAY_DIGITS])
     envelope_id = int(text)
     if slot_of(envelope_id) >= layout.slots:
-        raise Refused("unknown_slot", f"Slot {text[-_SLOT_DIGITS:]} of this envelope ID does not exist here.")
+        raise Refused("unknown_slot", "There is no envelope with this ID here; check the ID.")
     return envelope_id
 
 

@@ -1,5 +1,6 @@
 """`hongbao restart`: restarts processes one after the other, while the others serve."""
 
+import os
 import time
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from runtime.wording import counted
 PART_S = 60.0
 """A gateway drains for five seconds, and a process starts within one; a slow machine takes longer."""
 TICK_S = 0.1
+_OF_COMMANDS = frozenset({"HONGBAO_DATA", "HONGBAO_INSTALLATION", "HONGBAO_PYTHON"})
+"""What a command looks at itself: no part would see it."""
 
 
 @click.command("restart")
@@ -29,6 +32,12 @@ def command(*, parts: tuple[str, ...], data: Path | None, as_json: bool) -> None
     start; a gateway then goes on as it was, and the parts after it are left as they are.
     """
     folder = data_folder.locate(data)
+    for name in unseen(running.load(folder.running).pid):
+        click.echo(
+            f"{name} of this environment is not seen: parts have the environment that ./run was started in; "
+            f"./run stop, then start it again with {name} set",
+            err=True,
+        )
     begun = time.monotonic()
     done = _follow(folder, rolling_restart.ask(folder, parts), as_json=as_json)
     seconds = round(time.monotonic() - begun, 1)
@@ -37,6 +46,16 @@ def command(*, parts: tuple[str, ...], data: Path | None, as_json: bool) -> None
         as_json=as_json,
         show=f"restarted {counted(len(done), 'part')} in {seconds:.1f} s",
     )
+
+
+def unseen(pid: int) -> list[str]:
+    """Return the settings of this environment that the process `pid` was started without, or with another value."""
+    try:
+        begun_with = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []  # another account's
+    settings = [name for name in os.environ if name.startswith("HONGBAO_") and name not in _OF_COMMANDS]
+    return sorted(name for name in settings if os.fsencode(f"{name}={os.environ[name]}") not in begun_with)
 
 
 def _follow(folder: DataFolder, number: int, *, as_json: bool) -> list[str]:

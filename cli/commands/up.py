@@ -10,9 +10,11 @@ from pathlib import Path
 
 import click
 
-from errors import HongbaoError
+from errors import HongbaoError, Refused
+from installation import data_folder
+from installation.data_folder import DataFolder
 from installation.finding import find, secrets_of
-from local import clock_move, play
+from local import clock_move, play, running
 from local.config import StackConfig
 from local.stack import Stack
 from rotation.background import BackgroundRotation
@@ -98,12 +100,12 @@ async def _serve(config: StackConfig) -> int:
         loop.add_signal_handler(number, on_signal, number)
     # Asks for a restart (`local.rolling_restart`); until everything is up there is nothing to restart.
     loop.add_signal_handler(signal.SIGUSR1, lambda: None)
-    running = asyncio.create_task(_run(config, stop))
+    serving = asyncio.create_task(_run(config, stop))
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     try:
-        await running
+        await serving
     except asyncio.CancelledError:
         if not signals:
             raise
@@ -114,9 +116,10 @@ async def _serve(config: StackConfig) -> int:
 
 async def _run(config: StackConfig, stop: asyncio.Event) -> None:
     begun = time.monotonic()
-    config.notify("starting; the first time takes a few seconds more")
-    starting = asyncio.current_task()
-    watch = asyncio.create_task(_cancel_when(stop, starting))
+    for line in starting(data_folder.locate(config.data)):
+        config.notify(line)
+    task = asyncio.current_task()
+    watch = asyncio.create_task(_cancel_when(stop, task))
     async with Stack(config) as stack, rotation_running(stack), playing(stack):
         watch.cancel()
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, stack.restart_as_asked)
@@ -141,6 +144,15 @@ async def _run(config: StackConfig, stop: asyncio.Event) -> None:
         begun = time.monotonic()
         config.notify("stopping")
     config.notify(f"stopped after {time.monotonic() - begun:.1f} s; all data is kept")
+
+
+def starting(folder: DataFolder) -> list[str]:
+    """Return what is said before a start: nothing where the lock is about to say that it is up already."""
+    try:
+        running.load(folder.running)
+    except Refused:
+        return ["starting" if folder.inventory.exists() else "starting; the first time takes a few seconds more"]
+    return []
 
 
 def what_next(gateway_url: str, ops_url: str, play_users: Sequence[str]) -> list[str]:

@@ -5,6 +5,7 @@ minor version with these sentences (docs/decisions/0002-libraries.md); `test_ter
 """
 
 import asyncio
+import difflib
 import json
 import re
 from itertools import islice
@@ -103,7 +104,7 @@ def decode(decoder: "msgspec.json.Decoder[T]", body: bytes, *, needed: int = 1) 
             _check_names(body)
     except msgspec.ValidationError as error:
         _check_json(body)
-        raise _refusal(str(error)) from None
+        raise _refusal(str(error), decoder) from None
     except _NO_JSON:
         raise _malformed() from None
     return decoded
@@ -144,20 +145,27 @@ def _malformed() -> Refused:
     return Refused("malformed_json", "the body is not JSON in UTF-8")
 
 
-def _refusal(message: str) -> HongbaoError:
+def _refusal(message: str, decoder: "msgspec.json.Decoder[Any]") -> HongbaoError:
     """Turn msgspec's sentence into a refusal of ours."""
     named, expected, at = _named(message), _expected(message), _field(message)
     if named is not None:
         known = "missing" not in message
         name = named.group(1)[:_ECHO_CHARS]
         if known:
-            return Refused("unknown_field", f"there is no field {name!r} here")
+            return Refused("unknown_field", f"there is no field {name!r} here; {_meant(name, decoder)}")
         return Refused("missing_field", f"the field {name!r} is needed")
     field = at.group(1)[:_ECHO_CHARS] if at else "the body"
     code = _CODES.get(field, "wrong_type")
     if expected is None:
         return Refused(code, f"{field} is out of range")
     return Refused(code, f"{field} must be {_in_words(expected.group(1))}, not {_in_words(expected.group(2))}")
+
+
+def _meant(name: str, decoder: "msgspec.json.Decoder[Any]") -> str:
+    """Return the field that is spelled almost like `name`, else all that there are."""
+    fields = [one.encode_name for one in msgspec.structs.fields(decoder.type)]
+    near = difflib.get_close_matches(name, fields, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(fields)}"
 
 
 def _in_words(types: str) -> str:

@@ -1,8 +1,9 @@
 """Who sends a request, and which envelopes they may see: bearer tokens, share tokens, user IDs.
 
-What lives here: `tokens` (bearer tokens; the only module that knows PyJWT), `share_tokens`, `users` (the form of user
-IDs), `buckets` (token buckets by key), `auth_failures` (how many rejected tokens one address may send), `rates` (how
-often a user and an address may ask), `proxies` (whose `X-Forwarded-For` is believed).
+What lives here: `tokens` (bearer tokens), `token_keys` (what they may be signed with), `token_faults` (what is wrong
+with one; these three alone know PyJWT), `share_tokens`, `users` (the form of user IDs), `buckets` (token buckets by
+key), `auth_failures` (how many rejected tokens one address may send), `rates` (how often a user and an address may
+ask), `proxies` (whose `X-Forwarded-For` is believed).
 May import: `envelope.limits`, `errors`, `runtime`, `gateway.limits`.
 
 Authority: whoever has the token key can be any user; whoever has the share key can see any envelope and open those that

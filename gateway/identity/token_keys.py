@@ -19,6 +19,7 @@ SHARED_ALGORITHM: Final = "HS256"
 _ALGORITHMS: Final = ("EdDSA", "ES256", "RS256", SHARED_ALGORITHM)
 _CURVES: Final = {"EdDSA": "Ed25519", "ES256": "P-256"}
 """An algorithm is for one curve (RFC 7518, 3.4); PyJWT takes others as well."""
+_SETTING: Final = "HONGBAO_TOKEN_KEYS: "
 _PRIVATE: Final = ("d", "p", "q", "dp", "dq", "qi")
 
 
@@ -38,15 +39,16 @@ class TokenKeys:
         self._shared = TokenKey(shared, SHARED_ALGORITHM, from_file=False)
         self._path = path
         self._read: tuple[int, int, int] | None = None
-        self._named: dict[str, TokenKey] = {}
+        self.named: dict[str, TokenKey] = {}
+        """Those of the file by `kid`; empty without a file."""
         self.look()
 
     def of(self, token: str) -> TokenKey:
         """Return the key that the token names, else the shared one; raises PyJWTError if the token cannot be read."""
-        if not self._named:
+        if not self.named:
             return self._shared
         # Apps that sign with the shared key may name it as they like.
-        return self._named.get(jwt.get_unverified_header(token).get("kid", ""), self._shared)
+        return self.named.get(jwt.get_unverified_header(token).get("kid", ""), self._shared)
 
     def look(self) -> bool:
         """Read the file if it has changed; return whether it had.
@@ -70,9 +72,9 @@ class TokenKeys:
         if len(text) > JWKS_BYTES:
             raise _refused(f"{self._path} has more than {JWKS_BYTES:,} bytes")
         try:
-            self._named = read_jwks(text)
+            self.named = read_jwks(text)
         except Refused as refused:
-            raise _refused(f"{self._path}: {refused.detail}") from None
+            raise _refused(f"{self._path}: {refused.detail.removeprefix(_SETTING)}") from None
         return True
 
 
@@ -122,4 +124,4 @@ def _key(row: dict[str, Any], name: str) -> TokenKey:
 
 
 def _refused(detail: str) -> Refused:
-    return Refused("settings_invalid", f"HONGBAO_TOKEN_KEYS: {detail}")
+    return Refused("settings_invalid", f"{_SETTING}{detail}")

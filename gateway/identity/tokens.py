@@ -13,6 +13,16 @@ import jwt
 
 from errors import InvariantBroken, Refused
 from gateway.identity.auth_failures import AuthFailureLimiter
+from gateway.identity.token_faults import (
+    MALFORMED,
+    MILLISECONDS,
+    NO_TIME,
+    NO_USER,
+    NOT_YET,
+    TOO_LONG,
+    fault_of,
+    invalid,
+)
 from gateway.identity.token_keys import KEY_BYTES, SHARED_ALGORITHM, TokenKey, TokenKeys
 from gateway.identity.users import check_user, is_user
 from gateway.limits import JWKS_LOOK_S, TOKEN_CACHE, TOKEN_CHARS
@@ -111,7 +121,7 @@ class Tokens:
         if not token.strip():
             raise _missing()
         if len(token) > TOKEN_CHARS:
-            raise _invalid()
+            raise invalid(TOO_LONG)
         self._failures.check()
         try:
             return self._read(self._decode(token))
@@ -122,14 +132,14 @@ class Tokens:
     def _decode(self, token: str) -> dict[str, Any]:
         # One spelling of a token: each other one would be remembered beside it.
         if not _is_jwt(token):
-            raise _invalid()
+            raise invalid(MALFORMED)
         try:
             key = self._keys.of(token)
             # The algorithm is that of our key, never the token's: "none" and all others are refused.
             claims: dict[str, Any] = jwt.decode(token, key.key, algorithms=[key.algorithm], **self._checks(key))
         # A text that the parser cannot read is a forged token, whatever error it leads to.
-        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise _invalid() from None
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
+            raise invalid(fault_of(error, token, self._keys.named, SHARED_ALGORITHM)) from None
         return claims
 
     def _checks(self, key: TokenKey) -> dict[str, Any]:
@@ -142,8 +152,10 @@ class Tokens:
 
     def _read(self, claims: dict[str, Any]) -> tuple[str, int]:
         expires_at_ms, user = _ms(claims["exp"]), claims["sub"]
-        if not is_user(user) or _ms(claims.get("nbf", 0)) > self._now_ms():
-            raise _invalid()
+        if not is_user(user):
+            raise invalid(NO_USER)
+        if _ms(claims.get("nbf", 0)) > self._now_ms():
+            raise invalid(NOT_YET)
         if expires_at_ms <= self._now_ms():
             raise _expired()
         return user, expires_at_ms
@@ -151,8 +163,10 @@ class Tokens:
 
 def _ms(seconds: object) -> int:
     """Return a JWT's NumericDate (seconds since the epoch, maybe a fraction) in milliseconds."""
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not -_LAST_S <= seconds <= _LAST_S:
-        raise _invalid()
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise invalid(NO_TIME)
+    if not -_LAST_S <= seconds <= _LAST_S:
+        raise invalid(MILLISECONDS if _LAST_S < seconds <= _LAST_S * 1000 else NO_TIME)
     return int(seconds * 1000)
 
 
@@ -170,11 +184,3 @@ def _missing() -> Refused:
 
 def _expired() -> Refused:
     return Refused("token_expired", "the bearer token has expired; get a new one")
-
-
-def _invalid() -> Refused:
-    return Refused(
-        "token_invalid",
-        "the bearer token is not accepted: it is made with another key, malformed, not valid yet, or lacks `exp` or a "
-        "user ID as `sub`",
-    )

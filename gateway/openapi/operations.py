@@ -174,6 +174,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
         "gap) asks for the detail. `event: refused`: an envelope that this user may not see; `data` is `{envelope, "
         "code, detail}`. `event: end`: the stream ends, `data` is `{reason}` (token_expired, age, leaving); come back "
         "after `retry` ms.\n\n"
+        "A browser reads it with fetch and the reader of its body: an EventSource cannot send the header "
+        "Authorization, and a token never stands in an address.\n\n"
         f"At most {LIVE_ENVELOPES} envelopes a stream and {LIVE_STREAMS_OF_USER} streams a user.",
         _ok(
             "The stream; `data` of its envelope events",

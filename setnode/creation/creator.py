@@ -123,7 +123,11 @@ class Creator:
         if status == FundStatus.INSUFFICIENT:
             raise Refused("insufficient_funds", "the wallet does not hold that much; nothing was taken")
         if status == FundStatus.KEY_REUSED:
-            raise Refused("idempotency_key_reused", "this Idempotency-Key was used for another request")
+            raise Refused(
+                "idempotency_key_reused",
+                "this Idempotency-Key was used for another request: send another key for a new envelope, and the same "
+                "body as then to repeat that request; nothing was done",
+            )
         if not self.holds(envelope_id):
             return True, envelope_id, None
         replayed = status == FundStatus.REPLAYED

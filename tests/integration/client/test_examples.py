@@ -2,13 +2,18 @@
 
 import asyncio
 import inspect
+import json
 import re
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from client import Envelope, Hongbao
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from client import Envelope, Hongbao, NotSignedIn
 from double import Double
 from machine.checkout import CHECKOUT
 from tests.integration.gateway.fixtures import RealStack
@@ -65,6 +70,29 @@ async def test_the_examples_of_the_page_on_the_client() -> None:
         await asyncio.wait_for(telling, LIMIT_S)
     functions = {name for name, one in named.items() if inspect.iscoroutinefunction(one)}
     assert functions == {"greet", "tell", "test_what_is_left_comes_back"}
+
+
+async def test_a_program_that_signs_its_own_tokens(tmp_path: Path) -> None:
+    """A double takes the key of a program, shared or in a JWKS file, and still makes tokens of its own."""
+    key = "k" * 40
+    private = Ed25519PrivateKey.generate()
+    row = jwt.get_algorithm_by_name("EdDSA").to_jwk(private.public_key(), as_dict=True)
+    keys = tmp_path / "keys.json"
+    keys.write_text(json.dumps({"keys": [{**row, "kid": "app", "alg": "EdDSA"}]}))
+    claims = {"sub": "alice", "exp": int(time.time()) + 60}
+    async with Double(token_key=key, token_keys=keys) as double, Hongbao(double.url) as hongbao:
+        double.deposit("alice", 500)
+        tokens = [
+            jwt.encode(claims, key),
+            jwt.encode(claims, private, "EdDSA", headers={"kid": "app"}),
+            double.token("alice"),
+        ]
+        assert [await hongbao.user(one).balance_fen() for one in tokens] == [500] * 3
+        with pytest.raises(NotSignedIn, match="not made with the shared key"):
+            await hongbao.user(jwt.encode(claims, "x" * 40)).balance_fen()
+    async with Double() as double:
+        with pytest.raises(NotSignedIn):
+            await double.hongbao.user(tokens[0]).balance_fen()
 
 
 async def test_a_double_is_there_at_once() -> None:

@@ -153,6 +153,7 @@ async def test_bad_ids(door: Door, text: str, status: int, code: str) -> None:
         got, headers, problem = await door.call(method, f"/v1/envelopes/{text}{verb}")
         assert got == status
         check_problem(status, headers, problem, code)
+        assert "slot" not in problem["title"] + problem["detail"].lower()
     assert nothing_was_asked(door)
 
 

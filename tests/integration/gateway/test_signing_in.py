@@ -9,11 +9,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import jwt
 import pytest
 
+from gateway.service import GatewaySettings
+from gateway.service import running as running_gateway
 from machine.checkout import CHECKOUT
-from tests.integration.gateway.fixtures import KEY, Door, door
+from tests.integration.gateway.fixtures import KEY, Client, Door, door
+from tests.link_keys import GATEWAY_KEY
 from tests.markdown_blocks import DOCS, Block, blocks
 
 __all__ = ["door"]
@@ -26,8 +30,7 @@ HEX_KEY = "0123456789abcdef" * 4
 
 
 def lines_in(language: str) -> Block:
-    (found,) = [one for one in blocks(PAGE) if one.language == language]
-    return found
+    return next(one for one in blocks(PAGE) if one.language == language)
 
 
 async def user_of(door: Door, token: str) -> tuple[int, Any]:
@@ -46,6 +49,23 @@ async def test_the_lines_of_python(door: Door, monkeypatch: pytest.MonkeyPatch) 
     assert await user_of(door, token) == (200, "bob")
     claims = jwt.decode(token, KEY, algorithms=["HS256"])
     assert 290 < claims["exp"] - time.time() <= 300
+
+
+async def test_the_lines_with_a_private_key(door: Door, tmp_path: Path) -> None:
+    """What they write is a file that a gateway takes, and what they sign names its user there."""
+    _, block = [one for one in blocks(PAGE) if one.language == "python"]
+    scope: dict[str, Any] = {}
+    exec(block.code, scope)  # noqa: S102 - our own page
+    keys = tmp_path / "keys.json"
+    keys.write_text(scope["jwks"]())
+    settings = GatewaySettings(
+        listen="127.0.0.1:0", topology=str(door.topology), wallet_url=door.wallet.url, link_key=GATEWAY_KEY.text,
+        token_key=KEY, share_key=KEY, slot_key=KEY, token_keys=str(keys),
+    )  # fmt: skip
+    async with running_gateway(settings) as gateway, aiohttp.ClientSession() as session:
+        client = Client(f"http://127.0.0.1:{gateway.port}", scope["token_of"], session)
+        await door.until(lambda: not gateway.readiness.missing())
+        assert (await client.call("GET", "/v1/me/wallet", "bob"))[2]["user"] == "bob"
 
 
 def jose() -> Path:

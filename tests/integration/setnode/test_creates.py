@@ -239,8 +239,9 @@ async def test_a_key_belongs_to_one_request(town: Town) -> None:
     """The same key with another body is refused and changes nothing."""
     await town.deposit("bea", 5_000)
     await create(town, town.create_args("bea", 1_000, 5, "key"))
-    with pytest.raises(Refused, match="idempotency_key_reused"):
+    with pytest.raises(Refused, match="idempotency_key_reused") as refused:
         await create(town, town.create_args("bea", 2_000, 5, "key"))
+    assert "send another key for a new envelope" in refused.value.detail
     assert await town.wallet.balance("bea") == 4_000
 
 

@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestServer
 
 from client import (
     NO_PATIENCE,
+    ApiError,
     Attempt,
     Conflict,
     Frozen,
@@ -22,6 +23,7 @@ from client import (
     Patience,
     RetryBudget,
     TryLater,
+    Unreachable,
     live,
 )
 
@@ -235,12 +237,87 @@ async def test_a_token_that_stays_wrong_is_an_error() -> None:
 
 
 async def test_nobody_there() -> None:
-    """No connection at all is an unknown outcome as well: the client cannot tell how far a request came."""
+    """Without a connection nothing was done, which the error says; whoever catches OutcomeUnknown catches it too."""
     async with Hongbao("http://127.0.0.1:9", patience=Patience(attempts=2, first_s=0.001)) as hongbao:
-        with pytest.raises(OutcomeUnknown, match="no_answer"):
-            await hongbao.user("t").balance_fen()
+        with pytest.raises(OutcomeUnknown, match="no_answer: nothing was done") as caught:
+            await hongbao.user("t").create(total_fen=1, count=1)
+    assert type(caught.value) is Unreachable
+    assert "does the gateway run at this address?" in caught.value.detail
+    assert caught.value.idempotency_key
     with pytest.raises(RuntimeError, match="async with"):
         await hongbao.user("t").balance_fen()
+
+
+async def test_a_gateway_that_goes_after_the_first_attempt() -> None:
+    """What an earlier attempt may have done stays unknown, though the last one had no connection."""
+
+    async def hang_up_and_go(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        server.close()
+        writer.close()
+
+    server = await asyncio.start_server(hang_up_and_go, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with Hongbao(url, patience=Patience(attempts=2, first_s=0.001)) as hongbao:
+        with pytest.raises(OutcomeUnknown, match=r"an earlier attempt .* had no connection") as caught:
+            await hongbao.user("t").create(total_fen=1, count=1)
+    assert type(caught.value) is OutcomeUnknown
+
+
+async def test_a_server_that_is_no_gateway() -> None:
+    """Its answers are told as such, with what to check."""
+    for answer in (page, lambda _: web.Response(status=404)):
+        async with over(Line(answer), NO_PATIENCE) as hongbao:
+            with pytest.raises(ApiError, match=r"no answer of a gateway.*check the address"):
+                await hongbao.user("t").balance_fen()
+
+
+@pytest.mark.parametrize("named", [2611275661645375091, None, 1.5])
+async def test_an_envelope_that_is_named_by_no_text(named: Any) -> None:
+    """A number is refused with the sentence what to give; nothing is sent."""
+    line = Line(fine)
+    async with over(line) as hongbao:
+        user = hongbao.user("t")
+        with pytest.raises(TypeError, match="as a text, not by"):
+            await user.open(named)
+        with pytest.raises(TypeError, match="as a text, not by"):
+            _ = [one async for one in user.watch(named)]
+        with pytest.raises(ValueError, match="watch needs an envelope"):
+            _ = [one async for one in user.watch()]
+    assert not line.asked
+
+
+async def test_a_token_as_files_have_it() -> None:
+    """White space around it is no part of it, whether it is a text or a function gives it."""
+    line = Line(fine)
+    async with over(line) as hongbao:
+        for source in (" secret\n", lambda: "secret\n"):
+            await hongbao.user(source).balance_fen()
+    assert [one.headers["Authorization"] for one in line.asked] == ["Bearer secret"] * 2
+
+
+async def test_what_is_no_token() -> None:
+    """Nothing, or a whole header, is an error of the program, which says what to give; nothing is sent or shown."""
+    line = Line(fine)
+    nothing: Any = None
+
+    async def forgotten() -> Any:
+        return None
+
+    async with over(line) as hongbao:
+        for source, kind, said in (
+            (lambda: nothing, TypeError, "returned NoneType"),
+            (forgotten, TypeError, "returned NoneType"),
+            (lambda: "Bearer secret", ValueError, "give the token alone"),
+        ):
+            with pytest.raises(kind, match=said) as caught:
+                await hongbao.user(source).balance_fen()
+            assert "secret" not in str(caught.value)
+        with pytest.raises(TypeError, match="a text, or a function"):
+            hongbao.user(nothing)
+        with pytest.raises(ValueError, match="give the token alone"):
+            hongbao.user("bearer secret")
+    assert not line.asked
 
 
 async def test_each_attempt_can_be_measured() -> None:

@@ -202,6 +202,21 @@ def test_types_are_named_as_json_names_them(sentence, body):
     assert caught.value.detail == sentence
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("totalFen", "there is no field 'totalFen' here; did you mean 'total_fen'?"),
+        ("expires_in", "there is no field 'expires_in' here; did you mean 'expires_in_s'?"),
+        ("sender", "there is no field 'sender' here; known: kind, total_fen, count, greeting, to, password, opens_at,"),
+    ],
+)
+def test_an_unknown_field_is_told_which_there_is(name, said):
+    """The field that is spelled almost like it, else all that there are."""
+    with pytest.raises(Refused) as caught:
+        read(but(**{name: 1}))
+    assert caught.value.detail.startswith(said)
+
+
 def test_colons_are_not_names():
     """What looks like a second name inside a text is none."""
     assert read(but(greeting='"count":"count":{"total_fen":')).greeting == '"count":"count":{"total_fen":'

@@ -73,6 +73,40 @@ def test_each_kind_of_key(tmp_path: Path, clock: ManualClock, algorithm: str) ->
             tokens.user_of(forged)
 
 
+def test_the_sentence_says_what_the_header_lacks(tmp_path: Path, clock: ManualClock) -> None:
+    """No `kid`, one that no key has, another key under a known one: each is told apart, and no key is named by us."""
+    tokens = Tokens(SHARED, clock, keys=write(tmp_path / "keys", jwk("app-1", "EdDSA"), jwk("app-2", "HS256")))
+    another = ed25519.Ed25519PrivateKey.generate()
+    for token, said in (
+        (signed("EdDSA", None), "its header names no key (`kid`), and it is not made with the shared key"),
+        (signed("HS256", None), "its header names no key (`kid`), and it is not made with the shared key"),
+        (signed("EdDSA", "app-9"), "its `kid` 'app-9' is that of no key here"),
+        (signed("HS256", "app-9"), "its `kid` 'app-9' is that of no key here"),
+        (signed("EdDSA", "app-1", key=another), "made with another key"),
+        (signed("RS256", "app-1"), "made with another key"),
+    ):
+        with pytest.raises(Refused, match="token_invalid") as caught:
+            tokens.user_of(token)
+        assert said in caught.value.detail
+        assert not {"app-1", "app-2"} & set(caught.value.detail.split("'"))
+
+
+def test_for_another_system_or_by_another_issuer(tmp_path: Path, clock: ManualClock) -> None:
+    """The sentence names the claim, and not what is asked for."""
+    path = write(tmp_path / "keys", jwk("idp", "ES256"))
+    tokens = Tokens(SHARED, clock, keys=path, audience="hongbao", issuer="https://id.example")
+    good = {**CLAIMS, "aud": "hongbao", "iss": "https://id.example"}
+    for wrong, said in (
+        ({"aud": "x"}, "its `aud`"),
+        ({"iss": "x"}, "its `iss`"),
+        ({"aud": None}, "lacks the claim `aud`"),
+    ):
+        with pytest.raises(Refused, match="token_invalid") as caught:
+            tokens.user_of(signed("ES256", "idp", {**good, **wrong}))
+        assert said in caught.value.detail
+        assert "hongbao" not in caught.value.detail
+
+
 def test_the_algorithm_is_that_of_the_key(tmp_path: Path, clock: ManualClock) -> None:
     """A public key is no secret: a token that is signed with its text as a shared one is forged."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -179,6 +213,10 @@ def test_a_file_that_is_not_there(tmp_path: Path, clock: ManualClock) -> None:
     """A gateway does not start with fewer keys than it was given."""
     with pytest.raises(Refused, match="cannot be read: No such file"):
         Tokens(SHARED, clock, keys=tmp_path / "none")
+    (tmp_path / "bad").write_text("{}")
+    with pytest.raises(Refused) as refused:
+        Tokens(SHARED, clock, keys=tmp_path / "bad")
+    assert refused.value.detail.startswith(f"HONGBAO_TOKEN_KEYS: {tmp_path / 'bad'}: it has no list `keys`")
     (tmp_path / "large").write_bytes(b" " * (JWKS_BYTES + 1))
     with pytest.raises(Refused, match="has more than 65,536 bytes"):
         Tokens(SHARED, clock, keys=tmp_path / "large")

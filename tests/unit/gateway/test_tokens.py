@@ -90,6 +90,55 @@ def test_claims_that_do_not_pass(tokens, claims):
     assert refusal(tokens, signed(claims)) == "token_invalid"
 
 
+@pytest.mark.parametrize(
+    ("claims", "said"),
+    [
+        ({"sub": "alice"}, "lacks the claim `exp`"),
+        ({"exp": NOW_S + 60}, "lacks the claim `sub`"),
+        ({"sub": 7, "exp": NOW_S + 60}, "`sub` is no user ID: 1 to 40 letters, digits or . _ @ -"),
+        ({"sub": "user:alice", "exp": NOW_S + 60}, "`sub` is no user ID: 1 to 40 letters, digits or . _ @ -"),
+        ({"sub": "alice", "exp": (NOW_S + 60) * 1000}, "is in milliseconds"),
+        ({**GOOD, "nbf": NOW_S * 1000}, "is in milliseconds"),
+        ({"sub": "alice", "exp": "soon"}, "is no time in seconds"),
+        ({"sub": "alice", "exp": 10**400}, "is no time in seconds"),
+        ({**GOOD, "nbf": NOW_S + 30}, "is still to come"),
+    ],
+)
+def test_the_sentence_says_which_claim(tokens, claims, said):
+    """Whoever signs with our key is told what else is wrong; whoever does not, hears of their key alone."""
+    with pytest.raises(Refused, match="token_invalid") as caught:
+        tokens.user_of(signed(claims))
+    assert said in caught.value.detail
+    with pytest.raises(Refused, match="token_invalid") as caught:
+        tokens.user_of(signed(claims, key="x" * 32))
+    assert caught.value.detail.endswith("it is made with another key than the one it is verified with")
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        (signed(GOOD, key="k" * 64, algorithm="HS512"), "signed with 'HS512', and there is only the shared key here"),
+        (signed(GOOD, key="k" * 64, algorithm="HS512", kid="a\ud800" + "b" * 99), "its `kid` 'a\\ud800bbb"),
+        ("Bearer abc", "it is no JWT"),
+        ("Bearer a.b.c", "it is malformed"),
+        ("Bearer " + "a" * 5000, "more than 2,048 characters"),
+    ],
+)
+def test_the_sentence_says_what_of_the_header(tokens, header, said):
+    """An algorithm, a `kid` and a form that cannot be right are named, shortly and in ASCII."""
+    with pytest.raises(Refused, match="token_invalid") as caught:
+        tokens.user_of(header)
+    assert said in caught.value.detail
+    assert caught.value.detail.isascii()
+    assert len(caught.value.detail) < 200
+
+
+def test_a_kid_that_is_no_text(tokens):
+    """It is refused, never an error of ours."""
+    head = base64.urlsafe_b64encode(b'{"alg":"HS256","kid":7}').rstrip(b"=").decode()
+    assert refusal(tokens, f"Bearer {head}.e30.AAAA") == "token_invalid"
+
+
 def unsigned(header, claims):
     parts = [base64.urlsafe_b64encode(json.dumps(one).encode()).rstrip(b"=").decode() for one in (header, claims)]
     return ".".join([*parts, ""])

@@ -13,12 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from cli import group
-from cli.commands import up
+from cli.commands import restart, up
 from cli.table import main
 from errors import Refused
+from installation.data_folder import DataFolder
 from installation.keys import Secrets
 from local import gateway_ports
 from local.config import StackConfig
+from local.running import Running
 from local.stack import Stack
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -52,6 +54,31 @@ def test_the_command_s_own_options(started):
     assert "--sets" in CliRunner().invoke(main, ["--sets", "4", "--help"]).output
     assert CliRunner().invoke(main, ["--colour"]).exit_code == 2
     assert not started
+
+
+def test_a_setting_that_a_restart_does_not_see(tmp_path, monkeypatch):
+    """`./run restart` names the settings of its own environment that what it restarts will not have."""
+    given = {"HONGBAO_AWAY_S": "5", "HONGBAO_RATES": "1"}
+    began = subprocess.Popen(["/bin/cat"], env=given, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        # Popen returns a moment before the environment of the new program can be read.
+        os.write(began.stdin.fileno(), b"begun")
+        assert os.read(began.stdout.fileno(), 5) == b"begun"
+        for name in [name for name in os.environ if name.startswith("HONGBAO_")]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("HONGBAO_AWAY_S", "5")
+        monkeypatch.setenv("HONGBAO_DATA", str(tmp_path))
+        assert restart.unseen(began.pid) == []
+        monkeypatch.setenv("HONGBAO_RATES", "2")
+        monkeypatch.setenv("HONGBAO_TOKEN_KEYS", "/keys.json")
+        assert restart.unseen(began.pid) == ["HONGBAO_RATES", "HONGBAO_TOKEN_KEYS"]
+        Running(pid=began.pid, since="", parts=[]).save(DataFolder(tmp_path).running)
+        answer = CliRunner().invoke(main, ["restart", "nothing"])
+        assert "HONGBAO_TOKEN_KEYS of this environment is not seen" in answer.stderr
+    finally:
+        began.kill()
+        began.communicate()
+    assert restart.unseen(began.pid) == []
 
 
 def test_ctrl_c_is_told(monkeypatch):
@@ -140,6 +167,10 @@ def test_an_amount_in_yuan_or_below_nothing_is_told_what_to_write(tmp_path, fen,
         (["token"], "USER is missing; write it as: main token USER..."),
         (["installation", "init", "x.toml"], "--wallet is missing; add --wallet HOST:PORT: Where the wallet listens."),
         (["up", "--port"], "--port needs a value after it; --help says which"),
+        (["--data", "a b", "status"], "the command stands first; write it as: ./run status --data 'a b'"),
+        (["--data", "x", "token", "bob"], "the command stands first; write it as: ./run token --data x bob"),
+        (["--data", "x", "zzzzz"], "Got unexpected extra argument (zzzzz)"),
+        (["--data", "x", "status now"], "Got unexpected extra argument (status now)"),
     ],
 )
 def test_wrong_words_are_told_what_was_meant(started, words, sentence):
@@ -217,6 +248,16 @@ def test_packages_that_are_missing_complete_nothing(monkeypatch):
     assert main.get_command(click.Context(main, resilient_parsing=True), "bench") is None
     with pytest.raises(ImportError):
         main.get_command(click.Context(main), "bench")
+
+
+def test_what_a_start_says_first(tmp_path):
+    """Only a first start takes longer, and beside a stack that runs nothing is starting."""
+    folder = DataFolder(tmp_path)
+    assert up.starting(folder) == ["starting; the first time takes a few seconds more"]
+    folder.inventory.touch()
+    assert up.starting(folder) == ["starting"]
+    Running(pid=os.getpid(), since="", parts=[]).save(folder.running)
+    assert up.starting(folder) == []
 
 
 def test_a_start_says_the_page_and_what_to_do_next():
