@@ -90,7 +90,7 @@ async def test_one_refused_event_does_not_stop_the_others(town: Town, receiver: 
             ]
             # The operator has had the receiver mended.
             receiver.answer = lambda _: 204
-            assert await redrive(connection, "app", None) == [f"{bad}.opened.1"]
+            assert (await redrive(connection, "app", None)).dead == [f"{bad}.opened.1"]
             await receiver.until(lambda: len(receiver.first()) == 4 * 30 + 6)
             assert not await dead_letters(connection, "app", 10)
 
