@@ -5,8 +5,8 @@ What lives here, on the way of an event: setnodes write an entry of `event_log` 
 types); `delivery` runs one sink in one SET: `lanes` send (`health`: how the receiver does), `retries` keeps events that
 are retried apart, `progress` says how far the cursor may move. Receivers are `webhook/` and `jetstream`. `register`
 holds what an operator has decided about sinks. `set_worker` takes a SET (`set_session` holds its lock), trims its log
-and shows `gauges`; `service` wires one process. `operators` and `tail` are what commands call; `wake` has that process ask a
-receiver at once.
+and shows `gauges`; `service` wires one process. `operators` and `tail` are what commands call;
+`wake` has that process ask a receiver at once.
 
 May import: `installation` and below. It reads `event_log`, `event_sink`, `event_cursor` and `event_retry` as the role
 `hongbao_events`, which sees neither claims nor headers, and can change neither.

@@ -365,6 +365,12 @@ async def test_addresses_that_are_not_called(address: str, code: str) -> None:
     assert refused.value.code == code
 
 
+def test_what_is_no_receivers_url_is_told_what_one_is() -> None:
+    """Both kinds are named: who writes another scheme may have meant either."""
+    with pytest.raises(Refused, match=r"'ftp://foo' is no receiver's URL.*https://.*nats://"):
+        sender_of(Target("app", Kind.WEBHOOK, "ftp://foo", secrets=(new_secret(),)))
+
+
 @pytest.mark.parametrize("host", ["localhost", "2130706433", "0x7f.1"])
 async def test_a_name_of_a_private_address_is_not_called(receiver: Receiver, host: str) -> None:
     """What a name resolves to is looked at when the connection is made, however the name is written."""

@@ -156,6 +156,25 @@ async def test_what_waits_behind_a_refused_event_does_not_pass_it(town: Town, re
         assert behind not in {one["id"] for one in receiver.accepted}
 
 
+@pytest.mark.usefixtures("slow")
+async def test_what_waits_behind_a_mended_event_follows_it_at_once(
+    town: Town, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within one look at what is retried: of a hot envelope hundreds may wait, and a look comes once a second."""
+    await add_sink(town, receiver)
+    async with delivering(town), operator(town) as connection:
+        event_id, _ = await _refused(town, receiver)
+
+        def accept(events: list[dict[str, Any]]) -> int:
+            if events[0]["id"] == event_id:
+                monkeypatch.setattr("events.delivery.RETRY_LOOK_S", NEVER_S)
+            return 204
+
+        receiver.answer = accept
+        await wake(connection, "app")
+        await _all_came(town, receiver, event_id, once=True)
+
+
 async def test_a_receiver_that_is_back_need_not_be_waited_for(town: Town, receiver: Receiver) -> None:
     """A wake ends the pause of the whole sink, also the one that a Retry-After has asked for; no call is repeated."""
     receiver.answer = lambda _: _asks_to_wait()
