@@ -58,6 +58,9 @@ def _sink(set_name: str, one: Sink) -> Iterator[Finding]:
         lost = f"commits before {one.lost_until:%Y-%m-%d %H:%M} UTC are lost"
         what = f"{name} of {set_name} was behind for too long: {lost}."
         yield Finding("events", Level.SOON, name, what, f"Tell its developers; then ./run events resume {name}.")
+    if one.refused is not None:
+        do = f"Mend the receiver for it; then ./run events redrive {name} --all. After three days it is given up."
+        yield Finding("events", Level.SOON, name, f"{name} of {set_name} {one.refused.sentence}.", do)
     if one.dead:
         what = f"{counted(one.dead, 'event')} for {name} of {set_name} given up."
         do = f"./run events dead {name} shows why; mend the receiver, then ./run events redrive {name} --all."

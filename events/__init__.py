@@ -5,7 +5,8 @@ What lives here, on the way of an event: setnodes write an entry of `event_log` 
 types); `delivery` runs one sink in one SET: `lanes` send (`health`: how the receiver does), `retries` keeps events that
 are retried apart, `progress` says how far the cursor may move. Receivers are `webhook/` and `jetstream`. `register`
 holds what an operator has decided about sinks. `set_worker` takes a SET (`set_session` holds its lock), trims its log
-and shows `gauges`; `service` wires one process. `operators` and `tail` are what commands call.
+and shows `gauges`; `service` wires one process. `operators` and `tail` are what commands call;
+`wake` has that process ask a receiver at once.
 
 May import: `installation` and below. It reads `event_log`, `event_sink`, `event_cursor` and `event_retry` as the role
 `hongbao_events`, which sees neither claims nor headers, and can change neither.
@@ -19,6 +20,8 @@ Promises, each with its test in tests/integration/events:
 - No event is told before its commit (test_nothing_is_told_before_its_commit).
 - A sink that fails stops only itself (test_a_failing_sink_stops_only_itself), and a bad event only its envelope
   (test_one_refused_event_does_not_stop_the_others, test_a_refused_event_of_a_hot_envelope_does_not_stop_the_others).
+- Whoever wakes what waits changes neither the order nor when an event is given up
+  (test_what_waits_behind_a_refused_event_does_not_pass_it, test_a_wake_takes_nothing_of_the_three_days).
 - While no sink is there, commits write nothing more than before (test_without_a_sink_nothing_is_written).
 
 How it fails: a receiver that is away leaves entries in the log, for seven days; a SET that is away is tried again,

@@ -36,7 +36,7 @@ class Delivery:
         self._target = sink.target
         self._health = Health(sink.failing_since, sink.error)
         self._progress = Progress(sink.cursor)
-        self._retries = Retries(session, sink.target.name, sender)
+        self._retries = Retries(session, set_name, sink.target.name, sender)
         self._lanes = Lanes(sender, self._health, self._retries, count=lanes, batch=sink.target.batch)
         self._since = sink.since
         self._saved = (sink.cursor, sink.error, sink.failing_since)
@@ -56,6 +56,11 @@ class Delivery:
             while isinstance(first, BaseExceptionGroup):
                 first = first.exceptions[0]
             await self._end(cast("Refused", first))
+
+    def wake(self) -> None:
+        """Ask the receiver at once: lanes that pause go on, and what is retried apart is tried at the next look."""
+        self._health.wake()
+        self._retries.wake()
 
     async def _read(self) -> None:
         cursor = self._progress.cursor
@@ -116,8 +121,9 @@ class Delivery:
     async def _retry(self) -> None:
         while True:
             await asyncio.sleep(RETRY_LOOK_S)
-            if self._health.failing_since is None:
-                await self._retries.run_once()
+            # What waits behind an accepted one of its envelope has no pause of its own.
+            while self._health.failing_since is None and await self._retries.run_once():
+                pass
 
     async def _end(self, refusal: Refused) -> None:
         if refusal.code == "sink_removed":

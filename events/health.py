@@ -41,8 +41,13 @@ class Health:
         self.failing_since = None
         self.error = ""
 
+    def wake(self) -> None:
+        """End the pauses of all lanes: an operator says that the receiver is back, whatever `Retry-After` it gave."""
+        self._not_before = 0.0
+        self._success.set()
+
     async def pause(self, tries: int) -> None:
-        """Wait before the next call of a lane: longer after each of its failures, until another lane succeeds."""
+        """Wait before the next call of a lane, longer after each of its failures; a success or `wake` ends it."""
         most = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2 ** min(tries, 20))
         pause_s = most * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
         await asyncio.sleep(min(FIRST_PAUSE_S, pause_s))

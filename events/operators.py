@@ -6,17 +6,19 @@ SETs may differ, and `hongbao events` shows where: the same call again completes
 
 import asyncio
 import contextlib
+import difflib
+import itertools
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from errors import HongbaoError, Refused, Unavailable
-from events import register, retries
+from events import register, retries, wake
 from events.catalogue import TYPES
 from events.limits import MAX_BATCH, MAX_SECRETS, MAX_SINKS
 from events.register import Kind, Sink, State, Target, new_secret
-from events.retries import DeadLetter
+from events.retries import DeadLetter, Redriven
 from events.service import sender_of
 from events.webhook.signing import key_of
 from installation.access import Access
@@ -96,8 +98,8 @@ async def pause(access: Access, name: str, reason: str) -> None:
 async def resume(access: Access, name: str) -> None:
     """Let a sink go on where it was, and add it to SETs that lack it; raises Refused `unknown_sink`.
 
-    It need not be paused or disabled: its receiver is asked at once, whatever it said before. What a sink has lost was
-    noted by the operator, and is shown no more.
+    It need not be paused or disabled: its receiver is asked at once, whatever it said before, also of events that are
+    retried apart. What a sink has lost was noted by the operator, and is shown no more.
     """
     async with _sink(access, name) as (sets, target):
         for connection in sets.values():
@@ -131,11 +133,31 @@ async def dead(access: Access, name: str | None, limit: int) -> list[tuple[str, 
         ]
 
 
-async def redrive(access: Access, name: str, event_ids: Sequence[str] | None) -> list[str]:
-    """Have dead letters of a sink (None: all) sent again; returns which. Raises Refused `unknown_sink`."""
+async def redrive(access: Access, name: str, event_ids: Sequence[str] | None) -> Redriven:
+    """Have dead letters of a sink, and events that are retried (None: all), sent now; returns which.
+
+    The receiver is asked at once, also if it fails. Raises Refused `unknown_sink`.
+    """
     async with _sink(access, name) as (sets, _):
         ids = None if event_ids is None else list(event_ids)
-        return [one for connection in sets.values() for one in await retries.redrive(connection, name, ids)]
+        found = [await retries.redrive(connection, name, ids) for connection in sets.values()]
+        await _wake(sets, name)
+    dead, retried, waiting = (list(itertools.chain.from_iterable(of_sets)) for of_sets in zip(*found, strict=True))
+    return Redriven(dead, retried, waiting)
+
+
+async def of_name(access: Access, name: str) -> list[Sink]:
+    """Return a sink as each SET has it that does not lack it; raises Refused `unknown_sink`."""
+    found = [one for of_set in await sinks(access) for one in of_set.sinks]
+    if not (same := [one for one in found if one.target.name == name]):
+        raise _unknown(name, dict.fromkeys(one.target.name for one in found))
+    return same
+
+
+async def wake_up(access: Access, name: str) -> None:
+    """End every pause of a sink: its receiver is back. Raises Refused `unknown_sink`."""
+    async with _sink(access, name) as (sets, _):
+        await _wake(sets, name)
 
 
 async def drop(access: Access, name: str, event_ids: Sequence[str]) -> list[str]:
@@ -167,12 +189,25 @@ def _exists(name: str) -> Refused:
     return Refused("sink_exists", f"there is a sink {name} already; remove it, or take another name")
 
 
+async def _wake(sets: dict[str, Connection], name: str) -> None:
+    for connection in sets.values():
+        await wake.wake(connection, name)
+
+
+def _unknown(name: str, known: Iterable[str]) -> Refused:
+    names = list(known)
+    if not names:
+        return Refused("unknown_sink", f"there is no sink {name[:50]!r}; add one: ./run events add NAME URL")
+    near = difflib.get_close_matches(name, names, n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return Refused("unknown_sink", f"there is no sink {name[:50]!r}, there are {', '.join(names)}{meant}")
+
+
 @contextlib.asynccontextmanager
 async def _sink(access: Access, name: str) -> AsyncIterator[tuple[dict[str, Connection], Target]]:
     async with all_sets(access) as sets:
         found = await asyncio.gather(*(register.list_sinks(connection) for connection in sets.values()))
         known = {one.target.name: one.target for sinks in found for one in sinks}
         if name not in known:
-            others = f"there are {', '.join(known)}" if known else "there is none; add one: ./run events add NAME URL"
-            raise Refused("unknown_sink", f"there is no sink {name[:50]!r}; {others}")
+            raise _unknown(name, known)
         yield sets, known[name]

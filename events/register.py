@@ -47,11 +47,33 @@ class Target(NamedTuple):
     old_secrets_until: datetime | None = None
 
 
+class Refusal(NamedTuple):
+    """What a receiver refuses while it accepts others: how many events, and of the oldest the last answer.
+
+    `next_at`: when the oldest is tried again, unless it is woken.
+    """
+
+    number: int
+    event_id: str
+    since: datetime
+    reason: str
+    next_at: datetime
+
+    @property
+    def sentence(self) -> str:
+        """Name the event, since when, and the answer."""
+        since = f"since {self.since:%Y-%m-%d %H:%M} UTC"
+        if self.number == 1:
+            return f"refuses {self.event_id} {since}, and accepts others: {self.reason}"
+        return f"refuses {self.number:,} events, {self.event_id} {since}, and accepts others: {self.reason}"
+
+
 class Sink(NamedTuple):
     """A sink in one SET.
 
     `since`: when it came into its state; one that was removed and added again has another one. `behind_s`: how old the
-    oldest entry is that it has not passed, 0 if there is none.
+    oldest entry is that it has not passed, 0 if there is none. `retried`: events that are refused, and those that wait
+    behind one.
     """
 
     target: Target
@@ -67,6 +89,7 @@ class Sink(NamedTuple):
     behind_s: float
     retried: int
     dead: int
+    refused: Refusal | None
 
 
 _LIST = """-- list_sinks: all sinks but tails, with their cursors. Index: none; there are a few. Lock: none.
@@ -78,8 +101,15 @@ SELECT name, kind, address, types, batch, private_addresses, secrets, old_secret
             AND NOT pg_visible_in_snapshot(xid, seen)
         ORDER BY xid, entry_id LIMIT 1)), 0)::float8 AS behind_s,
     (SELECT count(*) FROM event_retry WHERE event_retry.sink = name AND next_at IS NOT NULL) AS retried,
-    (SELECT count(*) FROM event_retry WHERE event_retry.sink = name AND next_at IS NULL) AS dead
-FROM event_sink JOIN event_cursor ON event_cursor.sink = name WHERE kind <> 'tail' ORDER BY name"""
+    (SELECT count(*) FROM event_retry WHERE event_retry.sink = name AND next_at IS NULL) AS dead,
+    refused.number, refused.event_id, refused.refused_since, refused.answer, refused.next_at
+FROM event_sink JOIN event_cursor ON event_cursor.sink = name
+LEFT JOIN LATERAL (
+    SELECT count(*) OVER () AS number, event_id, event_retry.since AS refused_since, event_retry.reason AS answer,
+        next_at
+    FROM event_retry WHERE event_retry.sink = name AND next_at IS NOT NULL AND tries > 0 ORDER BY retry_id LIMIT 1
+) AS refused ON true
+WHERE kind <> 'tail' ORDER BY name"""
 _ADD = """WITH added AS (
     INSERT INTO event_sink (name, kind, address, types, batch, private_addresses, secrets, old_secrets_until)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO NOTHING RETURNING name
@@ -111,11 +141,12 @@ async def list_sinks(connection: Connection) -> list[Sink]:
 
 def _sink(row: Sequence[object]) -> Sink:
     name, kind, address, types, batch, private, keys, until, state, reason, since, *rest = row
-    seen, upto, after_xid, after_entry, delivered, delivered_at, error, failing, lost, behind_s, retried, dead = rest
+    seen, upto, after_xid, after_entry, delivered, delivered_at, error, failing, lost, behind_s, *apart = rest
+    retried, dead, *refused = apart
     target = Target(name, kind, address, tuple(types), batch, private, tuple(keys), until)  # type: ignore[arg-type]
     return Sink(
         target, state, reason, since, Cursor(seen, upto, after_xid, after_entry), delivered, delivered_at, error,  # type: ignore[arg-type]
-        failing, lost, behind_s, retried, dead,  # type: ignore[arg-type]
+        failing, lost, behind_s, retried, dead, Refusal(*refused) if refused[0] else None,  # type: ignore[arg-type]
     )  # fmt: skip
 
 

@@ -1,7 +1,9 @@
 """Events of one sink that its receiver refuses while it accepts others: retried apart, then dead letters.
 
 While an event is retried, later events of its envelope wait behind it, in `event_retry`, so that they stay in order.
-Once it is a dead letter they go on without it: receivers see the gap in `sequence`.
+Once it is a dead letter they go on without it: receivers see the gap in `sequence`. An event that is woken gets a try
+more than its schedule has: a failure of that one leaves the schedule as it is, so nobody who wakes it brings its end
+nearer.
 """
 
 import asyncio
@@ -16,22 +18,33 @@ from events.catalogue import Event
 from events.limits import MAX_RETRIED, RETRIES_AT_ONCE, RETRY_LOOK_S, RETRY_PAUSES_S, TRIM_ENTRIES
 from events.outcome import GONE, Failed, Sender
 from events.set_session import SetSession
-from runtime import sql
+from runtime import logs, sql
 from runtime.postgres import Connection
+
+_log = logs.get("events")
 
 _DUE = sql.read("events", "due_retries")
 _ADD = """INSERT INTO event_retry (sink, envelope_id, event_id, body, tries, next_at, reason)
 VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6), $7) ON CONFLICT (sink, event_id) DO NOTHING"""
 _DONE = "DELETE FROM event_retry WHERE retry_id = $1"
 _HURRY = "UPDATE event_retry SET next_at = now() WHERE sink = $1 AND event_id = $2 AND next_at IS NOT NULL"
+_WOKEN = "SELECT retry_id FROM event_retry WHERE sink = $1 AND next_at IS NOT NULL AND tries > 0"
+_STILL = "UPDATE event_retry SET reason = $2 WHERE retry_id = $1"
 _FAILED = """UPDATE event_retry SET tries = tries + 1, reason = $2,
     next_at = CASE WHEN $3::float8 IS NULL THEN NULL ELSE now() + make_interval(secs => $3) END
-WHERE retry_id = $1"""
+WHERE retry_id = $1 AND next_at = $4"""
+"""Not if an operator has it sent again since it was read: then the pause is over."""
 _WAITING = "SELECT envelope_id, count(*) FROM event_retry WHERE sink = $1 AND next_at IS NOT NULL GROUP BY envelope_id"
 _DEAD = """SELECT sink, event_id, envelope_id, tries, since, reason, body FROM event_retry
 WHERE next_at IS NULL AND ($1::text IS NULL OR sink = $1) ORDER BY retry_id LIMIT $2"""
-_REDRIVE = """UPDATE event_retry SET tries = 0, next_at = now()
-WHERE sink = $1 AND next_at IS NULL AND ($2::text[] IS NULL OR event_id = ANY($2)) RETURNING event_id"""
+_REDRIVE = """WITH found AS (
+    SELECT retry_id, next_at IS NOT NULL AS retried FROM event_retry
+    WHERE sink = $1 AND (next_at IS NULL OR tries > 0) AND ($2::text[] IS NULL OR event_id = ANY($2)) FOR UPDATE
+)
+UPDATE event_retry SET tries = retried::integer, next_at = now()
+FROM found WHERE event_retry.retry_id = found.retry_id RETURNING event_id, retried"""
+"""One that is retried keeps a try, by which it counts as refused; what waits behind one (no try) is left as it is."""
+_BEHIND = "SELECT event_id FROM event_retry WHERE sink = $1 AND next_at IS NOT NULL AND event_id = ANY($2)"
 _DROP = "DELETE FROM event_retry WHERE sink = $1 AND next_at IS NULL AND event_id = ANY($2) RETURNING event_id"
 
 
@@ -63,16 +76,29 @@ class DeadLetter(NamedTuple):
     body: str
 
 
+class Redriven(NamedTuple):
+    """What is sent again from now on, in one SET; `waiting` was named and goes on behind an event of its envelope."""
+
+    dead: list[str]
+    retried: list[str]
+    waiting: list[str]
+
+
 class Retries:
     """Those of one sink in one SET; `waiting` says whether events of an envelope have to wait behind one of them."""
 
-    def __init__(self, session: SetSession, sink: str, sender: Sender) -> None:
+    def __init__(self, session: SetSession, set_name: str, sink: str, sender: Sender) -> None:
         self._session = session
+        self._set = set_name
         self._sink = sink
         self._sender = sender
         self._waiting: Counter[int] = Counter()
         self._turn = asyncio.Lock()
         """Held while rows are added, or counted anew."""
+        self._wake = True
+        """Whether all are to be woken at the next look. So they are when a delivery begins."""
+        self._woken: set[int] = set()
+        """Those that are tried before their time."""
 
     def __len__(self) -> int:
         """Events that are retried apart, or wait behind one."""
@@ -105,19 +131,30 @@ class Retries:
         async with self._turn:
             self._waiting[event.envelope_id] += 1
             await self._session.run(lambda connection: connection.execute(_ADD, *columns))
+        if tries:
+            _log.warning(
+                "event refused, retried apart", sink=self._sink, set=self._set, event_id=event.id, reason=reason
+            )
 
     async def hurry(self, event_id: str) -> None:
         """Have an event retried at the next look, if it is here."""
         await self._session.run(lambda connection: connection.execute(_HURRY, self._sink, event_id))
 
+    def wake(self) -> None:
+        """Have everything that is retried tried once at the next look, besides its schedule."""
+        self._wake = True
+
     async def run_once(self) -> int:
-        """Send what is due, of each envelope its first; returns how many were accepted.
+        """Send what is due or woken, of each envelope its first; returns how many were accepted.
 
         Raises Refused `receiver_gone` if the receiver wants no events any more; what is retried is kept.
         """
-        rows = await self._session.run(lambda connection: connection.fetch(_DUE, self._sink, RETRIES_AT_ONCE))
+        await self._wake_all()
+        which = self._sink, RETRIES_AT_ONCE, list(self._woken)
+        rows = await self._session.run(lambda connection: connection.fetch(_DUE, *which))
         accepted = 0
         for row in rows:
+            self._woken.discard(row["retry_id"])
             failure = await self._sender.send([_event(row)])
             if failure is None:
                 await self._done(row["retry_id"])
@@ -125,18 +162,31 @@ class Retries:
             elif failure.gone:
                 raise Refused(GONE, failure.reason)
             else:
-                await self._failed(row["retry_id"], row["tries"], failure)
+                await self._failed(row, failure)
         if rows or self._waiting:
             await self.load()
         return accepted
 
+    async def _wake_all(self) -> None:
+        if self._wake:
+            self._wake = False
+            rows = await self._session.run(lambda connection: connection.fetch(_WOKEN, self._sink))
+            self._woken = {row["retry_id"] for row in rows}
+
     async def _done(self, retry_id: int) -> None:
         await self._session.run(lambda connection: connection.execute(_DONE, retry_id))
 
-    async def _failed(self, retry_id: int, tries: int, failure: Failed) -> None:
+    async def _failed(self, row: Any, failure: Failed) -> None:
         """Note the failure; after the last pause the event is a dead letter."""
-        pause_s = float(RETRY_PAUSES_S[tries]) if tries < len(RETRY_PAUSES_S) else None
-        await self._session.run(lambda connection: connection.execute(_FAILED, retry_id, failure.reason, pause_s))
+        retry_id, reason = row["retry_id"], failure.reason
+        if not row["due"]:
+            await self._session.run(lambda connection: connection.execute(_STILL, retry_id, reason))
+            return
+        pause_s = float(RETRY_PAUSES_S[row["tries"]]) if row["tries"] < len(RETRY_PAUSES_S) else None
+        columns = retry_id, reason, pause_s, row["next_at"]
+        await self._session.run(lambda connection: connection.execute(_FAILED, *columns))
+        if pause_s is None:
+            _log.error("event given up", sink=self._sink, set=self._set, event_id=row["event_id"], reason=reason)
 
 
 def _event(row: Any) -> Event:
@@ -149,9 +199,17 @@ async def dead_letters(connection: Connection, sink: str | None, limit: int) -> 
     return [DeadLetter(*row) for row in await connection.fetch(_DEAD, sink, limit)]
 
 
-async def redrive(connection: Connection, sink: str, event_ids: list[str] | None) -> list[str]:
-    """Have dead letters (None: all of the sink) retried from now on; returns which. Durable when this returns."""
-    return [row[0] for row in await connection.fetch(_REDRIVE, sink, event_ids)]
+async def redrive(connection: Connection, sink: str, event_ids: list[str] | None) -> Redriven:
+    """Have dead letters and events that are retried (None: all) tried now, and their three days begin anew.
+
+    Events of one envelope stay in order. Durable when this returns.
+    """
+    rows = await connection.fetch(_REDRIVE, sink, event_ids)
+    retried = [row["event_id"] for row in rows if row["retried"]]
+    dead = [row["event_id"] for row in rows if not row["retried"]]
+    others = sorted(set(event_ids or ()) - {*retried, *dead})
+    behind = await connection.fetch(_BEHIND, sink, others) if others else []
+    return Redriven(dead, retried, [row["event_id"] for row in behind])
 
 
 async def drop(connection: Connection, sink: str, event_ids: list[str]) -> list[str]:

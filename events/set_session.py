@@ -5,6 +5,7 @@ ends. A cursor is written on this connection alone, so a process that has lost t
 """
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -22,13 +23,20 @@ class SetSession:
     """After the first loss it stays lost: the lock went with the connection, and a new session has to take it."""
 
     def __init__(self, dsn: str) -> None:
-        self._session = postgres.Session(dsn)
+        # Not recycled after some uses: the lock would go with the connection.
+        self._session = postgres.Session(dsn, recycle_after=sys.maxsize)
         self._turn = asyncio.Lock()
+        self._locked = False
         self._lost = False
 
     async def lock(self) -> bool:
         """Take the SET for this process; False if another one has it."""
-        return bool(await self.run(lambda connection: connection.fetchval(_LOCK)))
+        self._locked = bool(await self.run(lambda connection: connection.fetchval(_LOCK)))
+        return self._locked
+
+    async def hear(self, channel: str, told: Callable[[str], None]) -> None:
+        """Have `told` called with each notification of a channel, until the connection ends."""
+        await self.run(lambda connection: connection.add_listener(channel, lambda *heard: told(str(heard[-1]))))
 
     async def run(self, work: Callable[[Connection], Coroutine[Any, Any, T]]) -> T:
         """Await `work(connection)`, one at a time; raises Unavailable if the connection is lost, now or before.
@@ -41,6 +49,8 @@ class SetSession:
 
     async def _run(self, work: Callable[[Connection], Coroutine[Any, Any, T]]) -> T:
         async with self._turn:
+            # A connection that ended between two statements would be opened anew, without the lock.
+            self._lost = self._lost or (self._locked and not self._session.up)
             if self._lost:
                 raise Unavailable("database_unavailable", "the connection that held the SET is lost")
             try:

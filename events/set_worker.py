@@ -11,6 +11,7 @@ from events.limits import CLOSE_S, KEPT_S, LOOK_S, MAX_AWAY_S, TRIM_ENTRIES, TRI
 from events.outcome import Sender
 from events.register import Sink, State, Target, list_sinks
 from events.set_session import SetSession
+from events.wake import CHANNEL
 from runtime import logs, metrics, postgres, sql
 
 _TRIM = sql.read("events", "trim_log")
@@ -29,11 +30,12 @@ class _Running:
     So does a sink that was paused and resumed, or removed and added, between two looks: `since` says so.
     """
 
-    def __init__(self, sink: Sink, sender: Sender, task: "asyncio.Task[None]") -> None:
+    def __init__(self, sink: Sink, sender: Sender, delivery: Delivery) -> None:
         self.target = sink.target
         self.since = sink.since
         self.sender = sender
-        self.task = task
+        self.wake = delivery.wake
+        self.task = asyncio.create_task(delivery.run(), name=f"sink {sink.target.name}")
 
     def takes(self, sink: Sink) -> bool:
         """Whether the delivery can go on with this sink; its secrets are taken over then."""
@@ -80,6 +82,7 @@ class SetWorker:
             session = SetSession(self._dsn)
             try:
                 await self._take(session)
+                await session.hear(CHANNEL, self._wake)
                 failures, self._trimmed_to = 0, "0"
                 await self._work(session)
             except Unavailable as error:
@@ -135,8 +138,11 @@ class SetWorker:
         except HongbaoError as error:
             _log.error("sink cannot be called", sink=sink.target.name, set=self.name, error=error.detail)
             return
-        task = asyncio.create_task(Delivery(session, self.name, sink, sender).run(), name=f"sink {sink.target.name}")
-        self._running[sink.target.name] = _Running(sink, sender, task)
+        self._running[sink.target.name] = _Running(sink, sender, Delivery(session, self.name, sink, sender))
+
+    def _wake(self, sink: str) -> None:
+        if sink in self._running:
+            self._running[sink].wake()
 
     async def _end_all(self) -> None:
         running, self._running = list(self._running.values()), {}

@@ -6,7 +6,7 @@ import json
 import re
 import secrets
 import sys
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,13 +16,14 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from errors import Refused
+from errors import Refused, Unavailable
 from events import operators
 from events.catalogue import SOURCE, TYPES, Event
 from events.limits import MAX_BATCH
 from events.operators import SetSinks
 from events.outcome import Failed, one_line
-from events.register import Kind, Sink, State, Target
+from events.register import Kind, Refusal, Sink, State, Target
+from events.retries import Redriven
 from events.service import sender_of
 from events.tail import follow
 from installation.finding import find_current
@@ -55,7 +56,12 @@ def command(context: click.Context, *, data: Path | None, as_json: bool) -> None
 @data_option
 @json_option
 def list_(*, data: Path | None, as_json: bool) -> None:
-    """List sinks: how far each is behind, and what its receiver last answered. Exit status 1 if one needs you."""
+    """List sinks: how far each is behind, and what its receiver last answered. Exit status 1 if one needs you.
+
+    behind: how old the oldest commit is that it has not passed. delivered: events that it has accepted, or that are
+    retried apart. retried: events that it refuses while it accepts others, and those of their envelopes that wait
+    behind them, in order. dead: events that were given up after three days; `events dead` lists them.
+    """
     found = _ask(operators.sinks(find_current(data)))
     names = sorted({one.target.name for of_set in found for one in of_set.sinks})
     sinks = [_sink_json(name, found) for name in names]
@@ -122,9 +128,14 @@ def pause(*, name: str, reason: str, data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def resume(*, name: str, data: Path | None, as_json: bool) -> None:
-    """Let NAME go on where it was, after a pause or after its receiver had failed for too long."""
+    """Let NAME go on where it was, after a pause or after its receiver had failed for too long.
+
+    Of one that is neither paused nor disabled the receiver is asked at once, in place of after its next pause; so are
+    events that are retried.
+    """
     _ask(operators.resume(find_current(data), name))
-    print_report({"resumed": name}, as_json=as_json, show=f"{name} goes on where it was")
+    show = f"{name} goes on where it was; what waited for its next try is sent now"
+    print_report({"resumed": name}, as_json=as_json, show=show)
 
 
 @command.command("secret")
@@ -144,10 +155,17 @@ def secret(*, name: str, keep: str, data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def test(*, name: str, data: Path | None, as_json: bool) -> None:
-    """Send one event of the type sink.test to NAME, from here. Exit status 1 if it is not accepted."""
-    failure = _ask(_send_test(find_current(data), name))
+    """Send one event of the type sink.test to NAME, from here. Exit status 1 if it is not accepted.
+
+    If it is accepted, whatever waits for NAME's next try is sent now.
+    """
+    sinks, failure = _ask(_send_test(find_current(data), name))
     reason = "" if failure is None else failure.reason
-    show = f"{name} has accepted it" if failure is None else f"not accepted: {reason}{_advice(name, reason)}"
+    show = (
+        f"{name} has accepted it{_next(name, sinks)}"
+        if failure is None
+        else f"not accepted: {reason}{_advice(name, reason)}"
+    )
     print_report({"accepted": failure is None, "reason": reason}, as_json=as_json, show=show)
     sys.exit(0 if failure is None else 1)
 
@@ -178,24 +196,24 @@ def dead(*, name: str | None, data: Path | None, as_json: bool) -> None:
 @command.command("redrive")
 @click.argument("name")
 @click.argument("event_id", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All dead letters of NAME.")
-@click.option("--drop", "dropping", is_flag=True, help="Delete them in place of sending them.")
+@click.option("--all", "everything", is_flag=True, help="All dead letters of NAME, and all that it refuses.")
+@click.option("--drop", "dropping", is_flag=True, help="Delete dead letters in place of sending them.")
 @data_option
 @json_option
 def redrive(
     *, name: str, event_id: tuple[str, ...], everything: bool, dropping: bool, data: Path | None, as_json: bool
 ) -> None:
-    """Send dead letters of NAME again, after its receiver was mended."""
+    """Send dead letters of NAME, and events that it refuses, now, after its receiver was mended.
+
+    For both the three days of tries begin anew. Events that wait behind one of their envelope follow it. Exit status 1
+    if an event is not among them.
+    """
     if everything == bool(event_id) or (dropping and everything):
         raise click.UsageError("name events, or say --all; --drop takes names only")
     access = find_current(data)
-    if dropping:
-        done = _ask(operators.drop(access, name, event_id))
-    else:
-        done = _ask(operators.redrive(access, name, None if everything else event_id))
-    verb = "deleted" if dropping else "sent again"
-    print_report({"events": done}, as_json=as_json, show=f"{counted(len(done), 'event')} {verb}")
-    sys.exit(0 if len(done) >= len(set(event_id)) else 1)
+    result, said = _drop(access, name, event_id) if dropping else _redrive(access, name, event_id)
+    print_report(result, as_json=as_json, show="\n".join(said))
+    sys.exit(0 if set(event_id) <= set(result["events"]) else 1)
 
 
 @command.command("tail")
@@ -226,21 +244,73 @@ def _line(set_name: str, event: Event) -> str:
     return f"{told['time'][11:23]}  {set_name}  {event.envelope_id}  {event.type:<17}  {said}"
 
 
-async def _send_test(access: Any, name: str) -> Failed | None:
-    known = {one.target.name: one.target for of_set in await operators.sinks(access) for one in of_set.sinks}
-    if name not in known:
-        raise Refused("unknown_sink", f"there is no sink {name[:50]!r}; ./run events lists them")
-    sender = sender_of(known[name])
+async def _send_test(access: Any, name: str) -> tuple[list[Sink], Failed | None]:
+    """Return the sink in each SET as it was before, and how the call failed; wakes what waits if it did not."""
+    sinks = await operators.of_name(access, name)
+    failure = await _send_one(sinks[0].target)
+    if failure is None:
+        # What the receiver has answered is told, also if a SET is away by now.
+        with contextlib.suppress(Unavailable, Refused):
+            await operators.wake_up(access, name)
+    return sinks, failure
+
+
+async def _send_one(target: Target) -> Failed | None:
+    sender = sender_of(target)
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     number = f"test.{secrets.token_hex(8)}"
     told = {
         "specversion": "1.0", "id": number, "source": SOURCE, "type": TEST_TYPE,
-        "subject": "test", "time": at, "datacontenttype": "application/json", "data": {"sink": name},
+        "subject": "test", "time": at, "datacontenttype": "application/json", "data": {"sink": target.name},
     }  # fmt: skip
     try:
         return await sender.send([Event(0, number, TEST_TYPE, json.dumps(told).encode())])
     finally:
         await sender.close()
+
+
+def _next(name: str, sinks: list[Sink]) -> str:
+    """Say what follows from an accepted test."""
+    if any(one.state != State.ACTIVE for one in sinks):
+        return f"; it is {_worst(sinks)}: ./run events resume {name} goes on where it was"
+    if any(one.failing_since is not None or one.retried for one in sinks):
+        return "; what waited for its next try is sent now"
+    return ""
+
+
+def _drop(access: Any, name: str, event_ids: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Delete dead letters; returns the report, and the lines that say it."""
+    done = _ask(operators.drop(access, name, event_ids))
+    missing = [one for one in dict.fromkeys(event_ids) if one not in done]
+    said = [f"{counted(len(done), 'event')} deleted", *(_no_letter(name, one) for one in missing)]
+    return {"events": done, "unknown": missing}, said
+
+
+def _redrive(access: Any, name: str, event_ids: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Have these events sent again (none: all); returns the report, and the lines that say it."""
+    again = _ask(operators.redrive(access, name, event_ids or None))
+    done = [*again.dead, *again.retried]
+    missing = [one for one in dict.fromkeys(event_ids) if one not in done]
+    said = [_sent_again(again), *(_not_sent(name, one, again) for one in missing)]
+    unknown = [one for one in missing if one not in again.waiting]
+    return {"events": done, "retried": again.retried, "unknown": unknown}, said
+
+
+def _sent_again(again: Redriven) -> str:
+    """Return how many events are sent now: of dead letters, and of those that were retried."""
+    number, dead = len(again.dead) + len(again.retried), counted(len(again.dead), "dead letter")
+    return f"{counted(number, 'event')} sent again: {dead}, {len(again.retried)} retried"
+
+
+def _not_sent(name: str, event_id: str, again: Redriven) -> str:
+    if event_id in again.waiting:
+        return f"{event_id} is on its way, or waits behind an earlier event of its envelope: send that one again"
+    what = f"there is no event {event_id[:64]!r} among the dead letters of {name} and what it refuses"
+    return f"{what}; ./run events dead {name} and ./run events list name them"
+
+
+def _no_letter(name: str, event_id: str) -> str:
+    return f"there is no dead letter {event_id[:64]!r} of {name}; ./run events dead {name} lists them"
 
 
 def _advice(name: str, reason: str) -> str:
@@ -283,7 +353,16 @@ def _sink_json(name: str, found: list[SetSinks]) -> dict[str, Any]:
         "behind_s": round(max(one.behind_s for one in of_sets.values()), 1),
         "delivered": sum(one.delivered for one in of_sets.values()),
         "retried": sum(one.retried for one in of_sets.values()), "dead": sum(one.dead for one in of_sets.values()),
+        "refused": [_refused_json(set_name, one.refused) for set_name, one in of_sets.items() if one.refused],
         "needs": list(_needs(name, of_sets, missing)),
+    }  # fmt: skip
+
+
+def _refused_json(set_name: str, refused: Refusal) -> dict[str, Any]:
+    """Return how many events a receiver refuses while it accepts others, and the oldest of them."""
+    return {
+        "set": set_name, "count": refused.number, "event_id": refused.event_id, "since": refused.since.isoformat(),
+        "reason": refused.reason, "next_at": refused.next_at.isoformat(),
     }  # fmt: skip
 
 
@@ -299,6 +378,8 @@ def _needs(name: str, of_sets: dict[str, Sink], missing: list[str]) -> Iterator[
             yield f"{set_name}: disabled {one.since:%Y-%m-%d %H:%M}: {one.reason}; then: ./run events resume {name}"
         elif one.failing_since is not None:
             yield f"{set_name}: fails since {one.failing_since:%Y-%m-%d %H:%M} UTC: {one.error}"
+        if one.refused is not None:
+            yield f"{set_name}: {one.refused.sentence}; once its receiver is mended: ./run events redrive {name} --all"
         if one.dead:
             yield f"{set_name}: {counted(one.dead, 'dead letter')}: ./run events dead {name}"
         if one.lost_until is not None:

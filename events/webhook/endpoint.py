@@ -94,7 +94,10 @@ def check_url(address: str, *, private_addresses: bool) -> None:
     except ValueError as error:
         raise Refused("address_invalid", f"{address[:100]!r} is no URL: {error}") from error
     if url.scheme not in ("http", "https") or not host:
-        raise Refused("address_invalid", f"{address[:100]!r} is no webhook's URL; it begins with https://")
+        raise Refused(
+            "address_invalid",
+            f"{address[:100]!r} is no receiver's URL; a webhook's begins with https://, a NATS stream's with nats://",
+        )
     if url.user or url.password:
         raise Refused("address_invalid", "a webhook's URL has no user and no password: its calls are signed")
     if url.fragment:

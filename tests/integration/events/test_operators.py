@@ -1,6 +1,7 @@
 """What operators do to sinks, on two SETs: one after another, at the same time, and while a SET goes away."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
@@ -9,8 +10,9 @@ from typing import Any
 
 import asyncpg
 import pytest
+from click.testing import CliRunner
 
-from cli.commands.events import _sink_json, _without_password
+from cli.commands.events import _sink_json, _without_password, command
 from doctor.events import judge
 from errors import Refused, Unavailable
 from events import operators, register
@@ -120,6 +122,56 @@ async def test_what_was_lost_is_shown_until_an_operator_resumes(access: Any) -> 
     await operators.resume(access, "app")
     assert await access.needs() == []
     assert {one.state for of_set in await operators.sinks(access) for one in of_set.sinks} == {State.ACTIVE}
+
+
+async def test_a_name_that_nobody_has(access: Any) -> None:
+    """Every command says the same: which receivers there are, and which was meant."""
+    commands = [
+        operators.remove, operators.resume, operators.of_name, operators.wake_up,
+        partial(operators.pause, reason="for a test"), partial(operators.redrive, event_ids=None),
+        partial(operators.drop, event_ids=["1.created"]), partial(operators.new_secret_of, keep_old=timedelta(0)),
+    ]  # fmt: skip
+    for one in commands:
+        with pytest.raises(Refused, match=r"no sink 'ap'; add one: ./run events add"):
+            await one(access, "ap")
+    await operators.add(access, HOOK)
+    for one in commands:
+        with pytest.raises(Refused, match=r"no sink 'ap', there are app; did you mean app\?"):
+            await one(access, "ap")
+
+
+_ROW = """INSERT INTO event_retry (sink, envelope_id, event_id, body, tries, next_at, reason)
+VALUES ('app', 1, '{}', '{{}}', {}, {}, 'the receiver answered 500')"""
+
+
+async def _command(access: Any, monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str]:
+    monkeypatch.setattr("cli.commands.events.find_current", lambda _: access)
+    told = await asyncio.to_thread(CliRunner().invoke, command, words)
+    return told.exit_code, told.output
+
+
+async def test_events_that_are_sent_again_by_name(access: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command says how many of each kind, and of every other name why it was not sent."""
+    await operators.add(access, HOOK)
+    await access.execute("set-1", _ROW.format("1.opened.1", 9, "NULL"))
+    await access.execute("set-2", _ROW.format("1.opened.2", 3, "now() + interval '1 hour'"))
+    await access.execute("set-2", _ROW.format("1.opened.3", 0, "now()"))
+    code, said = await _command(access, monkeypatch, "redrive", "app", "nonsense")
+    assert code == 1
+    assert "no event 'nonsense' among the dead letters of app and what it refuses" in said
+    code, said = await _command(access, monkeypatch, "redrive", "app", "1.opened.1", "--drop", "nonsense")
+    assert code == 1
+    assert "1 event deleted\nthere is no dead letter 'nonsense' of app" in said
+    await access.execute("set-1", _ROW.format("1.opened.1", 9, "NULL"))
+    code, said = await _command(access, monkeypatch, "redrive", "app", "1.opened.1", "1.opened.2", "1.opened.3")
+    assert code == 1
+    assert "2 events sent again: 1 dead letter, 1 retried\n1.opened.3 is on its way, or waits behind" in said
+    code, said = await _command(access, monkeypatch, "redrive", "app", "1.opened.2", "--json")
+    assert (code, json.loads(said)) == (
+        0, {"events": ["1.opened.2"], "retried": ["1.opened.2"], "unknown": []},
+    )  # fmt: skip
+    code, said = await _command(access, monkeypatch, "redrive", "app", "nonsense", "--json")
+    assert (code, json.loads(said)) == (1, {"events": [], "retried": [], "unknown": ["nonsense"]})
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ async def test_one_refused_event_does_not_stop_the_others(town: Town, receiver: 
             ]
             # The operator has had the receiver mended.
             receiver.answer = lambda _: 204
-            assert await redrive(connection, "app", None) == [f"{bad}.opened.1"]
+            assert (await redrive(connection, "app", None)).dead == [f"{bad}.opened.1"]
             await receiver.until(lambda: len(receiver.first()) == 4 * 30 + 6)
             assert not await dead_letters(connection, "app", 10)
 
@@ -363,6 +363,12 @@ async def test_addresses_that_are_not_called(address: str, code: str) -> None:
     with pytest.raises(Refused) as refused:
         sender_of(Target("app", Kind.WEBHOOK, address, secrets=(new_secret(),)))
     assert refused.value.code == code
+
+
+def test_what_is_no_receivers_url_is_told_what_one_is() -> None:
+    """Both kinds are named: who writes another scheme may have meant either."""
+    with pytest.raises(Refused, match=r"'ftp://foo' is no receiver's URL.*https://.*nats://"):
+        sender_of(Target("app", Kind.WEBHOOK, "ftp://foo", secrets=(new_secret(),)))
 
 
 @pytest.mark.parametrize("host", ["localhost", "2130706433", "0x7f.1"])
