@@ -1,12 +1,12 @@
 """Events (floor 7): tells programs what was committed, at least once, and what happened to one envelope in order.
 
 What lives here, on the way of an event: setnodes write an entry of `event_log` in the transaction of the facts;
-`log_reader` reads entries from a sink's `cursor` on; `facts` makes the events of an entry (`catalogue` has their
-types); `delivery` runs one sink in one SET: `lanes` send (`health`: how the receiver does), `retries` keeps events that
-are retried apart, `progress` says how far the cursor may move. Receivers are `webhook/` and `jetstream`. `register`
-holds what an operator has decided about sinks. `set_worker` takes a SET (`set_session` holds its lock), trims its log
-and shows `gauges`; `service` wires one process. `operators` and `tail` are what commands call;
-`wake` has that process ask a receiver at once.
+`log_reader` reads entries from a sink's `cursor` on; `facts` makes the events of an entry (`wire.cloud_events` has
+their types, `event` is one on its way); `delivery` runs one sink in one SET: `lanes` send (`health`: how the receiver
+does), `retries` keeps events that are retried apart, `progress` says how far the cursor may move. Receivers are
+`webhook/` and `jetstream`. `register` holds what an operator has decided about sinks. `set_worker` takes a SET
+(`set_session` holds its lock), trims its log and shows `gauges`; `service` wires one process. `operators` and `tail`
+are what commands call; `wake` has that process ask a receiver at once.
 
 May import: `installation` and below. It reads `event_log`, `event_sink`, `event_cursor` and `event_retry` as the role
 `hongbao_events`, which sees neither claims nor headers, and can change neither.

@@ -11,17 +11,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from envelope.outcomes import Entry as Claim
-from events.catalogue import (
+from events.event import Event, event
+from wire.cloud_events import (
     CloudEvent,
     Data,
     EnvelopeClosed,
     EnvelopeCreated,
     EnvelopeSoldOut,
-    Event,
     PayoutStuck,
     RefundPaid,
     ShareOpened,
-    event,
 )
 from wire.orders import payout_order
 

@@ -16,11 +16,12 @@ from nats.js.api import StorageType, StreamConfig
 from nats.js.errors import NotFoundError
 
 from errors import Refused
-from events.catalogue import CONTENT_TYPE, Event
+from events.event import Event
 from events.limits import CALL_S
 from events.outcome import Failed, one_line
 from events.register import Target
 from runtime import logs
+from wire.cloud_events import CONTENT_TYPE
 
 PREFIX = "hongbao"
 STREAM = "HONGBAO"

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from errors import Refused
-from events.catalogue import Event
+from events.event import Event
 from events.health import Health
 from events.limits import APART_TRIES, LANE_EVENTS
 from events.outcome import GONE, Failed, Sender

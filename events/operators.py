@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from errors import HongbaoError, Refused, Unavailable
 from events import register, retries, wake
-from events.catalogue import TYPES
 from events.limits import MAX_BATCH, MAX_SECRETS, MAX_SINKS
 from events.register import Kind, Sink, State, Target, new_secret
 from events.retries import DeadLetter, Redriven
@@ -25,6 +24,7 @@ from installation.access import Access
 from runtime import postgres
 from runtime.postgres import Connection
 from schema import roles
+from wire.cloud_events import TYPES
 
 ADDRESS_CHARS = 2_000
 """As the schema says."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from events.catalogue import Event
+from events.event import Event
 from events.register import Target
 
 REASON_CHARS = 400

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from errors import Refused
-from events.catalogue import Event
+from events.event import Event
 from events.limits import MAX_RETRIED, RETRIES_AT_ONCE, RETRY_LOOK_S, RETRY_PAUSES_S, TRIM_ENTRIES
 from events.outcome import GONE, Failed, Sender
 from events.set_session import SetSession

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator
 
 from errors import Refused
 from events import register
-from events.catalogue import Event
 from events.cursor import Cursor
+from events.event import Event
 from events.facts import events_of
 from events.limits import LOOK_S, POLL_S, TAIL_S
 from events.log_reader import read

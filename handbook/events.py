@@ -4,9 +4,9 @@ import typing
 
 import msgspec
 
-from events.catalogue import EVENTS, CloudEvent
 from handbook.markdown import anchor, code, sections, table, text
 from runtime.settings import meanings
+from wire.cloud_events import EVENTS, CloudEvent
 
 _TYPES: typing.Final = {str: "text", int: "whole number", bool: "true or false"}
 _PLAIN: typing.Final = {

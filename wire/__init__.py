@@ -5,9 +5,9 @@ carries msgpack frames of many requests each, sent once per turn of the event lo
 request. `messages` are the operations and their arguments, `framing` what both ends agree on, `limits` every bound,
 `orders` order numbers and account names, `wallet` the client of the wallet service. `load` is what the answering end
 says of itself unasked, `heard` what the calling end makes of it. `keys` says who may call whom, `handshake` how both
-ends prove it and agree on one of the `versions`; `ask` is one HTTP request under the same proof. `traced` is
-what a traced call carries, and what ends its span. `shapes` is the table
-of all messages, which only grows.
+ends prove it and agree on one of the `versions`; `ask` is one HTTP request under the same proof, `connector` makes the
+connections of a link. `traced` is what a traced call carries, and what ends its span. `shapes` is the table of all
+messages, which only grows. `cloud_events` is the shape of the events that receivers outside get.
 
 May import: `sharding`, `runtime`, `errors`.
 

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from errors import Refused, Unavailable
 from events import operators
-from events.catalogue import SOURCE, TYPES, Event
+from events.event import Event
 from events.limits import MAX_BATCH
 from events.operators import SetSinks
 from events.outcome import Failed, one_line
@@ -30,6 +30,7 @@ from installation.finding import find_current
 from runtime.reporting import Show, data_option, json_option, print_output, print_report, working
 from runtime.tables import print_table
 from runtime.wording import counted
+from wire.cloud_events import SOURCE, TYPES
 
 DEAD_SHOWN = 1_000
 TEST_TYPE = "sink.test"

@@ -12,12 +12,13 @@ import aiohttp
 from yarl import URL
 
 from errors import Refused
-from events.catalogue import BATCH_CONTENT_TYPE, CONTENT_TYPE, USER_AGENT, Event
+from events.event import BATCH_CONTENT_TYPE, USER_AGENT, Event
 from events.limits import BODY_S, CALL_S, LANES
 from events.outcome import Failed, one_line
 from events.register import Target
 from events.webhook.addresses import PRIVATE, PublicResolver, is_public
 from events.webhook.signing import key_of, signature
+from wire.cloud_events import CONTENT_TYPE
 
 GONE = 410
 _READ = 64 << 10

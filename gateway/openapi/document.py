@@ -7,6 +7,8 @@ from gateway.http.answer import PROBLEM
 from gateway.openapi.operations import JSON, OPERATIONS, PARAMETERS, Operation
 from gateway.openapi.refusals import by_status
 from gateway.openapi.schemas import SCHEMAS, Schema, ref
+from gateway.openapi.webhooks import SCHEMAS as OF_EVENTS
+from gateway.openapi.webhooks import webhooks
 from gateway.routes import ROUTES
 from runtime.version import VERSION
 
@@ -77,8 +79,9 @@ def document() -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "paths": paths,
+        "webhooks": webhooks(),
         "components": {
-            "schemas": SCHEMAS,
+            "schemas": {**SCHEMAS, **OF_EVENTS},
             "parameters": PARAMETERS,
             "headers": _HEADER,
             "securitySchemes": {

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from errors import Refused
 from events import limits
-from events.catalogue import Event
+from events.event import Event
 from events.register import Kind, State, Target, new_secret, remove, set_secrets, set_state
 from events.retries import dead_letters, redrive
 from events.service import sender_of

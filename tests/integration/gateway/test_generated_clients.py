@@ -22,13 +22,16 @@ INSTALL_S, RUN_S = 120, 90
 
 LIFE_TS = """
 import createClient from "openapi-fetch";
-import type { components, paths } from "./schema.js";
+import type { components, paths, webhooks } from "./schema.js";
 
 const url = process.env["GATEWAY"]!;
 const as = (user: "ALICE" | "BOB") =>
   createClient<paths>({ baseUrl: url, headers: { Authorization: `Bearer ${process.env[user]}` } });
 const alice = as("ALICE");
 const bob = as("BOB");
+
+type Opened = webhooks["share.opened"]["post"]["requestBody"]["content"]["application/cloudevents+json"];
+const heard = (event: Opened): number => event.data.amount_fen;
 
 const kind: components["schemas"]["Kind"] = "lucky";
 const key = crypto.randomUUID();
@@ -51,6 +54,7 @@ const broke = await bob.POST("/v1/envelopes", {
 console.log(JSON.stringify({
   result: opened.data.result,
   amount_fen: opened.data.amount_fen,
+  hears: typeof heard,
   wrong: wrong.error?.code,
   status,
   refund_fen: ended.data.refund_fen,
@@ -103,6 +107,7 @@ async def people(stack: RealStack) -> dict[str, str]:
 def assert_lived(text: str) -> None:
     told = json.loads(text)
     amount_fen = told.pop("amount_fen")
+    assert told.pop("hears", "function") == "function"
     assert told == {
         "result": "opened",
         "wrong": "not_the_sender",

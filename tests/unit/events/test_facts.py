@@ -3,8 +3,8 @@
 import json
 from datetime import UTC, datetime
 
-from events.catalogue import TYPES
 from events.facts import CLAIMS, CREATED, REFUNDS, STUCK, Entry, events_of
+from wire.cloud_events import TYPES
 
 AT = datetime(2026, 11, 21, 1, 23, 45, 678_900, tzinfo=UTC)
 ONE, TWO = 2611210123456789073, 2611210123456789074

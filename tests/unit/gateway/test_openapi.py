@@ -17,6 +17,7 @@ from gateway.openapi.operations import OPERATIONS
 from gateway.openapi.page import render_docs
 from gateway.openapi.refusals import NO_ROUTE_CODES, REFUSALS, by_status
 from gateway.openapi.schemas import CREATE, SCHEMAS
+from gateway.openapi.webhooks import SCHEMAS as OF_EVENTS
 from gateway.parsing.parameters import OpenBody
 from gateway.parsing.terms import RawCreateTerms, read_terms
 from gateway.problems import INSIDE, PROBLEMS
@@ -25,6 +26,7 @@ from runtime import version
 from runtime.version import VERSION
 from sharding.ids import make_id
 from tests.unit.gateway.test_terms import NOW_MS
+from wire.cloud_events import EVENTS, CloudEvent
 
 SPEC = document()
 ROOT = Path(__file__).resolve().parents[3]
@@ -68,7 +70,7 @@ def test_it_is_json_and_whole():
         node = text
         for key in one.removeprefix("#/").split("/"):
             node = node[key]
-    assert {one.rpartition("/")[2] for one in refs(text) if "/schemas/" in one} == set(SCHEMAS)
+    assert {one.rpartition("/")[2] for one in refs(text) if "/schemas/" in one} == {*SCHEMAS, *OF_EVENTS}
 
 
 ALL = set(OPERATIONS)
@@ -208,3 +210,17 @@ def test_the_page():
         assert section.startswith(name)
         assert set(re.findall(r'href="#([a-z_]+)"', section)) == set(REFUSALS[name])
     assert not re.search(r"<script|<link|<img|@import|url\(|https?://", page)
+
+
+def test_every_event_is_a_webhook() -> None:
+    """A generated client has a type for each event: its attributes, and what it says."""
+    found = SPEC
+    for one in EVENTS:
+        call = found["webhooks"][one.TYPE]["post"]
+        (media,) = call["requestBody"]["content"].values()
+        whole = found["components"]["schemas"][media["schema"]["$ref"].rpartition("/")[2]]
+        said = found["components"]["schemas"][whole["properties"]["data"]["$ref"].rpartition("/")[2]]
+        assert whole["properties"]["type"]["const"] == one.TYPE
+        assert set(whole["properties"]) == {field.name for field in msgspec.structs.fields(CloudEvent)}
+        assert set(said["properties"]) == {field.name for field in msgspec.structs.fields(one)}
+        assert call["summary"].endswith(".")

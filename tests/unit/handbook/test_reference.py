@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from cli.table import COMMANDS, main
-from events.catalogue import EVENTS, CloudEvent
 from gateway.openapi import document
 from gateway.openapi.schemas import SCHEMAS
 from gateway.problems import ADVICE, PROBLEMS
@@ -18,6 +17,7 @@ from handbook import examples, figures, tables
 from handbook.variables import OTHERS, PROCESSES
 from runtime.settings import PREFIX, meanings
 from tests.handbook_site import ROOT, handbook_site
+from wire.cloud_events import EVENTS, CloudEvent
 
 __all__ = ["handbook_site"]
 

@@ -14,7 +14,7 @@ from rich.table import Column, Table
 
 from cli.commands import archive, backup_text, dba, events, payout, rotate_text, status, topology
 from cli.table import COMMANDS, main
-from events.catalogue import Event
+from events.event import Event
 from inspection.hot import Hot
 from local.status import PartStatus, SetStatus, Status
 from runtime.reporting import print_output

@@ -1,19 +1,16 @@
-"""The events: their types, what each says, and the envelope that all have (CloudEvents 1.0, structured JSON).
+"""The events as receivers get them: their types, what each says, and what all have (CloudEvents 1.0, structured JSON).
 
-The reference page of events is made from this module: docstrings and fields are what receivers read.
+The reference page of events and the `webhooks` of the OpenAPI document are made from this module: docstrings and fields
+are what receivers read.
 """
 
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 import msgspec
-
-from runtime.version import VERSION
 
 SOURCE: Final = "hongbao"
 """`source` of every event. With `id` it names the event for ever, also when it is sent twice."""
 CONTENT_TYPE: Final = "application/cloudevents+json"
-BATCH_CONTENT_TYPE: Final = "application/cloudevents-batch+json"
-USER_AGENT: Final = f"hongbao/{VERSION}"
 
 
 class EnvelopeCreated(msgspec.Struct, frozen=True, gc=False):
@@ -133,20 +130,3 @@ class CloudEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defau
     """The place among the events of the envelope, ten digits; text order is the order. `payout.stuck` has none."""
     datacontenttype: str = msgspec.field(default_factory=lambda: "application/json")
     data: Data
-
-
-class Event(NamedTuple):
-    """One event on its way to a sink: `body` is what is sent, one JSON object; the others are what it says."""
-
-    envelope_id: int
-    id: str
-    type: str
-    body: bytes
-
-
-_encode = msgspec.json.Encoder().encode
-
-
-def event(envelope_id: int, cloud: CloudEvent) -> Event:
-    """Return an event ready to be sent."""
-    return Event(envelope_id, cloud.id, cloud.type, _encode(cloud))
