@@ -4,9 +4,14 @@ from collections.abc import Callable
 
 from runtime import metrics
 
-_silent = metrics.gauge("hongbao_database_silent_seconds", "For how long this process's Postgres has not answered it")
+_silent = metrics.gauge(
+    "hongbao_database_silent_seconds", "For how long this process's Postgres has not answered it", ("database",)
+)
 
 
-def publish(silent_s: Callable[[], float]) -> None:
-    """Show a process's `silent_s` as a metric, as it is at each scrape: also while no look ends."""
-    _silent.set_function(silent_s)
+def publish(database: str, silent_s: Callable[[], float]) -> None:
+    """Show a process's `silent_s` as a metric, as it is at each scrape: also while no look ends.
+
+    `database`: the SET, or `wallet`; all who need the same Postgres say the same.
+    """
+    _silent.labels(database).set_function(silent_s)

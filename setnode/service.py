@@ -280,7 +280,7 @@ class Setnode:
 
     def _require(self) -> None:
         """Say on what this server's readiness depends."""
-        silence.publish(lambda: self.standby.silent_s)
+        silence.publish(self.settings.set, lambda: self.standby.silent_s)
         self.readiness.require("database", lambda: self.days.readable)
         # The rotation makes the tables. While the database is away nobody knows whether they are missing.
         self.readiness.require("day tables", lambda: bool(self.days.with_tables) or not self.days.readable)

@@ -134,7 +134,7 @@ async def serve(config: Settings, stop: asyncio.Event) -> None:
             ready = Readiness()
             ready.require("ledger", lambda: batcher.up)
             ready.require("reads", lambda: readers.up)
-            silence.publish(lambda: readers.silent_s)
+            silence.publish(WALLET, lambda: readers.silent_s)
             add_probes(app, ready)
             places = DayPlaces(config.postgres_dsn, clock_at(config.sandbox_clock))
             stack.push_async_callback(places.close)

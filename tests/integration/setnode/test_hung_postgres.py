@@ -171,7 +171,9 @@ async def test_every_service_ends_its_wait_and_works_again(town: Town, proxy: Ha
 
 def silent_s() -> float:
     """What the process's metrics say."""
-    found = re.search(r"^hongbao_database_silent_seconds (\S+)$", metrics.render().decode(), re.MULTILINE)
+    found = re.search(
+        r'^hongbao_database_silent_seconds{database="set-1"} (\S+)$', metrics.render().decode(), re.MULTILINE
+    )
     assert found is not None
     return float(found[1])
 
