@@ -54,15 +54,17 @@ async def test_every_service_is_confined(units: Path, tmp_path: Path) -> None:
     await security(*(str(units / path.name) for path in services()))
 
 
-@pytest.mark.parametrize("unit", services(), ids=lambda path: path.stem)
-async def test_the_drop_ins_for_tls_fit_the_units(unit: Path, units: Path, tmp_path: Path) -> None:
-    """Beside its unit a drop-in for TLS is right, and it has a folder to put certificates into."""
-    here = units / unit.name
-    kind = "operator" if "/etc/hongbao/operator/" in here.read_text() else "process"
-    drop_in = units / f"{unit.name}.d" / "tls.conf"
-    drop_in.parent.mkdir()
-    shutil.copy(HERE / "tls" / f"{kind}.conf", drop_in)
-    assert await analyze(tmp_path, "verify", "--man=no", str(here)) == ""
+async def test_the_drop_ins_for_tls_fit_the_units(units: Path, tmp_path: Path) -> None:
+    """Beside its unit a drop-in for TLS is right, and what is wrong in one is told."""
+    here = [units / unit.name for unit in services()]
+    for unit in here:
+        kind = "operator" if "/etc/hongbao/operator/" in unit.read_text() else "process"
+        drop_in = units / f"{unit.name}.d" / "tls.conf"
+        drop_in.parent.mkdir()
+        shutil.copy(HERE / "tls" / f"{kind}.conf", drop_in)
+    assert await analyze(tmp_path, "verify", "--man=no", *map(str, here)) == ""
+    drop_in.write_text(drop_in.read_text().replace("LoadCredential", "LoadCredentials"))
+    assert "LoadCredentials" in await analyze(tmp_path, "verify", "--man=no", *map(str, here))
 
 
 def test_a_drop_in_for_tls_hands_the_certificates_over(tmp_path: Path) -> None:
