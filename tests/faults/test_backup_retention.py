@@ -117,6 +117,7 @@ async def test_two_clusters_do_not_share_a_folder(server_folder: Path, account: 
         await other.stop()
 
 
+@pytest.mark.long
 async def test_backups_are_closed_whatever_the_umask(server_folder: Path, account: Account) -> None:
     """Copies, log and what the programs say can be read by their owner only, and the folder be listed by ours."""
     server = postgres(server_folder, account)

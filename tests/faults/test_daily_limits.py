@@ -53,6 +53,7 @@ async def won(running: Running) -> dict[str, int]:
     return dict(found)
 
 
+@pytest.mark.long
 async def test_nobody_wins_more_than_they_may_whatever_dies(server_folder: Path) -> None:
     """Each user is told `daily_wins_reached` sooner or later, and never has more shares than one may.
 

@@ -57,6 +57,7 @@ async def test_a_live_move_under_opens_at_a_rate(server_folder: Path, tmp_path: 
         assert name in {one["name"]: one["databases"] for one in shown["sets"]}["set-2"]
 
 
+@pytest.mark.long
 async def test_the_command_on_a_running_stack(server_folder: Path) -> None:
     """Show, plan and move by time say what is; mistakes are one line and exit status 1; a restart keeps it all."""
     async with running_stack(server_folder / "data", servers=1) as running:

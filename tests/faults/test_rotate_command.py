@@ -108,6 +108,7 @@ async def test_the_command_on_a_running_stack(server_folder: Path) -> None:
         assert (status, told["days"][0]["error"]["code"]) == (1, "day_not_verified")
 
 
+@pytest.mark.long
 async def test_the_daemon_makes_tables_and_tells_how_many_days_ahead(server_folder: Path) -> None:
     """It prints where its metrics are, does a round at once, and leaves at SIGTERM."""
     async with running_stack(server_folder / "data", sets=1, servers=1) as running:

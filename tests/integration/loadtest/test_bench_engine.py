@@ -10,6 +10,7 @@ from loadtest.bench.engine import NAMES, Turns
 from loadtest.bench.workloads import hot, many
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_every_contender_has_its_turn_and_its_money_check(server_folder: Path) -> None:
     """At many envelopes and at a hot one each contender wins shares, and its money adds up; killed, ours loses none."""

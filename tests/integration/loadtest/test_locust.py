@@ -102,6 +102,7 @@ def test_interrupted(start, server_folder, number, status):
     assert left_behind(server_folder) == NOTHING
 
 
+@pytest.mark.long
 def test_a_hot_envelope_on_a_data_folder(start, server_folder):
     """With --data the stack of that folder is used, and its data is kept; one locust process does it all."""
     data = server_folder / "data"

@@ -15,7 +15,11 @@ from tests.integration.users.fixtures import ALICE, AlicesPast, past_of_alice
 __all__ = ["past_of_alice"]
 
 
-@pytest.mark.parametrize("state", ["hot", "closed", "exported", "verified", "dropped"])
+def _long(state: str) -> object:
+    return pytest.param(state, marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("state", ["hot", _long("closed"), _long("exported"), "verified", "dropped"])
 async def test_the_name_stands_nowhere_and_the_audit_is_clean(past_of_alice: AlicesPast, state: str) -> None:
     """Whatever became of a day: no text of any table, and no file, has the name; no fen and no order number moved."""
     one = past_of_alice
