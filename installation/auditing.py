@@ -25,12 +25,14 @@ async def audit_until_still(
     for _ in range(TRIES):
         at = topology()
         found = await once(at)
-        if before is not None:
-            found.keep_common(before)
         if found.holds or (
             topology().epoch_of == at.epoch_of and not await forgot_meanwhile(wallet_dsn, found.seconds)
         ):
-            break
+            return found
+        if before is not None:
+            found.keep_common(before)
+            if found.holds:
+                return found
         before = found
     return found
 

@@ -72,8 +72,10 @@ class _Pass:
         self._waiting_size = 0
         self._ready: dict[str, None] = {}
         """Senders who wait and were paid something since."""
+        self._tried: set[str] = set()
+        """Senders of the creates that are being tried."""
         self._paid: set[str] = set()
-        """Who was paid since creates were tried: credits of a batch may reach a sender of it before it waits."""
+        """Those of them who were paid meanwhile: credits of a batch may reach a sender of it before it waits."""
         self._in_order = True
         self._left_out_of: set[str] = set()
         """Senders of creates that were left out: their later ones are, too."""
@@ -119,7 +121,7 @@ class _Pass:
         """Take the money of the creates that are next, after all credits that came before them."""
         creates, self._creates, self._behind = list(self._creates.values()), {}, 0
         await self._settle()
-        self._paid.clear()
+        self._tried, self._paid = {one.fund.sender for one in creates if one.fund is not None}, set()
         for one in await self._take(creates):
             self._wait(one)
             if one.fund is not None and one.fund.sender in self._paid and one.fund.sender in self._waiting:
@@ -206,9 +208,10 @@ class _Pass:
                 if status is PayStatus.PAID:
                     done.paid += 1
                     done.paid_fen += order.amount_fen
-                    self._paid.add(order.user)
                     if order.user in self._waiting:
                         self._ready[order.user] = None
+                    elif order.user in self._tried:
+                        self._paid.add(order.user)
                 else:
                     self._miss_credit(order, reason or "no answer")
             self._progress()

@@ -1,5 +1,6 @@
 """An audit that something moved under is made again, and ends all the same."""
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,14 +25,15 @@ def report(*subjects: str) -> Report:
     return made
 
 
-async def audited(reports: Iterator[Report], monkeypatch: pytest.MonkeyPatch, *, moved: bool) -> Report:
-    """Audit; `moved`: a user is forgotten meanwhile, each time."""
+async def audited(reports: Iterator[Report], monkeypatch: pytest.MonkeyPatch, *, moved: bool | list[bool]) -> Report:
+    """Audit; `moved`: whether a user is forgotten meanwhile, each time or by turns."""
+    turns = iter(moved) if isinstance(moved, list) else itertools.repeat(moved)
 
     async def once(_topology: Any) -> Report:
         return next(reports)
 
     async def forgot(_dsn: str, _seconds: float) -> bool:
-        return moved
+        return next(turns)
 
     monkeypatch.setattr(auditing, "forgot_meanwhile", forgot)
     topology: Any = Still()
@@ -50,6 +52,12 @@ async def test_what_all_audits_find_is_reported(monkeypatch: pytest.MonkeyPatch)
     found = await audited(iter(reports), monkeypatch, moved=True)
     assert [one.subject for one in found.violations] == ["real"]
     assert (found.count, found.unreconciled_fen) == (1, 100)
+
+
+async def test_an_audit_under_which_nothing_moved_stands_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it finds is told in full, also what the one before did not find."""
+    found = await audited(iter([report("moved-1"), report("new")]), monkeypatch, moved=[True, False])
+    assert [one.subject for one in found.violations] == ["new"]
 
 
 async def test_what_no_two_audits_find_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
