@@ -6,24 +6,30 @@ import json
 import re
 import secrets
 import sys
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import click
-from rich.markup import escape
-from rich.table import Table
 
+from cli.commands.events_text import (
+    TEST_TYPE,
+    advice,
+    after_test,
+    dead_table,
+    no_letter,
+    not_sent,
+    sent_again,
+    sink_json,
+    sinks_table,
+)
 from errors import Refused, Unavailable
 from events import operators
 from events.event import Event
 from events.limits import MAX_BATCH
-from events.operators import SetSinks
 from events.outcome import Failed, one_line
-from events.register import Kind, Refusal, Sink, State, Target
-from events.retries import Redriven
+from events.register import Kind, Sink, Target
 from events.service import sender_of
 from events.tail import follow
 from installation.finding import find_current
@@ -33,7 +39,6 @@ from runtime.wording import counted
 from wire.cloud_events import SOURCE, TYPES
 
 DEAD_SHOWN = 1_000
-TEST_TYPE = "sink.test"
 _DURATION = re.compile(r"(\d{1,4})([mhd])")
 
 T = TypeVar("T")
@@ -65,9 +70,9 @@ def list_(*, data: Path | None, as_json: bool) -> None:
     """
     found = _ask(operators.sinks(find_current(data)))
     names = sorted({one.target.name for of_set in found for one in of_set.sinks})
-    sinks = [_sink_json(name, found) for name in names]
+    sinks = [sink_json(name, found) for name in names]
     show: Show | str = (
-        (lambda console: print_table(console, _sinks_table(sinks)))
+        (lambda console: print_table(console, sinks_table(sinks)))
         if sinks
         else "nobody is told of events; ./run events add NAME URL adds a receiver"
     )
@@ -163,9 +168,9 @@ def test(*, name: str, data: Path | None, as_json: bool) -> None:
     sinks, failure = _ask(_send_test(find_current(data), name))
     reason = "" if failure is None else failure.reason
     show = (
-        f"{name} has accepted it{_next(name, sinks)}"
+        f"{name} has accepted it{after_test(name, sinks)}"
         if failure is None
-        else f"not accepted: {reason}{_advice(name, reason)}"
+        else f"not accepted: {reason}{advice(name, reason)}"
     )
     print_report({"accepted": failure is None, "reason": reason}, as_json=as_json, show=show)
     sys.exit(0 if failure is None else 1)
@@ -188,7 +193,7 @@ def dead(*, name: str | None, data: Path | None, as_json: bool) -> None:
         for set_name, one in _ask(operators.dead(find_current(data), name, DEAD_SHOWN))
     ]  # fmt: skip
     show: Show | str = (
-        (lambda console: print_table(console, _dead_table(letters))) if letters else "no event was given up"
+        (lambda console: print_table(console, dead_table(letters))) if letters else "no event was given up"
     )
     print_report({"dead": letters}, as_json=as_json, show=show)
     sys.exit(1 if letters else 0)
@@ -270,20 +275,11 @@ async def _send_one(target: Target) -> Failed | None:
         await sender.close()
 
 
-def _next(name: str, sinks: list[Sink]) -> str:
-    """Say what follows from an accepted test."""
-    if any(one.state != State.ACTIVE for one in sinks):
-        return f"; it is {_worst(sinks)}: ./run events resume {name} goes on where it was"
-    if any(one.failing_since is not None or one.retried for one in sinks):
-        return "; what waited for its next try is sent now"
-    return ""
-
-
 def _drop(access: Any, name: str, event_ids: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
     """Delete dead letters; returns the report, and the lines that say it."""
     done = _ask(operators.drop(access, name, event_ids))
     missing = [one for one in dict.fromkeys(event_ids) if one not in done]
-    said = [f"{counted(len(done), 'event')} deleted", *(_no_letter(name, one) for one in missing)]
+    said = [f"{counted(len(done), 'event')} deleted", *(no_letter(name, one) for one in missing)]
     return {"events": done, "unknown": missing}, said
 
 
@@ -292,42 +288,9 @@ def _redrive(access: Any, name: str, event_ids: Sequence[str]) -> tuple[dict[str
     again = _ask(operators.redrive(access, name, event_ids or None))
     done = [*again.dead, *again.retried]
     missing = [one for one in dict.fromkeys(event_ids) if one not in done]
-    said = [_sent_again(again), *(_not_sent(name, one, again) for one in missing)]
+    said = [sent_again(again), *(not_sent(name, one, again) for one in missing)]
     unknown = [one for one in missing if one not in again.waiting]
     return {"events": done, "retried": again.retried, "unknown": unknown}, said
-
-
-def _sent_again(again: Redriven) -> str:
-    """Return how many events are sent now: of dead letters, and of those that were retried."""
-    number, dead = len(again.dead) + len(again.retried), counted(len(again.dead), "dead letter")
-    return f"{counted(number, 'event')} sent again: {dead}, {len(again.retried)} retried"
-
-
-def _not_sent(name: str, event_id: str, again: Redriven) -> str:
-    if event_id in again.waiting:
-        return f"{event_id} is on its way, or waits behind an earlier event of its envelope: send that one again"
-    what = f"there is no event {event_id[:64]!r} among the dead letters of {name} and what it refuses"
-    return f"{what}; ./run events dead {name} and ./run events list name them"
-
-
-def _no_letter(name: str, event_id: str) -> str:
-    return f"there is no dead letter {event_id[:64]!r} of {name}; ./run events dead {name} lists them"
-
-
-def _advice(name: str, reason: str) -> str:
-    """Return what to look at first, by what the receiver answered; "" if that says it."""
-    if "was not reached" in reason:
-        return "; does it run, and listen at this address?"
-    refused = re.search(r"answered (\d{3})", reason)
-    match refused and refused[1]:
-        case "401" | "403":
-            return f"; does it verify with the secret of {name}? ./run events secret {name} makes a new one"
-        case "404" | "405":
-            return "; is the path of its address right?"
-        case str(status) if status >= "500":
-            return f"; it got an event of the type {TEST_TYPE}, which has no envelope: does it pass over unknown types?"
-        case _:
-            return ""
 
 
 def _ask(what: Coroutine[Any, Any, T]) -> T:
@@ -341,80 +304,3 @@ def _duration(text: str) -> timedelta:
         raise Refused("duration_invalid", f"{text[:20]!r} is no duration; write 90m, 24h or 7d")
     unit = {"m": "minutes", "h": "hours", "d": "days"}[found[2]]
     return timedelta(**{unit: int(found[1])})
-
-
-def _sink_json(name: str, found: list[SetSinks]) -> dict[str, Any]:
-    """Return one sink as all SETs have it: the worst state, the longest lag, the sums."""
-    of_sets = {of_set.set_name: one for of_set in found for one in of_set.sinks if one.target.name == name}
-    target = next(iter(of_sets.values())).target
-    missing = [of_set.set_name for of_set in found if of_set.set_name not in of_sets]
-    return {
-        "name": name, "kind": target.kind, "url": _without_password(target.address), "types": list(target.types),
-        "batch": target.batch, "state": _worst(of_sets.values()),
-        "behind_s": round(max(one.behind_s for one in of_sets.values()), 1),
-        "delivered": sum(one.delivered for one in of_sets.values()),
-        "retried": sum(one.retried for one in of_sets.values()), "dead": sum(one.dead for one in of_sets.values()),
-        "refused": [_refused_json(set_name, one.refused) for set_name, one in of_sets.items() if one.refused],
-        "needs": list(_needs(name, of_sets, missing)),
-    }  # fmt: skip
-
-
-def _refused_json(set_name: str, refused: Refusal) -> dict[str, Any]:
-    """Return how many events a receiver refuses while it accepts others, and the oldest of them."""
-    return {
-        "set": set_name, "count": refused.number, "event_id": refused.event_id, "since": refused.since.isoformat(),
-        "reason": refused.reason, "next_at": refused.next_at.isoformat(),
-    }  # fmt: skip
-
-
-def _worst(sinks: Iterable[Sink]) -> str:
-    states = {one.state for one in sinks}
-    return next(one.value for one in (State.DISABLED, State.PAUSED, State.ACTIVE) if one in states)
-
-
-def _needs(name: str, of_sets: dict[str, Sink], missing: list[str]) -> Iterator[str]:
-    """Yield what is not as it should be, a sentence each."""
-    for set_name, one in of_sets.items():
-        if one.state == State.DISABLED:
-            yield f"{set_name}: disabled {one.since:%Y-%m-%d %H:%M}: {one.reason}; then: ./run events resume {name}"
-        elif one.failing_since is not None:
-            yield f"{set_name}: fails since {one.failing_since:%Y-%m-%d %H:%M} UTC: {one.error}"
-        if one.refused is not None:
-            yield f"{set_name}: {one.refused.sentence}; once its receiver is mended: ./run events redrive {name} --all"
-        if one.dead:
-            yield f"{set_name}: {counted(one.dead, 'dead letter')}: ./run events dead {name}"
-        if one.lost_until is not None:
-            lost = f"what was committed before {one.lost_until:%Y-%m-%d %H:%M} UTC is lost"
-            yield f"{set_name}: behind for too long; {lost}; when its developers know: ./run events resume {name}"
-    if len({one.state for one in of_sets.values()}) > 1:
-        states = ", ".join(f"{set_name} {one.state}" for set_name, one in of_sets.items())
-        yield f"the SETs differ: {states}; ./run events pause {name}, or resume {name}"
-    if len({one.target.secrets[:1] for one in of_sets.values()}) > 1:
-        yield f"the SETs differ: they sign with different secrets; ./run events secret {name}"
-    for set_name in missing:
-        yield f"{set_name}: lacks it; ./run events resume {name} adds it"
-
-
-def _without_password(address: str) -> str:
-    parts = urlsplit(address)
-    if "@" not in parts.netloc:
-        return address
-    return parts._replace(netloc=f"…@{parts.netloc.rpartition('@')[2]}").geturl()
-
-
-def _sinks_table(sinks: list[dict[str, Any]]) -> Table:
-    table = Table("sink", "state", "behind", "delivered", "retried", "dead", "receiver", "what it needs")
-    for one in sinks:
-        behind = "-" if not one["behind_s"] else f"{one['behind_s']:,.0f} s"
-        table.add_row(
-            one["name"], one["state"], behind, f"{one['delivered']:,}", str(one["retried"]), str(one["dead"]),
-            escape(one["url"]), escape("\n".join(one["needs"])),
-        )  # fmt: skip
-    return table
-
-
-def _dead_table(letters: list[dict[str, Any]]) -> Table:
-    table = Table("sink", "event", "tries", "since", "reason")
-    for one in letters:
-        table.add_row(one["sink"], one["event_id"], str(one["tries"]), one["since"][:16], escape(one["reason"]))
-    return table

@@ -12,7 +12,8 @@ import asyncpg
 import pytest
 from click.testing import CliRunner
 
-from cli.commands.events import _sink_json, _without_password, command
+from cli.commands.events import command
+from cli.commands.events_text import _without_password, sink_json
 from doctor.events import judge
 from errors import Refused, Unavailable
 from events import operators, register
@@ -44,7 +45,7 @@ class TwoSets:
         await connection.close()
 
     async def needs(self) -> list[str]:
-        return _sink_json("app", await operators.sinks(self))["needs"]  # type: ignore[arg-type]
+        return sink_json("app", await operators.sinks(self))["needs"]  # type: ignore[arg-type]
 
 
 @pytest.fixture

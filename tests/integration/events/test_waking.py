@@ -9,7 +9,8 @@ from aiohttp import web
 from click.testing import CliRunner
 from structlog.testing import capture_logs
 
-from cli.commands.events import _sink_json, command
+from cli.commands.events import command
+from cli.commands.events_text import sink_json
 from doctor.events import judge
 from events import limits
 from events.operators import SetSinks
@@ -78,7 +79,7 @@ async def test_a_refused_event_is_told_with_its_answer(town: Town, receiver: Rec
             event_id, sink = await _refused(town, receiver)
     assert (sink.refused.number, sink.refused.event_id, sink.failing_since) == (1, event_id, None)
     found = SetSinks("set-1", [sink])
-    shown = _sink_json("app", [found])
+    shown = sink_json("app", [found])
     (refused,) = shown["refused"]
     assert (refused["set"], refused["count"], refused["event_id"]) == ("set-1", 1, event_id)
     (need,) = shown["needs"]

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from rich.console import Console
 from rich.table import Column, Table
 
-from cli.commands import archive, backup_text, dba, events, payout, rotate_text, status, topology
+from cli.commands import archive, backup_text, dba, events, events_text, payout, rotate_text, status, topology
 from cli.table import COMMANDS, main
 from events.event import Event
 from inspection.hot import Hot
@@ -87,10 +87,10 @@ DEAD = [
 
 TABLES: dict[str, tuple[Any, Any, list[str]]] = {
     "events list": (
-        lambda console: print_table(console, events._sinks_table(SINKS)), None,
+        lambda console: print_table(console, events_text.sinks_table(SINKS)), None,
         ["chat-of-the-company", "https://chat.example.com/hooks/hongbao", "1,234,567", "86,400 s"],
     ),
-    "events dead": (lambda console: print_table(console, events._dead_table(DEAD)), None, [f"{ENVELOPE}.opened.7"]),
+    "events dead": (lambda console: print_table(console, events_text.dead_table(DEAD)), None, [f"{ENVELOPE}.opened.7"]),
     "dba hot": (lambda console: dba.print_table(console, dba._hot(HOT)), None, [ENVELOPE, TABLE, "set-1-a", "12345"]),
     "backup list": (
         backup_text.show_backups, [{"server": "set-1", "bases": BASES, "log": "kept", "behind_bytes": 0}],
@@ -245,8 +245,8 @@ def test_a_line_of_tail_has_what_is_zero() -> None:
 )
 def test_a_test_that_is_not_accepted_says_where_to_look(reason: str, said: str) -> None:
     """By what the receiver answered, or that nobody did."""
-    assert said in events._advice("chat", reason)
-    assert not events._advice("chat", "the receiver answered 410 Gone: it wants no events any more")
+    assert said in events_text.advice("chat", reason)
+    assert not events_text.advice("chat", "the receiver answered 410 Gone: it wants no events any more")
 
 
 @pytest.mark.parametrize(
