@@ -23,6 +23,6 @@ waits for its fund. What every balance covered when it happened is covered again
 operator (tests/faults/test_recovery.py).
 
 How it fails: killed anywhere, it is called again. A SET that is away at the beginning ends it before anything is done,
-one that goes away later ends it there: what was done stands. The snapshots are held to the end, so no day is detached
-meanwhile.
+one that goes away later ends it there: what was done stands. Its snapshots are open to the end, which may be long: rows
+that are deleted meanwhile are cleaned up afterwards.
 """

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def pay(wallet: WalletClient, orders: Sequence[Order]) -> list[PayResult]:
-    """Return the results of orders; one that fails a call, such as to a user who is forgotten, fails alone."""
+    """Return the result of each order. One that makes a call fail, such as to a forgotten user, is refused alone."""
     try:
         return await _patiently(lambda: wallet.pay(orders))
     except HongbaoError as error:

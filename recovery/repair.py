@@ -128,7 +128,7 @@ class _Pass:
                 self._ready[one.fund.sender] = None
 
     async def _settle(self) -> None:
-        """Pay what is owed, and try again the creates of senders who were paid, until there are none."""
+        """Pay what is owed, try the creates of waiting senders who were paid, and repeat until no such one is left."""
         await self._pay_all()
         while self._ready:
             senders = list(islice(self._ready, FUNDS_AT_ONCE))

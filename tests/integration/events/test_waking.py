@@ -186,7 +186,7 @@ async def test_a_receiver_that_is_back_need_not_be_waited_for(town: Town, receiv
             while (await sink_of(town)).failing_since is None:
                 await asyncio.sleep(0.01)
         receiver.answer = lambda _: 204
-        await wake(connection, "nobody")  # of whom nothing is known here
+        await wake(connection, "nobody")  # a receiver that this SET does not have
         await wake(connection, "app")
         await receiver.until(lambda: bool(receiver.accepted))
     assert [one["id"] for one in receiver.accepted] == [f"{created}.created"]

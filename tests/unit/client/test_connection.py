@@ -265,7 +265,7 @@ async def test_a_gateway_that_goes_after_the_first_attempt() -> None:
 
 
 async def test_a_server_that_is_no_gateway() -> None:
-    """Its answers are told as such, with what to check."""
+    """The error says that the answer is no gateway's, and to check the address."""
     for answer in (page, lambda _: web.Response(status=404)):
         async with over(Line(answer), NO_PATIENCE) as hongbao:
             with pytest.raises(ApiError, match=r"no answer of a gateway.*check the address"):

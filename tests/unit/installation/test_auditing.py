@@ -47,7 +47,7 @@ async def test_what_nothing_has_moved_under_is_reported(monkeypatch: pytest.Monk
 
 
 async def test_what_all_audits_find_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often something moves, a violation that stays is told; those of one look alone are not."""
+    """If something moves during every audit, a violation that each of them finds is reported, and no other."""
     reports = [report(f"moved-{number}", "real") for number in range(TRIES)]
     found = await audited(iter(reports), monkeypatch, moved=True)
     assert [one.subject for one in found.violations] == ["real"]
