@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from cli.commands.events import _dead_table, _sinks_table
+from cli.commands.events_text import dead_table, sinks_table
 from runtime.tables import print_table
 
 
@@ -20,8 +20,8 @@ def test_texts_of_receivers_are_shown_as_they_are():
         "name": "app", "state": "active", "behind_s": 1.0, "delivered": 1, "retried": 0, "dead": 0, "url": url,
         "needs": [reason],
     }  # fmt: skip
-    shown = printed(_sinks_table([sink]))
+    shown = printed(sinks_table([sink]))
     assert url in shown
     assert reason in shown
     letter = {"sink": "app", "event_id": "1.created", "tries": 9, "since": "2026-11-21T01:23", "reason": reason}
-    assert reason in printed(_dead_table([letter]))
+    assert reason in printed(dead_table([letter]))
