@@ -10,6 +10,7 @@ from errors import Refused
 from installation.access import PROOFS
 from installation.finding import secrets_of
 from local.known_clusters import check_secrets
+from machine.writers import other_writers
 from switches.file import beside
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -28,11 +29,18 @@ def private(place: Place) -> Iterator[Finding]:
         if path == folder.secrets:
             do += "; if somebody has read it, docs/security.md says which keys to replace."
         yield Finding("private", Level.WRONG, str(path), what, do)
-    if (mode := _mode(folder.path)) is not None and mode & stat.S_IWOTH:
-        what = f"Every user of this machine may write to {folder.path}: the next start is refused."
-        yield Finding("private", Level.WRONG, str(folder.path), what, f"chmod o-w '{folder.path}'")
+    if others := _other_writers(folder.path):
+        what = f"{others[0].upper()}{others[1:]} may write to {folder.path}: the next start is refused."
+        yield Finding("private", Level.WRONG, str(folder.path), what, f"chmod go-w '{folder.path}'")
     elif found and not wrong:
         yield Finding("private", Level.OK, "private files", "keys, addresses and logs are for their owner alone")
+
+
+def _other_writers(folder: Path) -> str:
+    try:
+        return other_writers(folder)
+    except OSError:
+        return ""
 
 
 def _mode(path: Path) -> int | None:

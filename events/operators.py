@@ -124,8 +124,10 @@ async def new_secret_of(access: Access, name: str, keep_old: timedelta) -> str:
 
 
 async def dead(access: Access, name: str | None, limit: int) -> list[tuple[str, DeadLetter]]:
-    """Return dead letters with their SETs, the oldest of each SET first."""
+    """Return dead letters with their SETs, the oldest of each SET first; raises Refused `unknown_sink`."""
     async with all_sets(access) as sets:
+        if name is not None:
+            await _find(sets, name)
         return [
             (set_name, letter)
             for set_name, connection in sets.items()
@@ -206,8 +208,13 @@ def _unknown(name: str, known: Iterable[str]) -> Refused:
 @contextlib.asynccontextmanager
 async def _sink(access: Access, name: str) -> AsyncIterator[tuple[dict[str, Connection], Target]]:
     async with all_sets(access) as sets:
-        found = await asyncio.gather(*(register.list_sinks(connection) for connection in sets.values()))
-        known = {one.target.name: one.target for sinks in found for one in sinks}
-        if name not in known:
-            raise _unknown(name, known)
-        yield sets, known[name]
+        yield sets, await _find(sets, name)
+
+
+async def _find(sets: dict[str, Connection], name: str) -> Target:
+    """Return a sink that one of the SETs has; raises Refused `unknown_sink`."""
+    found = await asyncio.gather(*(register.list_sinks(connection) for connection in sets.values()))
+    known = {one.target.name: one.target for sinks in found for one in sinks}
+    if name not in known:
+        raise _unknown(name, known)
+    return known[name]

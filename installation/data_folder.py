@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from installation.inventory import DEFAULT_NAME
 from machine.account import Account, server_account
 from machine.checkout import CHECKOUT
 from machine.file_lock import hold_lock
+from machine.writers import other_writers
 from objectstore.address import is_address
 
 FALLBACK = Path("/var/lib")
@@ -104,16 +104,16 @@ class DataFolder:
             if not self.path.exists():
                 self.path.mkdir(parents=True, mode=0o700)
                 self.path.chmod(0o711 if account.drop_privileges else 0o700)
-            found = self.path.stat()
+            others = other_writers(self.path)
         except OSError as error:
             raise Refused(
                 "data_folder_unwritable", f"cannot use {self.path} ({error.strerror}); choose another with --data"
             ) from error
-        if found.st_mode & stat.S_IWOTH:
+        if others:
             raise Refused(
                 "data_folder_open",
-                f"every user of this machine may write to {self.path}; choose a folder of your own with --data, such "
-                f"as {self.path / 'hongbao'}",
+                f"{others} may write to {self.path}; choose a folder of your own with --data, such as "
+                f"{self.path / 'hongbao'}",
             )
         if not account.can_access("-x", self.path):
             raise Refused(

@@ -30,6 +30,7 @@ from events.event import Event
 from events.limits import MAX_BATCH
 from events.outcome import Failed, one_line
 from events.register import Kind, Sink, Target
+from events.retries import Redriven
 from events.service import sender_of
 from events.tail import follow
 from installation.finding import find_current
@@ -285,12 +286,16 @@ def _drop(access: Any, name: str, event_ids: Sequence[str]) -> tuple[dict[str, l
 
 def _redrive(access: Any, name: str, event_ids: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
     """Have these events sent again (none: all); returns the report, and the lines that say it."""
-    again = _ask(operators.redrive(access, name, event_ids or None))
+    again, sinks = _ask(_redrive_all(access, name, event_ids))
     done = [*again.dead, *again.retried]
     missing = [one for one in dict.fromkeys(event_ids) if one not in done]
-    said = [sent_again(again), *(not_sent(name, one, again) for one in missing)]
+    said = [sent_again(name, sinks, again), *(not_sent(name, one, again) for one in missing)]
     unknown = [one for one in missing if one not in again.waiting]
     return {"events": done, "retried": again.retried, "unknown": unknown}, said
+
+
+async def _redrive_all(access: Any, name: str, event_ids: Sequence[str]) -> tuple[Redriven, list[Sink]]:
+    return await operators.redrive(access, name, event_ids or None), await operators.of_name(access, name)
 
 
 def _ask(what: Coroutine[Any, Any, T]) -> T:

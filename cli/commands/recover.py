@@ -79,6 +79,7 @@ def set_(*, name: str, sure: bool, data: Path | None, as_json: bool) -> None:
         "put_back": len(lost.rows) if sure else 0,
         "fen": lost.fen,
         "not_put_back": lost.left,
+        "not_put_back_count": lost.left_count,
     }
 
     def show(console: Console) -> None:
@@ -86,6 +87,8 @@ def set_(*, name: str, sure: bool, data: Path | None, as_json: bool) -> None:
         console.print(f"{counted(len(lost.rows), 'claim')} of {yuan(lost.fen)} yuan {done}", highlight=False)
         for one in lost.left:
             console.print(f"not put back: {one}", highlight=False)
+        if (more := lost.left_count - len(lost.left)) > 0:
+            console.print(f"and {counted(more, 'envelope')} more", highlight=False)
 
     print_report(report, as_json=as_json, show=show)
     sys.exit(0 if report["holds"] else 1)

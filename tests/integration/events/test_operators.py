@@ -131,6 +131,7 @@ async def test_a_name_that_nobody_has(access: Any) -> None:
         operators.remove, operators.resume, operators.of_name, operators.wake_up,
         partial(operators.pause, reason="for a test"), partial(operators.redrive, event_ids=None),
         partial(operators.drop, event_ids=["1.created"]), partial(operators.new_secret_of, keep_old=timedelta(0)),
+        partial(operators.dead, limit=10),
     ]  # fmt: skip
     for one in commands:
         with pytest.raises(Refused, match=r"no sink 'ap'; add one: ./run events add"):
@@ -173,6 +174,12 @@ async def test_events_that_are_sent_again_by_name(access: Any, monkeypatch: pyte
     )  # fmt: skip
     code, said = await _command(access, monkeypatch, "redrive", "app", "nonsense", "--json")
     assert (code, json.loads(said)) == (1, {"events": [], "retried": [], "unknown": ["nonsense"]})
+    # A paused sink sends nothing, whatever is due.
+    await operators.pause(access, "app", "for a test")
+    code, said = await _command(access, monkeypatch, "redrive", "app", "1.opened.2")
+    assert (code, said.strip()) == (
+        0, "1 event to send again: 0 dead letters, 1 retried; app is paused: ./run events resume app",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

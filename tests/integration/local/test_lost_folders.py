@@ -1,5 +1,6 @@
 """A folder that was there before and is not there now: the start says so by name and makes nothing in its place."""
 
+import grp
 import json
 import os
 from pathlib import Path
@@ -159,6 +160,18 @@ async def test_a_folder_that_others_may_write_to_is_refused(server_folder: Path)
     data.chmod(0o1777)
     assert await refusal(server_folder) == "data_folder_open"
     assert data.stat().st_mode & 0o7777 == 0o1777
+    assert list(data.iterdir()) == []
+
+
+async def test_a_folder_that_a_group_may_write_to_is_refused(
+    server_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the group that is named."""
+    data = server_folder / "data"
+    data.mkdir()
+    data.chmod(0o770)
+    monkeypatch.setattr(grp, "getgrgid", lambda gid: grp.struct_group(("staff", "x", gid, ["somebody"])))
+    assert await refusal(server_folder) == "data_folder_open"
     assert list(data.iterdir()) == []
 
 

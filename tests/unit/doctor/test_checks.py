@@ -1,6 +1,8 @@
 """Each check of `hongbao doctor` on its own: what it calls well, what it calls wrong, and what it says to do."""
 
+import grp
 import os
+import pwd
 import socket
 import stat
 import time
@@ -45,6 +47,7 @@ from local.supervisor_log import SupervisorLog
 from machine.debian_programs import installed_program
 from machine.logfile import LogFile
 from machine.postgres.server import MIN_FREE_BYTES, MIN_FREE_TO_MAKE_BYTES
+from machine.writers import other_writers
 from rotation.facts import DayFacts
 from rotation.plan import AheadPlan, Alarm, Rules, plan_day
 from rotation.survey import Survey
@@ -198,6 +201,26 @@ def test_a_folder_in_which_all_may_write_is_wrong(data: Path) -> None:
     """A start is refused there."""
     data.chmod(0o777)
     assert levels(files.private(look(data))) == [Level.WRONG]
+
+
+def test_a_group_that_may_write_is_named_unless_the_owner_is_alone_in_it(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many systems give each user a group of their own, and let it write."""
+    data.chmod(0o770)
+    me = pwd.getpwuid(os.geteuid())
+    groups = {"alone": [me.pw_name], "staff": [me.pw_name, "somebody"]}
+    for name, members in groups.items():
+        entry = grp.struct_group((name, "x", me.pw_gid, members))
+        monkeypatch.setattr(grp, "getgrgid", lambda gid, entry=entry: entry)
+        monkeypatch.setattr(pwd, "getpwall", lambda: [me])
+        assert other_writers(data) == ("" if name == "alone" else "the group staff")
+    # Whose first group it is, is in it, too.
+    monkeypatch.setattr(grp, "getgrgid", lambda gid: grp.struct_group(("users", "x", gid, [])))
+    monkeypatch.setattr(pwd, "getpwall", lambda: [me, pwd.struct_passwd(("other", "x", 4711, me.pw_gid, "", "/", ""))])
+    assert other_writers(data) == "the group users"
+    (wrong,) = files.private(look(data))
+    assert wrong.what == f"The group users may write to {data}: the next start is refused."
 
 
 def test_a_key_that_is_missing_beside_a_cluster_is_wrong(data: Path) -> None:
