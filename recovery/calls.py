@@ -2,15 +2,23 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from errors import HongbaoError, Unavailable
 from recovery.limits import PAUSE_S, TRIES
 from recovery.lost import LostFund
-from wire.messages import PayResult, PayStatus
+from wire.messages import FundStatus, PayResult, PayStatus
 from wire.wallet import Order, WalletClient
 
 T = TypeVar("T")
+_DONE = (FundStatus.DONE, FundStatus.REPLAYED)
+
+
+class Taken(NamedTuple):
+    """What became of a create. `short`: its sender's balance did not cover it; `failed`: why else it was not done."""
+
+    short: bool = False
+    failed: str = ""
 
 
 async def pay(wallet: WalletClient, orders: Sequence[Order]) -> list[PayResult]:
@@ -26,8 +34,8 @@ async def pay(wallet: WalletClient, orders: Sequence[Order]) -> list[PayResult]:
     return [*await pay(wallet, orders[:middle]), *await pay(wallet, orders[middle:])]
 
 
-async def take(wallet: WalletClient, one: LostFund) -> tuple[int, int, str]:
-    """Return the status, the envelope that has the money, and why the call failed, if it did."""
+async def take(wallet: WalletClient, one: LostFund) -> Taken:
+    """Take the money of a create."""
     # The fingerprint of the request and the draft of the header are lost with the wallet: a client that repeats its
     # create hears that the key was used, and no second envelope is made.
     try:
@@ -37,8 +45,33 @@ async def take(wallet: WalletClient, one: LostFund) -> tuple[int, int, str]:
     except HongbaoError as error:
         if _is_away(error):
             raise
-        return -1, 0, error.detail
-    return status, envelope_id, ""
+        return Taken(failed=error.detail)
+    if status in _DONE and envelope_id == one.envelope_id:
+        return Taken()
+    if status == FundStatus.INSUFFICIENT:
+        return Taken(short=True)
+    return Taken(failed=f"the wallet has another create under its key or ID ({FundStatus(status).name})")
+
+
+async def covered(wallet: WalletClient, creates: Sequence[LostFund]) -> int:
+    """Return how many of one sender's creates the balance covers, from the first on; 1 at least, which is to be tried.
+
+    `wallet` may ask for balances.
+    """
+    if len(creates) == 1:
+        return 1
+    sender = creates[0].sender
+    try:
+        left_fen = await _patiently(lambda: wallet.balance(sender))
+    except HongbaoError as error:
+        if _is_away(error):
+            raise
+        return 1
+    for number, one in enumerate(creates):
+        left_fen -= one.total_fen
+        if left_fen < 0:
+            return max(number, 1)
+    return len(creates)
 
 
 async def _patiently(call: Callable[[], Awaitable[T]]) -> T:

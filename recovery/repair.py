@@ -9,18 +9,20 @@ is in memory (`recovery.limits`).
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from itertools import islice
+from itertools import compress, islice
+from typing import TypeVar, cast
 
-from recovery.calls import pay, take
+from recovery.calls import covered, pay, take
 from recovery.limits import FUNDS_AT_ONCE, ORDERS_AT_ONCE, ORDERS_BEHIND_CREATES, WAITING
 from recovery.lost import Lost, LostOf
 from recovery.repaired import NotMade, Repaired
-from wire.messages import FundStatus, PayStatus
+from wire.messages import PayStatus
 from wire.wallet import Order, WalletClient
 
-_DONE = (FundStatus.DONE, FundStatus.REPLAYED)
+T = TypeVar("T")
+
 _NO_CREATE = "its create is not made good"
 _NOT_COVERED = "the sender's balance does not cover it: a deposit was lost as well, or the money was spent again"
 
@@ -28,20 +30,21 @@ _NOT_COVERED = "the sender's balance does not cover it: a deposit was lost as we
 async def repair(
     find: Callable[[Lost], AsyncGenerator[LostOf]],
     wallets: Mapping[str, WalletClient],
+    reader: WalletClient,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[Lost, Repaired]:
     """Make good what can be; return what was lost, and what became of it.
 
     `find` looks for what is lost, and counts it (`recovery.lost`); `wallets` are clients with the keys of the SETs, by
-    name. Idempotent: each create and each credit has the key or number of its first time. Raises what `find` and the
-    clients raise; what was done until then is durable, and the next call goes on.
+    name, `reader` one that may ask for balances. Idempotent: each create and each credit has the key or number of its
+    first time. Raises what `find` and the clients raise; what was done until then is durable; the next call goes on.
     """
     lost, done = Lost(), Repaired()
     counted = lost
     while True:
         before = done.moved
         done.not_made, done.not_made_count = [], 0
-        once = _Pass(wallets, done, lambda: progress(_so_far(lost, done)))
+        once = _Pass(wallets, reader, done, lambda: progress(_so_far(lost, done)))
         async with aclosing(find(counted)) as found:
             async for one in found:
                 await once.add(one)
@@ -57,14 +60,18 @@ async def repair(
 class _Pass:
     """One reading of all that is lost. What it left out for want of memory is for the next."""
 
-    def __init__(self, wallets: Mapping[str, WalletClient], done: Repaired, progress: Callable[[], None]) -> None:
+    def __init__(
+        self, wallets: Mapping[str, WalletClient], reader: WalletClient, done: Repaired, progress: Callable[[], None]
+    ) -> None:
         self._wallets = wallets
+        self._reader = reader
         self._done = done
         self._progress = progress
         self._owed: dict[str, list[Order]] = {name: [] for name in wallets}
         """Credits whose fund stands, by SET."""
-        self._creates: dict[str, LostOf] = {}
-        """Those that are tried next, in order of creation; one of each sender, by the sender."""
+        self._creates: dict[str, list[LostOf]] = {}
+        """Those that are tried next, by their senders, in order of creation."""
+        self._creates_size = 0
         self._behind = 0
         """Credits of these."""
         self._waiting: dict[str, deque[LostOf]] = {}
@@ -91,12 +98,13 @@ class _Pass:
             await self._owe(one)
             return
         sender = one.fund.sender
-        if sender in self._creates or len(self._creates) == FUNDS_AT_ONCE or self._behind > ORDERS_BEHIND_CREATES:
+        if self._creates_size == FUNDS_AT_ONCE or self._behind > ORDERS_BEHIND_CREATES:
             await self._try_creates()
         if sender in self._waiting or sender in self._left_out_of:
             self._wait(one)
         else:
-            self._creates[sender] = one
+            self._creates.setdefault(sender, []).append(one)
+            self._creates_size += 1
             self._behind += len(one.credits)
 
     async def finish(self) -> None:
@@ -119,75 +127,79 @@ class _Pass:
 
     async def _try_creates(self) -> None:
         """Take the money of the creates that are next, after all credits that came before them."""
-        creates, self._creates, self._behind = list(self._creates.values()), {}, 0
+        creates, self._creates, self._creates_size, self._behind = self._creates, {}, 0, 0
         await self._settle()
-        self._tried, self._paid = {one.fund.sender for one in creates if one.fund is not None}, set()
-        for one in await self._take(creates):
+        self._tried, self._paid = set(creates), set()
+        for one in await self._take(list(creates.values())):
             self._wait(one)
-            if one.fund is not None and one.fund.sender in self._paid and one.fund.sender in self._waiting:
-                self._ready[one.fund.sender] = None
+        self._ready.update(dict.fromkeys(sender for sender in self._paid if sender in self._waiting))
 
     async def _settle(self) -> None:
         """Pay what is owed, try the creates of waiting senders who were paid, and repeat until no such one is left."""
         await self._pay_all()
         while self._ready:
-            senders = list(islice(self._ready, FUNDS_AT_ONCE))
-            tried: list[LostOf] = []
-            for sender in senders:
+            turns: dict[str, list[LostOf]] = {}
+            room = FUNDS_AT_ONCE
+            for sender in self._ready:
+                turns[sender] = list(islice(self._waiting[sender], room if self._in_order else None))
+                room -= len(turns[sender])
+                if room <= 0:
+                    break
+            for sender in turns:
                 del self._ready[sender]
-                queue = self._waiting[sender]
-                tried += [queue[0]] if self._in_order else queue
+            tried = list(turns.values()) if self._in_order else [[one] for turn in turns.values() for one in turn]
             short = {one.envelope_id for one in await self._take(tried)}
-            gone = {one.envelope_id for one in tried} - short
-            for sender in senders:
-                self._let_go(sender, gone)
+            for sender, turn in turns.items():
+                self._let_go(sender, turn, short)
             await self._pay_all()
 
-    def _let_go(self, sender: str, gone: Collection[int]) -> None:
-        """Take envelopes out of a sender's queue; its next one is tried then."""
+    def _let_go(self, sender: str, turn: Sequence[LostOf], short: Collection[int]) -> None:
+        """Take what was tried of a sender's queue out of it, but for what is short; if nothing is, the rest is next."""
         queue = self._waiting[sender]
-        before = len(queue)
-        for _ in range(1 if self._in_order else before):
-            one = queue.popleft()
-            if one.envelope_id in gone:
-                self._waiting_size -= _size(one)
-            elif self._in_order:
-                queue.appendleft(one)
-            else:
-                queue.append(one)
+        for _ in turn:
+            queue.popleft()
+        left = [one for one in turn if one.envelope_id in short]
+        queue.extendleft(reversed(left))
+        self._waiting_size -= sum(_size(one) for one in turn) - sum(_size(one) for one in left)
         if not queue:
             del self._waiting[sender]
             self._ready.pop(sender, None)
-        elif len(queue) < before:
+        elif not left:
             self._ready[sender] = None
 
-    async def _take(self, creates: Sequence[LostOf]) -> list[LostOf]:
-        """Take the money of creates; return those that their senders' balances did not cover."""
+    async def _take(self, turns: Sequence[Sequence[LostOf]]) -> list[LostOf]:
+        """Take the money of creates, a turn for each sender; return what balances did not cover, and what is behind."""
         short: list[LostOf] = []
-        raised: BaseException | None = None
-        done = self._done
-        for start in range(0, len(creates), FUNDS_AT_ONCE):
-            some = [(one, one.fund) for one in creates[start : start + FUNDS_AT_ONCE] if one.fund is not None]
-            asked = (take(self._wallets[one.set_name], fund) for one, fund in some)
-            # All of them end, whatever one raises: what was done is counted, and no call is left alone.
-            answers = await asyncio.gather(*asked, return_exceptions=True)
-            for (one, fund), answer in zip(some, answers, strict=True):
-                if isinstance(answer, BaseException):
-                    raised = answer
-                    continue
-                status, envelope_id, failed = answer
-                if not failed and status in _DONE and envelope_id == one.envelope_id:
-                    done.funded += 1
-                    done.funded_fen += fund.total_fen
-                    await self._owe(one)
-                elif not failed and status == FundStatus.INSUFFICIENT:
-                    short.append(one)
-                else:
-                    self._miss_all(one, failed or _another(status))
+        for start in range(0, len(turns), FUNDS_AT_ONCE):
+            for some in await _all(self._take_turn(turn) for turn in turns[start : start + FUNDS_AT_ONCE]):
+                short += some
             self._progress()
-            if raised is not None:
-                raise raised
         return short
+
+    async def _take_turn(self, turn: Sequence[LostOf]) -> Sequence[LostOf]:
+        """Take the money of one sender's creates, in order, up to the first that the balance does not cover.
+
+        Those that it covers all together at the same time: no later one takes what an earlier one needs.
+        """
+        while turn:
+            some = turn[: await covered(self._reader, [one.fund for one in turn if one.fund is not None])]
+            turn = turn[len(some) :]
+            if short := list(compress(some, await _all(self._is_short(one) for one in some))):
+                return [*short, *turn]
+        return []
+
+    async def _is_short(self, one: LostOf) -> bool:
+        """Take the money of a create; say whether its sender's balance does not cover it."""
+        if one.fund is None:
+            return False
+        taken = await take(self._wallets[one.set_name], one.fund)
+        if taken.failed:
+            self._miss_all(one, taken.failed)
+        elif not taken.short:
+            self._done.funded += 1
+            self._done.funded_fen += one.fund.total_fen
+            await self._owe(one)
+        return taken.short
 
     async def _owe(self, one: LostOf) -> None:
         owed = self._owed[one.set_name]
@@ -247,5 +259,10 @@ def _size(one: LostOf) -> int:
     return 1 + len(one.credits)
 
 
-def _another(status: int) -> str:
-    return f"the wallet has another create under its key or ID ({FundStatus(status).name})"
+async def _all(calls: Iterable[Awaitable[T]]) -> list[T]:
+    """Return all answers. All calls end, whatever one raises: what was done is counted, and none is left alone."""
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    for one in answers:
+        if isinstance(one, BaseException):
+            raise one
+    return cast("list[T]", answers)

@@ -122,7 +122,8 @@ async def _recover(access: Access, since: date | None, say: Any, *, sure: bool) 
         return lost, None
     async with AsyncExitStack() as stack:
         wallets = {name: await stack.enter_async_context(access.wallet(name)) for name in names}
-        lost, done = await repair(find, wallets, say)
+        reader = await stack.enter_async_context(access.wallet())
+        lost, done = await repair(find, wallets, reader, say)
     for name in names:
         async with postgres.connected(access.set_dsn(name, roles.OWNER)) as connection:
             # What was refused meanwhile for want of its fund. All of it: a call before may have been killed here.

@@ -1,5 +1,6 @@
 """What is done again in a wallet, in which order, and what becomes of what it refuses."""
 
+import asyncio
 import random
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
@@ -38,6 +39,11 @@ class ScriptedWallet:
         self.balances[user] -= fen
         self.left[envelope_id] = fen
         return FundStatus.DONE, envelope_id, b""
+
+    async def balance(self, user: str) -> int:
+        if user == self.poison:
+            raise Refused("malformed_request", "it is forgotten")
+        return self.balances.get(user, 0)
 
     async def pay(self, orders: Sequence[Order]) -> list[PayResult]:
         if self.away_for:
@@ -83,7 +89,8 @@ async def made_good(some: Sequence[LostOf], wallet: ScriptedWallet) -> Repaired:
                 lost.add(found)
                 yield found
 
-    _, done = await repair(find, {"set-1": cast("WalletClient", wallet)})
+    client = cast("WalletClient", wallet)
+    _, done = await repair(find, {"set-1": client}, client)
     return done
 
 
@@ -189,6 +196,19 @@ class Counting(ScriptedWallet):
         return await super().fund(*args)
 
 
+class Busy(ScriptedWallet):
+    """Knows how many creates were in flight at once, at the most."""
+
+    now = most = 0
+
+    async def fund(self, *args: Any) -> tuple[int, int, bytes]:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0)
+        self.now -= 1
+        return await super().fund(*args)
+
+
 async def test_a_chain_is_made_good_in_one_look() -> None:
     """However long a chain is, each of its creates is tried twice at the most, and the SETs are read once."""
     wallet: Any = Counting(**{"user-0": 100})
@@ -200,9 +220,16 @@ async def test_a_chain_is_made_good_in_one_look() -> None:
         for one in chain(500):
             yield one
 
-    _, done = await repair(find, {"set-1": wallet})
+    _, done = await repair(find, {"set-1": wallet}, wallet)
     assert (looks, done.funded) == (1, 500)
     assert wallet.asked < 2 * 500
+
+
+async def test_creates_of_one_sender_are_in_flight_together_where_the_balance_covers_them() -> None:
+    """One sender with very many creates is not made good at one round trip a create."""
+    wallet: Any = Busy(shop=600)
+    done = await made_good([lost_create(number, "shop", 100) for number in range(6)], wallet)
+    assert (done.funded, wallet.most) == (6, 6)
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 200])
@@ -234,6 +261,19 @@ async def test_without_a_deposit_what_is_there_covers_what_it_can() -> None:
     assert [one.envelope_id for one in done.not_made] == [1]
 
 
+class Slow(ScriptedWallet):
+    """Takes calls in whatever order, however they were sent."""
+
+    def __init__(self, chance: random.Random, **balances: int) -> None:
+        super().__init__(**balances)
+        self.chance = chance
+
+    async def fund(self, *args: Any) -> tuple[int, int, bytes]:
+        for _ in range(self.chance.randint(0, 5)):
+            await asyncio.sleep(0)
+        return await super().fund(*args)
+
+
 @pytest.mark.parametrize("seed", range(100))
 async def test_any_history_is_made_good(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """People send what they have and win what others sent: whatever the batches and the room, all of it is repeated."""
@@ -260,7 +300,7 @@ async def test_any_history_is_made_good(monkeypatch: pytest.MonkeyPatch, seed: i
         for claim in claims:
             balances[claim.user] += claim.amount_fen
         history.append(lost_create(number, sender, fen, *claims))
-    wallet = ScriptedWallet(**before)
+    wallet = Slow(chance, **before)
     done = await made_good(history, wallet)
     assert done.not_made_count == 0, done.not_made
     assert wallet.balances == balances
