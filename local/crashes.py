@@ -19,14 +19,8 @@ class _Line(msgspec.Struct):
 
 def count_ends(log: LogFile, since: datetime) -> Counter[str]:
     """Return how often each part has ended after `since` and was started again; only the last READ_BYTES are read."""
-    if not log.path.exists():
-        return Counter()
-    with log.path.open("rb") as file:
-        file.seek(max(0, log.size() - READ_BYTES))
-        lines = file.read(READ_BYTES).splitlines()
-    return Counter(
-        one.event.partition(ENDED)[0] for one in map(_read, lines) if ENDED in one.event and one.timestamp > since
-    )
+    lines = map(_read, log.last(READ_BYTES).splitlines())
+    return Counter(one.event.partition(ENDED)[0] for one in lines if ENDED in one.event and one.timestamp > since)
 
 
 def _read(line: bytes) -> _Line:

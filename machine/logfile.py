@@ -98,6 +98,20 @@ class LogFile:
             file.seek(max(offset, self.size() - TAIL_BYTES))
             return file.read(TAIL_BYTES).decode(errors="replace")
 
+    def last(self, size: int) -> bytes:
+        """Return the last `size` bytes, of the older half too if the file is shorter."""
+        newer = _last_of(self.path, size)
+        return _last_of(self._older, size - len(newer)) + newer
+
     def tail(self, lines: int = 8) -> str:
         """Return the last `lines` lines, at most TAIL_BYTES."""
         return "\n".join(self.since(0).splitlines()[-lines:])
+
+
+def _last_of(path: Path, size: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+            return file.read(size)
+    except FileNotFoundError:
+        return b""

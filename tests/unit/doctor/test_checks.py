@@ -333,9 +333,14 @@ def test_a_part_that_ends_again_and_again_is_wrong(tmp_path: Path) -> None:
     for line in (*["set-1-a ended (exit status 1); starting it again in 0.1 s"] * 3, "wallet ended (x); y", "up"):
         write(line)
     with log.path.open("ab") as file:
-        file.write(b'{"timestamp": "2020-01-01T00:00:00+00:00", "event": "wallet ended (killed); z"}\n{"timest')
+        file.write(b'{"timestamp": "2020-01-01T00:00:00+00:00", "event": "wallet ended (killed); z"}\n')
+    # Those of the older half count, too.
+    assert log.set_aside(limit=1)
+    write("wallet ended (x); y")
+    with log.path.open("ab") as file:
+        file.write(b'{"timest')
     ends = count_ends(log, datetime.now(UTC) - timedelta(hours=1))
-    assert ends == {"set-1-a": 3, "wallet": 1}
+    assert ends == {"set-1-a": 3, "wallet": 2}
     (wrong,) = parts.often(ends)
     assert (wrong.subject, "3 times" in wrong.what) == ("set-1-a", True)
     assert parts.often(Counter()) == []
