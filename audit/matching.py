@@ -84,9 +84,9 @@ def check_fund(log: ClaimLog, fund: Any, report: Report) -> None:
     if fund["amount_fen"] is not None:
         for sentence in _wrong_transfer(envelope_id, fund, sender):
             differs(sentence)
+    if is_the_sweepers(log):
+        return  # not the header that was paid for
     if log.closing is not None and log.closing.entry is Entry.UNDONE:
-        if is_the_sweepers(log):
-            return  # not the header that was paid for
         report.add(
             "undone_is_by_the_sweeper", envelope_id, "it is closed as an undone create, and its create stood", total_fen
         )
@@ -98,7 +98,9 @@ def check_fund(log: ClaimLog, fund: Any, report: Report) -> None:
 
 def is_the_sweepers(log: ClaimLog) -> bool:
     """Say whether a log is one that undoes a create: bare, closed at once (setnode/queries/undo_creates.sql)."""
-    terms = log.terms
+    terms, closing = log.terms, log.closing
+    if closing is None or closing.entry is not Entry.UNDONE:
+        return False
     bare = (terms.split, terms.count, terms.greeting, terms.create_key) == (Split.EQUAL, 1, "", "")
     return bare and not log.winners and terms.seal is None and terms.password_mac is None
 

@@ -84,7 +84,7 @@ class ClaimLog:
         self.committed = len(self.winners) + (self.closing is not None)
 
     def restore(self, entries: Iterable[tuple[int, str, str, int, int]]) -> None:
-        """Fill an empty log from the database: (seq, kind, user, amount_fen, at_ms) in order of seq.
+        """Append what is in the database: (seq, kind, user, amount_fen, at_ms) in order of seq.
 
         Raises InvariantBroken when they are not what the terms say.
         """

@@ -16,12 +16,13 @@ from audit.snapshot import DayPart, day_parts, set_snapshot, snapshot
 from envelope.claim_log import ClaimLog
 from envelope.outcomes import Entry
 from envelope.terms import Terms
-from errors import HongbaoError, Unavailable
+from errors import Unavailable
 from recovery.compared import compared
 from recovery.limits import NAMED
 from runtime import postgres, sql
 from runtime.clock import from_ms
 from runtime.postgres import Connection
+from runtime.wording import counted
 from schema.headers import read_terms
 from sharding.ids import slot_of
 from wallet.postings import TransferKind
@@ -35,6 +36,8 @@ SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::integer[], $4::integer[],
 
 Row = tuple[int, int, int, int, str, str, int, datetime]
 """envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at."""
+LogEntry = tuple[int, str, str, int, int]
+"""seq, kind, user, amount_fen, at_ms."""
 
 
 @dataclass
@@ -62,7 +65,8 @@ class LostClaims:
 async def lost_claims(target: AuditTarget, wallet_dsn: str) -> LostClaims:
     """Return the claims that the wallet has paid and the SET at `target` lacks; reads only, as the audit's role.
 
-    Each envelope is replayed with them: what does not follow from its seed, or leaves a gap, is left and named.
+    Each envelope is replayed with them: from the first that does not follow from its seed, or is behind a gap, they are
+    left and named. There is a gap where a payer had several calls in flight, and the wallet has only the later one.
     """
     lost = LostClaims()
     async with AsyncExitStack() as stack:
@@ -99,31 +103,49 @@ async def _look(connection: Connection, wallet: Connection, part: DayPart, lost:
         numbered = {int(row["order_no"].partition(".")[2]): row for row in paid}
         missing = {seq: row for seq, row in numbered.items() if seq not in known}
         if missing:
-            terms = read_terms(header, named if header["named"] else None)
+            try:
+                terms = read_terms(header, named if header["named"] else None)
+            except Exception as error:  # noqa: BLE001 - of any kind: rows edited by hand may hold anything
+                lost.leave(header["envelope_id"], len(missing), f"its header cannot be read ({error})")
+                continue
             await _rebuild(terms, logged, missing, wallet, lost)
 
 
 async def _rebuild(
     terms: Terms, logged: Sequence[Any], missing: dict[int, Any], wallet: Connection, lost: LostClaims
 ) -> None:
+    """Add the paid claims that follow the envelope's log, up to the first that does not; leave and name the rest."""
     found = await wallet.fetch(_TIMES, [row["order_no"] for row in missing.values()])
     times = {row["order_no"]: row["at_ms"] for row in found}
     entries = [(row["seq"], row["kind"], row["user_id"], row["amount_fen"], row["at_ms"]) for row in logged]
     added = [_entry(terms, seq, row, times[row["order_no"]]) for seq, row in sorted(missing.items())]
+    log, followed = ClaimLog(terms), 0
     try:
-        # Dense, unique by user, every amount the seed's: else the wallet has paid what this log cannot have said.
-        ClaimLog(terms).restore([*entries, *added])
-    except (HongbaoError, ValueError) as error:
-        lost.leave(terms.envelope_id, len(added), f"{len(added)} paid claims do not follow its log ({error})")
-        return
+        log.restore(entries)
+        for one in added:
+            # Dense, unique by user, every amount the seed's: else the wallet has paid what this log cannot have said.
+            log.restore([one])
+            followed += 1
+    except Exception as error:  # noqa: BLE001 - as above
+        left = added[followed:]
+        lost.leave(terms.envelope_id, len(left), f"{counted(len(left), 'paid claim')} from {left[0][0]} on: {error}")
     slot = slot_of(terms.envelope_id)
     lost.rows += [
         (terms.envelope_id, slot, seq, terms.count, kind, user, fen, from_ms(at_ms))
-        for seq, kind, user, fen, at_ms in added
+        for seq, kind, user, fen, at_ms in _dated(added[:followed], entries[-1][-1] if entries else 0)
     ]
 
 
-def _entry(terms: Terms, seq: int, row: Any, paid_at_ms: int) -> tuple[int, str, str, int, int]:
+def _dated(entries: Sequence[LogEntry], after_ms: int) -> list[LogEntry]:
+    """Date each entry no later than the next: one that was paid late, after a retry, had been decided before it."""
+    dated: list[LogEntry] = []
+    for seq, kind, user, fen, at_ms in reversed(entries):
+        no_later_ms = min(at_ms, dated[-1][-1]) if dated else at_ms
+        dated.append((seq, kind, user, fen, max(no_later_ms, after_ms)))
+    return dated[::-1]
+
+
+def _entry(terms: Terms, seq: int, row: Any, paid_at_ms: int) -> LogEntry:
     """Return a claim as its log has it. It was decided a little before it was paid, and before its envelope's end."""
     if row["kind"] == TransferKind.CLAIM:
         at_ms = max(terms.opens_at_ms, min(paid_at_ms, terms.expires_at_ms - 1))

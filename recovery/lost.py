@@ -156,7 +156,8 @@ async def _of_day(
             continue
         log, broken = _believed(header, logged, named, stands, seal)
         fund = None if stands else _fund(name, header, log)
-        yield LostOf(name, envelope_id, header["created_at_ms"], fund, missing, broken)
+        # What is not believed may be dated as it likes: nothing of it is done, and nothing else is to come after it.
+        yield LostOf(name, envelope_id, 0 if broken else header["created_at_ms"], fund, missing, broken)
 
 
 def _believed(
@@ -190,12 +191,15 @@ def _fund(name: str, header: Any, log: ClaimLog | None) -> LostFund:
     # What the sweeper has undone has no create of its own: it is paid in once more, and back, so that the books say so.
     key = header["create_key"] or f"undone-{envelope_id}"
     hashed = b"" if log is None else header_hash(log.terms)
-    return LostFund(name, envelope_id, header["sender"], header["total_fen"], key, hashed)
+    return LostFund(name, envelope_id, header["sender"] or "", header["total_fen"] or 0, key, hashed)
 
 
 def _order(header: Any, row: Any) -> Order:
-    """Return the order of a claim as its payer makes it: to who opened, or what is left to the sender."""
+    """Return the order of a claim as its payer makes it: to who opened, or what is left to the sender.
+
+    What is missing in rows that are not believed is empty.
+    """
     user, envelope_id = row["user_id"], header["envelope_id"]
     kind = PayKind.CLAIM if user else PayKind.REFUND
     order_no = payout_order(envelope_id, row["seq"])
-    return Order(order_no, int(kind), user or header["sender"], row["amount_fen"], envelope_id)
+    return Order(order_no, int(kind), user or header["sender"] or "", row["amount_fen"] or 0, envelope_id)

@@ -9,8 +9,12 @@ from envelope.terms import Kind, Terms
 def read_terms(row: Any, invited: frozenset[str] | None = None) -> Terms:
     """Return the terms of `row`, which has the columns of `envelope`, instants as `*_at_ms`; `invited` from `guest`.
 
-    Raises ValueError when a kind, split or seed cannot be read.
+    Raises ValueError, or TypeError, when a kind, split or seed cannot be read, or what every header has is missing.
     """
+    if None in (row["greeting"], row["created_at_ms"], row["opens_at_ms"], row["expires_at_ms"], row["create_key"]):
+        raise ValueError("it has no greeting, create key or time")
+    if None in (row["sender"], row["total_fen"], row["shares"]):
+        raise ValueError("it has no sender, total or shares")
     return Terms(
         envelope_id=row["envelope_id"],
         sender=row["sender"],

@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+import pytest
+
 from audit.proof import AuditTarget
 from recovery.lost import Lost, LostOf, find_lost
 from runtime import postgres
@@ -10,8 +12,14 @@ from schema import roles
 from setnode.header_seal import HeaderSeal
 from sharding.ids import slot_of
 from tests.integration.setnode.fixtures import PASSWORD_KEY, SMALL, Town, module_databases, shared_town, town
+from tests.integration.setnode.test_put_back import looked as looked_at_set
 
 ENVELOPES = 8
+_BARE = """INSERT INTO envelope (envelope_id, slot, sender, kind, split, split_version, total_fen, shares, greeting,
+    created_at, opens_at, expires_at, seed, create_key, named)
+SELECT $1, slot, 'victim', 'equal', 'equal', split_version, 5000, 1, '',
+    created_at, opens_at, expires_at, seed, '', false
+FROM envelope WHERE envelope_id = $2"""
 __all__ = ["module_databases", "shared_town", "town"]
 
 
@@ -33,6 +41,17 @@ async def forgotten(dsn: str, table: str, column: str, values: Sequence[object])
         await connection.execute(f"DELETE FROM {table} WHERE {column} = ANY($1)", values)
         yield
         await connection.execute(f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM kept")
+
+
+@asynccontextmanager
+async def emptied(dsn: str, table: str, column: str, envelope_id: int) -> AsyncIterator[None]:
+    """For the block the row of an envelope has nothing in a column."""
+    where = "WHERE envelope_id = $1"
+    async with postgres.connected(dsn) as connection:
+        before = await connection.fetchval(f"SELECT {column} FROM {table} {where}", envelope_id)
+        await connection.execute(f"UPDATE {table} SET {column} = NULL {where}", envelope_id)
+        yield
+        await connection.execute(f"UPDATE {table} SET {column} = $2 {where}", envelope_id, before)
 
 
 async def test_what_a_wallet_lacks_is_found_in_order_of_creation(town: Town) -> None:
@@ -81,3 +100,49 @@ async def test_what_a_setnode_would_freeze_is_named_as_such(town: Town) -> None:
     assert {one.envelope_id: bool(one.broken) for one in found} == {edited: True, claimed: True}
     assert "changed by hand" in next(one.broken for one in found if one.envelope_id == edited)
     assert all(one.broken == "" for one in (await looked(town, []))[0])
+
+
+async def test_a_bare_header_that_nobody_has_closed_takes_nobodys_money(town: Town) -> None:
+    """What the sweeper undoes it closes at once; a header like it that is open, without a seal, is not believed."""
+    real = await town.create(1_000, 2)
+    forged = real + 1_000
+    async with postgres.connected(town.set_dsn) as connection:
+        await connection.execute(_BARE, forged, real)
+        found, _ = await looked(town, [])
+        await connection.execute("DELETE FROM envelope WHERE envelope_id = $1", forged)
+    assert [(one.envelope_id, one.broken) for one in found] == [
+        (forged, "its header has no seal, and no fund tells whose it is")
+    ]
+
+
+EMPTIED = [
+    *(("claim", one) for one in ("seq", "kind", "user_id", "amount_fen", "claimed_at")),
+    *(("envelope", one) for one in ("sender", "split", "total_fen", "shares", "greeting", "seed", "create_key")),
+    *(("envelope", one) for one in ("created_at", "opens_at", "expires_at")),
+]
+
+
+@pytest.mark.parametrize(("table", "column"), EMPTIED)
+async def test_rows_that_lack_what_every_row_has_are_named_and_the_others_found(
+    town: Town, table: str, column: str
+) -> None:
+    """Whoever can edit tables can empty a column: that ends neither the searches nor the audit."""
+    broken, whole = [await town.create(1_000, 2, split="equal", kind="equal") for _ in range(2)]
+    for envelope_id in (broken, whole):
+        await town.open(envelope_id, "a")
+    await town.paid_out()
+    orders = [f"{one}.0" for one in (broken, whole)]
+    async with emptied(town.set_dsn, table, column, broken):
+        async with forgotten(town.wallet_dsn, "transfer", "order_no", orders):
+            found, _ = await looked(town, [])
+        report = await town.audit()
+        # A row of a claim that lacks something cannot be written back.
+        lost = [whole] if table == "claim" else [broken, whole]
+        async with forgotten(town.set_dsn, "claim", "envelope_id", lost):
+            put_back = await looked_at_set(town)
+    assert {one.envelope_id: bool(one.broken) for one in found} == {broken: True, whole: False}
+    subjects = {one.subject.partition(".")[0] for one in report.violations}
+    assert (str(broken) in subjects, str(whole) in subjects) == (True, False)
+    assert whole in {row[0] for row in put_back.rows}
+    assert broken not in {row[0] for row in put_back.rows}
+    assert (await looked(town, []))[0] == []

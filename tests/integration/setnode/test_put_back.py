@@ -62,3 +62,37 @@ async def test_what_the_seed_does_not_say_is_not_put_back(town: Town) -> None:
     async with postgres.connected(town.wallet_dsn) as connection:
         await connection.execute("UPDATE transfer SET amount_fen = 200 WHERE order_no = $1", f"{one}.1")
     await put_back(town.set_dsn, await looked(town))
+
+
+async def test_a_gap_in_what_was_paid_leaves_only_what_is_behind_it(town: Town) -> None:
+    """Several calls of a payer are in flight at once: the wallet may have the second and not the first."""
+    one = await town.create(1_000, 10, split="equal", kind="equal")
+    for number in range(8):
+        await town.open(one, f"u{number}")
+    await town.paid_out()
+    await lose(town, one, *range(1, 8))
+    async with postgres.connected(town.wallet_dsn) as connection:
+        await connection.execute("UPDATE transfer SET order_no = 'elsewhere' WHERE order_no = $1", f"{one}.6")
+        lost = await looked(town)
+        await connection.execute("UPDATE transfer SET order_no = $1 WHERE order_no = 'elsewhere'", f"{one}.6")
+    assert [row[2] for row in lost.rows] == [1, 2, 3, 4, 5]
+    assert (lost.left_count, lost.left_claims) == (1, 1)
+    assert "1 paid claim from 7 on" in lost.left[0]
+    await put_back(town.set_dsn, await looked(town))
+
+
+async def test_a_claim_that_was_paid_late_is_dated_before_those_behind_it(town: Town) -> None:
+    """A stuck payout is paid after later ones; put back, the log is in order of time all the same."""
+    one = await town.create(1_000, 5, split="equal", kind="equal")
+    for user in ("a", "b", "c"):
+        await town.open(one, user)
+    await town.paid_out()
+    async with postgres.connected(town.wallet_dsn) as connection:
+        await connection.execute(
+            "UPDATE transfer SET created_at = created_at + interval '10 minutes' WHERE order_no = $1", f"{one}.1"
+        )
+    await lose(town, one, 1, 2)
+    await put_back(town.set_dsn, await looked(town))
+    times = [row["claimed_at"] for row in await town.rows("SELECT claimed_at FROM claim WHERE envelope_id = $1", one)]
+    assert times == sorted(times)
+    assert (await town.audit()).holds
