@@ -40,20 +40,22 @@ async def repair(
     first time. Raises what `find` and the clients raise; what was done until then is durable; the next call goes on.
     """
     lost, done = Lost(), Repaired()
-    counted = lost
+    counted, in_order = lost, True
     while True:
         before = done.moved
         done.not_made, done.not_made_count = [], 0
-        once = _Pass(wallets, reader, done, lambda: progress(_so_far(lost, done)))
+        once = _Pass(wallets, reader, done, lambda: progress(_so_far(lost, done)), in_order=in_order)
         async with aclosing(find(counted)) as found:
             async for one in found:
                 await once.add(one)
         await once.finish()
         if not once.left_out or done.moved == before:
             await once.try_out_of_order()
-        if not once.left_out or done.moved == before:
+        if not once.left_out or (not in_order and done.moved == before):
             once.name_what_waits()
             return lost, done
+        # Where nothing in memory is covered, what was left out may be.
+        in_order = in_order and done.moved > before
         counted = Lost()
 
 
@@ -61,7 +63,13 @@ class _Pass:
     """One reading of all that is lost. What it left out for want of memory is for the next."""
 
     def __init__(
-        self, wallets: Mapping[str, WalletClient], reader: WalletClient, done: Repaired, progress: Callable[[], None]
+        self,
+        wallets: Mapping[str, WalletClient],
+        reader: WalletClient,
+        done: Repaired,
+        progress: Callable[[], None],
+        *,
+        in_order: bool,
     ) -> None:
         self._wallets = wallets
         self._reader = reader
@@ -83,7 +91,8 @@ class _Pass:
         """Senders of the creates that are being tried."""
         self._paid: set[str] = set()
         """Those of them who were paid meanwhile: credits of a batch may reach a sender of it before it waits."""
-        self._in_order = True
+        self._in_order = in_order
+        """Whether a create waits behind an earlier one of its sender; if not, each is tried."""
         self._left_out_of: set[str] = set()
         """Senders of creates that were left out: their later ones are, too."""
         self.left_out = 0
@@ -100,7 +109,7 @@ class _Pass:
         sender = one.fund.sender
         if self._creates_size == FUNDS_AT_ONCE or self._behind > ORDERS_BEHIND_CREATES:
             await self._try_creates()
-        if sender in self._waiting or sender in self._left_out_of:
+        if self._in_order and (sender in self._waiting or sender in self._left_out_of):
             self._wait(one)
         else:
             self._creates.setdefault(sender, []).append(one)
@@ -130,7 +139,7 @@ class _Pass:
         creates, self._creates, self._creates_size, self._behind = self._creates, {}, 0, 0
         await self._settle()
         self._tried, self._paid = set(creates), set()
-        for one in await self._take(list(creates.values())):
+        for one in await self._take(self._turns(creates)):
             self._wait(one)
         self._ready.update(dict.fromkeys(sender for sender in self._paid if sender in self._waiting))
 
@@ -147,11 +156,15 @@ class _Pass:
                     break
             for sender in turns:
                 del self._ready[sender]
-            tried = list(turns.values()) if self._in_order else [[one] for turn in turns.values() for one in turn]
-            short = {one.envelope_id for one in await self._take(tried)}
+            short = {one.envelope_id for one in await self._take(self._turns(turns))}
             for sender, turn in turns.items():
                 self._let_go(sender, turn, short)
             await self._pay_all()
+
+    def _turns(self, of_senders: Mapping[str, Sequence[LostOf]]) -> list[Sequence[LostOf]]:
+        """Return what is tried together: a sender's creates one after another, or out of order each on its own."""
+        turns = of_senders.values()
+        return list(turns) if self._in_order else [[one] for turn in turns for one in turn]
 
     def _let_go(self, sender: str, turn: Sequence[LostOf], short: Collection[int]) -> None:
         """Take what was tried of a sender's queue out of it, but for what is short; if nothing is, the rest is next."""
@@ -233,7 +246,7 @@ class _Pass:
             return
         size = _size(one)
         sender = one.fund.sender
-        if sender in self._left_out_of or self._waiting_size + size > WAITING:
+        if (self._in_order and sender in self._left_out_of) or self._waiting_size + size > WAITING:
             self.left_out += size
             self._left_out_of.add(sender)
         else:
