@@ -10,10 +10,11 @@ from events.outcome import Failed
 
 
 class Health:
-    """`successes` counts calls that were accepted; `failing_since` is None after each of them."""
+    """`successes` counts calls that were accepted; `failing_since` is None after each of them. `wakes` counts wakes."""
 
     def __init__(self, failing_since: datetime | None = None, error: str = "") -> None:
         self.successes = 0
+        self.wakes = 0
         self.failing_since = failing_since
         self.error = error
         self._not_before = 0.0
@@ -27,13 +28,13 @@ class Health:
         self._not_before = 0.0
         self._success.set()
 
-    def failed(self, failure: Failed) -> None:
-        """Note a call that failed."""
+    def failed(self, failure: Failed, wakes: int) -> None:
+        """Note a call that failed; `wakes`: as they were when it began. After a wake its `Retry-After` is outdated."""
         self._success.clear()
         if self.failing_since is None:
             self.failing_since = datetime.now(UTC)
         self.error = failure.reason
-        if failure.retry_after_s:
+        if failure.retry_after_s and wakes == self.wakes:
             self._not_before = time.monotonic() + min(failure.retry_after_s, MAX_RETRY_AFTER_S)
 
     def set_apart(self) -> None:
@@ -43,11 +44,17 @@ class Health:
 
     def wake(self) -> None:
         """End the pauses of all lanes: an operator says that the receiver is back, whatever `Retry-After` it gave."""
+        self.wakes += 1
         self._not_before = 0.0
         self._success.set()
 
-    async def pause(self, tries: int) -> None:
-        """Wait before the next call of a lane, longer after each of its failures; a success or `wake` ends it."""
+    async def pause(self, tries: int, wakes: int) -> None:
+        """Wait before the next call of a lane, longer after each of its failures; a success or `wake` ends it.
+
+        `wakes`: as they were when the call that failed began. If there was one since, the receiver is asked at once.
+        """
+        if wakes != self.wakes:
+            return
         most = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2 ** min(tries, 20))
         pause_s = most * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
         await asyncio.sleep(min(FIRST_PAUSE_S, pause_s))

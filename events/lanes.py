@@ -64,8 +64,11 @@ class Lanes:
             return
         first = self._health.successes
         tries = 0
-        while (failure := await self._sender.send(free)) is not None:
-            self._note(failure)
+        while True:
+            wakes = self._health.wakes
+            if (failure := await self._sender.send(free)) is None:
+                break
+            self._note(failure, wakes)
             tries += 1
             if len(free) > 1 and tries > 1:
                 # Which of them it is shows if each is sent alone.
@@ -76,7 +79,7 @@ class Lanes:
                 await self._retries.put(free[0], 1, failure.reason)
                 self._health.set_apart()
                 return
-            await self._health.pause(tries)
+            await self._health.pause(tries, wakes)
         self._health.succeeded()
         await self._try_suspect()
 
@@ -97,7 +100,7 @@ class Lanes:
             (event_id, _), self._suspect = self._suspect, None
             await self._retries.hurry(event_id)
 
-    def _note(self, failure: Failed) -> None:
-        self._health.failed(failure)
+    def _note(self, failure: Failed, wakes: int) -> None:
+        self._health.failed(failure, wakes)
         if failure.gone:
             raise Refused(GONE, failure.reason)

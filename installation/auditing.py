@@ -15,26 +15,31 @@ TRIES: Final = 3
 async def audit_until_still(
     once: Callable[[Topology], Awaitable[Report]], topology: Callable[[], Topology], wallet_dsn: str
 ) -> Report:
-    """Audit by `once` until it holds, or nothing has moved meanwhile; after TRIES return what all of them have found.
+    """Audit by `once` until it holds, or nothing has moved meanwhile; after TRIES return what the last two have found.
 
     A database that moved between two SETs' snapshots is in both or in neither, and a user whose name was replaced in
-    one snapshot and not in another has two: such violations are others in the next audit. Raises as `once`, and
-    Unavailable `user_being_forgotten` if it does not hold while names are being replaced.
+    one snapshot and not in another has two: such violations are others in the next audit. Raises as `once`; Unavailable
+    `user_being_forgotten` if it does not hold while names are being replaced, `audit_disturbed` if the last two have
+    found nothing in common: what is new in the last may be real.
     """
-    before: Report | None = None
+    reports: list[Report] = []
     for _ in range(TRIES):
         at = topology()
-        found = await once(at)
-        if found.holds or (
-            topology().epoch_of == at.epoch_of and not await forgot_meanwhile(wallet_dsn, found.seconds)
+        report = await once(at)
+        if report.holds or (
+            topology().epoch_of == at.epoch_of and not await forgot_meanwhile(wallet_dsn, report.seconds)
         ):
-            return found
-        if before is not None:
-            found.keep_common(before)
-            if found.holds:
-                return found
-        before = found
-    return found
+            return report
+        reports.append(report)
+    *_, before, last = reports
+    last.keep_common(before)
+    if last.holds:
+        raise Unavailable(
+            "audit_disturbed",
+            f"databases moved, or users were forgotten, during each of {TRIES} audits, and each found something else: "
+            "audit again when none does",
+        )
+    return last
 
 
 async def forgot_meanwhile(wallet_dsn: str, seconds: float) -> bool:

@@ -44,10 +44,21 @@ async def test_a_success_ends_the_pauses_of_all_lanes(monkeypatch):
     """Lanes that wait for a receiver go on as soon as one call is accepted."""
     monkeypatch.setattr("events.health.FIRST_PAUSE_S", 0.001)
     health = Health()
-    health.failed(Failed("away", retry_after_s=3_000))
-    lanes = [asyncio.create_task(health.pause(20)) for _ in range(3)]
+    health.failed(Failed("away", retry_after_s=3_000), health.wakes)
+    lanes = [asyncio.create_task(health.pause(20, health.wakes)) for _ in range(3)]
     await asyncio.sleep(0.02)
     assert not any(one.done() for one in lanes)
     health.succeeded()
     await asyncio.wait_for(asyncio.gather(*lanes), 1)
     assert health.failing_since is None
+
+
+async def test_a_wake_counts_for_a_call_that_is_on_its_way():
+    """It fails after the wake, with what its receiver said before: that neither pauses its lane nor any other."""
+    health = Health()
+    began = health.wakes
+    health.wake()
+    health.failed(Failed("away", retry_after_s=3_000), began)
+    await asyncio.wait_for(health.pause(20, began), 1)
+    lane = asyncio.create_task(health.pause(0, health.wakes))
+    await asyncio.wait_for(lane, 10)

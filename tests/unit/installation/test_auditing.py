@@ -2,19 +2,20 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from audit.report import Report
+from errors import Unavailable
 from installation import auditing
 from installation.auditing import TRIES, audit_until_still
 
 
-class Still:
-    """A topology that has not changed."""
+class Seen(NamedTuple):
+    """A topology, as far as an audit compares it."""
 
-    epoch_of = 1
+    epoch_of: int
 
 
 def report(*subjects: str) -> Report:
@@ -25,8 +26,15 @@ def report(*subjects: str) -> Report:
     return made
 
 
-async def audited(reports: Iterator[Report], monkeypatch: pytest.MonkeyPatch, *, moved: bool | list[bool]) -> Report:
-    """Audit; `moved`: whether a user is forgotten meanwhile, each time or by turns."""
+async def audited(
+    reports: Iterator[Report],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    moved: bool | list[bool],
+    epochs: Iterator[int] | None = None,
+) -> Report:
+    """Audit; `moved`: whether a user is forgotten meanwhile, each time or by turns; `epochs` of the topology."""
+    seen = epochs or itertools.repeat(1)
     turns = iter(moved) if isinstance(moved, list) else itertools.repeat(moved)
 
     async def once(_topology: Any) -> Report:
@@ -36,8 +44,11 @@ async def audited(reports: Iterator[Report], monkeypatch: pytest.MonkeyPatch, *,
         return next(turns)
 
     monkeypatch.setattr(auditing, "forgot_meanwhile", forgot)
-    topology: Any = Still()
-    return await audit_until_still(once, lambda: topology, "")
+
+    def topology() -> Any:
+        return Seen(next(seen))
+
+    return await audit_until_still(once, topology, "")
 
 
 async def test_what_nothing_has_moved_under_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +71,22 @@ async def test_an_audit_under_which_nothing_moved_stands_alone(monkeypatch: pyte
     assert [one.subject for one in found.violations] == ["new"]
 
 
-async def test_what_no_two_audits_find_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second audit ends it if it finds nothing that the first has found."""
-    reports = iter([report("moved-1"), report("moved-2")])
-    assert (await audited(reports, monkeypatch, moved=True)).holds
+async def test_what_is_new_in_the_last_audit_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be real: an audit that found something, and in common with the one before nothing, does not hold."""
+    reports = iter([report("moved-1"), report("moved-2"), report("moved-3", "new")])
+    with pytest.raises(Unavailable, match="each found something else"):
+        await audited(reports, monkeypatch, moved=True)
+    began_after_the_first = iter([report("moved-1"), report("moved-2", "new"), report("moved-3", "new")])
+    found = await audited(began_after_the_first, monkeypatch, moved=True)
+    assert [one.subject for one in found.violations] == ["new"]
+
+
+async def test_an_audit_that_holds_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever moved, and whatever the one before has found."""
+    assert (await audited(iter([report("moved-1"), report()]), monkeypatch, moved=True)).holds
+
+
+async def test_an_audit_during_which_a_database_moved_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one during which a user was forgotten."""
+    reports = iter([report("moved-1"), report()])
+    assert (await audited(reports, monkeypatch, moved=False, epochs=itertools.count())).holds

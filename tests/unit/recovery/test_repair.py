@@ -186,6 +186,54 @@ async def test_what_is_left_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> N
     assert (done.funded, done.not_made_count, len(done.not_made)) == (0, 14, 2)
 
 
+async def test_what_is_covered_is_tried_though_others_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shop whose deposit is lost keeps nobody else's creates from being made good."""
+    monkeypatch.setattr(repair_module, "WAITING", 4)
+    shop = [lost_create(number, "shop", 100) for number in range(1, 6)]
+    small = [lost_create(number, "small", 50, order(number, "winner", 50)) for number in (11, 12, 13)]
+    wallet = ScriptedWallet(small=150)
+    done = await made_good([*shop, lost_create(10, "small", 1_000), *small], wallet)
+    assert (done.funded, done.paid, done.not_made_count) == (3, 3, 6)
+    assert wallet.balances == {"small": 0, "winner": 150}
+
+
+async def test_behind_one_that_was_left_out_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sender's later create, for which there is room, does not take what the earlier one waits for."""
+    monkeypatch.setattr(repair_module, "WAITING", 3)
+    monkeypatch.setattr(repair_module, "FUNDS_AT_ONCE", 1)
+    other = lost_create(1, "other", 100, order(1, "x", 50))
+    first = lost_create(2, "sender", 100, order(2, "y", 100))
+    history = [other, first, lost_create(3, "sender", 50), lost_create(4, "z", 100, order(4, "sender", 100))]
+    wallet = ScriptedWallet(z=100, other=0)
+    done = await made_good(history, wallet)
+    assert 2 in wallet.left
+    assert 3 not in wallet.left
+    assert done.funded == 2
+
+
+async def test_more_creates_of_one_sender_than_are_tried_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once they wait, all of them follow the credit that covers them, in order."""
+    monkeypatch.setattr(repair_module, "FUNDS_AT_ONCE", 2)
+    creates = [lost_create(number, "sender", 10) for number in range(1, 8)]
+    wallet: Any = Counting(z=70)
+    done = await made_good([*creates, lost_create(9, "z", 70, order(9, "sender", 70))], wallet)
+    assert (done.funded, done.not_made_count) == (8, 0)
+    assert wallet.left == dict.fromkeys(range(1, 8), 10) | {9: 0}
+
+
+async def test_a_create_whose_key_paid_another_envelope_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of its winners is paid: its money is in the other envelope."""
+
+    class Reused(ScriptedWallet):
+        async def fund(self, *_: Any) -> tuple[int, int, bytes]:
+            return FundStatus.KEY_REUSED, 77, b""
+
+    wallet = Reused(sender=100)
+    done = await made_good([lost_create(1, "sender", 100, order(1, "winner", 100))], wallet)
+    assert (done.moved, done.not_made_count) == (0, 2)
+    assert "another create under its key" in done.not_made[0].why
+
+
 class Counting(ScriptedWallet):
     """Counts what is asked of it."""
 
