@@ -47,5 +47,10 @@ class MergeCursor:
     async def _peek(self) -> Any:
         """Return the next row without consuming it; None at the end."""
         if self._next is None:
-            self._next = await anext(self._rows, None)
+            # Not `anext(rows, None)`: with a default, Python 3.11 crashes where the driver refuses a connection that is
+            # lost before there is anything to await.
+            try:
+                self._next = await anext(self._rows)
+            except StopAsyncIteration:
+                return None
         return self._next

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from errors import HongbaoError, Refused, Unavailable
+from errors import Refused
 from events import register, retries, wake
 from events.limits import MAX_BATCH, MAX_SECRETS, MAX_SINKS
 from events.register import Kind, Sink, State, Target, new_secret
@@ -45,13 +45,8 @@ async def all_sets(access: Access) -> AsyncIterator[dict[str, Connection]]:
         names = [one.name for one in access.topology().sets]
         opened = [postgres.connected(access.set_dsn(name, roles.EVENTS)) for name in names]
         connections = [await exits.enter_async_context(one) for one in opened]
-        try:
+        with postgres.loss_told("meanwhile; hongbao events says whether the SETs differ"):
             yield dict(zip(names, connections, strict=True))
-        except Exception as error:
-            if isinstance(error, HongbaoError) or not postgres.is_lost(error):
-                raise
-            what = f"a SET went away: {error}; hongbao events says whether the SETs differ"
-            raise Unavailable("database_unavailable", what, outcome_known=False) from error
 
 
 async def sinks(access: Access) -> list[SetSinks]:

@@ -8,7 +8,7 @@ from errors import HongbaoError, Unavailable
 from recovery.limits import PAUSE_S, TRIES
 from recovery.lost import LostFund
 from wire.messages import FundStatus, PayResult, PayStatus
-from wire.wallet import Order, WalletClient
+from wire.wallet import OF_THE_WALLET, Order, WalletClient
 
 T = TypeVar("T")
 _DONE = (FundStatus.DONE, FundStatus.REPLAYED)
@@ -53,7 +53,7 @@ async def take(wallet: WalletClient, one: LostFund) -> Taken:
     return Taken(failed=f"the wallet has another create under its key or ID ({FundStatus(status).name})")
 
 
-async def covered(wallet: WalletClient, creates: Sequence[LostFund]) -> int:
+async def count_covered(wallet: WalletClient, creates: Sequence[LostFund]) -> int:
     """Return how many of one sender's creates the balance covers, from the first on; 1 at least, which is to be tried.
 
     `wallet` may ask for balances.
@@ -88,4 +88,4 @@ async def _patiently(call: Callable[[], Awaitable[T]]) -> T:
 
 def _is_away(error: HongbaoError) -> bool:
     """Say whether an error is about the wallet, whatever it was asked: then the command ends, and is called again."""
-    return isinstance(error, Unavailable) and error.code != "internal_error"
+    return isinstance(error, Unavailable) and error.code in OF_THE_WALLET

@@ -5,7 +5,7 @@ for each claim its seq (in the order number), receiver and amount. Put back befo
 not free again, and nobody wins one whose order number is paid to somebody else.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,9 +16,9 @@ from audit.snapshot import DayPart, day_parts, set_snapshot, snapshot
 from envelope.claim_log import ClaimLog
 from envelope.outcomes import Entry
 from envelope.terms import Terms
-from errors import Unavailable
+from errors import Refused, Unavailable
 from recovery.compared import compared
-from recovery.limits import NAMED
+from recovery.limits import NAMED, ROWS_AT_ONCE
 from runtime import postgres, sql
 from runtime.clock import from_ms
 from runtime.postgres import Connection
@@ -27,13 +27,9 @@ from schema.headers import read_terms
 from sharding.ids import slot_of
 from wallet.postings import TransferKind
 
-_TIMES = sql.read("audit", "order_times")
-_NOT_UNIQUE = "23505"
+_TIMES, _PUT_BACK = sql.read("audit", "order_times"), sql.read("recovery", "put_back")
+_NOT_UNIQUE, _DAY_CLOSED = "23505", "HB001"
 _USER = "user:"
-_INSERT = """INSERT INTO claim (envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at)
-SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::integer[], $4::integer[], $5::text[], $6::text[], $7::bigint[],
-    $8::timestamptz[])"""
-
 Row = tuple[int, int, int, int, str, str, int, datetime]
 """envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at."""
 LogEntry = tuple[int, str, str, int, int]
@@ -42,17 +38,21 @@ LogEntry = tuple[int, str, str, int, int]
 
 @dataclass
 class LostClaims:
-    """Rows that a SET lacks, and what cannot be put back: `left_claims` of `left_count` envelopes, NAMED of these."""
+    """Claims that a SET lacks and that follow its logs: how many, and fen. What does not follow is left.
 
-    rows: list[Row] = field(default_factory=list)
+    `left_claims` of `left_count` envelopes are, of which `left` names NAMED.
+    """
+
+    number: int = 0
+    fen: int = 0
     left: list[str] = field(default_factory=list)
     left_count: int = 0
     left_claims: int = 0
 
-    @property
-    def fen(self) -> int:
-        """What the claims come to."""
-        return sum(row[6] for row in self.rows)
+    def add(self, rows: Sequence[Row]) -> None:
+        """Count what an envelope lacks."""
+        self.number += len(rows)
+        self.fen += sum(row[6] for row in rows)
 
     def leave(self, envelope_id: int, claims: int, why: str) -> None:
         """Note an envelope of which so many claims cannot be put back."""
@@ -62,42 +62,60 @@ class LostClaims:
             self.left.append(f"{envelope_id}: {why}")
 
 
-async def lost_claims(target: AuditTarget, wallet_dsn: str) -> LostClaims:
-    """Return the claims that the wallet has paid and the SET at `target` lacks; reads only, as the audit's role.
+async def find_lost_claims(target: AuditTarget, wallet_dsn: str, lost: LostClaims) -> AsyncGenerator[list[Row]]:
+    """Yield, by envelope, the claims that the wallet has paid and the SET at `target` lacks, and count them in `lost`.
 
-    Each envelope is replayed with them: from the first that does not follow from its seed, or is behind a gap, they are
-    left and named. There is a gap where a payer had several calls in flight, and the wallet has only the later one.
+    Reads only, as the audit's role. Each envelope is replayed with them: from the first that does not follow from its
+    seed, or is behind a gap, they are left and named. There is a gap where a payer had several calls in flight, and the
+    wallet has only the later one. Raises Unavailable if a database is away, or goes away meanwhile.
     """
-    lost = LostClaims()
-    async with AsyncExitStack() as stack:
-        connection = await set_snapshot(stack, target.dsn)
-        wallet = await snapshot(stack, wallet_dsn)
-        for part in await day_parts(connection, target.on):
-            # Rows of days that were closed do not change, and nothing of them is in the end of a log.
-            if part.hot:
-                await _look(connection, wallet, part, lost)
-    return lost
+    with postgres.loss_told("while its logs were compared with the wallet; call it again"):
+        async with AsyncExitStack() as stack:
+            connection = await set_snapshot(stack, target.dsn)
+            wallet = await snapshot(stack, wallet_dsn)
+            for part in await day_parts(connection, target.on):
+                # Of a day whose tables are set apart nothing is in the end of a log.
+                if part.hot:
+                    async for rows in _of_day(connection, wallet, part, lost):
+                        lost.add(rows)
+                        yield rows
 
 
-async def put_back(owner_dsn: str, lost: LostClaims) -> None:
-    """Write the rows, all or none; their payouts are done, so no intent is written.
+async def put_back(owner_dsn: str, found: AsyncIterable[list[Row]]) -> None:
+    """Write the claims of each envelope, all or none of them; their payouts are done, so no intent is written.
 
-    Raises Unavailable `changed_meanwhile` if an envelope has got an entry since, as by its expiry; call it all again.
+    What was written is durable, whatever happens then: called again, only the rest is found. Raises Unavailable
+    `changed_meanwhile` if an envelope has got an entry since, as by its expiry; Refused `day_closed`.
     """
-    if not lost.rows:
-        return
-    columns: list[Sequence[Any]] = [list(column) for column in zip(*lost.rows, strict=True)]
     async with postgres.connected(owner_dsn) as connection:
-        try:
-            await connection.execute(_INSERT, *columns)
-        except Exception as error:
-            if getattr(error, "sqlstate", "") != _NOT_UNIQUE:
-                raise
-            text = "an envelope has got another entry meanwhile; nothing was put back, call it again"
-            raise Unavailable("changed_meanwhile", text) from error
+        rows: list[Row] = []
+        async for some in found:
+            rows += some
+            if len(rows) >= ROWS_AT_ONCE:
+                await _write(connection, rows)
+                rows = []
+        if rows:
+            await _write(connection, rows)
 
 
-async def _look(connection: Connection, wallet: Connection, part: DayPart, lost: LostClaims) -> None:
+async def _write(connection: Connection, rows: Sequence[Row]) -> None:
+    try:
+        await connection.fetchval(_PUT_BACK, *([*column] for column in zip(*rows, strict=True)))
+    except Exception as error:
+        match getattr(error, "sqlstate", ""):
+            case str(state) if state == _NOT_UNIQUE:
+                text = (
+                    "an envelope has got another entry meanwhile; call it again, it goes on with what is missing then"
+                )
+                raise Unavailable("changed_meanwhile", text) from error
+            case str(state) if state == _DAY_CLOSED:
+                raise Refused("day_closed", f"nothing is written into a day that is closed: {error}") from error
+        raise
+
+
+async def _of_day(
+    connection: Connection, wallet: Connection, part: DayPart, lost: LostClaims
+) -> AsyncIterator[list[Row]]:
     async for _, header, logged, named, paid in compared(connection, wallet, part):
         known = {row["seq"] for row in logged}
         numbered = {int(row["order_no"].partition(".")[2]): row for row in paid}
@@ -108,13 +126,14 @@ async def _look(connection: Connection, wallet: Connection, part: DayPart, lost:
             except Exception as error:  # noqa: BLE001 - of any kind: rows edited by hand may hold anything
                 lost.leave(header["envelope_id"], len(missing), f"its header cannot be read ({error})")
                 continue
-            await _rebuild(terms, logged, missing, wallet, lost)
+            if rows := await _rebuild(terms, logged, missing, wallet, lost):
+                yield rows
 
 
 async def _rebuild(
     terms: Terms, logged: Sequence[Any], missing: dict[int, Any], wallet: Connection, lost: LostClaims
-) -> None:
-    """Add the paid claims that follow the envelope's log, up to the first that does not; leave and name the rest."""
+) -> list[Row]:
+    """Return the paid claims that follow the envelope's log, up to the first that does not; leave and name the rest."""
     found = await wallet.fetch(_TIMES, [row["order_no"] for row in missing.values()])
     times = {row["order_no"]: row["at_ms"] for row in found}
     entries = [(row["seq"], row["kind"], row["user_id"], row["amount_fen"], row["at_ms"]) for row in logged]
@@ -130,7 +149,7 @@ async def _rebuild(
         left = added[followed:]
         lost.leave(terms.envelope_id, len(left), f"{counted(len(left), 'paid claim')} from {left[0][0]} on: {error}")
     slot = slot_of(terms.envelope_id)
-    lost.rows += [
+    return [
         (terms.envelope_id, slot, seq, terms.count, kind, user, fen, from_ms(at_ms))
         for seq, kind, user, fen, at_ms in _dated(added[:followed], entries[-1][-1] if entries else 0)
     ]

@@ -17,6 +17,8 @@ OUT_OF_ORDER_MS = 2_000
 WAITING = 200_000
 """Creates and their credits that no balance has covered yet, kept in memory (some 100 MB) to be tried again. What comes
 on top is left out, and looked for again."""
+ROWS_AT_ONCE = 50_000
+"""Claims that are put back in one transaction, some 25 MB in memory, and the rest of their last envelope."""
 NAMED = 100
 """What could not be made good, by name; the rest is counted."""
 

@@ -19,6 +19,7 @@ from envelope.header_hash import header_hash
 from errors import InvariantBroken
 from recovery.compared import compared, nothing
 from recovery.limits import OUT_OF_ORDER_MS
+from runtime import postgres
 from runtime.postgres import Connection
 from setnode.header_seal import HeaderSeal
 from sharding.ids import end_id, first_id
@@ -43,7 +44,7 @@ class LostFund:
 
 
 @dataclass(frozen=True)
-class LostOf:
+class LostEnvelope:
     """What the wallet lacks of one envelope: its fund, unless that stands, and credits, in the order of its log.
 
     `broken` says why its rows are not to be believed, so that nothing of it may be done.
@@ -67,7 +68,7 @@ class Lost:
     credits: int = 0
     credits_fen: int = 0
 
-    def add(self, one: LostOf) -> None:
+    def add(self, one: LostEnvelope) -> None:
         """Count what is lost of an envelope."""
         self.credits += len(one.credits)
         self.credits_fen += sum(order.amount_fen for order in one.credits)
@@ -78,41 +79,42 @@ class Lost:
 
 async def find_lost(
     targets: Sequence[AuditTarget], wallet_dsn: str, seal: HeaderSeal, lost: Lost, since: date | None = None
-) -> AsyncGenerator[LostOf]:
+) -> AsyncGenerator[LostEnvelope]:
     """Yield what all SETs miss, in order of creation, and count it in `lost`. Reads only, and keeps no list.
 
     Only within days that the archive has, and that are not dropped yet, the order may be another. Of business days from
     `since` on (None: of all that are in Postgres); `seal` is the setnodes'. The wallet is read after the SET: what the
     SET shows as done by then, the wallet has, unless it was lost. Days that are dropped are left out; their money was
-    final long ago, and the audit proves it. Raises what the audit's snapshots raise.
+    final long ago, and the audit proves it. Raises Unavailable if a database is away, or goes away meanwhile.
     """
-    heads: list[tuple[int, int, LostOf]] = []
-    newest_ms = 0
-    async with aclosing(_by_id(targets, wallet_dsn, seal, lost, since)) as found:
-        async for one in found:
-            newest_ms = max(newest_ms, one.at_ms)
-            heapq.heappush(heads, (one.at_ms, one.envelope_id, one))
-            # Within a second IDs are in order of slot.
-            while heads[0][0] < newest_ms - OUT_OF_ORDER_MS:
-                yield _counted(heapq.heappop(heads)[-1], lost)
-    while heads:
-        yield _counted(heapq.heappop(heads)[-1], lost)
+    with postgres.loss_told("while the SETs were compared with the wallet; call it again"):
+        heads: list[tuple[int, int, LostEnvelope]] = []
+        newest_ms = 0
+        async with aclosing(_by_id(targets, wallet_dsn, seal, lost, since)) as found:
+            async for one in found:
+                newest_ms = max(newest_ms, one.at_ms)
+                heapq.heappush(heads, (one.at_ms, one.envelope_id, one))
+                # Within a second IDs are in order of slot.
+                while heads[0][0] < newest_ms - OUT_OF_ORDER_MS:
+                    yield _counted(heapq.heappop(heads)[-1], lost)
+        while heads:
+            yield _counted(heapq.heappop(heads)[-1], lost)
 
 
-def _counted(one: LostOf, lost: Lost) -> LostOf:
+def _counted(one: LostEnvelope, lost: Lost) -> LostEnvelope:
     lost.add(one)
     return one
 
 
 async def _by_id(
     targets: Sequence[AuditTarget], wallet_dsn: str, seal: HeaderSeal, lost: Lost, since: date | None
-) -> AsyncGenerator[LostOf]:
+) -> AsyncGenerator[LostEnvelope]:
     """Merge what the SETs miss, by ascending ID."""
     async with AsyncExitStack() as stack:
         sources = [_of_set(one, wallet_dsn, seal, lost, since) for one in targets]
         for source in sources:
             await stack.enter_async_context(aclosing(source))
-        heads: list[tuple[int, int, LostOf]] = []
+        heads: list[tuple[int, int, LostEnvelope]] = []
         for number, source in enumerate(sources):
             if (first := await anext(source, None)) is not None:
                 heapq.heappush(heads, (first.envelope_id, number, first))
@@ -128,7 +130,7 @@ async def _by_id(
 
 async def _of_set(
     target: AuditTarget, wallet_dsn: str, seal: HeaderSeal, lost: Lost, since: date | None
-) -> AsyncGenerator[LostOf]:
+) -> AsyncGenerator[LostEnvelope]:
     """Yield what one SET misses, day by day."""
     async with AsyncExitStack() as stack:
         connection = await set_snapshot(stack, target.dsn)
@@ -141,7 +143,7 @@ async def _of_set(
 
 async def _of_day(
     connection: Connection, wallet: Connection, part: DayPart, name: str, seal: HeaderSeal, lost: Lost
-) -> AsyncIterator[LostOf]:
+) -> AsyncIterator[LostEnvelope]:
     low, high = first_id(part.day), end_id(part.day)
     on_their_way = MergeCursor.of(connection, _PENDING, low, high, orphan=nothing)
     funds = MergeCursor.of(wallet, FUNDS, low, high, sorted(part.slots), orphan=nothing)
@@ -157,7 +159,7 @@ async def _of_day(
         log, broken = _believed(header, logged, named, stands, seal)
         fund = None if stands else _fund(name, header, log)
         # What is not believed may be dated as it likes: nothing of it is done, and nothing else is to come after it.
-        yield LostOf(name, envelope_id, 0 if broken else header["created_at_ms"], fund, missing, broken)
+        yield LostEnvelope(name, envelope_id, 0 if broken else header["created_at_ms"], fund, missing, broken)
 
 
 def _believed(

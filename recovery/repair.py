@@ -14,21 +14,20 @@ from contextlib import aclosing
 from itertools import compress, islice
 from typing import TypeVar, cast
 
-from recovery.calls import covered, pay, take
+from recovery.calls import count_covered, pay, take
 from recovery.limits import FUNDS_AT_ONCE, ORDERS_AT_ONCE, ORDERS_BEHIND_CREATES, WAITING
-from recovery.lost import Lost, LostOf
-from recovery.repaired import NotMade, Repaired
+from recovery.lost import Lost, LostEnvelope
+from recovery.repaired import Repaired
 from wire.messages import PayStatus
 from wire.wallet import Order, WalletClient
 
 T = TypeVar("T")
 
-_NO_CREATE = "its create is not made good"
 _NOT_COVERED = "the sender's balance does not cover it: a deposit was lost as well, or the money was spent again"
 
 
 async def repair(
-    find: Callable[[Lost], AsyncGenerator[LostOf]],
+    find: Callable[[Lost], AsyncGenerator[LostEnvelope]],
     wallets: Mapping[str, WalletClient],
     reader: WalletClient,
     progress: Callable[[str], None] = lambda _: None,
@@ -39,20 +38,20 @@ async def repair(
     name, `reader` one that may ask for balances. Idempotent: each create and each credit has the key or number of its
     first time. Raises what `find` and the clients raise; what was done until then is durable; the next call goes on.
     """
-    lost, done = Lost(), Repaired()
-    counted, in_order = lost, True
+    lost, done, in_order = Lost(), Repaired(), True
+    counted = lost
     while True:
         before = done.moved
         done.not_made, done.not_made_count = [], 0
-        once = _Pass(wallets, reader, done, lambda: progress(_so_far(lost, done)), in_order=in_order)
+        this_pass = _Pass(wallets, reader, done, lambda: progress(_so_far(lost, done)), in_order=in_order)
         async with aclosing(find(counted)) as found:
             async for one in found:
-                await once.add(one)
-        await once.finish()
-        if not once.left_out or done.moved == before:
-            await once.try_out_of_order()
-        if not once.left_out or (not in_order and done.moved == before):
-            once.name_what_waits()
+                await this_pass.add(one)
+        await this_pass.finish()
+        if not this_pass.left_out or done.moved == before:
+            await this_pass.try_out_of_order()
+        if not this_pass.left_out or (not in_order and done.moved == before):
+            this_pass.name_what_waits()
             return lost, done
         # Where nothing in memory is covered, what was left out may be.
         in_order = in_order and done.moved > before
@@ -77,12 +76,12 @@ class _Pass:
         self._progress = progress
         self._owed: dict[str, list[Order]] = {name: [] for name in wallets}
         """Credits whose fund stands, by SET."""
-        self._creates: dict[str, list[LostOf]] = {}
+        self._creates: dict[str, list[LostEnvelope]] = {}
         """Those that are tried next, by their senders, in order of creation."""
         self._creates_size = 0
         self._behind = 0
         """Credits of these."""
-        self._waiting: dict[str, deque[LostOf]] = {}
+        self._waiting: dict[str, deque[LostEnvelope]] = {}
         """By sender: a create that no balance has covered so far, and those that came after it."""
         self._waiting_size = 0
         self._ready: dict[str, None] = {}
@@ -98,10 +97,10 @@ class _Pass:
         self.left_out = 0
         """Creates and credits."""
 
-    async def add(self, one: LostOf) -> None:
+    async def add(self, one: LostEnvelope) -> None:
         """Take what is lost of an envelope."""
         if one.broken:
-            self._miss_all(one, one.broken)
+            self._done.miss_all(one, one.broken)
             return
         if one.fund is None:
             await self._owe(one)
@@ -131,7 +130,7 @@ class _Pass:
         """Note as not made good what waits, and what was left out."""
         waiting = sorted((one for some in self._waiting.values() for one in some), key=lambda one: one.envelope_id)
         for one in waiting:
-            self._miss_all(one, _NOT_COVERED)
+            self._done.miss_all(one, _NOT_COVERED)
         self._done.not_made_count += self.left_out
 
     async def _try_creates(self) -> None:
@@ -147,7 +146,7 @@ class _Pass:
         """Pay what is owed, try the creates of waiting senders who were paid, and repeat until no such one is left."""
         await self._pay_all()
         while self._ready:
-            turns: dict[str, list[LostOf]] = {}
+            turns: dict[str, list[LostEnvelope]] = {}
             room = FUNDS_AT_ONCE
             for sender in self._ready:
                 turns[sender] = list(islice(self._waiting[sender], room if self._in_order else None))
@@ -161,12 +160,12 @@ class _Pass:
                 self._let_go(sender, turn, short)
             await self._pay_all()
 
-    def _turns(self, of_senders: Mapping[str, Sequence[LostOf]]) -> list[Sequence[LostOf]]:
+    def _turns(self, of_senders: Mapping[str, Sequence[LostEnvelope]]) -> list[Sequence[LostEnvelope]]:
         """Return what is tried together: a sender's creates one after another, or out of order each on its own."""
         turns = of_senders.values()
         return list(turns) if self._in_order else [[one] for turn in turns for one in turn]
 
-    def _let_go(self, sender: str, turn: Sequence[LostOf], short: Collection[int]) -> None:
+    def _let_go(self, sender: str, turn: Sequence[LostEnvelope], short: Collection[int]) -> None:
         """Take what was tried of a sender's queue out of it, but for what is short; if nothing is, the rest is next."""
         queue = self._waiting[sender]
         for _ in turn:
@@ -180,41 +179,41 @@ class _Pass:
         elif not left:
             self._ready[sender] = None
 
-    async def _take(self, turns: Sequence[Sequence[LostOf]]) -> list[LostOf]:
+    async def _take(self, turns: Sequence[Sequence[LostEnvelope]]) -> list[LostEnvelope]:
         """Take the money of creates, a turn for each sender; return what balances did not cover, and what is behind."""
-        short: list[LostOf] = []
+        short: list[LostEnvelope] = []
         for start in range(0, len(turns), FUNDS_AT_ONCE):
             for some in await _all(self._take_turn(turn) for turn in turns[start : start + FUNDS_AT_ONCE]):
                 short += some
             self._progress()
         return short
 
-    async def _take_turn(self, turn: Sequence[LostOf]) -> Sequence[LostOf]:
+    async def _take_turn(self, turn: Sequence[LostEnvelope]) -> Sequence[LostEnvelope]:
         """Take the money of one sender's creates, in order, up to the first that the balance does not cover.
 
         Those that it covers all together at the same time: no later one takes what an earlier one needs.
         """
         while turn:
-            some = turn[: await covered(self._reader, [one.fund for one in turn if one.fund is not None])]
+            some = turn[: await count_covered(self._reader, [one.fund for one in turn if one.fund is not None])]
             turn = turn[len(some) :]
-            if short := list(compress(some, await _all(self._is_short(one) for one in some))):
+            if short := list(compress(some, await _all(self._take_one(one) for one in some))):
                 return [*short, *turn]
         return []
 
-    async def _is_short(self, one: LostOf) -> bool:
-        """Take the money of a create; say whether its sender's balance does not cover it."""
+    async def _take_one(self, one: LostEnvelope) -> bool:
+        """Take the money of a create; return whether it is short: its sender's balance does not cover it."""
         if one.fund is None:
             return False
         taken = await take(self._wallets[one.set_name], one.fund)
         if taken.failed:
-            self._miss_all(one, taken.failed)
+            self._done.miss_all(one, taken.failed)
         elif not taken.short:
             self._done.funded += 1
             self._done.funded_fen += one.fund.total_fen
             await self._owe(one)
         return taken.short
 
-    async def _owe(self, one: LostOf) -> None:
+    async def _owe(self, one: LostEnvelope) -> None:
         owed = self._owed[one.set_name]
         owed += one.credits
         if len(owed) >= ORDERS_AT_ONCE:
@@ -238,10 +237,10 @@ class _Pass:
                     elif order.user in self._tried:
                         self._paid.add(order.user)
                 else:
-                    self._miss_credit(order, reason or "no answer")
+                    done.miss_credit(order, reason or "no answer")
             self._progress()
 
-    def _wait(self, one: LostOf) -> None:
+    def _wait(self, one: LostEnvelope) -> None:
         if one.fund is None:
             return
         size = _size(one)
@@ -253,22 +252,12 @@ class _Pass:
             self._waiting.setdefault(sender, deque()).append(one)
             self._waiting_size += size
 
-    def _miss_all(self, one: LostOf, why: str) -> None:
-        """Note all that is lost of an envelope; without its create no credit of it can be paid."""
-        if (fund := one.fund) is not None:
-            self._done.miss(NotMade("create", fund.envelope_id, fund.sender, fund.total_fen, why))
-        for order in one.credits:
-            self._miss_credit(order, _NO_CREATE if fund is not None else why)
-
-    def _miss_credit(self, order: Order, why: str) -> None:
-        self._done.miss(NotMade(order.order_no, order.envelope_id, order.user, order.amount_fen, why))
-
 
 def _so_far(lost: Lost, done: Repaired) -> str:
     return f"{lost.envelopes:,} envelopes compared, {done.funded:,} creates and {done.paid:,} credits made good"
 
 
-def _size(one: LostOf) -> int:
+def _size(one: LostEnvelope) -> int:
     return 1 + len(one.credits)
 
 

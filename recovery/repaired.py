@@ -4,6 +4,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from recovery.limits import NAMED
+from recovery.lost import LostEnvelope
+from wire.wallet import Order
+
+_NO_CREATE = "its create is not made good"
 
 
 class NotMade(NamedTuple):
@@ -31,6 +35,17 @@ class Repaired:
     def moved(self) -> int:
         """How many creates and credits were done again."""
         return self.funded + self.paid
+
+    def miss_all(self, one: LostEnvelope, why: str) -> None:
+        """Note all that is lost of an envelope; without its create no credit of it can be paid."""
+        if (fund := one.fund) is not None:
+            self.miss(NotMade("create", fund.envelope_id, fund.sender, fund.total_fen, why))
+        for order in one.credits:
+            self.miss_credit(order, _NO_CREATE if fund is not None else why)
+
+    def miss_credit(self, order: Order, why: str) -> None:
+        """Note a credit that could not be made good."""
+        self.miss(NotMade(order.order_no, order.envelope_id, order.user, order.amount_fen, why))
 
     def miss(self, one: NotMade) -> None:
         """Note what could not be made good."""

@@ -11,12 +11,12 @@ import os
 import random
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
 
-from errors import Unavailable
+from errors import HongbaoError, Unavailable
 from runtime import logs, scram_only
 from runtime.dsn import each, place, tls_environment, wanted
 from runtime.race import first_of
@@ -85,6 +85,18 @@ def is_bad_row(error: BaseException) -> bool:
     """
     state = getattr(error, "sqlstate", None)
     return isinstance(state, str) and state.startswith(("22", "23")) and state != _UNIQUE_VIOLATION
+
+
+@contextlib.contextmanager
+def loss_told(what: str) -> Iterator[None]:
+    """Raise Unavailable `database_unavailable`, with `what` was done, where a connection is lost in the block."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, HongbaoError) or not is_lost(error):
+            raise
+        text = f"a database went away {what}: {error}"
+        raise Unavailable("database_unavailable", text, outcome_known=False) from error
 
 
 class LoginRefused(Unavailable):

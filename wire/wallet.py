@@ -30,6 +30,11 @@ class Order(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 WALLET_UNAVAILABLE = "wallet_unavailable"
 """The wallet is not connected; the call had no effect."""
+AWAY = frozenset({WALLET_UNAVAILABLE, "outcome_unknown"})
+"""Codes of a wallet that does not answer."""
+OF_THE_WALLET = AWAY | {"busy", "database_unavailable", "stopping"}
+"""Errors that say something about the wallet, whatever it was asked. Any other may come from a single order: a call
+that ends so is repeated in halves, until that order is alone."""
 
 
 class WalletClient:

@@ -150,15 +150,15 @@ def restore(
 
     The running cluster is not touched, and need not exist: installation.toml and secrets.json in the data folder are
     enough. With --with-paid, claims that the wallet has paid and the log lacks are put back first; the wallet's
-    database must answer. Exit status 0 only if the audit holds, or with --no-audit: at an instant before the last
-    payouts the copy is behind the wallet, and the audit names every fen of that. Where the other servers do not answer,
-    the copy stands, unaudited, and the exit status is 1.
+    database must answer. Exit status 0 only if all of them were, and the audit holds, or with --no-audit: at an instant
+    before the last payouts the copy is behind the wallet, and the audit names every fen of that. Where the other
+    servers do not answer, the copy stands, unaudited, and the exit status is 1.
     """
     access, how = find(data), Restoring(into, _instant(until), with_paid=with_paid, no_audit=no_audit)
     with working(f"restoring {server}"):
         found = asyncio.run(_restore(access, data, server, place, how))
     print_report(found.as_json(), as_json=as_json, show=found.show)
-    sys.exit(0 if no_audit or (found.audit is not None and found.audit.holds) else 1)
+    sys.exit(0 if found.holds else 1)
 
 
 async def _restore(access: Access, data: Path | None, server: str, place: Place, how: Restoring) -> Restored:

@@ -1,6 +1,7 @@
 """Restores a server for the command, and says what it reached."""
 
 import time
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -12,12 +13,11 @@ from audit.report import Report
 from backup.backups import Backups
 from backup.recovery_point import last_commit
 from cli.commands.audit import show as show_audit
-from envelope.money import yuan
+from cli.commands.recover_text import left_json, show_claims
 from errors import Refused, Unavailable
 from installation.access import Access
 from local.stable_ports import WALLET
-from recovery.claims import LostClaims, lost_claims, put_back
-from runtime.wording import counted
+from recovery.claims import LostClaims, find_lost_claims, put_back
 from schema import roles
 
 
@@ -31,6 +31,7 @@ class Restoring:
     no_audit: bool
 
 
+NO_AUDIT = "--no-audit"
 _OF_A_COPY = (
     "A copy of a SET that serves, or to an earlier instant, is behind the wallet: each payout since the last commit "
     "kept is named above. `backup restore --with-paid` puts those claims back into a copy that will be opened."
@@ -50,6 +51,12 @@ class Restored:
     why: str
     paid: LostClaims | None
 
+    @property
+    def holds(self) -> bool:
+        """Whether all that was paid is put back, and the audit, if one was wanted, holds."""
+        audited = self.audit is not None and self.audit.holds
+        return (audited or self.why == NO_AUDIT) and not (self.paid and self.paid.left_count)
+
     def as_json(self) -> dict[str, Any]:
         """Return it for `--json`."""
         paid = self.paid or LostClaims()
@@ -59,9 +66,9 @@ class Restored:
             "recovery_point": None if self.last_commit is None else self.last_commit.isoformat(),
             "base_taken_at": self.base_taken_at.isoformat(),
             "seconds": self.seconds,
-            "put_back": len(paid.rows),
+            "put_back": paid.number,
             "put_back_fen": paid.fen,
-            "not_put_back": paid.left,
+            **left_json(paid),
             "audit": None if self.audit is None else self.audit.as_json(),
             "not_audited": self.why or None,
         }
@@ -74,10 +81,7 @@ class Restored:
         taken = f"{self.base_taken_at:%Y-%m-%d %H:%M:%S} UTC"
         console.print(f"last commit kept: {kept}; base copy of {taken}", highlight=False)
         if self.paid is not None:
-            put = f"{counted(len(self.paid.rows), 'claim')}, {yuan(self.paid.fen)} yuan"
-            console.print(f"put back, because the wallet has paid them: {put}", highlight=False)
-            for one in self.paid.left:
-                console.print(f"not put back: {one}", highlight=False)
+            show_claims(self.paid, console, done=True)
         if self.audit is not None:
             show_audit(self.audit, console)
             if not self.audit.holds:
@@ -101,12 +105,14 @@ async def restore(access: Access, backups: Backups, how: Restoring) -> Restored:
     seconds = round(time.monotonic() - began, 1)
     paid: LostClaims | None = None
     audit: Report | None = None
-    why = "--no-audit" if how.no_audit else ""
+    why = NO_AUDIT if how.no_audit else ""
     try:
         copy = server.dsn(roles.AUDIT, roles.DATABASE)
         if how.with_paid:
-            paid = await lost_claims(replace(access.audit_target(name), dsn=copy), access.wallet_dsn())
-            await put_back(server.dsn(roles.OWNER, roles.DATABASE), paid)
+            paid = LostClaims()
+            target = replace(access.audit_target(name), dsn=copy)
+            async with aclosing(find_lost_claims(target, access.wallet_dsn(), paid)) as found:
+                await put_back(server.dsn(roles.OWNER, roles.DATABASE), found)
         if not how.no_audit:
             try:
                 audit = await access.audit(instead={name: copy})

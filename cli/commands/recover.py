@@ -3,8 +3,8 @@
 import asyncio
 import sys
 import time
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, aclosing
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,13 @@ import click
 from rich.console import Console
 
 from cli.archives import read_day
+from cli.commands.recover_text import left_json, show_claims
 from envelope.money import yuan
 from errors import Refused
 from installation.access import Access
 from installation.finding import find_current
-from recovery.claims import LostClaims, lost_claims, put_back
-from recovery.lost import Lost, LostOf, find_lost
+from recovery.claims import LostClaims, find_lost_claims, put_back
+from recovery.lost import Lost, LostEnvelope, find_lost
 from recovery.repair import repair
 from recovery.repaired import Repaired
 from runtime import postgres
@@ -40,21 +41,26 @@ def command() -> None:
 @command.command("wallet")
 @click.option("--since", help="First business day to look at.  [default: all that are in Postgres]")
 @click.option("--yes/--dry-run", "sure", default=False, help="Make it good; without --yes this only counts.")
+@click.option("--while-served", is_flag=True, help="Also while SETs serve users, at the price that is told below.")
 @data_option
 @json_option
-def wallet(*, since: str | None, sure: bool, data: Path | None, as_json: bool) -> None:
+def wallet(*, since: str | None, sure: bool, while_served: bool, data: Path | None, as_json: bool) -> None:
     """Find the creates and credits that the SETs know of and a restored wallet does not; with --yes do them again.
 
     Each has the key or order number of its first time, so nothing moves twice, and the command may be repeated. Make
-    deposits good first: what a sender's balance does not cover is named and left. Exit status 0 if nothing is missing
-    any more; then run the audit.
+    deposits good first: what a sender's balance does not cover is named and left. All SETs must be paused (./run up
+    --paused): a client that repeats a create which the wallet has forgotten gets a second envelope, users spend what
+    creates need, and the winners of the first envelopes stay unpaid. Exit status 0 if nothing is missing any more; then
+    run the audit.
     """
     began = time.monotonic()
     with working("comparing the SETs with the wallet") as status:
-        lost, done = asyncio.run(
-            _recover(find_current(data), None if since is None else read_day(since), status.update, sure=sure)
-        )
-    report = _report(lost, done, time.monotonic() - began)
+        access = find_current(data)
+        if sure and not while_served:
+            _refuse_served(access, [one.name for one in access.topology().sets])
+        day = None if since is None else read_day(since)
+        lost, done = asyncio.run(_recover(access, day, status.update, sure=sure))
+    report = _report(lost, done, time.monotonic() - began, sure=sure)
     print_report(report, as_json=as_json, show=lambda console: _show(report, console))
     sys.exit(0 if report["holds"] else 1)
 
@@ -73,53 +79,57 @@ def set_(*, name: str, sure: bool, data: Path | None, as_json: bool) -> None:
     with working(f"comparing the wallet with {name}"):
         lost = asyncio.run(_put_back(find_current(data), name, sure=sure))
     report = {
-        "holds": not lost.left_count and (sure or not lost.rows),
+        "holds": not lost.left_count and (sure or not lost.number),
         "set": name,
-        "lost_claims": len(lost.rows) + lost.left_claims,
-        "put_back": len(lost.rows) if sure else 0,
+        "lost_claims": lost.number + lost.left_claims,
+        "put_back": lost.number if sure else 0,
         "fen": lost.fen,
-        "not_put_back": lost.left,
-        "not_put_back_count": lost.left_count,
+        **left_json(lost),
     }
-
-    def show(console: Console) -> None:
-        done = "put back" if sure else "missing; --yes puts them back"
-        console.print(f"{counted(len(lost.rows), 'claim')} of {yuan(lost.fen)} yuan {done}", highlight=False)
-        for one in lost.left:
-            console.print(f"not put back: {one}", highlight=False)
-        if (more := lost.left_count - len(lost.left)) > 0:
-            console.print(f"and {counted(more, 'envelope')} more", highlight=False)
-
-    print_report(report, as_json=as_json, show=show)
+    print_report(report, as_json=as_json, show=lambda console: show_claims(lost, console, done=sure))
     sys.exit(0 if report["holds"] else 1)
 
 
 async def _put_back(access: Access, name: str, *, sure: bool) -> LostClaims:
-    target = access.audit_target(name)
-    if sure and not any(one.paused for one in access.topology().sets if one.name == name):
-        raise Refused("set_not_paused", f"users are served by {name}: ./run dba pause {name}, then again")
-    lost = await lost_claims(target, access.wallet_dsn())
+    target, lost = access.audit_target(name), LostClaims()
     if sure:
-        await put_back(access.set_dsn(name, roles.OWNER), lost)
+        _refuse_served(access, [name])
+    async with aclosing(find_lost_claims(target, access.wallet_dsn(), lost)) as found:
+        if sure:
+            await put_back(access.set_dsn(name, roles.OWNER), found)
+        else:
+            async for _ in found:
+                pass
     return lost
 
 
-async def _recover(access: Access, since: date | None, say: Any, *, sure: bool) -> tuple[Lost, Repaired | None]:
+def _refuse_served(access: Access, names: Sequence[str]) -> None:
+    """Raise Refused `set_not_paused` if one of these SETs serves users."""
+    if served := [one.name for one in access.topology().sets if one.name in names and not one.paused]:
+        pause = "; ".join(f"./run dba pause {name}" for name in served)
+        raise Refused("set_not_paused", f"users are served by {', '.join(served)}: {pause}; then again")
+
+
+async def _recover(access: Access, since: date | None, say: Any, *, sure: bool) -> tuple[Lost, Repaired]:
+    """Return what is lost, and what became of it; where nothing is done, what nothing could be done of."""
     names = [one.name for one in access.topology().sets]
     targets = [access.audit_target(name) for name in names]
     seal = HeaderSeal(access.key("PASSWORD_KEY").encode())
 
-    def find(counted: Lost) -> AsyncGenerator[LostOf]:
+    def find(counted: Lost) -> AsyncGenerator[LostEnvelope]:
         return find_lost(targets, access.wallet_dsn(), seal, counted, since)
 
     if not sure:
-        lost = Lost()
+        lost, done = Lost(), Repaired()
         told = 0
-        async for _ in find(lost):
-            if lost.envelopes >= told:
-                say(f"{lost.envelopes:,} envelopes compared")
-                told = lost.envelopes + _TELL_EVERY
-        return lost, None
+        async with aclosing(find(lost)) as found:
+            async for one in found:
+                if one.broken:
+                    done.miss_all(one, one.broken)
+                if lost.envelopes >= told:
+                    say(f"{lost.envelopes:,} envelopes compared")
+                    told = lost.envelopes + _TELL_EVERY
+        return lost, done
     async with AsyncExitStack() as stack:
         wallets = {name: await stack.enter_async_context(access.wallet(name)) for name in names}
         reader = await stack.enter_async_context(access.wallet())
@@ -131,20 +141,19 @@ async def _recover(access: Access, since: date | None, say: Any, *, sure: bool) 
     return lost, done
 
 
-def _report(lost: Lost, done: Repaired | None, seconds: float) -> dict[str, Any]:
-    missing = lost.funds + lost.credits
+def _report(lost: Lost, done: Repaired, seconds: float, *, sure: bool) -> dict[str, Any]:
     return {
-        "holds": not missing if done is None else not done.not_made_count,
+        "holds": not done.not_made_count and (sure or not lost.funds + lost.credits),
         "envelopes": lost.envelopes,
         "lost_creates": lost.funds,
         "lost_creates_fen": lost.funds_fen,
         "lost_credits": lost.credits,
         "lost_credits_fen": lost.credits_fen,
-        "repaired": done is not None,
-        "creates": done.funded if done else 0,
-        "credits": done.paid if done else 0,
-        "not_made": [one._asdict() | {"envelope_id": str(one.envelope_id)} for one in done.not_made] if done else [],
-        "not_made_count": done.not_made_count if done else 0,
+        "repaired": sure,
+        "creates": done.funded,
+        "credits": done.paid,
+        "not_made": [one._asdict() | {"envelope_id": str(one.envelope_id)} for one in done.not_made],
+        "not_made_count": done.not_made_count,
         "seconds": round(seconds, 1),
     }
 
@@ -162,9 +171,10 @@ def _show(report: dict[str, Any], console: Console) -> None:
         say(f"{report['creates']:,} and {report['credits']:,} of them are made good")
     elif not report["holds"]:
         say("`recover wallet --yes` makes them good; deposits first")
+    cannot = "not made good" if report["repaired"] else "will not be made good"
     for one in report["not_made"][:_SHOWN]:
         what = f"{one['what']} of {one['envelope_id']}, {yuan(one['fen'])} yuan of {one['user']}"
-        say(f"not made good: {what}: {one['why']}")
+        say(f"{cannot}: {what}: {one['why']}")
     if (more := report["not_made_count"] - min(_SHOWN, len(report["not_made"]))) > 0:
         say(f"and {more:,} more")
     say(f"{report['seconds']} s")

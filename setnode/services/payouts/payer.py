@@ -14,13 +14,7 @@ from setnode.services.payouts.payout_batch import PayoutBatch
 from setnode.services.payouts.payout_queues import PayoutQueue
 from setnode.traces import Traces
 from wire.messages import PayKind, PayResult, PayStatus
-from wire.wallet import WALLET_UNAVAILABLE, Order, WalletClient
-
-AWAY = frozenset({WALLET_UNAVAILABLE, "outcome_unknown"})
-"""Codes of a wallet that does not answer."""
-_OF_THE_WALLET = AWAY | {"busy", "database_unavailable", "stopping"}
-"""Errors that say something about the wallet, whatever it was asked. Any other may come from a single order: a call
-that ends so is repeated in halves, until that order is alone."""
+from wire.wallet import AWAY, OF_THE_WALLET, Order, WalletClient
 
 _NOT_TRACED = contextlib.nullcontext()
 _log = logs.get("setnode")
@@ -112,7 +106,7 @@ class Payer:
             with self._traced(batches, len(orders)):
                 results = await self._wallet.pay(orders)
         except HongbaoError as error:
-            if error.code not in _OF_THE_WALLET:
+            if error.code not in OF_THE_WALLET:
                 return await self._pay_apart(batches, error, queue)
             return self._wallet_failed(batches, error, queue)
         self._wallet_answers.set()
@@ -143,7 +137,7 @@ class Payer:
             try:
                 results = await self._wallet.pay(orders)
             except HongbaoError as error:
-                if error.code in _OF_THE_WALLET:
+                if error.code in OF_THE_WALLET:
                     return self._wallet_failed(batches, error, queue)
                 results = await self._results_apart(orders, error)
         if any(result.status is PayStatus.UNKNOWN for result in results):
@@ -194,7 +188,7 @@ class Payer:
             try:
                 results += await self._wallet.pay(half)
             except HongbaoError as again:
-                if again.code in _OF_THE_WALLET:
+                if again.code in OF_THE_WALLET:
                     raise
                 results += await self._results_apart(half, again)
         return results

@@ -1,18 +1,24 @@
 """What SETs know of and a wallet of an earlier instant does not: each once, in order of creation over all SETs."""
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import date, timedelta
+from typing import Any
 
 import pytest
 
 from audit.proof import AuditTarget
-from recovery.lost import Lost, LostOf, find_lost
+from errors import Unavailable
+from recovery import lost as lost_module
+from recovery.lost import Lost, LostEnvelope, find_lost
 from runtime import postgres
 from schema import roles
 from setnode.header_seal import HeaderSeal
-from sharding.ids import slot_of
+from sharding.ids import day_of, slot_of
 from tests.integration.setnode.fixtures import PASSWORD_KEY, SMALL, Town, module_databases, shared_town, town
 from tests.integration.setnode.test_put_back import looked as looked_at_set
+from wire.messages import PayKind
 
 ENVELOPES = 8
 _BARE = """INSERT INTO envelope (envelope_id, slot, sender, kind, split, split_version, total_fen, shares, greeting,
@@ -23,14 +29,14 @@ FROM envelope WHERE envelope_id = $2"""
 __all__ = ["module_databases", "shared_town", "town"]
 
 
-async def looked(town: Town, slots: list[int]) -> tuple[list[LostOf], Lost]:
+async def looked(town: Town, slots: list[int], since: date | None = None) -> tuple[list[LostEnvelope], Lost]:
     """Look at the town's SET as if it were two, one of which has `slots`."""
     assert town.databases is not None
     own, wallet = (town.databases.dsn_as(dsn, roles.AUDIT) for dsn in (town.set_dsn, town.wallet_dsn))
     others = [slot for slot in range(SMALL.slots) if slot not in slots]
     targets = [AuditTarget("set-1", own, slots), AuditTarget("set-2", own, others)]
     lost = Lost()
-    return [one async for one in find_lost(targets, wallet, HeaderSeal(PASSWORD_KEY.encode()), lost)], lost
+    return [one async for one in find_lost(targets, wallet, HeaderSeal(PASSWORD_KEY.encode()), lost, since)], lost
 
 
 @asynccontextmanager
@@ -99,7 +105,7 @@ async def test_what_a_setnode_would_freeze_is_named_as_such(town: Town) -> None:
         await connection.execute("UPDATE claim SET amount_fen = 500 WHERE envelope_id = $1", claimed)
     assert {one.envelope_id: bool(one.broken) for one in found} == {edited: True, claimed: True}
     assert "changed by hand" in next(one.broken for one in found if one.envelope_id == edited)
-    assert all(one.broken == "" for one in (await looked(town, []))[0])
+    assert (await looked(town, []))[0] == []
 
 
 async def test_a_bare_header_that_nobody_has_closed_takes_nobodys_money(town: Town) -> None:
@@ -146,3 +152,77 @@ async def test_rows_that_lack_what_every_row_has_are_named_and_the_others_found(
     assert whole in {row[0] for row in put_back.rows}
     assert broken not in {row[0] for row in put_back.rows}
     assert (await looked(town, []))[0] == []
+
+
+async def test_a_refund_goes_back_to_the_sender(town: Town) -> None:
+    """What was left of a canceled envelope is owed to who sent it, as a refund."""
+    one = await town.create(1_000, 2, split="equal", kind="equal")
+    await town.open(one, "a")
+    await town.cancel(one, "sender")
+    await town.paid_out()
+    async with forgotten(town.wallet_dsn, "transfer", "order_no", [f"{one}.0", f"{one}.1"]):
+        found, _ = await looked(town, [])
+        later, _ = await looked(town, [], since=day_of(one) + timedelta(days=1))
+    assert later == []
+    assert [[(order.kind, order.user, order.amount_fen) for order in each.credits] for each in found] == [
+        [(PayKind.CLAIM, "a", 500), (PayKind.REFUND, "sender", 500)]
+    ]
+
+
+async def test_without_a_seal_a_header_is_compared_with_its_fund(town: Town) -> None:
+    """A header older than seals is the one that was paid for, or nothing of it is done."""
+    one = await town.create(1_000, 2, split="equal", kind="equal")
+    await town.open(one, "a")
+    await town.paid_out()
+    async with (
+        emptied(town.set_dsn, "envelope", "header_seal", one),
+        forgotten(town.wallet_dsn, "transfer", "order_no", [f"{one}.0"]),
+        postgres.connected(town.set_dsn) as connection,
+    ):
+        believed, _ = await looked(town, [])
+        await connection.execute("UPDATE envelope SET greeting = 'x' WHERE envelope_id = $1", one)
+        edited, _ = await looked(town, [])
+        await connection.execute("UPDATE envelope SET greeting = '' WHERE envelope_id = $1", one)
+    assert [each.broken for each in believed] == [""]
+    assert ["its fund paid for" in each.broken for each in edited] == [True]
+
+
+async def test_what_the_sweeper_has_undone_is_paid_in_and_back(town: Town) -> None:
+    """Its header is bare and closed at once: the create has no key of its own, and the money goes to the sender."""
+    real = await town.create(1_000, 2)
+    undone = real + 1_000
+    async with postgres.connected(town.set_dsn) as connection:
+        await connection.execute(_BARE, undone, real)
+        await connection.execute(
+            "INSERT INTO claim (envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at) "
+            "SELECT envelope_id, slot, 0, 1, 'undone', '', 5000, now() FROM envelope WHERE envelope_id = $1",
+            undone,
+        )
+        (found,), _ = await looked(town, [])
+        await connection.execute("DELETE FROM claim WHERE envelope_id = $1", undone)
+        await connection.execute("DELETE FROM envelope WHERE envelope_id = $1", undone)
+    assert (found.broken, found.fund and found.fund.create_key) == ("", f"undone-{undone}")
+    assert [(order.kind, order.user) for order in found.credits] == [(PayKind.REFUND, "victim")]
+
+
+async def test_a_database_that_goes_away_ends_the_search_with_a_sentence(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with whatever the driver says of its connection."""
+    one = await town.create(1_000, 2)
+    await town.open(one, "a")
+    await town.paid_out()
+    real = lost_module.compared
+
+    async def cut(connection: Any, wallet: Any, part: Any) -> AsyncGenerator[Any]:
+        async for each in real(connection, wallet, part):
+            async with postgres.connected(town.set_dsn) as other:
+                await other.execute("SELECT pg_terminate_backend($1)", connection.get_server_pid())
+            async with asyncio.timeout(10):
+                while not connection.is_closed():
+                    await asyncio.sleep(0.01)
+            yield each
+
+    monkeypatch.setattr(lost_module, "compared", cut)
+    with pytest.raises(Unavailable, match="a database went away while the SETs were compared"):
+        await looked(town, [])

@@ -1,22 +1,50 @@
 """Claims that the wallet has paid and a SET lacks: found, replayed, put back; what does not fit is left and named."""
 
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import NamedTuple
+
 import pytest
 
 from audit.proof import AuditTarget
 from errors import Unavailable
-from recovery.claims import LostClaims, lost_claims, put_back
+from recovery import claims
+from recovery.claims import LostClaims, Row, find_lost_claims, put_back
 from runtime import postgres
 from schema import roles
 from tests.integration.setnode.fixtures import SMALL, Town, module_databases, shared_town, town
 
+_TOLD = """SELECT unnest(envelope_ids), unnest(seqs), unnest(kinds), unnest(user_ids), unnest(amounts_fen)
+FROM event_log WHERE what = 'claims' ORDER BY xid, entry_id"""
 LOG = "SELECT seq, kind, user_id, amount_fen FROM claim WHERE envelope_id = $1 ORDER BY seq"
 __all__ = ["module_databases", "shared_town", "town"]
 
 
-async def looked(town: Town) -> LostClaims:
+class Looked(NamedTuple):
+    """The rows that are found, and the numbers."""
+
+    rows: list[Row]
+    lost: LostClaims
+
+
+def search(town: Town, lost: LostClaims) -> AsyncGenerator[list[Row]]:
     assert town.databases is not None
     own, wallet = (town.databases.dsn_as(dsn, roles.AUDIT) for dsn in (town.set_dsn, town.wallet_dsn))
-    return await lost_claims(AuditTarget("set-1", own, range(SMALL.slots)), wallet)
+    return find_lost_claims(AuditTarget("set-1", own, range(SMALL.slots)), wallet, lost)
+
+
+async def looked(town: Town) -> Looked:
+    lost = LostClaims()
+    rows = [row async for some in search(town, lost) for row in some]
+    assert (lost.number, lost.fen) == (len(rows), sum(row[6] for row in rows))
+    return Looked(rows, lost)
+
+
+async def mended(town: Town) -> LostClaims:
+    lost = LostClaims()
+    async with aclosing(search(town, lost)) as found:
+        await put_back(town.set_dsn, found)
+    return lost
 
 
 async def lose(town: Town, envelope_id: int, *seqs: int) -> None:
@@ -36,14 +64,18 @@ async def test_the_end_of_a_log_is_put_back_as_it_was(town: Town) -> None:
         "SELECT seq, kind, user_id, amount_fen FROM claim WHERE envelope_id = $1 ORDER BY seq", one
     )
     await lose(town, one, 1, 2, 3)
-    lost = await looked(town)
-    assert [row[2] for row in lost.rows] == [1, 2, 3]
+    rows, lost = await looked(town)
+    assert [row[2] for row in rows] == [1, 2, 3]
     assert lost.left == []
-    await put_back(town.set_dsn, lost)
+    assert (await mended(town)).number == 3
     again = await town.rows(LOG, one)
     assert [tuple(row) for row in again] == [tuple(row) for row in before]
+
+    async def found_before() -> AsyncIterator[list[Row]]:
+        yield rows
+
     with pytest.raises(Unavailable, match="call it again"):
-        await put_back(town.set_dsn, lost)
+        await put_back(town.set_dsn, found_before())
 
 
 async def test_what_the_seed_does_not_say_is_not_put_back(town: Town) -> None:
@@ -55,13 +87,13 @@ async def test_what_the_seed_does_not_say_is_not_put_back(town: Town) -> None:
     await lose(town, one, 1)
     async with postgres.connected(town.wallet_dsn) as connection:
         await connection.execute("UPDATE transfer SET amount_fen = 199 WHERE order_no = $1", f"{one}.1")
-    lost = await looked(town)
-    assert lost.rows == []
+    rows, lost = await looked(town)
+    assert rows == []
     assert lost.left_count == 1
     assert str(one) in lost.left[0]
     async with postgres.connected(town.wallet_dsn) as connection:
         await connection.execute("UPDATE transfer SET amount_fen = 200 WHERE order_no = $1", f"{one}.1")
-    await put_back(town.set_dsn, await looked(town))
+    await mended(town)
 
 
 async def test_a_gap_in_what_was_paid_leaves_only_what_is_behind_it(town: Town) -> None:
@@ -73,12 +105,12 @@ async def test_a_gap_in_what_was_paid_leaves_only_what_is_behind_it(town: Town) 
     await lose(town, one, *range(1, 8))
     async with postgres.connected(town.wallet_dsn) as connection:
         await connection.execute("UPDATE transfer SET order_no = 'elsewhere' WHERE order_no = $1", f"{one}.6")
-        lost = await looked(town)
+        rows, lost = await looked(town)
         await connection.execute("UPDATE transfer SET order_no = $1 WHERE order_no = 'elsewhere'", f"{one}.6")
-    assert [row[2] for row in lost.rows] == [1, 2, 3, 4, 5]
+    assert [row[2] for row in rows] == [1, 2, 3, 4, 5]
     assert (lost.left_count, lost.left_claims) == (1, 1)
     assert "1 paid claim from 7 on" in lost.left[0]
-    await put_back(town.set_dsn, await looked(town))
+    await mended(town)
 
 
 async def test_a_claim_that_was_paid_late_is_dated_before_those_behind_it(town: Town) -> None:
@@ -92,7 +124,48 @@ async def test_a_claim_that_was_paid_late_is_dated_before_those_behind_it(town: 
             "UPDATE transfer SET created_at = created_at + interval '10 minutes' WHERE order_no = $1", f"{one}.1"
         )
     await lose(town, one, 1, 2)
-    await put_back(town.set_dsn, await looked(town))
+    await mended(town)
     times = [row["claimed_at"] for row in await town.rows("SELECT claimed_at FROM claim WHERE envelope_id = $1", one)]
     assert times == sorted(times)
     assert (await town.audit()).holds
+
+
+async def test_however_many_are_lost_only_so_many_are_in_memory(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are written in portions, each of whole envelopes."""
+    monkeypatch.setattr(claims, "ROWS_AT_ONCE", 3)
+    real, portions = claims._write, []
+
+    async def write(connection: object, rows: list[Row]) -> None:
+        portions.append([row[0] for row in rows])
+        await real(connection, rows)
+
+    monkeypatch.setattr(claims, "_write", write)
+    made = [await town.create(1_000, 5) for _ in range(5)]
+    for one in made:
+        await town.open(one, "a")
+        await town.open(one, "b")
+    await town.paid_out()
+    for one in made:
+        await lose(town, one, 0, 1)
+    assert (await mended(town)).number == 10
+    assert [len(one) for one in portions] == [4, 4, 2]
+    assert sorted(one for some in portions for one in some) == sorted([*made, *made])
+
+
+async def test_receivers_of_events_are_told_of_what_is_put_back(town: Town) -> None:
+    """They may have been told before, under the same IDs; what they were not told of is in the log of events."""
+    one = await town.create(1_000, 5, split="equal", kind="equal")
+    for user in ("a", "b", "c"):
+        await town.open(one, user)
+    await town.cancel(one, "sender")
+    await town.paid_out()
+    async with postgres.connected(town.set_dsn) as connection:
+        await lose(town, one, 1, 2, 3)
+        await connection.execute("INSERT INTO event_sink (name, kind, address) VALUES ('app', 'webhook', 'https://x')")
+        await connection.execute("DELETE FROM event_log")
+        await mended(town)
+        told = await connection.fetch(_TOLD)
+        await connection.execute("DELETE FROM event_sink")
+    assert [tuple(row) for row in told] == [
+        (one, 1, "open", "b", 200), (one, 2, "open", "c", 200), (one, 3, "canceled", "", 400),
+    ]  # fmt: skip

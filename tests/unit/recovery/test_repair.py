@@ -11,7 +11,7 @@ import pytest
 from errors import Refused, Unavailable
 from recovery import calls
 from recovery import repair as repair_module
-from recovery.lost import Lost, LostFund, LostOf
+from recovery.lost import Lost, LostEnvelope, LostFund
 from recovery.repair import Repaired, repair
 from wire.messages import PAID, FundStatus, PayKind, PayResult, PayStatus
 from wire.wallet import Order, WalletClient
@@ -64,23 +64,23 @@ class ScriptedWallet:
         return PAID
 
 
-def lost_create(number: int, sender: str, fen: int, *credits_of_it: Order) -> LostOf:
+def lost_create(number: int, sender: str, fen: int, *credits_of_it: Order) -> LostEnvelope:
     fund = LostFund("set-1", number, sender, fen, f"key-{number}", bytes(32))
-    return LostOf("set-1", number, number, fund, credits_of_it)
+    return LostEnvelope("set-1", number, number, fund, credits_of_it)
 
 
-def lost_credit(number: int, user: str, fen: int) -> LostOf:
-    return LostOf("set-1", number, number, None, [order(number, user, fen)])
+def lost_credit(number: int, user: str, fen: int) -> LostEnvelope:
+    return LostEnvelope("set-1", number, number, None, [order(number, user, fen)])
 
 
 def order(number: int, user: str, fen: int) -> Order:
     return Order(f"{number}.0", int(PayKind.CLAIM), user, fen, number)
 
 
-async def made_good(some: Sequence[LostOf], wallet: ScriptedWallet) -> Repaired:
+async def made_good(some: Sequence[LostEnvelope], wallet: ScriptedWallet) -> Repaired:
     """Repair what of `some` the wallet does not have yet, as a look would find it."""
 
-    async def find(lost: Lost) -> AsyncGenerator[LostOf]:
+    async def find(lost: Lost) -> AsyncGenerator[LostEnvelope]:
         for one in some:
             fund = None if one.envelope_id in wallet.left else one.fund
             owed = [order for order in one.credits if order.order_no not in wallet.paid]
@@ -94,7 +94,7 @@ async def made_good(some: Sequence[LostOf], wallet: ScriptedWallet) -> Repaired:
     return done
 
 
-def chain(length: int) -> list[LostOf]:
+def chain(length: int) -> list[LostEnvelope]:
     """Each wins the only share of the one before, and sends it on."""
     return [
         lost_create(number, f"user-{number}", 100, order(number, f"user-{number + 1}", 100)) for number in range(length)
@@ -262,7 +262,7 @@ async def test_a_chain_is_made_good_in_one_look() -> None:
     wallet: Any = Counting(**{"user-0": 100})
     looks = 0
 
-    async def find(lost: Lost) -> AsyncGenerator[LostOf]:
+    async def find(lost: Lost) -> AsyncGenerator[LostEnvelope]:
         nonlocal looks
         looks += 1
         for one in chain(500):
