@@ -28,7 +28,8 @@ class Kind(StrEnum):
 class Part(msgspec.Struct, frozen=True, kw_only=True):
     """`address`: host:port, or the path of memcached's socket. `url`: of parts that speak HTTP, "" for the others.
 
-    `set`: of a setnode, and of a SET's Postgres. `server`: of a Postgres, the name of its DSN.
+    `set`: of a setnode, and of a SET's Postgres. `server`: of a Postgres, the name of its DSN. `certified`: for which
+    name its certificate is, where `address` is one of several at that name.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
     set: str = ""
     server: str = ""
+    certified: str = ""
     drained: bool = False
 
 
@@ -94,13 +96,13 @@ async def each_place(access: Access, part: Part) -> list[Part]:
 
     Several processes at a name stand for it: `wallet@10.0.0.1`, `wallet@10.0.0.2`. The members of a Postgres come after
     it: `postgres-set-1` is whichever can write, `postgres-set-1@10.0.0.3:5433` may be a standby. A certificate is for
-    the name, so over TLS the name is asked.
+    the name, so over TLS each place is asked in the name.
     """
     if part.kind is Kind.POSTGRES:
         members = [] if ", " not in part.address else part.address.split(", ")
         return [part, *(msgspec.structs.replace(part, name=f"{part.name}@{one}", address=one) for one in members)]
     host, _, port = part.address.rpartition(":")
-    if not part.url or not port.isdigit() or access.is_secure(part.address):
+    if not part.url or not port.isdigit():
         return [part]
     try:
         found = await asyncio.get_running_loop().getaddrinfo(
@@ -111,7 +113,11 @@ async def each_place(access: Access, part: Part) -> list[Part]:
     first, *more = dict.fromkeys(str(one[4][0]) for one in found)
     if not more:
         return [part]
+    secure = access.is_secure(part.address)
     return [
-        msgspec.structs.replace(part, name=f"{part.name}@{one}", address=f"{one}:{port}", url=f"http://{one}:{port}")
+        msgspec.structs.replace(
+            part, name=f"{part.name}@{one}", address=f"{one}:{port}", certified=host if secure else "",
+            url=f"{'https' if secure else 'http'}://{one}:{port}",
+        )
         for one in (first, *more)
-    ]
+    ]  # fmt: skip

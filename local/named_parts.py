@@ -11,5 +11,8 @@ from local.running import Running, RunningPart
 async def named_parts(access: Access) -> Running:
     """Return all parts, each at each of its places, with the process ID 0; raises Refused `topology_invalid`."""
     found = [one for part in parts_of(access) for one in await each_place(access, part)]
-    parts = [RunningPart(name=one.name, pid=0, address=one.address, log="", since="") for one in found]
+    parts = [
+        RunningPart(name=one.name, pid=0, address=one.address, log="", since="", certified=one.certified)
+        for one in found
+    ]
     return Running(pid=0, since="", parts=parts)

@@ -13,7 +13,10 @@ from runtime.files import write_private
 
 
 class RunningPart(msgspec.Struct, frozen=True, kw_only=True):
-    """One process. `since`: its last start (ISO 8601, UTC). `restarts`: how often the supervisor started it again."""
+    """One process. `since`: its last start (ISO 8601, UTC). `restarts`: how often the supervisor started it again.
+
+    `certified`: for which name its certificate is, where `address` is one of several at that name.
+    """
 
     name: str
     pid: int
@@ -21,6 +24,7 @@ class RunningPart(msgspec.Struct, frozen=True, kw_only=True):
     log: str
     since: str
     restarts: int = 0
+    certified: str = ""
 
 
 class Progress(msgspec.Struct, frozen=True):

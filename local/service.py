@@ -218,20 +218,22 @@ async def _says_ready(ready: int) -> bool:
     return bool(os.read(ready, 16))
 
 
-async def probe_ready(host: str, port: int, tls: Tls | None = None) -> str:
+async def probe_ready(host: str, port: int, tls: Tls | None = None, certified: str = "") -> str:
     """Return status and body of GET /readyz, or why there is no answer, as `probe`."""
-    return await probe(host, port, "/readyz", tls)
+    return await probe(host, port, "/readyz", tls, certified)
 
 
-async def probe(host: str, port: int, path: str, tls: Tls | None = None) -> str:
+async def probe(host: str, port: int, path: str, tls: Tls | None = None, certified: str = "") -> str:
     """Return status and body of a GET, what is wrong with a certificate, or "no answer".
+
+    `certified`: for which name the certificate has to be; "" for `host`.
 
     Written by hand: it asks one thing, of one address, and needs no session.
     """
     try:
         async with asyncio.timeout(PROBE_S):
-            context = None if tls is None else tls.client
-            reader, writer = await asyncio.open_connection(host, port, ssl=context)
+            context, name = (None, None) if tls is None else (tls.client, certified or None)
+            reader, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=name)
             try:
                 writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
                 head, _, body = (await reader.read(MAX_ANSWER_BYTES)).decode(errors="replace").partition("\r\n\r\n")

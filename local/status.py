@@ -92,8 +92,8 @@ async def _part(part: RunningPart, access: Access, database: str | None) -> Part
         detail = await _memcached_problem(part.address)
     else:
         host, _, port = part.address.rpartition(":")
-        tls = access.tls if access.is_secure(part.address) else None
-        answer = await probe_ready(host, int(port), tls)
+        tls = access.tls if part.certified or access.is_secure(part.address) else None
+        answer = await probe_ready(host, int(port), tls, part.certified)
         detail = "" if answer.startswith("200") else answer
     return PartStatus(part.name, part.address, part.pid, part.since, part.restarts, not detail, detail)
 

@@ -69,9 +69,7 @@ class Scraper:
         # The key is for gateways alone: it is sent as it is.
         headers = self._access.metrics_headers() if part.kind is Kind.GATEWAY else {}
         try:
-            ready, text = await asyncio.gather(
-                self._get(f"{part.url}/readyz"), self._get(f"{part.url}/metrics", headers)
-            )
+            ready, text = await asyncio.gather(self._get(part, "/readyz"), self._get(part, "/metrics", headers))
         except (aiohttp.ClientError, OSError) as error:
             if sentence := sentence_of(error, part.url):
                 return Look(up=False, detail=sentence)
@@ -83,10 +81,13 @@ class Scraper:
         said = text[1] if text[0] == HTTPStatus.OK else ""
         return Look(up=up, detail="" if up else f"not ready: {ready[1][:200]}", text=said)
 
-    async def _get(self, url: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
+    async def _get(self, part: Part, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
         if self._http is None:
             self._http = tls.session(self._access.tls, timeout=aiohttp.ClientTimeout(total=ASK_S))
-        async with self._http.get(url, headers=headers, allow_redirects=False) as answer:
+        name = part.certified or None
+        async with self._http.get(
+            f"{part.url}{path}", headers=headers, allow_redirects=False, server_hostname=name
+        ) as answer:
             body = bytearray()
             async for chunk in answer.content.iter_chunked(65_536):
                 body += chunk

@@ -1,5 +1,6 @@
 """The tools of systemd on deploy/systemd: units are right, and confine what they start."""
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -65,6 +66,27 @@ async def test_the_drop_ins_for_tls_fit_the_units(units: Path, tmp_path: Path) -
     assert await analyze(tmp_path, "verify", "--man=no", *map(str, here)) == ""
     drop_in.write_text(drop_in.read_text().replace("LoadCredential", "LoadCredentials"))
     assert "LoadCredentials" in await analyze(tmp_path, "verify", "--man=no", *map(str, here))
+
+
+@pytest.mark.parametrize("kind", ["process", "operator"])
+def test_a_unit_starts_again_with_the_certificates_of_before_in_its_folder(kind: str, server_folder: Path) -> None:
+    """Credentials are nobody's to write, and a folder in /var/lib stays: each start brings those of today."""
+    loaded, state = server_folder / "loaded", server_folder / "state"
+    loaded.mkdir()
+    state.mkdir(mode=0o777)
+    state.chmod(0o777)
+    (command,) = settings(HERE / "tls" / f"{kind}.conf")["ExecStartPre"]
+    words = [word.replace("$$", "$") for word in shlex.split(command)]
+    account = ["setpriv", "--reuid=nobody", "--clear-groups"] if os.geteuid() == 0 else []
+    for content in ("of yesterday", "of today"):
+        credential = loaded / "certificates_ca.pem"
+        credential.unlink(missing_ok=True)
+        credential.write_text(content)
+        credential.chmod(0o444)
+        environment = {"STATE_DIRECTORY": str(state), "CREDENTIALS_DIRECTORY": str(loaded), "PATH": os.defpath}
+        subprocess.run([*account, *words], check=True, env=environment)
+    seen = subprocess.run([*account, "cat", str(state / "certificates/ca.pem")], check=True, capture_output=True)
+    assert seen.stdout.decode() == "of today"
 
 
 def test_a_drop_in_for_tls_hands_the_certificates_over(tmp_path: Path) -> None:

@@ -6,14 +6,20 @@ import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
+from msgspec import structs
 from structlog.testing import capture_logs
 
 from errors import Refused
 from installation.certificates import CA_CERT, CA_KEY, Certificates, Wanted
+from installation.parts import Kind, Part
+from local.service import probe_ready
+from ops.scrape import Scraper
 from runtime import logs
 from runtime.http import HttpServer
 from runtime.tls import Tls, files_of, session
@@ -98,6 +104,32 @@ async def test_a_link_and_a_request_over_tls(own: Certificates) -> None:
             assert await link.call(Op.GRAB) == ["gateway", "gateway/set-1-a"]
         async with session(tls(own, COMMANDS)) as asking:
             assert await ask(asking, OPERATOR_KEY, "set-1-a", f"{url}/admin/hot") == b"told"
+
+
+async def test_one_of_several_at_a_name_is_asked_in_that_name(own: Certificates) -> None:
+    """Three wallets share the certificate of their name: each is asked at its own address."""
+    own.ensure([wallet := Wanted("wallet", "wallet", ("wallet.hongbao",))])
+    shown, asking = tls(own, wallet), tls(own, COMMANDS)
+    app = web.Application()
+
+    async def ready(_request: web.Request) -> web.Response:
+        return web.Response(text="ready")
+
+    app.router.add_get("/readyz", ready)
+    app.router.add_get("/metrics", ready)
+    access: Any = SimpleNamespace(tls=asking)
+    async with HttpServer(app, "127.0.0.1", 0, tls=shown.server) as server:
+        assert await probe_ready("127.0.0.1", server.port, asking, "wallet.hongbao") == "200 ready"
+        assert "for other hosts" in await probe_ready("127.0.0.1", server.port, asking)
+        address = f"127.0.0.1:{server.port}"
+        named = Part(
+            name="wallet@1", kind=Kind.WALLET, address=address, url=f"https://{address}", certified="wallet.hongbao"
+        )
+        scraper = Scraper(access)
+        looks = await scraper.look([named, structs.replace(named, name="wallet", certified="")])
+        await scraper.rest()
+    assert (looks["wallet@1"].up, looks["wallet@1"].detail) == (True, "")
+    assert "for other hosts" in looks["wallet"].detail
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_every_part_that_the_files_name(access: Access) -> None:
 async def test_a_name_with_several_addresses_is_several_processes(
     access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is asked at its own address; a name that nobody knows stays one part, and so does a database."""
+    """Each is asked at its own address, over TLS in its name; a name nobody knows stays one, as does a database."""
     known = {"wallet.hongbao": ("10.0.0.1", "10.0.0.2"), "events.hongbao": ("10.0.0.1",)}
 
     async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
@@ -69,6 +69,11 @@ async def test_a_name_with_several_addresses_is_several_processes(
     assert [(one.name, one.address, one.url) for one in wallets] == [
         ("wallet@10.0.0.1", "10.0.0.1:8300", "http://10.0.0.1:8300"),
         ("wallet@10.0.0.2", "10.0.0.2:8300", "http://10.0.0.2:8300"),
+    ]
+    monkeypatch.setattr(type(access), "is_secure", lambda _, address: address == parts["wallet"].address)
+    assert [(one.address, one.url, one.certified) for one in await each_place(access, parts["wallet"])] == [
+        ("10.0.0.1:8300", "https://10.0.0.1:8300", "wallet.hongbao"),
+        ("10.0.0.2:8300", "https://10.0.0.2:8300", "wallet.hongbao"),
     ]
     for name in ("events", "rotation", "postgres-set-1"):
         assert await each_place(access, parts[name]) == [parts[name]]
