@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from errors import HongbaoError
+from runtime.wording import as_called
 
 _GIVEN = "hongbao.given"
 """In the context: the words before which the default command was inserted."""
@@ -139,5 +140,5 @@ def _missing(parameter: click.Parameter, ctx: click.Context) -> str:
 
 def _fail(sentence: str) -> NoReturn:
     mark = click.style("error:", fg="red", bold=True) if sys.stderr.isatty() else "error:"
-    click.echo(f"{mark} {sentence}", err=True)
+    click.echo(f"{mark} {as_called(sentence)}", err=True)
     sys.exit(1)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.status import Status
 
 from runtime.tables import UNLIMITED
+from runtime.wording import as_called
 
 _INSTALLATION = "hongbao.installation"
 
@@ -65,7 +66,11 @@ Show = Callable[[Console], None]
 
 def print_report(found: dict[str, Any], *, as_json: bool, show: Show | str) -> None:
     """Print `found` as one line of JSON, or for people: `show` as it is, or what it prints."""
-    print_output(json.dumps(found, ensure_ascii=False) if as_json else show)
+    if as_json:
+        show = json.dumps(found, ensure_ascii=False)
+    elif isinstance(show, str):
+        show = as_called(show)
+    print_output(show)
 
 
 def print_output(what: Show | str) -> None:
@@ -92,6 +97,10 @@ class OutputConsole(Console):
         super().__init__()
         if not self.is_terminal:
             self.width = UNLIMITED
+
+    def print(self, *objects: Any, **more: Any) -> None:
+        """Print; in texts commands are named as this one was called."""
+        super().print(*(as_called(one) if isinstance(one, str) else one for one in objects), **more)
 
     def on_broken_pipe(self) -> None:
         """Drop this and all further output. Rich would exit with status 1, but the command decides on that."""

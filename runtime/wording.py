@@ -1,5 +1,13 @@
 """Words in sentences for people."""
 
+import sys
+from pathlib import Path
+
+
+def as_called(text: str) -> str:
+    """Name commands as this one was called: `hongbao …` of an installed program, `./run …` of a checkout."""
+    return text.replace("./run ", "hongbao ") if Path(sys.argv[0]).name == "hongbao" else text
+
 
 def counted(number: int, noun: str) -> str:
     """Return "1 row", "2 rows", "1,000 rows": a count with its noun, which takes an s."""

@@ -32,6 +32,7 @@ from wallet.limits import (
     MAX_BATCH_ORDERS,
     MAX_QUEUED_CREATES,
     MAX_QUEUED_ORDERS,
+    NAMED_ORDERS,
     REQUEST_DEADLINE_S,
     ROLLBACK_S,
 )
@@ -46,6 +47,11 @@ _REFUTED = (BatchRefused, asyncpg.UniqueViolationError, asyncpg.CheckViolationEr
 _TRY_AGAIN = ("40001", "40P01", "55P03")
 """Serialization failure, deadlock, lock not available: nothing was written."""
 
+_BROKEN = {
+    "escrow_short": "escrow cannot pay its claims",
+    "fund_exceeded": "more was ordered for an envelope than was paid in for it",
+}
+"""Checks that a payout without money has not passed."""
 _log = logs.get("wallet")
 
 
@@ -268,16 +274,20 @@ def _answer(batch: Sequence[PendingRequest], plan: Plan) -> None:
             _fail(pending, answer)
         elif not pending.future.done():
             pending.future.set_result(answer)
-    _report_broken(refused)
+    if not _BROKEN.keys().isdisjoint(refused):
+        _report_broken(batch, plan)
     metrics.count(plan, refused)
 
 
-def _report_broken(refused: Sequence[str]) -> None:
-    """Count and log payouts for which there is no money: a broken invariant."""
-    for reason, sentence in (
-        ("escrow_short", "escrow cannot pay its claims"),
-        ("fund_exceeded", "more was ordered for an envelope than was paid in for it"),
-    ):
-        if count := refused.count(reason):
-            metrics.broken.labels(reason).inc(count)
-            _log.error(sentence, orders=count)
+def _report_broken(batch: Sequence[PendingRequest], plan: Plan) -> None:
+    """Count payouts for which there is no money, a broken invariant, and log the check with their order numbers."""
+    orders: dict[str, list[str]] = {check: [] for check in _BROKEN}
+    for pending, answer in zip(batch, plan.answers, strict=True):
+        if isinstance(pending.draft.request, PayRequest) and isinstance(answer, list):
+            for order, result in zip(pending.draft.request.orders, answer, strict=True):
+                if result.reason in orders:
+                    orders[result.reason].append(order.order_no)
+    for check, found in orders.items():
+        if found:
+            metrics.broken.labels(check).inc(len(found))
+            _log.error(_BROKEN[check], check=check, orders=len(found), order_nos=found[:NAMED_ORDERS])

@@ -116,6 +116,9 @@ answered before its link gives up."""
 PROVIDER_BODY_BYTES: Final = 4_096
 REASON_CHARS: Final = 200
 """Of the provider's reason for a refusal: as much as a SET keeps of it."""
+NAMED_ORDERS: Final = 20
+"""Order numbers in one line of the log; all of them are stuck payouts of their SET, which names each."""
+
 
 check_limit(MAX_ORDERS_PER_PAY <= MAX_BATCH_ORDERS, "a PAY must fit into a batch")
 check_limit(MAX_BATCH_ORDERS < MAX_QUEUED_ORDERS, "a batch of orders must fit into the queue")

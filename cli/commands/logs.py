@@ -35,7 +35,11 @@ def command(*, part: str, follow: bool, lines: int, data: Path | None) -> None:
 def _log_of(folder: data_folder.DataFolder, part: str) -> Path:
     known = sorted(path.stem for path in folder.logs.glob("*.log"))
     if not known:
-        raise Refused("no_logs", f"nothing has been logged in {folder.logs} yet; start it with ./run")
+        raise Refused(
+            "no_logs",
+            f"nothing has been logged in {folder.logs}: no stack was started there; what systemd starts logs into its "
+            "journal (journalctl -u hongbao-wallet)",
+        )
     if part not in known:
         raise Refused("no_such_part", f"there is no log of {part!r}; there are {', '.join(known)}")
     return folder.log(part)

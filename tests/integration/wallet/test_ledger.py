@@ -6,6 +6,7 @@ import random
 
 import asyncpg
 import pytest
+from structlog.testing import capture_logs
 
 from errors import InvariantBroken, Refused, Unavailable
 from schema.roles import AUDIT
@@ -146,10 +147,13 @@ async def test_an_order_that_differs_from_its_first_is_a_conflict(wallet, ledger
 
 
 async def test_an_envelope_is_never_paid_more_than_its_fund_holds(wallet, ledger_rows):
-    """fund_exceeded refuses exactly the order that does not fit; a refund of the rest still does."""
+    """fund_exceeded refuses exactly the order that does not fit, and names it; a refund of the rest still does."""
     await wallet.give("ann", 100)
     await wallet.batcher.submit(fund("k", ENVELOPE))
-    results = await wallet.channel.pay([claim(0, "bob", 60), claim(1, "cid", 41), refund(2, "ann", 40)])
+    with capture_logs() as logged:
+        results = await wallet.channel.pay([claim(0, "bob", 60), claim(1, "cid", 41), refund(2, "ann", 40)])
+    (told,) = [line for line in logged if line["log_level"] == "error"]
+    assert (told["check"], told["order_nos"]) == ("fund_exceeded", [f"{ENVELOPE}.1"])
     assert results == [PAID, (PayStatus.REFUSED, "fund_exceeded"), PAID]
     assert await wallet.history.balance("ann") == 40
     assert await wallet.history.escrow_total() == 0

@@ -17,7 +17,7 @@ from cli.table import COMMANDS, main
 from events.event import Event
 from inspection.hot import Hot
 from local.status import PartStatus, SetStatus, Status
-from runtime.reporting import print_output
+from runtime.reporting import print_output, print_report
 from runtime.tables import print_table
 from runtime.wording import counted, duration
 from sharding.topology import ServerSpec, SetSpec, Topology
@@ -262,3 +262,16 @@ def test_a_test_that_is_not_accepted_says_where_to_look(reason: str, said: str) 
 def test_a_duration_in_words(seconds: int, said: str) -> None:
     """Without the units of which there are none."""
     assert duration(seconds) == said
+
+
+def test_commands_are_named_as_this_one_was_called(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where `hongbao` is installed there is no ./run; JSON is left as it is."""
+    text = "then ./run events resume app"
+    for program, said in (("/opt/hongbao/bin/hongbao", "then hongbao events resume app"), ("cli/__main__.py", text)):
+        monkeypatch.setattr("sys.argv", [program])
+        print_report({"do": text}, as_json=False, show=text)
+        print_report({"do": text}, as_json=False, show=lambda console: console.print(text))
+        print_report({"do": text}, as_json=True, show=text)
+        assert capsys.readouterr().out == f'{said}\n{said}\n{{"do": "{text}"}}\n'
