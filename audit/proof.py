@@ -19,7 +19,7 @@ from audit.report import Report
 from audit.snapshot import DayPart, Rows, day_parts, set_snapshot, snapshot
 from envelope.claim_log import ClaimLog
 from errors import Refused
-from runtime import sql
+from runtime import postgres, sql
 from runtime.postgres import Connection
 from sharding.ids import day_from, slot_of, yymmdd, yymmdd_of
 from sharding.slots import MAX_SLOTS
@@ -71,12 +71,13 @@ async def audit(
     what no SET accounts for on other days are not looked at. `provider`: the wallet pays, or paid, claims out through a
     payment provider. `proofs`: parts that were read whole before and have the same digest now are not read again; not
     used with `only`. `ahead_s`: by how much a sandbox's clock is ahead of the databases'. A dropped day without a
-    usable `archive` is a violation, not an error. Raises Unavailable if a database is away or days change state too
-    fast (`days_are_moving`), Refused `audit_may_not_read` if its role may not see every row.
+    usable `archive` is a violation, not an error. Raises Unavailable if a database is away, or goes away, or days
+    change state too fast (`days_are_moving`), Refused `audit_may_not_read` if its role may not see every row.
     """
     report, started = Report(ahead_s=ahead_s), time.perf_counter()
     known = proofs if proofs is not None and only is None else Proofs()
     async with AsyncExitStack() as stack:
+        stack.enter_context(postgres.loss_told("while it was audited; audit again"))
         stack.enter_context(_may_read())
         # The wallet's first snapshot must be older than every SET's (see the package).
         before = await snapshot(stack, wallet_dsn)

@@ -12,8 +12,8 @@ wallet lacks was paid for in a wallet that is gone; a claim without a credit, th
 or paid there. Nothing is written here but by the wallet itself, under the order numbers and create keys of the first
 time.
 
-Into a copy of a SET, which nobody serves yet, go claims that the wallet has paid, after the envelope was replayed with
-them: each has to follow from the envelope's seed at its place in the log.
+Into a copy of a SET, which serves nobody yet, go claims that the wallet has paid, after the envelope was replayed with
+them: each has to follow from the envelope's seed at its place in the log. Receivers of events are told of them.
 
 Why it is safe. Every order is one that the SET has sent or would send: the wallet takes each number once, so a credit
 that it has after all is found paid, a create that it has is found funded, and any number of these commands, and the

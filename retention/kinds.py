@@ -109,7 +109,7 @@ async def apply(every: Sequence[Kind], data: Path, who: str) -> list[Held]:
             except HongbaoError as error:
                 held = dataclasses.replace(held, past=0, past_bytes=0, names=(), code=error.code, why=error.detail)
             except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-                why = f"not all of it was removed: {error}; the rest of it may be gone"
+                why = f"not all of it was removed: {error}; some of it may be gone"
                 held = dataclasses.replace(held, past=0, past_bytes=0, names=(), code="not_removed", why=why)
         done.append(held)
     return done

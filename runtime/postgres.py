@@ -93,7 +93,8 @@ def loss_told(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, HongbaoError) or not is_lost(error):
+        of_a_file = isinstance(error, OSError) and not isinstance(error, ConnectionError | TimeoutError)
+        if isinstance(error, HongbaoError) or of_a_file or not is_lost(error):
             raise
         text = f"a database went away {what}: {error}"
         raise Unavailable("database_unavailable", text, outcome_known=False) from error

@@ -20,9 +20,9 @@ from cli.commands.events_text import (
     dead_table,
     no_letter,
     not_sent,
-    sent_again,
     sink_json,
     sinks_table,
+    to_send_again,
 )
 from errors import Refused, Unavailable
 from events import operators
@@ -289,7 +289,7 @@ def _redrive(access: Any, name: str, event_ids: Sequence[str]) -> tuple[dict[str
     again, sinks = _ask(_redrive_all(access, name, event_ids))
     done = [*again.dead, *again.retried]
     missing = [one for one in dict.fromkeys(event_ids) if one not in done]
-    said = [sent_again(name, sinks, again), *(not_sent(name, one, again) for one in missing)]
+    said = [to_send_again(name, sinks, again), *(not_sent(name, one, again) for one in missing)]
     unknown = [one for one in missing if one not in again.waiting]
     return {"events": done, "retried": again.retried, "unknown": unknown}, said
 

@@ -96,15 +96,12 @@ def dead_table(letters: list[dict[str, Any]]) -> Table:
     return table
 
 
-def sent_again(name: str, sinks: list[Sink], again: Redriven) -> str:
-    """Return how many events are sent now: of dead letters, and of those that were retried; or what they wait for."""
+def to_send_again(name: str, sinks: list[Sink], again: Redriven) -> str:
+    """Return how many events are to be sent now, dead letters and such that were retried; and what they wait for."""
     number, dead = len(again.dead) + len(again.retried), counted(len(again.dead), "dead letter")
-    what = f"{dead}, {len(again.retried)} retried"
-    if number and any(one.state != State.ACTIVE for one in sinks):
-        return (
-            f"{counted(number, 'event')} to send again: {what}; {name} is {_worst(sinks)}: ./run events resume {name}"
-        )
-    return f"{counted(number, 'event')} sent again: {what}"
+    what = f"{counted(number, 'event')} to send again: {dead}, {len(again.retried)} retried"
+    stopped = number and any(one.state != State.ACTIVE for one in sinks)
+    return f"{what}; {name} is {_worst(sinks)}: ./run events resume {name}" if stopped else what
 
 
 def not_sent(name: str, event_id: str, again: Redriven) -> str:

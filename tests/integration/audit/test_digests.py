@@ -17,7 +17,8 @@ from audit.proof import AuditTarget, audit
 from audit.proofs import Proofs
 from audit.report import Report
 from envelope.claim_log import ClaimLog
-from runtime import logs
+from errors import Unavailable
+from runtime import logs, postgres
 from sharding.ids import business_date, first_id
 from tests.integration.audit.test_money_columns import ALL, SET, Edit, Ground
 from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town, unswept
@@ -75,6 +76,25 @@ async def test_what_was_proven_is_not_read_again(ground: Ground, monkeypatch: py
     assert again.parts_by_digest > 0
     assert again.sums == whole.sums
     assert whole.sums.claims == 6
+
+
+async def test_a_database_that_goes_away_ends_an_audit_with_a_sentence(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was about to be read; what the driver says of its connection is behind it."""
+    real = proof.set_snapshot
+
+    async def cut(stack: Any, dsn: str) -> Any:
+        connection = await real(stack, dsn)
+        async with postgres.connected(ground.town.set_dsn) as other, asyncio.timeout(10):
+            await other.execute("SELECT pg_terminate_backend($1)", connection.get_server_pid())
+            while not connection.is_closed():
+                await asyncio.sleep(0.01)
+        return connection
+
+    monkeypatch.setattr(proof, "set_snapshot", cut)
+    with pytest.raises(Unavailable, match="a database went away while it was audited"):
+        await ground.audit()
 
 
 @pytest.mark.long

@@ -167,7 +167,7 @@ async def test_events_that_are_sent_again_by_name(access: Any, monkeypatch: pyte
     await access.execute("set-1", _ROW.format("1.opened.1", 9, "NULL"))
     code, said = await _command(access, monkeypatch, "redrive", "app", "1.opened.1", "1.opened.2", "1.opened.3")
     assert code == 1
-    assert "2 events sent again: 1 dead letter, 1 retried\n1.opened.3 is on its way, or waits behind" in said
+    assert "2 events to send again: 1 dead letter, 1 retried\n1.opened.3 is on its way, or waits behind" in said
     code, said = await _command(access, monkeypatch, "redrive", "app", "1.opened.2", "--json")
     assert (code, json.loads(said)) == (
         0, {"events": ["1.opened.2"], "retried": ["1.opened.2"], "unknown": []},
