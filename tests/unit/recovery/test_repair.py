@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -322,13 +322,16 @@ class Slow(ScriptedWallet):
         return await super().fund(*args)
 
 
-@pytest.mark.parametrize("seed", range(100))
-async def test_any_history_is_made_good(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """People send what they have and win what others sent: whatever the batches and the room, all of it is repeated."""
-    chance = random.Random(seed)
-    monkeypatch.setattr(repair_module, "FUNDS_AT_ONCE", chance.randint(1, 9))
-    monkeypatch.setattr(repair_module, "ORDERS_AT_ONCE", chance.randint(1, 9))
-    monkeypatch.setattr(repair_module, "WAITING", chance.choice([4, 10, 1_000]))
+class History(NamedTuple):
+    """Creates with their claims, what everybody had before, and what they have after all of them."""
+
+    creates: list[LostEnvelope]
+    before: dict[str, int]
+    after: dict[str, int]
+
+
+def any_history(chance: random.Random) -> History:
+    """People send what they have and win what others sent."""
     people = [f"user-{number}" for number in range(5)]
     before = {user: chance.choice([0, 50, 200]) for user in people}
     balances, history = dict(before), []
@@ -348,7 +351,42 @@ async def test_any_history_is_made_good(monkeypatch: pytest.MonkeyPatch, seed: i
         for claim in claims:
             balances[claim.user] += claim.amount_fen
         history.append(lost_create(number, sender, fen, *claims))
-    wallet = Slow(chance, **before)
-    done = await made_good(history, wallet)
+    return History(history, before, balances)
+
+
+def any_bounds(chance: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches and room of any small size."""
+    monkeypatch.setattr(repair_module, "FUNDS_AT_ONCE", chance.randint(1, 9))
+    monkeypatch.setattr(repair_module, "ORDERS_AT_ONCE", chance.randint(1, 9))
+    monkeypatch.setattr(repair_module, "ORDERS_BEHIND_CREATES", chance.choice([1, 5, 1_000]))
+    monkeypatch.setattr(repair_module, "WAITING", chance.choice([1, 4, 10, 1_000]))
+
+
+@pytest.mark.parametrize("seed", range(100))
+async def test_any_history_is_made_good(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Whatever the batches and the room, all of it is repeated."""
+    chance = random.Random(seed)
+    any_bounds(chance, monkeypatch)
+    history = any_history(chance)
+    wallet = Slow(chance, **history.before)
+    done = await made_good(history.creates, wallet)
     assert done.not_made_count == 0, done.not_made
-    assert wallet.balances == balances
+    assert wallet.balances == history.after
+
+
+@pytest.mark.parametrize("seed", range(100))
+async def test_of_any_history_without_a_deposit_what_is_covered_is_made_good(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """No create is left that its sender's balance covers, no credit whose create stands; the rest is counted."""
+    chance = random.Random(seed)
+    any_bounds(chance, monkeypatch)
+    history = any_history(chance)
+    lacking = chance.choice(list(history.before))
+    wallet = Slow(chance, **history.before | {lacking: 0})
+    done = await made_good(history.creates, wallet)
+    left = [one for one in history.creates if one.envelope_id not in wallet.left]
+    assert [one for one in left if one.fund and wallet.balances.get(one.fund.sender, 0) >= one.fund.total_fen] == []
+    made = [one for one in history.creates if one.envelope_id in wallet.left]
+    assert [order for one in made for order in one.credits if order.order_no not in wallet.paid] == []
+    assert done.not_made_count == sum(1 + len(one.credits) for one in left)
