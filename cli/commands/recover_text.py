@@ -25,5 +25,5 @@ def show_claims(lost: LostClaims, console: Console, *, done: bool) -> None:
     if (more := lost.left_count - len(lost.left)) > 0:
         console.print(f"and {counted(more, 'envelope')} more", highlight=False)
     if lost.left_count:
-        kept = f"{counted(lost.left_claims, 'paid claim')} not put back"
-        console.print(f"{kept}: whoever opens these shares next is told so, and is not paid", highlight=False)
+        left = f"{counted(lost.left_claims, 'paid claim')} not put back"
+        console.print(f"{left}: whoever opens such a share now wins it, and is not paid", highlight=False)
