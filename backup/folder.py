@@ -28,6 +28,9 @@ PARTIAL: Final = ".partial"
 _SEGMENT = re.compile(r"^[0-9A-F]{24}(\.partial)?$")
 _LABEL = "backup_label"
 _MANIFEST = "backup_manifest"
+_CONTROL = "global/pg_control"
+_PARTS = (_LABEL, _MANIFEST, _CONTROL)
+"""What every base copy has: a folder that lacks one of them is half removed."""
 _SEGMENT_BITS = 24
 SEGMENT_BYTES = 1 << _SEGMENT_BITS
 """Segments are of 16 MB: 256 of them make one log file, whose number is the high half of a position in the log."""
@@ -129,11 +132,12 @@ class BackupFolder:
         """
         for base in self.bases()[-1:]:
             if (found := read_system_identifier(base.path)) != system_identifier:
-                raise Refused(
-                    "backup_of_another",
-                    f"{base.path} is a copy of the cluster {found}, the server is {system_identifier}; choose another "
-                    f"folder, or move {self.home} aside",
-                )
+                raise _of_another(base, found, system_identifier, f"choose another folder, or move {self.home} aside")
+
+    def check_copy(self, base: Base, system_identifier: str) -> None:
+        """Raise Refused `backup_of_another` if a copy that is to be put is not of this cluster. It stays."""
+        if (found := read_system_identifier(base.path)) != system_identifier:
+            raise _of_another(base, found, system_identifier, "it was not put; move it aside")
 
     def base_for(self, until: datetime | None) -> Base:
         """Return the newest copy that had ended by `until` (None: the newest of all); raises Refused `no_backup`."""
@@ -232,11 +236,16 @@ def _free(folder: Path, prefix: str, at: datetime) -> Path:
     return path
 
 
+def _of_another(base: Base, found: str, system_identifier: str, do: str) -> Refused:
+    text = f"{base.path} is a copy of the cluster {found}, the server is {system_identifier}; {do}"
+    return Refused("backup_of_another", text)
+
+
 def _base(folder: Path) -> Base | None:
-    label = folder / _LABEL
-    if not (label.exists() and (folder / _MANIFEST).exists()):
+    if not all((folder / part).exists() for part in _PARTS):
         return None
-    found = re.search(r"START WAL LOCATION: \S+ \(file ([0-9A-F]{24})\)", label.read_text(encoding="utf-8"))
+    label = (folder / _LABEL).read_text(encoding="utf-8")
+    found = re.search(r"START WAL LOCATION: \S+ \(file ([0-9A-F]{24})\)", label)
     if found is None:
         return None
     try:

@@ -3,8 +3,9 @@
 Whatever is removed, each copy that is kept can still be restored to every instant to which it could be before.
 """
 
-import contextlib
 import shutil
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +13,26 @@ from backup.choice import keep_newest
 from backup.folder import BackupFolder, Base, segment_of
 from errors import Refused
 from machine.file_lock import hold_lock
+from runtime.files import sync_folder
 
 READERS = "readers.lock"
 """A restore holds it shared, `PrunePlan.remove` for itself: no copy goes while it is being read."""
 GONE = ".gone"
 """Suffix of a copy that is being removed; it does not count any more."""
+
+
+def remove_copies(folder: BackupFolder, bases: Sequence[Base]) -> None:
+    """Remove copies, and what is left of those that a killed call was removing.
+
+    Killed anywhere: a copy is whole, or it does not count and goes with the next call.
+    """
+    for base in bases:
+        # By a rename: a copy that is half removed must not look like one. Another call may have done it.
+        with suppress(FileNotFoundError):
+            base.path.rename(base.path.with_name(base.path.name + GONE))
+            sync_folder(folder.base)
+    for left in folder.base.glob(f"*{GONE}"):
+        shutil.rmtree(left)
 
 
 @dataclass(frozen=True)
@@ -35,12 +51,7 @@ class PrunePlan:
             return
         self.folder.refuse_links()
         with hold_lock(home / "take.lock", self._busy), hold_lock(home / READERS, self._busy):
-            for base in self.bases:
-                # By a rename: a copy that is half removed must not look like one. Another call may have done it.
-                with contextlib.suppress(FileNotFoundError):
-                    base.path.rename(base.path.with_name(base.path.name + GONE))
-            for left in self.folder.base.glob(f"*{GONE}"):
-                shutil.rmtree(left)
+            remove_copies(self.folder, self.bases)
             for segment in self.segments:
                 segment.unlink(missing_ok=True)
             for ended in self.folder.logs()[1:]:

@@ -20,6 +20,7 @@ from backup.folder import PARTIAL, SEGMENT_BYTES, BackupFolder, Base, LogState, 
 from backup.limits import PARTIAL_EVERY_S, SHIP_EVERY_S, UNPUT_SEGMENTS
 from backup.logkeeper import LogKeeper, LogStatus, status_of
 from backup.programs import IDENTIFIER, Source
+from backup.retention import remove_copies
 from errors import HongbaoError, Refused, Unavailable
 from machine.account import server_account
 from machine.file_lock import hold_lock
@@ -56,22 +57,26 @@ class RemoteBackups:
     async def take(self) -> Copy:
         """Copy the whole cluster while it serves, verify the copy, put it; durable only then.
 
-        Copies that an earlier call took and did not put are put first. Raises as `Backups.take` and `objectstore`.
+        Copies that an earlier call took and did not put are put first, and what is left of one that it had put is
+        removed. Raises as `Backups.take` and `objectstore`; Refused `backup_of_another` if the work folder has a copy
+        of another cluster, which stays there.
         """
         source = self._find()
-        await self._check(source)
+        identifier = await self._check(source)
         backups = Backups(source, self._work, room=_COPY_AND_TAR)
         backups.prepare()
         # Until the copy is put: a second call would write the tar anew that this one is putting.
         with hold_lock(self.folder.home / "put.lock", backups.taken):
-            await self._put_copies()
+            await asyncio.to_thread(remove_copies, self.folder, [])
+            await self._put_copies(identifier)
             await backups.take()
-            return (await self._put_copies())[-1]
+            return (await self._put_copies(identifier))[-1]
 
-    async def _put_copies(self) -> list[Copy]:
-        return [await asyncio.to_thread(self._put_copy, base) for base in self.folder.bases()]
+    async def _put_copies(self, identifier: str) -> list[Copy]:
+        return [await asyncio.to_thread(self._put_copy, base, identifier) for base in self.folder.bases()]
 
-    def _put_copy(self, base: Base) -> Copy:
+    def _put_copy(self, base: Base, identifier: str) -> Copy:
+        self.folder.check_copy(base, identifier)
         try:
             copy = self.shelf.put_copy(base, self.folder.home)
         except Refused as refused:
@@ -80,7 +85,7 @@ class RemoteBackups:
             # Another machine has put a copy that had ended in the same second.
             base = self.folder.rename_free(base, self.shelf.names())
             copy = self.shelf.put_copy(base, self.folder.home)
-        shutil.rmtree(base.path)
+        remove_copies(self.folder, [base])
         return copy
 
     async def receive(self, stop: asyncio.Event, *, anew: bool = False) -> None:
@@ -199,8 +204,10 @@ class RemoteBackups:
             with contextlib.suppress(Refused, FileNotFoundError), hold_lock(left / _HELD, _held):
                 shutil.rmtree(left)
 
-    async def _check(self, source: Source) -> None:
+    async def _check(self, source: Source) -> str:
+        """Return the cluster's identifier; raises Refused `backup_of_another` if the place is another's."""
         async with connected(source.dsn) as connection:
             identifier = str(await connection.fetchval(IDENTIFIER))
         await asyncio.to_thread(self.shelf.check_cluster, identifier)
         self._checked = True
+        return identifier

@@ -323,7 +323,8 @@ def test_copies_that_ended_in_one_second_have_two_names(tmp_path: Path) -> None:
     ended = datetime(2026, 11, 21, 10, 15, 0, 300_000, tzinfo=UTC)
     for number in range(2):
         unfinished = folder.base / f"{number}.new"
-        unfinished.mkdir(parents=True)
+        (unfinished / "global").mkdir(parents=True)
+        (unfinished / "global" / "pg_control").touch()
         (unfinished / "backup_manifest").write_text(json.dumps({}))
         (unfinished / "backup_label").write_text("START WAL LOCATION: 0/2000028 (file 000000010000000000000002)\n")
         assert folder.seal(unfinished, ended).taken_at == ended.replace(second=number + 1, microsecond=0)

@@ -26,7 +26,7 @@ from backup.limits import UNPUT_SEGMENTS
 from backup.logkeeper import LogStatus
 from backup.programs import Source
 from doctor import backup_log
-from errors import HongbaoError, Refused
+from errors import HongbaoError, Refused, Unavailable
 from machine.account import Account
 from machine.file_lock import hold_lock
 from machine.postgres.server import Postgres
@@ -341,8 +341,62 @@ def test_a_tar_that_cannot_be_written_is_told(shelf: Shelf, tmp_path: Path, othe
     assert refused(lambda: fetched(shelf, tmp_path / "back")) == "backup_unreadable"
 
 
-async def nothing_to_check(*_: object) -> None:
-    """In the place of a look at the server."""
+class Killed(BaseException):
+    """The process ends here."""
+
+
+async def nothing_to_check(*_: object) -> str:
+    """In the place of a look at the server: the cluster of which `copy_in` makes copies."""
+    return "7"
+
+
+def not_put_yet(bucket: Bucket, work: Path, monkeypatch: pytest.MonkeyPatch) -> RemoteBackups:
+    """Backups whose server answers nothing but its identifier: each `take` fails once the older copies are put."""
+    monkeypatch.setattr(RemoteBackups, "_check", nothing_to_check)
+    there = Source("set-1", "postgresql://x@127.0.0.1:1/x", {})
+    return RemoteBackups(lambda: there, "set-1", bucket, work, print)
+
+
+@pytest.mark.parametrize("first", ["base", "global"])
+async def test_a_copy_killed_while_it_is_removed_is_no_copy(
+    bucket: Bucket, front: FaultyFront, server_folder: Path, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    """What is left of one that was put is not put once more, whichever part went first; the next take removes it."""
+    backups = not_put_yet(bucket, server_folder / "work", monkeypatch)
+    put = copy_in(backups.folder.home, "20261121T101500Z", SEGMENTS[0])
+    (put.path / "base").mkdir()
+    removed = shutil.rmtree
+
+    def killed(path: Path) -> None:
+        removed(Path(path) / first)
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", killed)
+        with pytest.raises(Killed):
+            backups._put_copy(put, "7")
+    assert backups.folder.bases() == []
+    assert list(backups.folder.base.iterdir())
+    with pytest.raises(Unavailable):
+        await backups.take()
+    assert list(backups.folder.base.iterdir()) == []
+    assert [one.name for one in backups.shelf.copies()] == [put.path.name]
+    assert front.seen
+
+
+async def test_a_copy_of_another_cluster_is_not_put(
+    bucket: Bucket, front: FaultyFront, server_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that an earlier cluster has left in the work folder is named and stays there."""
+    backups = not_put_yet(bucket, server_folder / "work", monkeypatch)
+    left = copy_in(backups.folder.home, "20261121T101500Z", SEGMENTS[0])
+    (left.path / "global" / "pg_control").write_bytes((8).to_bytes(8, "little"))
+    with pytest.raises(Refused, match="a copy of the cluster 8, the server is 7; it was not put") as raised:
+        await backups.take()
+    assert raised.value.code == "backup_of_another"
+    assert backups.folder.bases() == [left]
+    assert backups.shelf.copies() == []
+    assert front.seen
 
 
 async def test_one_take_at_a_time(bucket: Bucket, server_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

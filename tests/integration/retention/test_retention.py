@@ -95,6 +95,7 @@ async def test_the_newest_copies_stay_with_their_log(tmp_path: Path) -> None:
         segment = f"0000000100000000{number:08X}"
         base = tmp_path / "set-1" / "base" / f"2026110{number}T000000Z"
         file(base / "backup_manifest", 1)
+        file(base / "global" / "pg_control", 1)
         (base / "backup_label").write_text(f"START WAL LOCATION: 0/{number}000028 (file {segment})\n")
         file(tmp_path / "set-1" / "wal" / segment, 1)
         return base
@@ -117,6 +118,7 @@ def copy_of(root: Path, name: str, number: int) -> Path:
     """Something like a base copy, whose log begins with this segment."""
     base = root / "set-1" / "base" / name
     file(base / "backup_manifest", 1)
+    file(base / "global" / "pg_control", 1)
     (base / "backup_label").write_text(f"START WAL LOCATION: 0/{number}000028 (file 0000000100000000{number:08X})\n")
     return base
 

@@ -44,6 +44,20 @@ def test_a_partial_segment_that_is_not_of_full_size_is_none(tmp_path: Path) -> N
     assert folder.newest() == segment(1, 2)
 
 
+@pytest.mark.parametrize("lacks", ["backup_label", "backup_manifest", "global/pg_control"])
+def test_a_copy_that_lacks_a_part_is_none(tmp_path: Path, lacks: str) -> None:
+    """Whatever was half removed, or half brought here by hand, is not counted as a copy."""
+    folder = BackupFolder(tmp_path, "set-1")
+    home = folder.base / "20261127T101500Z"
+    (home / "global").mkdir(parents=True)
+    (home / "global" / "pg_control").touch()
+    (home / "backup_manifest").touch()
+    (home / "backup_label").write_text(f"START WAL LOCATION: 0/1000028 (file {segment(1, 1)})\n")
+    assert [one.path for one in folder.bases()] == [home]
+    (home / lacks).unlink()
+    assert folder.bases() == []
+
+
 def test_a_copy_takes_the_next_second_that_is_free(tmp_path: Path) -> None:
     """Where another machine's copy has its name; one that is free is kept."""
     folder = BackupFolder(tmp_path, "set-1")
