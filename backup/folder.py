@@ -46,7 +46,7 @@ class LogState(StrEnum):
     AWAY = "away"
     """No receiver is connected; the server still keeps what was not received."""
     BEHIND = "behind"
-    """A receiver is connected, and whole segments are still to be received."""
+    """A receiver is connected, and whole segments are still to be received, or log to be put into the bucket."""
     LOST = "lost"
     """The server has dropped log that was not received, or does not keep it: the log has a hole, or will have one."""
 

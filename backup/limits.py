@@ -25,6 +25,9 @@ PARTIAL_EVERY_S = 60.0
 """Between two puts of the segment that is being written: so much can be lost with the machine that receives the log."""
 UNPUT_SEGMENTS = 16
 """Received and not yet in the bucket, 256 MB: what a server writes at its fastest while a slow store takes a few."""
+UNPUT_S = 300.0
+"""How long something may be received and not in the bucket: five puts of the newest segment. A quiet server needs hours
+for one segment, so the number of them says nothing there."""
 MANIFEST_BYTES = 4 * 1024**2
 """Most that the manifest of a base copy can have: it names the segments in it."""
 STOP = ((signal.SIGINT, 10.0), (signal.SIGTERM, 5.0))
@@ -34,4 +37,5 @@ KEEP_COPIES = 7
 
 check_limit(RETRY_FIRST_S <= RETRY_MOST_S, "pauses grow from the first to the longest")
 check_limit(SHIP_EVERY_S < PARTIAL_EVERY_S, "complete segments go first")
+check_limit(PARTIAL_EVERY_S * 2 < UNPUT_S, "one put that failed, or a slow one, is no reason for an alarm")
 check_limit(CUT_BYTES < 16 * 1024**2, "a replay must not end a whole segment early without being noticed")

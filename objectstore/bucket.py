@@ -78,19 +78,27 @@ class Bucket:
         prefix = self.address.prefix or None
         return S3Store(self.address.bucket, prefix=prefix, client_options=options, retry_config=retry, **named)
 
-    def create(self, name: str, content: bytes) -> None:
-        """Put a new object; durable on return. Raises Refused `object_exists` if there is one of that name."""
+    def create(self, name: str, content: bytes) -> str:
+        """Put a new object; returns its ETag, durable then.
+
+        Raises Refused `object_exists` if there is one of that name.
+        """
         import obstore  # noqa: PLC0415 - see _store
 
         with translated(self.address, name, what="write"):
-            obstore.put(self._store, name, content, mode="create", use_multipart=False)
+            put = obstore.put(self._store, name, content, mode="create", use_multipart=False)
+        return put["e_tag"] or ""
 
-    def replace(self, name: str, content: bytes, etag: str) -> None:
-        """Put an object in the place of the one with this ETag; raises Refused `object_changed` if it is another."""
+    def replace(self, name: str, content: bytes, etag: str) -> str:
+        """Put an object in the place of the one with this ETag; returns the new one's.
+
+        Raises Refused `object_changed` if it is another.
+        """
         import obstore  # noqa: PLC0415 - see _store
 
         with translated(self.address, name, what="write"):
-            obstore.put(self._store, name, content, mode={"e_tag": etag}, use_multipart=False)
+            put = obstore.put(self._store, name, content, mode={"e_tag": etag}, use_multipart=False)
+        return put["e_tag"] or ""
 
     def upload(self, name: str, path: Path) -> None:
         """Put a file, in parts where it is large, over whatever has its name; durable on return.

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -16,8 +17,10 @@ from pathlib import Path
 from backup.backups import Backups
 from backup.bucket.manifest import Copy
 from backup.bucket.shelf import Shelf
-from backup.folder import PARTIAL, SEGMENT_BYTES, BackupFolder, Base, LogState, is_empty, segment_of
-from backup.limits import PARTIAL_EVERY_S, SHIP_EVERY_S, UNPUT_SEGMENTS
+from backup.bucket.shipper import LogShipper
+from backup.bucket.unput import find_unput
+from backup.folder import SEGMENT_BYTES, BackupFolder, Base, LogState
+from backup.limits import SHIP_EVERY_S
 from backup.logkeeper import LogKeeper, LogStatus, status_of
 from backup.programs import IDENTIFIER, Source
 from backup.retention import remove_copies
@@ -47,8 +50,6 @@ class RemoteBackups:
         self._say = say
         self._checked = False
         """Whether the place is known to be this cluster's."""
-        self._put: set[str] = set()
-        """Files of the log that this process has put."""
         self._server = server
         self._work = work.absolute()
         self.shelf = Shelf(root, server)
@@ -97,14 +98,14 @@ class RemoteBackups:
         with contextlib.suppress(Unavailable):
             await self._check(self._find())  # a server that is away is waited for, and nothing is put until then
         keeper = LogKeeper(self._find, self.folder, self._say)
-        async with self._shipping():
+        async with self._shipping(LogShipper(self.shelf, self.folder)):
             await keeper.receive(stop, anew=anew)
 
     @asynccontextmanager
-    async def _shipping(self) -> AsyncIterator[None]:
+    async def _shipping(self, shipper: LogShipper) -> AsyncIterator[None]:
         """Put the log for the block, and what there is at its end, the newest segment as far as it goes."""
         done = asyncio.Event()
-        shipping = asyncio.ensure_future(self._ship_until(done))
+        shipping = asyncio.ensure_future(self._ship_until(done, shipper))
         try:
             yield
         finally:
@@ -112,15 +113,14 @@ class RemoteBackups:
             done.set()
             await shipping
 
-    async def _ship_until(self, done: asyncio.Event) -> None:
-        said, partial_at, loop = "", 0.0, asyncio.get_running_loop()
+    async def _ship_until(self, done: asyncio.Event, shipper: LogShipper) -> None:
+        said = ""
         while True:
             last = done.is_set()
-            partial = last or loop.time() - partial_at > PARTIAL_EVERY_S
             try:
                 if not self._checked:
                     await self._check(self._find())
-                await asyncio.to_thread(self.ship, partial=partial)
+                await asyncio.to_thread(shipper.ship, last=last)
             except Exception as error:  # noqa: BLE001 - whatever it is, the receiver goes on, and this puts it later
                 why = error.detail if isinstance(error, HongbaoError) else f"{type(error).__name__}: {error}"
                 if why != said:
@@ -128,49 +128,22 @@ class RemoteBackups:
                 said = why
             else:
                 said = ""
-                partial_at = loop.time() if partial else partial_at
             if last:
                 return
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SHIP_EVERY_S):
                     await done.wait()
 
-    def ship(self, *, partial: bool) -> int:
-        """Put what is complete of the log, and with `partial` the newest segment as far as it goes; returns how many.
-
-        The newest complete segment stays in the work folder: there the receiver goes on. Blocks.
-        """
-        put = 0
-        for log in reversed(self.folder.logs()):
-            paths = sorted(path for path in log.iterdir() if segment_of(path) or path.suffix == ".history")
-            complete = [path for path in paths if path.suffix != PARTIAL]
-            for path in complete:
-                if path.name not in self._put:
-                    self.shelf.put_segment(path)
-                    self._put.add(path.name)
-                    put += 1
-            live = log == self.folder.wal
-            segments = [path for path in complete if segment_of(path)]
-            for path in segments[:-1] if live else segments:
-                path.unlink()
-            if partial and live:
-                for path in paths:
-                    # One that is not there any more has been completed meanwhile.
-                    if path.suffix == PARTIAL and path.exists() and not is_empty(path):
-                        self.shelf.put_partial(path)
-        return put
-
     async def status(self) -> LogStatus:
         """Compare the log with the server's; raises Unavailable `database_unavailable`.
 
-        What is received and not put is lost with this machine: more than UNPUT_SEGMENTS of it is `behind`.
+        What is received and not put is lost with this machine: too much of it, or for too long, is `behind`.
         """
-        put, received = await asyncio.to_thread(self.shelf.newest) or "", self.folder.segments()
-        status = await status_of(self._find().dsn, max({put, *received}) or None)
-        unput = sum(one > put for one in received)
-        if status.state is not LogState.KEPT or unput <= UNPUT_SEGMENTS:
+        put, unput = await asyncio.to_thread(lambda: (self.shelf.newest(), find_unput(self.folder, self.shelf.log())))
+        status = await status_of(self._find().dsn, max({put or "", *self.folder.segments()}) or None)
+        if status.state is not LogState.KEPT or not unput.is_late(time.time()):
             return status
-        return LogStatus(LogState.BEHIND, (status.behind_bytes or 0) + unput * SEGMENT_BYTES)
+        return LogStatus(LogState.BEHIND, (status.behind_bytes or 0) + unput.segments * SEGMENT_BYTES)
 
     async def restore(self, into: Path, until: datetime | None) -> Postgres:
         """Fetch the copy for `until` and the log since, then restore as `Backups.restore`."""

@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -156,9 +158,25 @@ class Shelf:
                 ) from None
         self.place.delete([f"{name}{PARTIAL}"])
 
-    def put_partial(self, path: Path) -> None:
-        """Put what there is of the segment that is being written, over what there was of it."""
-        self.place.upload(f"wal/{path.name}", path)
+    def put_partial(self, name: str, content: bytes, etag: str = "") -> str | None:
+        """Put what there is of the segment that is being written, over what there was of it; returns its ETag.
+
+        `etag`: that of the object that this process put last. Another's is read first: if it goes further, or the whole
+        segment is there, because another host has received more, that stays, and the answer is None.
+        """
+        name = f"wal/{name}"
+        if etag:
+            with _refused_with("object_changed", "object_missing"):
+                return self.place.replace(name, content, etag)
+        with _refused_with("object_missing"):
+            self.place.size(name.removesuffix(PARTIAL))
+            return None
+        with _refused_with("object_exists"):
+            return self.place.create(name, content)
+        standing, etag = self.place.read(name, SEGMENT_BYTES)
+        if len(standing) == SEGMENT_BYTES and _reach(standing) > _reach(content):
+            return None
+        return self.place.replace(name, content, etag)
 
     def fetch(self, copy: Copy, folder: BackupFolder) -> None:
         """Bring a copy and the log since into an empty folder.
@@ -213,6 +231,21 @@ class Shelf:
         self.place.delete([one.json for one in plan.copies])
         self.place.delete([*(one.tar for one in plan.copies), *plan.leftovers])
         self.place.delete(plan.segments)
+
+
+def _reach(partial: bytes) -> int:
+    """Return how far a partial segment is written: the receiver has filled it up with zeros before."""
+    return len(partial.rstrip(b"\0"))
+
+
+@contextmanager
+def _refused_with(*codes: str) -> Iterator[None]:
+    """Go on behind the block if it was refused with one of these codes."""
+    try:
+        yield
+    except Refused as refused:
+        if refused.code not in codes:
+            raise
 
 
 def _segment(name: str) -> str:
