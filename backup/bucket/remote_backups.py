@@ -1,7 +1,8 @@
 """Takes, receives and restores the backups of one server in a bucket, by way of a work folder of this machine.
 
 The work folder holds a copy until it is put, and the log until its segments are: what a killed call left there is put
-by the next one. It is small, and may be lost: then the log goes on from what the server still keeps.
+by the next one. Until then it is the only place: the server drops log once it is received here. A work folder that is
+lost takes with it what was received and not put, and the log in the bucket has a hole, after which a copy is needed.
 """
 
 import asyncio

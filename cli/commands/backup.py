@@ -178,19 +178,20 @@ def _taken_or_why(data: Path | None, server: str, place: Place) -> dict[str, Any
         return {"server": server, "code": error.code, "detail": error.detail}
 
 
-async def _receive(keepers: Mapping[str, LogKeeper | RemoteBackups], *, anew: bool) -> list[Refused]:
+async def _receive(keepers: Mapping[str, LogKeeper | RemoteBackups], *, anew: bool) -> list[Exception]:
     """Receive all logs until a signal; returns what has ended one of them, reported when it happened if not alone."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
-    async def receive(server: str, keeper: LogKeeper | RemoteBackups) -> Refused | None:
+    async def receive(server: str, keeper: LogKeeper | RemoteBackups) -> Exception | None:
         try:
             await keeper.receive(stop, anew=anew)
-        except Refused as refusal:
+        except Exception as error:  # noqa: BLE001 - whatever ends one log, and be it our own fault, ends no other
             if len(keepers) > 1:
-                click.echo(f"{server}: {refusal.detail}; the logs of the others are received further", err=True)
-            return refusal
+                why = error.detail if isinstance(error, HongbaoError) else f"{type(error).__name__}: {error}"
+                click.echo(f"{server}: {why}; the logs of the others are received further", err=True)
+            return error
         return None
 
     ended = await asyncio.gather(*(receive(*one) for one in keepers.items()))

@@ -1,6 +1,7 @@
 """The log of a server in a bucket: nothing older goes over what is there, and what is not there for long is told."""
 
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -16,12 +17,16 @@ from backup.limits import PARTIAL_EVERY_S, UNPUT_S
 from backup.logkeeper import LogStatus
 from backup.programs import Source
 from errors import HongbaoError, Refused
+from machine.account import Account
 from objectstore import bucket as bucket_module
 from objectstore.bucket import Bucket
+from tests.faults.test_backup_log import postgres, sql, until, write
 from tests.integration.objects.faulty_front import FaultyFront
 from tests.integration.objects.fixtures import bucket, front
+from tests.integration.objects.test_backup_in_bucket import receiving, remote, rows
 
 __all__ = ["bucket", "front"]
+pytestmark = pytest.mark.timeout(180)
 FIRST, SECOND = "000000010000000000000001", "000000010000000000000002"
 
 
@@ -207,3 +212,48 @@ async def test_a_bucket_that_never_took_anything_is_behind(standing: Standing, f
         with pytest.raises(HongbaoError):
             LogShipper(standing.shelf, standing.folder).ship(last=True)
         assert await standing.state() is state
+
+
+@pytest.mark.long
+async def test_what_is_lost_with_the_work_folder(
+    server_folder: Path, account: Account, bucket: Bucket, front: FaultyFront
+) -> None:
+    """Nothing of the newest segment, which the server still keeps; a complete one that was not put is a hole, and told.
+
+    A copy that is taken then leads up to now again.
+    """
+    server = postgres(server_folder, account)
+    await server.start()
+    backups = remote(server, bucket, server_folder / "work", [])
+
+    async def received() -> bool:
+        return await backups.status() == LogStatus(LogState.KEPT, 0)
+
+    async def lose(segments: int) -> str | None:
+        """Lose the folder while the bucket takes nothing; return what the newest copy lacks once it is there again."""
+        async with receiving(backups):
+            await until(received)
+            front.always("PUT", 403, "AccessDenied")
+            await (write(server, segments) if segments else sql(server, "INSERT INTO t VALUES (1)"))
+            await until(received)
+        shutil.rmtree(server_folder / "work")
+        front.heal()
+        async with receiving(backups):
+            await write(server)
+            await until(received)
+        return backups.shelf.gap_after(backups.shelf.copies()[-1])
+
+    try:
+        await write(server)
+        await backups.take()
+        assert await lose(0) is None
+        assert await rows(backups, server_folder / "one") == await sql(server, "SELECT count(*) FROM t")
+        assert await lose(2) is not None
+        async with receiving(backups):
+            await backups.take()
+            await write(server)
+            await until(received)
+        assert backups.shelf.gap_after(backups.shelf.copies()[-1]) is None
+        assert await rows(backups, server_folder / "two") == await sql(server, "SELECT count(*) FROM t")
+    finally:
+        await server.stop()

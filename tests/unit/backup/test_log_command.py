@@ -1,0 +1,54 @@
+"""`backup log all`: one log that cannot be received ends no other."""
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from cli.commands.backup import _receive
+from errors import Refused, Unavailable
+
+if TYPE_CHECKING:
+    from backup.logkeeper import LogKeeper
+
+ENDS = [
+    Refused("log_lost", "the server has dropped log"),
+    Unavailable("database_unavailable", "Postgres does not answer"),
+    PermissionError(13, "Permission denied"),
+]
+
+
+class Receives:
+    """Received until Ctrl-C, which comes when it has begun and the others have ended."""
+
+    def __init__(self) -> None:
+        self.ended_by_stop = False
+
+    async def receive(self, stop: asyncio.Event, *, anew: bool) -> None:
+        assert anew
+        asyncio.get_running_loop().call_later(0, signal.raise_signal, signal.SIGINT)
+        self.ended_by_stop = await stop.wait()
+
+
+class Ends:
+    """A log that cannot be begun."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    async def receive(self, _stop: asyncio.Event, *, anew: bool) -> None:
+        assert anew
+        raise self.error
+
+
+@pytest.mark.parametrize("error", ENDS, ids=lambda one: type(one).__name__)
+async def test_one_log_that_cannot_be_begun_ends_no_other(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whose old log is put aside already: it is named, the others are received until Ctrl-C, and it is told then."""
+    other = Receives()
+    keepers = {"set-1": cast("LogKeeper", Ends(error)), "set-2": cast("LogKeeper", other)}
+    assert await _receive(keepers, anew=True) == [error]
+    assert other.ended_by_stop
+    said = capsys.readouterr().err
+    assert said.startswith("set-1: ")
+    assert "the logs of the others are received further" in said
