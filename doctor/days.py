@@ -50,7 +50,7 @@ def judge(one: Survey, today: date, rules: Rules) -> Iterator[Finding]:
             if one.ahead < 0
             else f"{one.name} has tables for {counted(one.ahead, 'day')} after today only; then creates are refused."
         )
-        do = "./run rotate plan says what stands in the way; ./run logs has `day tables not made` with the reason."
+        do = "./run rotate plan says what stands in the way; the log of the rotation has `day tables not made` and why."
         yield Finding("days", level, one.name, what, do)
     for coming in one.coming:
         if coming.occupied_by is not None:
