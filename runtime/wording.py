@@ -1,12 +1,14 @@
 """Words in sentences for people."""
 
-import sys
 from pathlib import Path
+
+RUNNER = Path(__file__).parents[1] / "run"
+"""There in a checkout; an installed `hongbao` has no such file beside its packages."""
 
 
 def as_called(text: str) -> str:
-    """Name commands as this one was called: `hongbao …` of an installed program, `./run …` of a checkout."""
-    return text.replace("./run ", "hongbao ") if Path(sys.argv[0]).name == "hongbao" else text
+    """Name commands as they are called here: `./run …` in a checkout, `hongbao …` where that is installed."""
+    return text if RUNNER.exists() else text.replace("./run ", "hongbao ")
 
 
 def counted(number: int, noun: str) -> str:

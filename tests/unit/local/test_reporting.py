@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Iterator
 from importlib import util
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ from cli.table import COMMANDS, main
 from events.event import Event
 from inspection.hot import Hot
 from local.status import PartStatus, SetStatus, Status
+from runtime import wording
 from runtime.reporting import print_output, print_report
 from runtime.tables import print_table
 from runtime.wording import counted, duration
@@ -264,13 +266,14 @@ def test_a_duration_in_words(seconds: int, said: str) -> None:
     assert duration(seconds) == said
 
 
-def test_commands_are_named_as_this_one_was_called(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_commands_are_named_as_they_are_called(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Where `hongbao` is installed there is no ./run; JSON is left as it is."""
     text = "then ./run events resume app"
-    for program, said in (("/opt/hongbao/bin/hongbao", "then hongbao events resume app"), ("cli/__main__.py", text)):
-        monkeypatch.setattr("sys.argv", [program])
+    assert wording.RUNNER.exists()
+    for runner, said in ((tmp_path / "run", "then hongbao events resume app"), (wording.RUNNER, text)):
+        monkeypatch.setattr(wording, "RUNNER", runner)
         print_report({"do": text}, as_json=False, show=text)
         print_report({"do": text}, as_json=False, show=lambda console: console.print(text))
         print_report({"do": text}, as_json=True, show=text)
