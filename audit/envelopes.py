@@ -33,6 +33,7 @@ def replay(header: Any, claims: Sequence[Any], receivers: frozenset[str], report
     try:
         log = ClaimLog(read_terms(header, receivers if header["named"] else None))
         log.restore((row["seq"], row["kind"], row["user_id"], row["amount_fen"], row["at_ms"]) for row in claims)
+        _compare(log, header, claims, report)
     except InvariantBroken as broken:
         claimed = sum(row["amount_fen"] or 0 for row in claims)
         report.add(broken.check, envelope_id, broken.detail, max(1, abs(claimed - (header["total_fen"] or 0))))
@@ -41,6 +42,12 @@ def replay(header: Any, claims: Sequence[Any], receivers: frozenset[str], report
         sentence = f"its rows cannot be read: {type(error).__name__}: {error}"
         report.add("header_is_readable", envelope_id, sentence, header["total_fen"] or 0)
         return None
+    return log
+
+
+def _compare(log: ClaimLog, header: Any, claims: Sequence[Any], report: Report) -> None:
+    """Report what a log that replays does not show: columns beside it, and instants."""
+    envelope_id = header["envelope_id"]
     for row in claims:
         if row["shares"] != header["shares"]:
             report.add("claim_knows_shares", envelope_id, f"claim {row['seq']} says {row['shares']} shares")
@@ -58,4 +65,3 @@ def replay(header: Any, claims: Sequence[Any], receivers: frozenset[str], report
         report.add("log_in_order_of_time", envelope_id, "a later claim carries an earlier instant")
     if not log.final and not header["due"]:
         report.add("open_envelope_is_due", envelope_id, "it is open and not due: nothing will close it", log.left_fen)
-    return log

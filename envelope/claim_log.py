@@ -93,7 +93,7 @@ class ClaimLog:
             if kind == Entry.OPEN:
                 self.append(user, at_ms)
             else:
-                self.close(Entry(kind), at_ms)
+                self.close(Entry(kind), int(at_ms))
         self.mark_committed()
         invariants.balanced(self)
 

@@ -9,7 +9,7 @@ from runtime import postgres
 from sharding.topology import Topology
 
 TRIES: Final = 3
-"""An audit of an hour may meet a user who is forgotten each time; after these what all of them have found is real."""
+"""An audit of an hour may meet a user who is forgotten each time; after these what the last two have found is real."""
 
 
 async def audit_until_still(

@@ -60,18 +60,22 @@ async def count_covered(wallet: WalletClient, creates: Sequence[LostFund]) -> in
     """
     if len(creates) == 1:
         return 1
-    sender = creates[0].sender
-    try:
-        left_fen = await _patiently(lambda: wallet.balance(sender))
-    except HongbaoError as error:
-        if _is_away(error):
-            raise
-        return 1
+    left_fen = await balance_of(wallet, creates[0].sender)
     for number, one in enumerate(creates):
         left_fen -= one.total_fen
         if left_fen < 0:
             return max(number, 1)
     return len(creates)
+
+
+async def balance_of(wallet: WalletClient, sender: str) -> int:
+    """Return a balance in fen; 0 where the wallet does not tell it, as of a forgotten user."""
+    try:
+        return await _patiently(lambda: wallet.balance(sender))
+    except HongbaoError as error:
+        if _is_away(error):
+            raise
+        return 0
 
 
 async def _patiently(call: Callable[[], Awaitable[T]]) -> T:

@@ -5,7 +5,7 @@ for each claim its seq (in the order number), receiver and amount. Put back befo
 not free again, and nobody wins one whose order number is paid to somebody else.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +16,7 @@ from audit.snapshot import DayPart, day_parts, set_snapshot, snapshot
 from envelope.claim_log import ClaimLog
 from envelope.outcomes import Entry
 from envelope.terms import Terms
-from errors import Refused, Unavailable
+from errors import InvariantBroken, Refused, Unavailable
 from recovery.compared import compared
 from recovery.limits import NAMED, ROWS_AT_ONCE
 from runtime import postgres, sql
@@ -87,6 +87,11 @@ async def put_back(owner_dsn: str, found: AsyncIterable[list[Row]]) -> None:
     What was written is durable, whatever happens then: called again, only the rest is found. Raises Unavailable
     `changed_meanwhile` if an envelope has got an entry since, as by its expiry; Refused `day_closed`.
     """
+    with postgres.loss_told("while claims were put back; call it again, it goes on with the rest"):
+        await _put_back(owner_dsn, found)
+
+
+async def _put_back(owner_dsn: str, found: AsyncIterable[list[Row]]) -> None:
     async with postgres.connected(owner_dsn) as connection:
         rows: list[Row] = []
         async for some in found:
@@ -116,43 +121,68 @@ async def _write(connection: Connection, rows: Sequence[Row]) -> None:
 async def _of_day(
     connection: Connection, wallet: Connection, part: DayPart, lost: LostClaims
 ) -> AsyncIterator[list[Row]]:
-    async for _, header, logged, named, paid in compared(connection, wallet, part):
-        known = {row["seq"] for row in logged}
-        numbered = {int(row["order_no"].partition(".")[2]): row for row in paid}
-        missing = {seq: row for seq, row in numbered.items() if seq not in known}
+    async for envelope_id, header, logged, named, paid in compared(connection, wallet, part):
+        entries = {row["seq"]: row for row in logged}
+        numbered = {seq: row for row in paid if (seq := _seq_of(row["order_no"])) is not None}
+        # Behind an expiry, or an open, that came before these were put back.
+        others = [seq for seq, row in numbered.items() if seq in entries and not _is_of(row, entries[seq])]
+        missing = {seq: row for seq, row in numbered.items() if seq not in entries}
+        whys = [f"{counted(len(others), 'paid claim')} in whose place another entry stands"] if others else []
+        rows: list[Row] = []
         if missing:
-            try:
-                terms = read_terms(header, named if header["named"] else None)
-            except Exception as error:  # noqa: BLE001 - of any kind: rows edited by hand may hold anything
-                lost.leave(header["envelope_id"], len(missing), f"its header cannot be read ({error})")
-                continue
-            if rows := await _rebuild(terms, logged, missing, wallet, lost):
-                yield rows
+            found = await wallet.fetch(_TIMES, [row["order_no"] for row in missing.values()])
+            times = {row["order_no"]: row["at_ms"] for row in found}
+            rows, why = _rebuilt(header, named, logged, {seq: (missing[seq], times) for seq in sorted(missing)})
+            whys += [why] if why else []
+        if whys:
+            lost.leave(envelope_id, len(others) + len(missing) - len(rows), "; ".join(whys))
+        if rows:
+            yield rows
 
 
-async def _rebuild(
-    terms: Terms, logged: Sequence[Any], missing: dict[int, Any], wallet: Connection, lost: LostClaims
-) -> list[Row]:
-    """Return the paid claims that follow the envelope's log, up to the first that does not; leave and name the rest."""
-    found = await wallet.fetch(_TIMES, [row["order_no"] for row in missing.values()])
-    times = {row["order_no"]: row["at_ms"] for row in found}
-    entries = [(row["seq"], row["kind"], row["user_id"], row["amount_fen"], row["at_ms"]) for row in logged]
-    added = [_entry(terms, seq, row, times[row["order_no"]]) for seq, row in sorted(missing.items())]
-    log, followed = ClaimLog(terms), 0
+def _seq_of(order_no: str) -> int | None:
+    """Return the place in the log that an order number names; None if it is none that a setnode has made."""
+    seq = order_no.partition(".")[2]
+    return int(seq) if seq.isascii() and seq.isdigit() else None
+
+
+def _is_of(paid: Any, entry: Any) -> bool:
+    """Say whether an entry is what the wallet has paid under its number."""
+    user = _user_of(paid) if paid["kind"] == TransferKind.CLAIM else ""
+    return bool(entry["user_id"] == user and entry["amount_fen"] == paid["amount_fen"])
+
+
+def _user_of(paid: Any) -> str:
+    return str(paid["receiver"]).removeprefix(_USER)
+
+
+def _rebuilt(
+    header: Any, named: frozenset[str], logged: Sequence[Any], missing: Mapping[int, tuple[Any, Mapping[str, int]]]
+) -> tuple[list[Row], str]:
+    """Return the paid claims that follow the envelope's log, up to the first that does not, and why that does not."""
+    followed: list[LogEntry] = []
+    why = ""
     try:
+        terms = read_terms(header, named if header["named"] else None)
+        entries = [(row["seq"], row["kind"], row["user_id"], row["amount_fen"], row["at_ms"]) for row in logged]
+        added = [_entry(terms, seq, row, times[row["order_no"]]) for seq, (row, times) in missing.items()]
+        log = ClaimLog(terms)
         log.restore(entries)
-        for one in added:
-            # Dense, unique by user, every amount the seed's: else the wallet has paid what this log cannot have said.
-            log.restore([one])
-            followed += 1
-    except Exception as error:  # noqa: BLE001 - as above
-        left = added[followed:]
-        lost.leave(terms.envelope_id, len(left), f"{counted(len(left), 'paid claim')} from {left[0][0]} on: {error}")
-    slot = slot_of(terms.envelope_id)
-    return [
-        (terms.envelope_id, slot, seq, terms.count, kind, user, fen, from_ms(at_ms))
-        for seq, kind, user, fen, at_ms in _dated(added[:followed], entries[-1][-1] if entries else 0)
-    ]
+        after_ms = entries[-1][-1] if entries else 0
+        try:
+            for one in added:
+                # Dense, unique by user, every amount the seed's: else the wallet has paid what it cannot have said.
+                log.restore([one])
+                followed.append(one)
+        except InvariantBroken as broken:
+            why = f"{counted(len(added) - len(followed), 'paid claim')} from {added[len(followed)][0]} on: {broken}"
+        slot = slot_of(terms.envelope_id)
+        return [
+            (terms.envelope_id, slot, seq, terms.count, kind, user, fen, from_ms(at_ms))
+            for seq, kind, user, fen, at_ms in _dated(followed, after_ms)
+        ], why
+    except Exception as error:  # noqa: BLE001 - of any kind: rows edited by hand may hold anything
+        return [], f"{counted(len(missing), 'paid claim')}: its rows cannot be read ({type(error).__name__}: {error})"
 
 
 def _dated(entries: Sequence[LogEntry], after_ms: int) -> list[LogEntry]:
@@ -168,6 +198,6 @@ def _entry(terms: Terms, seq: int, row: Any, paid_at_ms: int) -> LogEntry:
     """Return a claim as its log has it. It was decided a little before it was paid, and before its envelope's end."""
     if row["kind"] == TransferKind.CLAIM:
         at_ms = max(terms.opens_at_ms, min(paid_at_ms, terms.expires_at_ms - 1))
-        return seq, Entry.OPEN.value, str(row["receiver"]).removeprefix(_USER), row["amount_fen"], at_ms
+        return seq, Entry.OPEN.value, _user_of(row), row["amount_fen"], at_ms
     kind = Entry.EXPIRED if paid_at_ms >= terms.expires_at_ms else Entry.CANCELED
     return seq, kind.value, "", row["amount_fen"], paid_at_ms

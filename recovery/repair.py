@@ -14,7 +14,7 @@ from contextlib import aclosing
 from itertools import compress, islice
 from typing import TypeVar, cast
 
-from recovery.calls import count_covered, pay, take
+from recovery.calls import balance_of, count_covered, pay, take
 from recovery.limits import FUNDS_AT_ONCE, ORDERS_AT_ONCE, ORDERS_BEHIND_CREATES, WAITING
 from recovery.lost import Lost, LostEnvelope
 from recovery.repaired import Repaired
@@ -148,17 +148,24 @@ class _Pass:
         while self._ready:
             turns: dict[str, list[LostEnvelope]] = {}
             room = FUNDS_AT_ONCE
-            for sender in self._ready:
-                turns[sender] = list(islice(self._waiting[sender], room if self._in_order else None))
+            for sender in list(self._ready):
+                del self._ready[sender]
+                turns[sender] = await self._turn_of(sender, room)
                 room -= len(turns[sender])
                 if room <= 0:
                     break
-            for sender in turns:
-                del self._ready[sender]
             short = {one.envelope_id for one in await self._take(self._turns(turns))}
             for sender, turn in turns.items():
                 self._let_go(sender, turn, short)
             await self._pay_all()
+
+    async def _turn_of(self, sender: str, room: int) -> list[LostEnvelope]:
+        """Return which of a sender's waiting creates are tried now: the first, or out of order what may be covered."""
+        queue = self._waiting[sender]
+        if self._in_order:
+            return list(islice(queue, room))
+        balance_fen = await balance_of(self._reader, sender)
+        return [one for one in queue if one.fund is not None and one.fund.total_fen <= balance_fen]
 
     def _turns(self, of_senders: Mapping[str, Sequence[LostEnvelope]]) -> list[Sequence[LostEnvelope]]:
         """Return what is tried together: a sender's creates one after another, or out of order each on its own."""
@@ -167,16 +174,18 @@ class _Pass:
 
     def _let_go(self, sender: str, turn: Sequence[LostEnvelope], short: Collection[int]) -> None:
         """Take what was tried of a sender's queue out of it, but for what is short; if nothing is, the rest is next."""
+        gone = {one.envelope_id: _size(one) for one in turn if one.envelope_id not in short}
         queue = self._waiting[sender]
-        for _ in turn:
+        self._waiting_size -= sum(gone.values())
+        before = len(queue)
+        while queue and queue[0].envelope_id in gone:
             queue.popleft()
-        left = [one for one in turn if one.envelope_id in short]
-        queue.extendleft(reversed(left))
-        self._waiting_size -= sum(_size(one) for one in turn) - sum(_size(one) for one in left)
+        if before - len(queue) < len(gone):
+            self._waiting[sender] = queue = deque(one for one in queue if one.envelope_id not in gone)
         if not queue:
             del self._waiting[sender]
             self._ready.pop(sender, None)
-        elif not left:
+        elif self._in_order and len(gone) == len(turn):
             self._ready[sender] = None
 
     async def _take(self, turns: Sequence[Sequence[LostEnvelope]]) -> list[LostEnvelope]:

@@ -47,7 +47,7 @@ _REFUTED = (BatchRefused, asyncpg.UniqueViolationError, asyncpg.CheckViolationEr
 _TRY_AGAIN = ("40001", "40P01", "55P03")
 """Serialization failure, deadlock, lock not available: nothing was written."""
 
-_BROKEN = {
+BROKEN = {
     "escrow_short": "escrow cannot pay its claims",
     "fund_exceeded": "more was ordered for an envelope than was paid in for it",
 }
@@ -274,14 +274,14 @@ def _answer(batch: Sequence[PendingRequest], plan: Plan) -> None:
             _fail(pending, answer)
         elif not pending.future.done():
             pending.future.set_result(answer)
-    if not _BROKEN.keys().isdisjoint(refused):
+    if not BROKEN.keys().isdisjoint(refused):
         _report_broken(batch, plan)
     metrics.count(plan, refused)
 
 
 def _report_broken(batch: Sequence[PendingRequest], plan: Plan) -> None:
     """Count payouts for which there is no money, a broken invariant, and log the check with their order numbers."""
-    orders: dict[str, list[str]] = {check: [] for check in _BROKEN}
+    orders: dict[str, list[str]] = {check: [] for check in BROKEN}
     for pending, answer in zip(batch, plan.answers, strict=True):
         if isinstance(pending.draft.request, PayRequest) and isinstance(answer, list):
             for order, result in zip(pending.draft.request.orders, answer, strict=True):
@@ -290,4 +290,4 @@ def _report_broken(batch: Sequence[PendingRequest], plan: Plan) -> None:
     for check, found in orders.items():
         if found:
             metrics.broken.labels(check).inc(len(found))
-            _log.error(_BROKEN[check], check=check, orders=len(found), order_nos=found[:NAMED_ORDERS])
+            _log.error(BROKEN[check], check=check, orders=len(found), order_nos=found[:NAMED_ORDERS])

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from runtime import logs, sql
 from wallet import metrics
-from wallet.batcher import Batcher
+from wallet.batcher import BROKEN, Batcher
 from wallet.channels import LedgerChannel
 from wallet.decide import CONFLICT, OVERPAID, SHORT
 from wallet.limits import PROVIDER_AT_ONCE, PROVIDER_WAIT_S
@@ -95,11 +95,11 @@ class ProviderChannel:
             funds[order.envelope_id] = funds.get(order.envelope_id, 0) - order.amount_fen
             if funds[order.envelope_id] < 0:
                 metrics.broken.labels("fund_exceeded").inc()
-                _log.error("more was ordered for an envelope than was paid in for it", order_no=order.order_no)
+                _log.error(BROKEN["fund_exceeded"], check="fund_exceeded", order_nos=[order.order_no])
                 decided[order.order_no] = OVERPAID
             elif left[escrow] < 0:
                 metrics.broken.labels("escrow_short").inc()
-                _log.error("escrow cannot pay a claim", order_no=order.order_no, escrow=escrow)
+                _log.error(BROKEN["escrow_short"], check="escrow_short", order_nos=[order.order_no], escrow=escrow)
                 decided[order.order_no] = SHORT
         return decided
 

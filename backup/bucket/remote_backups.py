@@ -19,7 +19,7 @@ from backup.backups import Backups
 from backup.bucket.manifest import Copy
 from backup.bucket.shelf import Shelf
 from backup.bucket.shipper import LogShipper
-from backup.bucket.unput import find_unput
+from backup.bucket.unput import begin_note, find_unput
 from backup.folder import SEGMENT_BYTES, BackupFolder, Base, LogState
 from backup.limits import SHIP_EVERY_S
 from backup.logkeeper import LogKeeper, LogStatus, status_of
@@ -120,6 +120,8 @@ class RemoteBackups:
             last = done.is_set()
             try:
                 if not self._checked:
+                    # Before anything is put: what waits counts from here on, also if nothing is ever taken.
+                    await asyncio.to_thread(begin_note, self.folder)
                     await self._check(self._find())
                 await asyncio.to_thread(shipper.ship, last=last)
             except Exception as error:  # noqa: BLE001 - whatever it is, the receiver goes on, and this puts it later

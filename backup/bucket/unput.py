@@ -41,8 +41,8 @@ def note_all_put(folder: BackupFolder) -> None:
 
 
 def begin_note(folder: BackupFolder) -> None:
-    """Count from now where no receiver has noted anything yet."""
-    if not (folder.home / NOTE).exists():
+    """Count from now where no receiver has noted anything yet; without a work folder nothing is received."""
+    if folder.home.is_dir() and not (folder.home / NOTE).exists():
         note_all_put(folder)
 
 

@@ -135,9 +135,10 @@ async def _recover(access: Access, since: date | None, say: Any, *, sure: bool) 
         reader = await stack.enter_async_context(access.wallet())
         lost, done = await repair(find, wallets, reader, say)
     for name in names:
-        async with postgres.connected(access.set_dsn(name, roles.OWNER)) as connection:
-            # What was refused meanwhile for want of its fund. All of it: a call before may have been killed here.
-            await redrive(connection, access.clock.now())
+        with postgres.loss_told("while stuck payouts were driven again; ./run payout retry --all does it, too"):
+            async with postgres.connected(access.set_dsn(name, roles.OWNER)) as connection:
+                # What was refused meanwhile for want of its fund. All of it: a call before may have been killed here.
+                await redrive(connection, access.clock.now())
     return lost, done
 
 
@@ -169,8 +170,8 @@ def _show(report: dict[str, Any], console: Console) -> None:
     say(f"of {report['envelopes']:,} envelopes the wallet lacks {lacks}")
     if report["repaired"]:
         say(f"{report['creates']:,} and {report['credits']:,} of them are made good")
-    elif not report["holds"]:
-        say("`recover wallet --yes` makes them good; deposits first")
+    elif report["lost_creates"] + report["lost_credits"]:
+        say("./run recover wallet --yes makes them good, but for what is named below; deposits first")
     cannot = "not made good" if report["repaired"] else "will not be made good"
     for one in report["not_made"][:_SHOWN]:
         what = f"{one['what']} of {one['envelope_id']}, {yuan(one['fen'])} yuan of {one['user']}"

@@ -5,9 +5,9 @@
 -- Index: the unique keys. Lock: none.
 SELECT e.envelope_id, e.sender, e.kind, e.split, e.split_version, e.total_fen, e.shares, e.greeting, e.seed,
     e.create_key, e.named, e.password_mac, e.min_fen, e.max_fen, e.header_seal,
-    (extract(epoch FROM e.created_at) * 1000)::bigint AS created_at_ms,
-    (extract(epoch FROM e.opens_at) * 1000)::bigint AS opens_at_ms,
-    (extract(epoch FROM e.expires_at) * 1000)::bigint AS expires_at_ms,
+    CASE WHEN isfinite(e.created_at) THEN (extract(epoch FROM e.created_at) * 1000)::bigint END AS created_at_ms,
+    CASE WHEN isfinite(e.opens_at) THEN (extract(epoch FROM e.opens_at) * 1000)::bigint END AS opens_at_ms,
+    CASE WHEN isfinite(e.expires_at) THEN (extract(epoch FROM e.expires_at) * 1000)::bigint END AS expires_at_ms,
     c.seqs, c.kinds, c.users, c.amounts, c.times,
     g.guests, g.tries, g.invitations, e.shares_before >= $5 AS put_off
 FROM (
@@ -18,7 +18,8 @@ FROM (
 LEFT JOIN LATERAL (
     SELECT array_agg(seq ORDER BY seq) AS seqs, array_agg(kind ORDER BY seq) AS kinds,
         array_agg(user_id ORDER BY seq) AS users, array_agg(amount_fen ORDER BY seq) AS amounts,
-        array_agg((extract(epoch FROM claimed_at) * 1000)::bigint ORDER BY seq) AS times
+        array_agg(CASE WHEN isfinite(claimed_at) THEN (extract(epoch FROM claimed_at) * 1000)::bigint END ORDER BY seq)
+            AS times
     FROM claim WHERE claim.envelope_id = e.envelope_id AND claim.slot = e.slot
         AND claim.slot = ANY($2::smallint[])
         AND claim.envelope_id >= $3 AND claim.envelope_id < $4

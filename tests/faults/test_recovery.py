@@ -117,6 +117,10 @@ async def test_a_lost_wallet_comes_back_with_every_fen(server_folder: Path) -> N
         assert after.sums.claims == before.sums.claims
         assert await balances(running, people) == wanted
         await serves_again(running)
+        words = ["recover", "wallet", "--yes", "--data", str(data)]
+        served = await asyncio.to_thread(CliRunner().invoke, main, words)
+        assert (served.exit_code, "users are served by set-1" in served.output) == (1, True)
+        assert (await hongbao("recover", "wallet", "--yes", "--while-served", data=data))["lost_creates"] == 0
 
 
 async def refused_while_paused(running: Running) -> None:

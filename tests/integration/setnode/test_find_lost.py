@@ -50,12 +50,12 @@ async def forgotten(dsn: str, table: str, column: str, values: Sequence[object])
 
 
 @asynccontextmanager
-async def emptied(dsn: str, table: str, column: str, envelope_id: int) -> AsyncIterator[None]:
-    """For the block the row of an envelope has nothing in a column."""
+async def edited(dsn: str, table: str, column: str, envelope_id: int, value: str = "NULL") -> AsyncIterator[None]:
+    """For the block the row of an envelope has this in a column, by default nothing."""
     where = "WHERE envelope_id = $1"
     async with postgres.connected(dsn) as connection:
         before = await connection.fetchval(f"SELECT {column} FROM {table} {where}", envelope_id)
-        await connection.execute(f"UPDATE {table} SET {column} = NULL {where}", envelope_id)
+        await connection.execute(f"UPDATE {table} SET {column} = {value} {where}", envelope_id)
         yield
         await connection.execute(f"UPDATE {table} SET {column} = $2 {where}", envelope_id, before)
 
@@ -121,24 +121,31 @@ async def test_a_bare_header_that_nobody_has_closed_takes_nobodys_money(town: To
     ]
 
 
-EMPTIED = [
-    *(("claim", one) for one in ("seq", "kind", "user_id", "amount_fen", "claimed_at")),
-    *(("envelope", one) for one in ("sender", "split", "total_fen", "shares", "greeting", "seed", "create_key")),
-    *(("envelope", one) for one in ("created_at", "opens_at", "expires_at")),
+EDITED = [
+    ("claim", "claimed_at", "'infinity'"),
+    ("envelope", "expires_at", "'infinity'"),
+    ("envelope", "opens_at", "'20000-01-01'"),
+    ("envelope", "split", "'x'"),
+    *(("claim", one, "NULL") for one in ("seq", "kind", "user_id", "amount_fen", "claimed_at")),
+    *(
+        ("envelope", one, "NULL")
+        for one in ("sender", "split", "total_fen", "shares", "greeting", "seed", "create_key")
+    ),
+    *(("envelope", one, "NULL") for one in ("created_at", "opens_at", "expires_at")),
 ]
 
 
-@pytest.mark.parametrize(("table", "column"), EMPTIED)
-async def test_rows_that_lack_what_every_row_has_are_named_and_the_others_found(
-    town: Town, table: str, column: str
+@pytest.mark.parametrize(("table", "column", "value"), EDITED)
+async def test_rows_that_hold_what_no_row_has_are_named_and_the_others_found(
+    town: Town, table: str, column: str, value: str
 ) -> None:
-    """Whoever can edit tables can empty a column: that ends neither the searches nor the audit."""
+    """Whoever can edit tables can empty a column, or write nonsense: that ends neither the searches nor the audit."""
     broken, whole = [await town.create(1_000, 2, split="equal", kind="equal") for _ in range(2)]
     for envelope_id in (broken, whole):
         await town.open(envelope_id, "a")
     await town.paid_out()
     orders = [f"{one}.0" for one in (broken, whole)]
-    async with emptied(town.set_dsn, table, column, broken):
+    async with edited(town.set_dsn, table, column, broken, value):
         async with forgotten(town.wallet_dsn, "transfer", "order_no", orders):
             found, _ = await looked(town, [])
         report = await town.audit()
@@ -175,16 +182,16 @@ async def test_without_a_seal_a_header_is_compared_with_its_fund(town: Town) -> 
     await town.open(one, "a")
     await town.paid_out()
     async with (
-        emptied(town.set_dsn, "envelope", "header_seal", one),
+        edited(town.set_dsn, "envelope", "header_seal", one),
         forgotten(town.wallet_dsn, "transfer", "order_no", [f"{one}.0"]),
         postgres.connected(town.set_dsn) as connection,
     ):
         believed, _ = await looked(town, [])
         await connection.execute("UPDATE envelope SET greeting = 'x' WHERE envelope_id = $1", one)
-        edited, _ = await looked(town, [])
+        changed, _ = await looked(town, [])
         await connection.execute("UPDATE envelope SET greeting = '' WHERE envelope_id = $1", one)
     assert [each.broken for each in believed] == [""]
-    assert ["its fund paid for" in each.broken for each in edited] == [True]
+    assert ["its fund paid for" in each.broken for each in changed] == [True]
 
 
 async def test_what_the_sweeper_has_undone_is_paid_in_and_back(town: Town) -> None:
@@ -226,3 +233,18 @@ async def test_a_database_that_goes_away_ends_the_search_with_a_sentence(
     monkeypatch.setattr(lost_module, "compared", cut)
     with pytest.raises(Unavailable, match="a database went away while the SETs were compared"):
         await looked(town, [])
+
+
+async def test_a_closing_without_its_time_ends_nothing(town: Town) -> None:
+    """As an open without it: the envelope is named."""
+    one = await town.create(1_000, 2, split="equal", kind="equal")
+    await town.cancel(one, "sender")
+    await town.paid_out()
+    async with (
+        edited(town.set_dsn, "claim", "claimed_at", one),
+        forgotten(town.wallet_dsn, "transfer", "order_no", [f"{one}.0"]),
+    ):
+        found, _ = await looked(town, [])
+        report = await town.audit()
+    assert [bool(each.broken) for each in found] == [True]
+    assert str(one) in {each.subject for each in report.violations}

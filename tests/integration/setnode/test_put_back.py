@@ -1,8 +1,9 @@
 """Claims that the wallet has paid and a SET lacks: found, replayed, put back; what does not fit is left and named."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -169,3 +170,49 @@ async def test_receivers_of_events_are_told_of_what_is_put_back(town: Town) -> N
     assert [tuple(row) for row in told] == [
         (one, 1, "open", "b", 200), (one, 2, "open", "c", 200), (one, 3, "canceled", "", 400),
     ]  # fmt: skip
+
+
+async def test_a_paid_claim_whose_place_is_taken_is_named(town: Town) -> None:
+    """An expiry, or somebody's open, came first: what was paid is in no log, and that is said."""
+    closed, won = [await town.create(1_000, 5, split="equal", kind="equal") for _ in range(2)]
+    for one in (closed, won):
+        await town.open(one, "a")
+        await town.open(one, "b")
+    await town.paid_out()
+    values = "(envelope_id, slot, seq, shares, kind, user_id, amount_fen, claimed_at)"
+    async with postgres.connected(town.set_dsn) as connection:
+        for one, kind, user, fen in ((closed, "expired", "", 800), (won, "open", "z", 200)):
+            await lose(town, one, 1)
+            await connection.execute(
+                f"INSERT INTO claim {values} SELECT $1, slot, 1, shares, $2, $3, $4, now() FROM envelope "
+                "WHERE envelope_id = $1",
+                one, kind, user, fen,
+            )  # fmt: skip
+        lost = await mended(town)
+        await lose(town, closed, 1)
+        await lose(town, won, 1)
+    assert (lost.number, lost.left_count, lost.left_claims) == (0, 2, 2)
+    assert all("1 paid claim in whose place another entry stands" in one for one in lost.left)
+    assert (await mended(town)).number == 2
+
+
+async def test_a_database_that_goes_away_while_claims_are_put_back(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends with a sentence, and called again it goes on."""
+    one = await town.create(1_000, 5)
+    await town.open(one, "a")
+    await town.paid_out()
+    await lose(town, one, 0)
+    real = claims._write
+
+    async def cut(connection: Any, rows: list[Row]) -> None:
+        async with postgres.connected(town.set_dsn) as other, asyncio.timeout(10):
+            await other.execute("SELECT pg_terminate_backend($1)", connection.get_server_pid())
+            while not connection.is_closed():
+                await asyncio.sleep(0.01)
+        await real(connection, rows)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(claims, "_write", cut)
+        with pytest.raises(Unavailable, match="went away while claims were put back"):
+            await mended(town)
+    assert (await mended(town)).number == 1

@@ -3,7 +3,9 @@
 import asyncio
 
 from events.cursor import Cursor
+from events.event import Event
 from events.health import Health
+from events.lanes import Lanes
 from events.outcome import Failed
 from events.progress import Passed, Progress
 
@@ -62,3 +64,26 @@ async def test_a_wake_counts_for_a_call_that_is_on_its_way():
     await asyncio.wait_for(health.pause(20, began), 1)
     lane = asyncio.create_task(health.pause(0, health.wakes))
     await asyncio.wait_for(lane, 10)
+
+
+async def test_a_lane_that_was_woken_during_its_call_asks_again_at_once():
+    """The receiver came back while a call was on its way, which says what the receiver said before."""
+    health = Health()
+    calls = []
+
+    class Receiver:
+        async def send(self, events):
+            calls.append(len(events))
+            if len(calls) == 1:
+                health.wake()
+                return Failed("away", retry_after_s=3_000)
+            return None
+
+    class Nothing:
+        def waiting(self, _envelope_id):
+            return False
+
+    lanes = Lanes(Receiver(), health, Nothing(), count=1, batch=1)
+    async with asyncio.timeout(10):
+        await lanes._deliver([Event(1, "1.created", "envelope.created", b"{}")], lambda: False)
+    assert calls == [1, 1]

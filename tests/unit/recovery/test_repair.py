@@ -171,6 +171,31 @@ async def test_a_wallet_that_goes_away_is_waited_for_and_then_ends_it(monkeypatc
     assert (await made_good(lost, wallet)).paid == 1
 
 
+async def test_one_that_the_wallet_cannot_place_fails_alone() -> None:
+    """An answer about one envelope, such as that its database has moved, is no word about the wallet."""
+
+    class Outdated(ScriptedWallet):
+        async def fund(self, *args: Any) -> tuple[int, int, bytes]:
+            if args[4] == 1:
+                raise Unavailable("topology_outdated", "it does not know this slot yet")
+            return await super().fund(*args)
+
+    done = await made_good([lost_create(1, "a", 10), lost_create(2, "b", 10)], Outdated(a=10, b=10))
+    assert (done.funded, [one.why for one in done.not_made]) == (1, ["it does not know this slot yet"])
+
+
+async def test_what_waits_of_one_sender_is_not_tried_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shop without its deposit wins a little all the while: only what that may cover is tried."""
+    monkeypatch.setattr(repair_module, "FUNDS_AT_ONCE", 10)
+    monkeypatch.setattr(repair_module, "WAITING", 250)
+    shop = [lost_create(number, "shop", 1_000) for number in range(200)]
+    others = [lost_create(number, f"u{number}", 1, order(number, "shop", 1)) for number in range(1_000, 1_200)]
+    wallet: Any = Counting(**{f"u{number}": 1 for number in range(1_000, 1_200)})
+    done = await made_good([*shop, *others, *(lost_create(n, "late", 5) for n in range(2_000, 2_200))], wallet)
+    assert done.funded == 200
+    assert wallet.asked < 5 * 600
+
+
 async def test_however_much_is_lost_only_so_much_of_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for one create that waits, a chain is made good all the same, by looking for it again."""
     monkeypatch.setattr(repair_module, "WAITING", 2)
