@@ -171,7 +171,8 @@ def _show(report: dict[str, Any], console: Console) -> None:
     if report["repaired"]:
         say(f"{report['creates']:,} and {report['credits']:,} of them are made good")
     elif report["lost_creates"] + report["lost_credits"]:
-        say("./run recover wallet --yes makes them good, but for what is named below; deposits first")
+        rest = ", but for what is named here" if report["not_made"] else ""
+        say(f"./run recover wallet --yes makes them good{rest}; deposits first")
     cannot = "not made good" if report["repaired"] else "will not be made good"
     for one in report["not_made"][:_SHOWN]:
         what = f"{one['what']} of {one['envelope_id']}, {yuan(one['fen'])} yuan of {one['user']}"

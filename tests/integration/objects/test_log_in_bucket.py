@@ -1,8 +1,11 @@
 """The log of a server in a bucket: nothing older goes over what is there, and what is not there for long is told."""
 
+import asyncio
 import os
 import shutil
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -212,6 +215,29 @@ async def test_a_bucket_that_never_took_anything_is_behind(standing: Standing, f
         with pytest.raises(HongbaoError):
             LogShipper(standing.shelf, standing.folder).ship(last=True)
         assert await standing.state() is state
+
+
+async def test_a_bucket_that_refuses_the_first_word_is_behind_after_minutes(
+    standing: Standing, front: FaultyFront, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The receiver cannot even note whose place it is; the time counts all the same."""
+
+    class Server:
+        async def fetchval(self, _query: str) -> str:
+            return "7300000000000000001"
+
+    @asynccontextmanager
+    async def connected(_dsn: str) -> AsyncIterator[Server]:
+        yield Server()
+
+    monkeypatch.setattr(remote_module, "connected", connected)
+    front.always("PUT", 403, "AccessDenied")
+    standing.write(SECOND + PARTIAL)
+    ended = asyncio.Event()
+    ended.set()
+    await standing.backups._ship_until(ended, standing.shipper)
+    standing.age(standing.folder.home / NOTE, UNPUT_S + 1)
+    assert await standing.state() is LogState.BEHIND
 
 
 @pytest.mark.long
