@@ -16,7 +16,7 @@ import asyncpg
 from backup.folder import PARTIAL, SEGMENT_BYTES, BackupFolder, LogState, is_empty, log_state
 from backup.limits import CONNECTED_S, RETRY_FIRST_S, RETRY_MOST_S, STOP
 from backup.programs import IDENTIFIER, PgPrograms, Source
-from errors import Refused, Unavailable
+from errors import HongbaoError, Refused, Unavailable
 from machine.file_lock import hold_lock
 from runtime.postgres import connected
 from schema.standbys import LOG_SLOT
@@ -83,9 +83,10 @@ class LogKeeper:
         """Keep the log until `stop`, from where it ended; with `anew`, put it aside and begin another.
 
         A replication slot makes the server keep what was not received, up to max_slot_wal_keep_size. After `anew`,
-        restores need a base copy that is taken after it. While the server is away it is retried, and each new reason is
-        printed once. Raises Refused `log_lost` if no retry can help, `log_already_kept` if another process receives,
-        `backup_of_another` if the copies in the folder are another cluster's.
+        restores need a base copy that is taken after it. While the server is away, or something else stands in the way,
+        it is tried again, and each new reason is printed once. Raises Refused `log_lost` if no retry can help,
+        `log_already_kept` if another process receives, `backup_of_another` if the copies in the folder are another
+        cluster's.
         """
         self._programs.prepare()
         with hold_lock(self._folder.home / "log.lock", self._taken):
@@ -94,7 +95,12 @@ class LogKeeper:
             attempt, printed, loop = 0, "", asyncio.get_running_loop()
             while not stop.is_set():
                 began = loop.time()
-                reason = await self._try(stop)
+                try:
+                    reason = await self._try(stop)
+                except HongbaoError:
+                    raise
+                except Exception as error:  # noqa: BLE001 - a full disk, a lost connection, our own fault: it may pass
+                    reason = f"{type(error).__name__}: {error}"
                 if loop.time() - began > CONNECTED_S:
                     attempt, printed = 0, ""
                 if reason != printed and not stop.is_set():

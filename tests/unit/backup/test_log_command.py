@@ -2,10 +2,16 @@
 
 import asyncio
 import signal
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+import asyncpg
 import pytest
 
+from backup import logkeeper
+from backup.folder import BackupFolder
+from backup.programs import Source
 from cli.commands.backup import _receive
 from errors import Refused, Unavailable
 
@@ -52,3 +58,33 @@ async def test_one_log_that_cannot_be_begun_ends_no_other(error: Exception, caps
     said = capsys.readouterr().err
     assert said.startswith("set-1: ")
     assert "the logs of the others are received further" in said
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), TimeoutError(), asyncpg.InterfaceError("connection is closed")]
+)
+async def test_a_fault_of_a_moment_ends_no_log(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The receiver says why and goes on: nobody would start it again while those of the other logs run."""
+    monkeypatch.setattr(logkeeper, "RETRY_FIRST_S", 0.0)
+    folder, said = BackupFolder(tmp_path, "set-1"), []
+    folder.home.mkdir(parents=True)
+    keeper = logkeeper.LogKeeper(lambda: Source("set-1", "", {}), folder, said.append)
+    keeper.__dict__["_programs"] = SimpleNamespace(prepare=lambda: None)
+    stop, tries = asyncio.Event(), 0
+
+    async def attempt(_stop: asyncio.Event) -> str:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise error
+        stop.set()
+        return ""
+
+    monkeypatch.setattr(keeper, "_try", attempt)
+    await keeper.receive(stop)
+    assert tries == 2
+    (line,) = said
+    assert type(error).__name__ in line
+    assert "retrying until it is" in line
