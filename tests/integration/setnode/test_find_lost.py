@@ -135,6 +135,7 @@ EDITED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("table", "column", "value"), EDITED)
 async def test_rows_that_hold_what_no_row_has_are_named_and_the_others_found(
     town: Town, table: str, column: str, value: str
