@@ -61,6 +61,7 @@ async def _open(running: Running, envelope: Envelope, user: str) -> str:
         return (await hongbao.user(running.access.token(user)).open(envelope)).result
 
 
+@pytest.mark.long
 async def test_a_paused_set_refuses_its_users_until_it_is_resumed(server_folder: Path) -> None:
     """Refused with a code of its own and a time to come again, also after a restart; resumed, it serves as before."""
     data = server_folder / "data"

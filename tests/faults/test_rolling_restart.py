@@ -77,6 +77,7 @@ async def test_a_restart_of_everything_fails_no_request(server_folder: Path) -> 
         assert (await one.settled_audit()).holds
 
 
+@pytest.mark.long
 async def test_what_is_alone_is_waited_for(server_folder: Path) -> None:
     """One gateway, one server, one wallet: while each is away, requests wait for it."""
     async with running_stack(server_folder / "data", sets=1, servers=1, env=PATIENT) as one:

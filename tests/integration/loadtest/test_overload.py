@@ -15,6 +15,7 @@ FAULTS_AT = 300.0
 part of its best, for half a minute, and how many opens that is says nothing: they are to find every part at work."""
 
 
+@pytest.mark.long
 async def test_a_small_overload(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """People who come in too great a number hear busy and do not wait for nothing; every share goes; money adds up."""
     monkeypatch.setattr(run, "RAMP", (0.2,))
