@@ -96,7 +96,7 @@ async def each_place(access: Access, part: Part) -> list[Part]:
 
     Several processes at a name stand for it: `wallet@10.0.0.1`, `wallet@10.0.0.2`. The members of a Postgres come after
     it: `postgres-set-1` is whichever can write, `postgres-set-1@10.0.0.3:5433` may be a standby. A certificate is for
-    the name, so over TLS each place is asked in the name.
+    the name, so over TLS each place is asked under that name.
     """
     if part.kind is Kind.POSTGRES:
         members = [] if ", " not in part.address else part.address.split(", ")

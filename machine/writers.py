@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def other_writers(folder: Path) -> str:
-    """Name who, beside the owner, may write into `folder`: "" if nobody, else words such as "the group staff".
+    """Return who may write into `folder` beside its owner: "" if nobody may, else words such as "the group staff".
 
-    A group of the owner alone, as many systems give each user, is nobody else. Raises OSError.
+    A group whose only member is the owner, as many systems make one for each user, does not count. Raises OSError.
     """
     found = folder.stat()
     if found.st_mode & stat.S_IWOTH:

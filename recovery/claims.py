@@ -27,7 +27,8 @@ from schema.headers import read_terms
 from sharding.ids import slot_of
 from wallet.postings import TransferKind
 
-_TIMES, _PUT_BACK = sql.read("audit", "order_times"), sql.read("recovery", "put_back")
+_TIMES = sql.read("audit", "order_times")
+_PUT_BACK = sql.read("recovery", "put_back")
 _NOT_UNIQUE, _DAY_CLOSED = "23505", "HB001"
 _USER = "user:"
 Row = tuple[int, int, int, int, str, str, int, datetime]
@@ -124,18 +125,18 @@ async def _of_day(
     async for envelope_id, header, logged, named, paid in compared(connection, wallet, part):
         entries = {row["seq"]: row for row in logged}
         numbered = {seq: row for row in paid if (seq := _seq_of(row["order_no"])) is not None}
-        # Behind an expiry, or an open, that came before these were put back.
-        others = [seq for seq, row in numbered.items() if seq in entries and not _is_of(row, entries[seq])]
-        missing = {seq: row for seq, row in numbered.items() if seq not in entries}
-        whys = [f"{counted(len(others), 'paid claim')} in whose place another entry stands"] if others else []
+        # The copy has served, or expired, an envelope whose paid claims were not back yet: their places are taken.
+        taken = sum(seq in entries and not _is_of(row, entries[seq]) for seq, row in numbered.items())
+        missing = {seq: numbered[seq] for seq in sorted(numbered) if seq not in entries}
         rows: list[Row] = []
+        why = ""
         if missing:
             found = await wallet.fetch(_TIMES, [row["order_no"] for row in missing.values()])
             times = {row["order_no"]: row["at_ms"] for row in found}
-            rows, why = _rebuilt(header, named, logged, {seq: (missing[seq], times) for seq in sorted(missing)})
-            whys += [why] if why else []
-        if whys:
-            lost.leave(envelope_id, len(others) + len(missing) - len(rows), "; ".join(whys))
+            rows, why = _rebuilt(header, named, logged, missing, times)
+        if taken or why:
+            place = f"{counted(taken, 'paid claim')} in whose place another entry stands" if taken else ""
+            lost.leave(envelope_id, taken + len(missing) - len(rows), "; ".join(filter(None, (place, why))))
         if rows:
             yield rows
 
@@ -157,15 +158,18 @@ def _user_of(paid: Any) -> str:
 
 
 def _rebuilt(
-    header: Any, named: frozenset[str], logged: Sequence[Any], missing: Mapping[int, tuple[Any, Mapping[str, int]]]
+    header: Any, named: frozenset[str], logged: Sequence[Any], missing: Mapping[int, Any], times: Mapping[str, int]
 ) -> tuple[list[Row], str]:
-    """Return the paid claims that follow the envelope's log, up to the first that does not, and why that does not."""
+    """Return the paid claims that follow the envelope's log, up to the first that does not, and why that does not.
+
+    `missing`: by seq, ascending; `times`: when each order was paid.
+    """
     followed: list[LogEntry] = []
     why = ""
     try:
         terms = read_terms(header, named if header["named"] else None)
         entries = [(row["seq"], row["kind"], row["user_id"], row["amount_fen"], row["at_ms"]) for row in logged]
-        added = [_entry(terms, seq, row, times[row["order_no"]]) for seq, (row, times) in missing.items()]
+        added = [_entry(terms, seq, row, times[row["order_no"]]) for seq, row in missing.items()]
         log = ClaimLog(terms)
         log.restore(entries)
         after_ms = entries[-1][-1] if entries else 0

@@ -89,7 +89,10 @@ def is_bad_row(error: BaseException) -> bool:
 
 @contextlib.contextmanager
 def loss_told(what: str) -> Iterator[None]:
-    """Raise Unavailable `database_unavailable`, with `what` was done, where a connection is lost in the block."""
+    """If a connection is lost in the block, raise Unavailable `database_unavailable` in place of the driver's error.
+
+    `what`: what the block was doing, and what to do now; it ends the sentence "a database went away …".
+    """
     try:
         yield
     except Exception as error:

@@ -11,8 +11,8 @@ work folder). Postgres' programs write folders, so everything passes through one
     s3://bucket/prefix/set-1/wal/0000000100000000000000A7  a segment, put when it is complete
 
 Promise: no object is replaced but the newest segment's `.partial`, and that by nothing that has less of it; a copy that
-is half up, or half removed from the work folder, is none. What a bucket holds
-is checked when it comes back: the copy's SHA-256, the names in it, the cluster's identifier. It is not signed: who may
-write to the bucket can give a restore another cluster, which the audit then judges. Tests:
-tests/integration/objects/test_backup_in_bucket.py, test_log_in_bucket.py.
+is half up, or half removed from the work folder, is none. What a bucket holds is checked when it comes back: the copy's
+SHA-256, the names in it, the cluster's identifier. It is not signed: who may write to the bucket can give a restore
+another cluster, which the audit then judges. Tests: tests/integration/objects/test_backup_in_bucket.py,
+test_log_in_bucket.py.
 """

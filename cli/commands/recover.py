@@ -41,17 +41,21 @@ def command() -> None:
 @command.command("wallet")
 @click.option("--since", help="First business day to look at.  [default: all that are in Postgres]")
 @click.option("--yes/--dry-run", "sure", default=False, help="Make it good; without --yes this only counts.")
-@click.option("--while-served", is_flag=True, help="Also while SETs serve users, at the price that is told below.")
+@click.option(
+    "--while-served",
+    is_flag=True,
+    help="Go on though SETs serve users; a client's repeated create then becomes a second envelope.",
+)
 @data_option
 @json_option
 def wallet(*, since: str | None, sure: bool, while_served: bool, data: Path | None, as_json: bool) -> None:
     """Find the creates and credits that the SETs know of and a restored wallet does not; with --yes do them again.
 
     Each has the key or order number of its first time, so nothing moves twice, and the command may be repeated. Make
-    deposits good first: what a sender's balance does not cover is named and left. All SETs must be paused (./run up
-    --paused): a client that repeats a create which the wallet has forgotten gets a second envelope, users spend what
-    creates need, and the winners of the first envelopes stay unpaid. Exit status 0 if nothing is missing any more; then
-    run the audit.
+    deposits good first: what a sender's balance does not cover is named and left. With --yes all SETs must be paused
+    (./run up --paused). Otherwise a client that repeats a create which the wallet has forgotten gets a second envelope,
+    users spend the money that forgotten creates need, and the winners of those envelopes stay unpaid. Exit status 0 if
+    nothing is missing any more; then run the audit.
     """
     began = time.monotonic()
     with working("comparing the SETs with the wallet") as status:

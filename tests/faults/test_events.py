@@ -76,7 +76,7 @@ async def test_an_app_hears_of_everything_while_the_process_is_killed(server_fol
         async with Hongbao(one.access.gateway_url) as hongbao:
             await _user(hongbao, one, "alice").create(total_fen=1_000, count=10)
         async with asyncio.timeout(60):
-            # The refusal is noted first, then the sink is disabled: whoever looks in between sees one that fails.
+            # The process of events notes the refusal, then disables the sink; in between doctor sees one that fails.
             while Level.WRONG not in {finding.level for finding in await examine(look(one.data))}:
                 await asyncio.sleep(0.2)
         assert "410" in (await _report(one, "list", status=1))["sinks"][0]["needs"][0]

@@ -18,7 +18,7 @@ from audit.proofs import Proofs
 from audit.report import Report
 from envelope.claim_log import ClaimLog
 from errors import Unavailable
-from runtime import logs, postgres
+from runtime import logs
 from sharding.ids import business_date, first_id
 from tests.integration.audit.test_money_columns import ALL, SET, Edit, Ground
 from tests.integration.setnode.fixtures import Town, common_town, module_databases, shared_town, unswept
@@ -86,10 +86,7 @@ async def test_a_database_that_goes_away_ends_an_audit_with_a_sentence(
 
     async def cut(stack: Any, dsn: str) -> Any:
         connection = await real(stack, dsn)
-        async with postgres.connected(ground.town.set_dsn) as other, asyncio.timeout(10):
-            await other.execute("SELECT pg_terminate_backend($1)", connection.get_server_pid())
-            while not connection.is_closed():
-                await asyncio.sleep(0.01)
+        await ground.town.cut_off(connection)
         return connection
 
     monkeypatch.setattr(proof, "set_snapshot", cut)

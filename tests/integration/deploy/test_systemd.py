@@ -77,15 +77,15 @@ def test_a_unit_starts_again_with_the_certificates_of_before_in_its_folder(kind:
     state.chmod(0o777)
     (command,) = settings(HERE / "tls" / f"{kind}.conf")["ExecStartPre"]
     words = [word.replace("$$", "$") for word in shlex.split(command)]
-    account = ["setpriv", "--reuid=nobody", "--clear-groups"] if os.geteuid() == 0 else []
+    as_service = ["setpriv", "--reuid=nobody", "--clear-groups"] if os.geteuid() == 0 else []
     for content in ("of yesterday", "of today"):
         credential = loaded / "certificates_ca.pem"
         credential.unlink(missing_ok=True)
         credential.write_text(content)
         credential.chmod(0o444)
         environment = {"STATE_DIRECTORY": str(state), "CREDENTIALS_DIRECTORY": str(loaded), "PATH": os.defpath}
-        subprocess.run([*account, *words], check=True, env=environment)
-    seen = subprocess.run([*account, "cat", str(state / "certificates/ca.pem")], check=True, capture_output=True)
+        subprocess.run([*as_service, *words], check=True, env=environment)
+    seen = subprocess.run([*as_service, "cat", str(state / "certificates/ca.pem")], check=True, capture_output=True)
     assert seen.stdout.decode() == "of today"
 
 

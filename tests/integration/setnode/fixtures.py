@@ -26,6 +26,7 @@ from errors import HongbaoError, Unavailable
 from machine import ports
 from machine.memcached import Memcached
 from machine.postgres.server import Postgres
+from runtime import postgres
 from runtime.clock import Clock, SystemClock
 from schema import roles
 from schema.day_tables import DayTables
@@ -154,6 +155,13 @@ class Town:
         async with asyncio.timeout(WAIT_S):
             while await self.scalar("SELECT count(*) FROM payout_batch"):
                 await asyncio.sleep(0.02)
+
+    async def cut_off(self, connection: Any) -> None:
+        """End a connection to the SET's Postgres from the server's side; returns once its driver has noticed."""
+        async with postgres.connected(self.set_dsn) as other, asyncio.timeout(10):
+            await other.execute("SELECT pg_terminate_backend($1)", connection.get_server_pid())
+            while not connection.is_closed():
+                await asyncio.sleep(0.01)
 
     async def scalar(self, query: str, *args: Any, wallet: bool = False) -> Any:
         async with self.looks.at(self.wallet_dsn if wallet else self.set_dsn) as connection:

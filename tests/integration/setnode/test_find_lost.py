@@ -1,6 +1,5 @@
 """What SETs know of and a wallet of an earlier instant does not: each once, in order of creation over all SETs."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import date, timedelta
@@ -140,7 +139,7 @@ EDITED = [
 async def test_rows_that_hold_what_no_row_has_are_named_and_the_others_found(
     town: Town, table: str, column: str, value: str
 ) -> None:
-    """Whoever can edit tables can empty a column, or write nonsense: that ends neither the searches nor the audit."""
+    """An envelope with a column that was emptied, or filled with nonsense, by hand ends neither searches nor audit."""
     broken, whole = [await town.create(1_000, 2, split="equal", kind="equal") for _ in range(2)]
     for envelope_id in (broken, whole):
         await town.open(envelope_id, "a")
@@ -224,11 +223,7 @@ async def test_a_database_that_goes_away_ends_the_search_with_a_sentence(
 
     async def cut(connection: Any, wallet: Any, part: Any) -> AsyncGenerator[Any]:
         async for each in real(connection, wallet, part):
-            async with postgres.connected(town.set_dsn) as other:
-                await other.execute("SELECT pg_terminate_backend($1)", connection.get_server_pid())
-            async with asyncio.timeout(10):
-                while not connection.is_closed():
-                    await asyncio.sleep(0.01)
+            await town.cut_off(connection)
             yield each
 
     monkeypatch.setattr(lost_module, "compared", cut)

@@ -1,6 +1,5 @@
 """Claims that the wallet has paid and a SET lacks: found, replayed, put back; what does not fit is left and named."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any, NamedTuple
@@ -205,10 +204,7 @@ async def test_a_database_that_goes_away_while_claims_are_put_back(town: Town, m
     real = claims._write
 
     async def cut(connection: Any, rows: list[Row]) -> None:
-        async with postgres.connected(town.set_dsn) as other, asyncio.timeout(10):
-            await other.execute("SELECT pg_terminate_backend($1)", connection.get_server_pid())
-            while not connection.is_closed():
-                await asyncio.sleep(0.01)
+        await town.cut_off(connection)
         await real(connection, rows)
 
     with monkeypatch.context() as patched:

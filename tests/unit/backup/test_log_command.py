@@ -50,7 +50,7 @@ class Ends:
 
 @pytest.mark.parametrize("error", ENDS, ids=lambda one: type(one).__name__)
 async def test_one_log_that_cannot_be_begun_ends_no_other(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whose old log is put aside already: it is named, the others are received until Ctrl-C, and it is told then."""
+    """`backup log all --anew` names the server that fails, and receives the other logs until Ctrl-C."""
     other = Receives()
     keepers = {"set-1": cast("LogKeeper", Ends(error)), "set-2": cast("LogKeeper", other)}
     assert await _receive(keepers, anew=True) == [error]

@@ -66,7 +66,7 @@ async def test_what_all_audits_find_is_reported(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_an_audit_under_which_nothing_moved_stands_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it finds is told in full, also what the one before did not find."""
+    """All its violations are reported, also those that the audit before it did not find."""
     found = await audited(iter([report("moved-1"), report("new")]), monkeypatch, moved=[True, False])
     assert [one.subject for one in found.violations] == ["new"]
 
