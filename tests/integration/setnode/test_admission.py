@@ -360,6 +360,11 @@ async def test_a_worker_without_a_lease_leaves_the_queue_to_the_one_that_drains_
         def __init__(self) -> None:
             super().__init__()
             self.backlogged.set()
+            self.may_end = asyncio.Event()
+
+        async def write(self, connection, batch: list[int]) -> None:
+            await self.may_end.wait()
+            await super().write(connection, batch)
 
         def on_rejected(self, error: Unavailable) -> None:
             rejected.append(error)
@@ -370,11 +375,13 @@ async def test_a_worker_without_a_lease_leaves_the_queue_to_the_one_that_drains_
             await session.use()
         refused = admission._refused.labels("set")._value
         before = refused.get()
-        running = asyncio.ensure_future(Committer(Busy(), sessions, own).run())
+        queue = Busy()
+        running = asyncio.ensure_future(Committer(queue, sessions, own).run())
         async with asyncio.timeout(20):
             while refused.get() < before + 3:
                 await asyncio.sleep(0.01)
             heard_beside_a_sibling = list(rejected)
+            queue.may_end.set()
             lease = None
             while lease is None:
                 with contextlib.suppress(Unavailable):
