@@ -4,7 +4,7 @@ import importlib
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import click
@@ -16,6 +16,9 @@ from runtime.wording import as_called
 _GIVEN = "hongbao.given"
 """In the context: the words before which the default command was inserted."""
 _extra = re.compile(r"Got unexpected extra arguments? \((\S+).*\)").fullmatch
+_option = re.compile(r"(?<!\S)\(?--?\w[\w-]*")
+_NO_BREAK = "\N{NON-BREAKING HYPHEN}"
+"""Stands for a hyphen while lines are broken; what is written has a hyphen, so that it can be copied."""
 INTERRUPTED = 130
 """The exit status that a shell gives a program ended by Ctrl-C."""
 
@@ -27,12 +30,35 @@ class Entry(NamedTuple):
     summary: str
 
 
+class _Help(click.HelpFormatter):
+    """Help texts that name commands as they are called here, and break no line inside an option's name."""
+
+    def write_text(self, text: str) -> None:
+        super().write_text(_kept_whole(as_called(text)))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        super().write_dl([(name, _kept_whole(as_called(what))) for name, what in rows], col_max, col_spacing)
+
+    def write(self, string: str) -> None:
+        super().write(string.replace(_NO_BREAK, "-"))
+
+
+def _kept_whole(text: str) -> str:
+    return _option.sub(lambda found: found[0].replace("-", _NO_BREAK), text)
+
+
+class _Context(click.Context):
+    formatter_class = _Help
+
+
 class CommandGroup(click.Group):
     """Commands by section and name. Arguments that begin with an option are those of the `default` command.
 
     An error on purpose (HongbaoError) is printed as one line on standard error; the exit status is 1. After wrong words
     (2) it is the usage, then a sentence: which command or option was meant, or what is missing.
     """
+
+    context_class = _Context
 
     def __init__(self, *args: Any, table: Mapping[str, Mapping[str, Entry]], default: str, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -54,6 +80,7 @@ class CommandGroup(click.Group):
             if ctx.resilient_parsing:
                 return None  # a shell that completes: packages of this command are not installed, its call says so
             raise
+        _name_as_called(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
@@ -109,7 +136,15 @@ class CommandGroup(click.Group):
             return None
         at = given.index(extra[1])
         words = shlex.join([given[at], *given[:at], *given[at + 1 :]])
-        return click.UsageError(f"the command stands first; write it as: ./run {words}", error.ctx)
+        return click.UsageError(as_called(f"the command stands first; write it as: ./run {words}"), error.ctx)
+
+
+def _name_as_called(command: click.Command) -> None:
+    """Let the help of a command, and of those under it, name commands as they are called here."""
+    command.context_class = _Context
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            _name_as_called(one)
 
 
 def _as_sentence(error: click.UsageError) -> click.UsageError:
