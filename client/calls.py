@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from client.errors import ApiError, OutcomeUnknown, Unreachable, error_of, unreadable
+from client.errors import NOT_THE_APIS, ApiError, OutcomeUnknown, Unreachable, error_of, unreadable
 from client.models import (
     Detail,
     EntryPage,
@@ -35,7 +35,7 @@ _encode: Final = msgspec.json.Encoder().encode
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 _MULTIPLE_CHOICES: Final = 300
 _TELLS_OF_ALL: Final = frozenset({"create_undone"})
-"""Refusals that tell what all attempts under one key came to: what an unheard one had made was undone as well."""
+"""Refusals that tell what all attempts under one key came to: also one without an answer has left nothing behind."""
 _is_share_id: Final = re.compile(r"A[A-Za-z0-9_-]{32}", re.ASCII).fullmatch
 
 
@@ -53,7 +53,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
         if status < _MULTIPLE_CHOICES:
             try:
                 return self.decode(body, headers)
-            except msgspec.DecodeError as error:
+            except NOT_THE_APIS as error:
                 raise unreadable(error) from error
         raise error_of(status, body, headers.get("Retry-After"), headers.get("X-Request-Id", ""))
 
@@ -130,7 +130,7 @@ def create(
     if opens_at is not None and getattr(opens_at, "tzinfo", None) is None:
         raise ValueError(f"opens_at is a datetime with a time zone, such as datetime.now(UTC), not {opens_at!r}")
     body = _encode({name: value for name, value in terms.items() if value is not None})
-    headers = {**_JSON, IDEMPOTENCY_KEY: idempotency_key or uuid.uuid4().hex}
+    headers = {**_JSON, IDEMPOTENCY_KEY: uuid.uuid4().hex if idempotency_key is None else idempotency_key}
     return Call("POST", "/v1/envelopes", _envelope, body, headers)
 
 

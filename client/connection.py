@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import aiohttp
 
@@ -67,7 +67,7 @@ class Connection:
             if isinstance(error, NotSignedIn) and bearer is not None and not renewed:
                 renewed = bearer.renewable and error.code in _EXPIRED
                 if renewed:
-                    headers["Authorization"] = await bearer.renew(headers["Authorization"])
+                    headers["Authorization"] = await _renewed(bearer, headers["Authorization"], call, unknown=unknown)
                     continue
             wait_s = self.patience.wait_s(error, number, time.monotonic() - began)
             if wait_s is None or not self._budget.may_retry():
@@ -83,6 +83,7 @@ class Connection:
                 data=call.body or None,
                 headers=headers,
                 timeout=self._timeout,
+                raise_for_status=False,  # also of a session that would: the body says what the refusal is
                 allow_redirects=False,  # the API has none, and a token goes to nobody else
             ) as response:
                 # Inside: an answer that breaks off is none.
@@ -100,3 +101,16 @@ class Connection:
         finally:
             if self._on_attempt is not None:
                 self._on_attempt(Attempt(call.method, call.path, number, time.perf_counter() - began, code))
+
+
+async def _renewed(bearer: Bearer, rejected: str, call: Call[Any], *, unknown: bool) -> str:
+    """Return another token's header; if there is none, what the call ended with says whether it may have been done."""
+    try:
+        return await bearer.renew(rejected)
+    except ApiError as refused:
+        raise settled(refused, call, unknown=unknown) from refused
+    except Exception as error:
+        if not unknown or call.method != "POST":
+            raise
+        why = f"an earlier attempt of this request had no answer, and there is no token to repeat it with: {error!r}"
+        raise settled(OutcomeUnknown("no_answer", why), call, unknown=True) from error

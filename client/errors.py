@@ -105,6 +105,8 @@ class _Problem(msgspec.Struct, frozen=True):
     request_id: str = ""
 
 
+NOT_THE_APIS: Final = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What reading raises of bytes that are none of the API's: no JSON, no UTF-8, nested without end."""
 _decode: Final = msgspec.json.Decoder(_Problem).decode
 _BY_CODE: Final[dict[str, type[ApiError]]] = {"insufficient_funds": InsufficientFunds, "invariant_broken": Frozen}
 _BY_ADVICE: Final[dict[str, type[ApiError]]] = {"later": TryLater, "repeat": OutcomeUnknown}
@@ -132,7 +134,7 @@ def error_of(status: int, body: bytes, retry_after: str | None, request_id: str 
     """
     try:
         problem = _decode(body)
-    except msgspec.DecodeError:
+    except NOT_THE_APIS:
         problem = _Problem()
     kind = _BY_CODE.get(problem.code) or _BY_ADVICE.get(problem.retry) or _BY_STATUS.get(status)
     if kind is None:

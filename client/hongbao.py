@@ -133,12 +133,14 @@ class User:
 
     async def detail(self, envelope: Named, *, seen: Detail | None = None) -> Detail:
         """Return an envelope as it is, with its first 100 claims; `seen` itself while that is still how it is."""
+        # A version does not say of which envelope it is.
+        known = seen if seen is not None and seen.envelope_id == calls.id_of(envelope) else None
         try:
-            return await self._send(calls.detail(envelope, version=seen.version if seen else ""))
+            return await self._send(calls.detail(envelope, version=known.version if known else ""))
         except Unchanged:
-            if seen is None:
+            if known is None:
                 raise
-            return seen
+            return known
 
     async def claims(self, envelope: Named) -> AsyncIterator[Claim]:
         """Yield all claims, oldest first."""

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Final
 
 import aiohttp
@@ -13,6 +13,7 @@ import msgspec
 from client.calls import Named, id_of, live_path
 from client.connection import Connection
 from client.errors import (
+    NOT_THE_APIS,
     ApiError,
     Frozen,
     InvalidRequest,
@@ -34,7 +35,11 @@ RETRY_S: Final = 1.0
 LONGEST_RETRY_S: Final = 15.0
 AGAIN_S: Final = 5.0
 """After so long an envelope is asked for again that could not be watched beside the others."""
-MOST_LINE_BYTES: Final = 1_000_000
+LONGEST_ASKED_S: Final = 300.0
+"""A gateway asks for seconds; whatever asks for more, as a proxy may, is asked again after so long."""
+MOST_EVENT_BYTES: Final = 1_000_000
+_LONGEST_NUMBER: Final = 9
+"""Digits of a pause in milliseconds that are read."""
 _FOR_GOOD: Final[dict[str, type[ApiError]]] = {
     "invariant_broken": Frozen,
     "not_found": NotFound,
@@ -58,6 +63,14 @@ class _End(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+@contextlib.contextmanager
+def _as_no_answer() -> Iterator[None]:
+    try:
+        yield
+    except NOT_THE_APIS as error:
+        raise no_answer(error) from error
+
+
 class Event(msgspec.Struct, frozen=True):
     """A server-sent event. `retry_ms` is how long to wait once the stream has ended, if it says so."""
 
@@ -75,14 +88,12 @@ class EventReader:
         self._begin()
 
     def feed(self, piece: bytes) -> list[Event]:
-        """Return the events that are whole now; raises ValueError if a line has no end."""
+        """Return the events that are whole now; raises ValueError if one has no end."""
         text = self._rest + piece
         # A CR at the end may be half of a line's end.
         held = b"\r" if text.endswith(b"\r") else b""
         *lines, rest = text.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         self._rest = rest + held
-        if len(self._rest) > MOST_LINE_BYTES:
-            raise ValueError(f"a line of the stream has more than {MOST_LINE_BYTES} bytes")
         events = []
         for line in lines:
             if line:
@@ -92,14 +103,18 @@ class EventReader:
                 self._begin()
             else:
                 self._begin()
+        if self._size + len(self._rest) > MOST_EVENT_BYTES:
+            raise ValueError(f"an event of the stream has more than {MOST_EVENT_BYTES} bytes")
         return events
 
     def _begin(self) -> None:
         self._name, self._id = "message", ""
         self._retry_ms: int | None = None
         self._data: list[bytes] = []
+        self._size = 0
 
     def _take(self, line: bytes) -> None:
+        self._size += len(line)
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         match name:
@@ -110,7 +125,7 @@ class EventReader:
             case b"id":
                 self._id = value.decode(errors="replace")
             case b"retry" if value.isdigit():
-                self._retry_ms = int(value)
+                self._retry_ms = int(value[:_LONGEST_NUMBER])
 
 
 class Watch:
@@ -159,7 +174,8 @@ class Watch:
                 wait_s, rejected = self._retry_s, await self._bearer.header()
             except (TryLater, OutcomeUnknown) as error:
                 before_s = self._retry_s if self._begun else wait_s
-                wait_s = max(error.retry_after_s, min(LONGEST_RETRY_S, 2 * before_s))
+                asked_s = min(error.retry_after_s, LONGEST_ASKED_S)
+                wait_s = max(asked_s, min(LONGEST_RETRY_S, 2 * before_s))
                 rejected = "" if self._begun else rejected
             await asyncio.sleep(wait_s * random.uniform(1.0, 1.5))  # noqa: S311 - jitter, no secret
 
@@ -172,22 +188,31 @@ class Watch:
         url = self._connection.url + live_path(tuple(self._open.values()))
         try:
             async with self._connection.session.get(
-                url, headers=headers, timeout=self._timeout, allow_redirects=False
+                url, headers=headers, timeout=self._timeout, allow_redirects=False, raise_for_status=False
             ) as answer:
                 if answer.status != 200:  # noqa: PLR2004 - HTTP
                     asked = answer.headers.get("Retry-After")
                     raise error_of(answer.status, await answer.read(), asked, answer.headers.get("X-Request-Id", ""))
                 self._begun = True
                 while piece := await self._next_piece(answer.content):
-                    for event in reader.feed(piece):
-                        if (change := self._read(event)) is not None:
+                    with _as_no_answer():
+                        events = reader.feed(piece)
+                    for event in events:
+                        with _as_no_answer():
+                            change = self._read(event)
+                        if change is not None:
                             yield change
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, msgspec.DecodeError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise no_answer(error) from error
 
     def _news(self, told: Change) -> Change | None:
-        """Return what of a change is new: a stream that begins anew tells the newest claims again."""
+        """Return what of a change is new: a stream that begins anew tells the newest claims again.
+
+        Nothing is of one that is behind what was told, as by a server that another one has replaced meanwhile.
+        """
         seen = self._seen.get(told.envelope_id)
+        if seen is not None and told.claimed_count < seen.claimed_count and not told.complete:
+            return None
         self._seen[told.envelope_id] = told
         if seen is None:
             return told
@@ -208,7 +233,7 @@ class Watch:
 
     def _read(self, event: Event) -> Change | None:
         if event.retry_ms is not None:
-            self._retry_s = event.retry_ms / 1000
+            self._retry_s = min(event.retry_ms / 1000, LONGEST_ASKED_S)
         if event.name == "envelope":
             self._last_id = event.id or self._last_id
             return msgspec.json.decode(event.data, type=Change)

@@ -46,4 +46,6 @@ def _header(token: object) -> str:
     token = token.strip()
     if token.lower().startswith("bearer "):
         raise ValueError('a token begins with "Bearer ": give the token alone, the client writes that word before it')
+    if not (token.isascii() and token.isprintable()):
+        raise ValueError("a token is printable ASCII, in one line: this is none")
     return f"Bearer {token}"

@@ -96,7 +96,7 @@ class Double:
         return make_token(self._token_key, name, ttl_s=TOKEN_S, clock=self.clock)
 
     def deposit(self, name: str, fen: int) -> None:
-        """Give a user money; raises ValueError unless it is a positive sum."""
+        """Give a user money; raises ValueError unless a wallet would take it."""
         self._ledger.deposit(name, fen)
 
     async def advance(self, by: timedelta) -> None:

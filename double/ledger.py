@@ -5,7 +5,9 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 from errors import Refused
+from gateway.identity.users import is_user
 from runtime.clock import Clock
+from wallet.limits import MAX_AMOUNT_FEN
 from wire.messages import FundStatus, Op
 from wire.orders import fund_order, payout_order
 from wire.server import Caller
@@ -40,9 +42,11 @@ class Ledger:
         self._count = 0
 
     def deposit(self, user: str, fen: int) -> None:
-        """Give a user money from outside; raises ValueError unless it is a positive sum."""
-        if fen <= 0:
-            raise ValueError(f"a deposit is at least 1 fen, not {fen}")
+        """Give a user money from outside; raises ValueError unless a wallet would take it."""
+        if not 1 <= fen <= MAX_AMOUNT_FEN:
+            raise ValueError(f"a deposit is 1 to {MAX_AMOUNT_FEN} fen, not {fen}")
+        if not is_user(user):
+            raise ValueError(f"{user!r:.50} is no user ID: letters, digits and . _ @ -")
         self._post(user, f"D{self._count}", "deposit", fen, None)
 
     def balance(self, user: str) -> int:

@@ -213,3 +213,11 @@ async def test_whoever_leaves_a_stream_ends_it(people: People) -> None:
             async for change in changes:
                 assert change.status == "open"
                 break
+
+
+@pytest.mark.parametrize(("user", "fen"), [("alice", 0), ("alice", -5), ("alice", 10**30), ("a b", 5), ("", 5)])
+async def test_the_double_takes_no_deposit_that_a_wallet_refuses(user: str, fen: int) -> None:
+    """Neither a sum nor a name: a test with it would show what no installation does."""
+    async with Double() as double:
+        with pytest.raises(ValueError, match="deposit is 1 to|no user ID"):
+            double.deposit(user, fen)

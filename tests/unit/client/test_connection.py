@@ -6,6 +6,7 @@ import math
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -17,6 +18,7 @@ from client import (
     Conflict,
     Frozen,
     Hongbao,
+    InsufficientFunds,
     InvalidRequest,
     NotSignedIn,
     OutcomeUnknown,
@@ -544,3 +546,158 @@ async def test_a_list_that_is_not_whole_says_so() -> None:
         with pytest.raises(TryLater, match="incomplete"):
             await look(hongbao)
     assert seen == ["1"]
+
+
+async def test_a_token_that_cannot_be_renewed_hides_no_outcome() -> None:
+    """A create whose first attempt had no answer stays unknown, with its key, whatever the token's function raises."""
+    given = iter(["first"])
+
+    def token() -> str:
+        try:
+            return next(given)
+        except StopIteration:
+            raise ConnectionError("the tokens' service is away") from None
+
+    line = Line(hang_up, refuse(401, "token_expired", "never"))
+    async with over(line) as hongbao:
+        with pytest.raises(OutcomeUnknown, match=r"no answer.*service is away") as caught:
+            await hongbao.user(token).create(total_fen=1, count=1)
+        assert caught.value.idempotency_key == line.asked[0].headers["Idempotency-Key"]
+        given = iter(["first"])
+        with pytest.raises(ConnectionError, match="service is away"):
+            await hongbao.user(token).balance_fen()
+
+
+async def test_a_player_who_cannot_be_signed_in_again_hides_no_outcome() -> None:
+    """The refusal of the new token is no refusal of the create."""
+
+    def answer(request: web.Request) -> Any:
+        if request.path == "/v1/play/token":
+            if creates:
+                return refuse(503, "busy", "later")(request)
+            return web.json_response({"user": "alice", "token": "t", "expires_at": "2026-11-26T00:00:00Z"})
+        creates.append(request)
+        return hang_up(request) if len(creates) == 1 else refuse(401, "token_expired", "never")(request)
+
+    creates: list[web.Request] = []
+    async with over(Line(answer), Patience(attempts=2, first_s=0.001)) as hongbao:
+        with pytest.raises(OutcomeUnknown) as caught:
+            await hongbao.play("alice").create(total_fen=1, count=1)
+    assert caught.value.idempotency_key == creates[0].headers["Idempotency-Key"]
+
+
+@pytest.mark.parametrize("body", [b'{"detail":"Zeit\xfcberschreitung"}', b'{"a":' + b"[" * 100_000])
+@pytest.mark.parametrize("status", [200, 502])
+async def test_bytes_that_are_no_json_are_no_answer(body: bytes, status: int) -> None:
+    """A create is repeated with its key, and its outcome is unknown."""
+    line = Line(lambda _: web.Response(body=body, status=status), made)
+    async with over(line) as hongbao:
+        assert (await hongbao.user("t").create(total_fen=1, count=1)).envelope_id == "1"
+    async with over(Line(lambda _: web.Response(body=body, status=status)), NO_PATIENCE) as hongbao:
+        with pytest.raises(OutcomeUnknown) as caught:
+            await hongbao.user("t").create(total_fen=1, count=1)
+    assert caught.value.idempotency_key
+
+
+async def test_an_empty_key_is_no_key_of_its_own() -> None:
+    """A variable that is not set must not become another key with each call: the gateway refuses it."""
+    line = Line(made)
+    async with over(line) as hongbao:
+        await hongbao.user("t").create(total_fen=1, count=1, idempotency_key="")
+    assert [one.headers["Idempotency-Key"] for one in line.asked] == [""]
+
+
+async def test_a_token_that_can_be_no_header_is_an_error_everywhere() -> None:
+    """Also of a watch, which waits out all that may pass."""
+    line = Line(fine)
+    async with over(line) as hongbao, asyncio.timeout(20):
+        for token in ("a\nb", "红包"):
+            user = hongbao.user(lambda token=token: token)
+            with pytest.raises(ValueError, match="printable ASCII"):
+                await user.balance_fen()
+            with pytest.raises(ValueError, match="printable ASCII"):
+                _ = [one async for one in user.watch("1")]
+    assert not line.asked
+
+
+async def test_what_was_seen_of_another_envelope_is_not_this_one() -> None:
+    """A version does not name its envelope."""
+    first = {**ENVELOPE, "claimed_count": 0, "claimed_fen": 0, "claims": [], "next_cursor": None}
+    versions: list[str | None] = []
+
+    def answer(request: web.Request) -> web.Response:
+        versions.append(request.headers.get("If-None-Match"))
+        if versions[-1]:
+            return web.Response(status=304)
+        return web.json_response({**first, "envelope_id": request.path.rpartition("/")[2]}, headers={"ETag": '"1"'})
+
+    async with over(Line(answer)) as hongbao:
+        user = hongbao.user("t")
+        seen = await user.detail("1")
+        assert await user.detail("1", seen=seen) is seen
+        assert (await user.detail("2", seen=seen)).envelope_id == "2"
+    assert versions == [None, '"1"', None]
+
+
+async def test_a_session_of_ones_own_may_raise_for_status() -> None:
+    """It does so for its own requests; a refusal here stays what the gateway says."""
+    line = Line(refuse(409, "insufficient_funds", "never"))
+    async with aiohttp.ClientSession(raise_for_status=True) as session, over(line, session=session) as hongbao:
+        with pytest.raises(InsufficientFunds):
+            await hongbao.user("t").create(total_fen=1, count=1)
+        with pytest.raises(Conflict):
+            _ = [one async for one in hongbao.user("t").watch("1")]
+    assert len(line.asked) == 2
+
+
+async def test_a_stream_that_falls_back_tells_nothing_twice() -> None:
+    """A server that lags has an older state than was told; what follows is told from where it was."""
+
+    def told(count: int, status: str = "open") -> bytes:
+        claims = ",".join(
+            f'{{"seq":{seq},"user":"u{seq}","amount_fen":1,"claimed_at":"2026-11-26T00:00:00Z"}}'
+            for seq in range(count)
+        )
+        return (
+            f'event: envelope\nid: {count}\ndata: {{"envelope_id":"1","status":"{status}","count":9,'
+            f'"claimed_count":{count},"claimed_fen":{count},"claims":[{claims}]}}\n\n'
+        ).encode()
+
+    streams = iter([told(3), told(1), told(4), told(2, "canceled")])
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b"retry: 1\n\n" + next(streams))
+        return response
+
+    async with over(Line(stream)) as hongbao, asyncio.timeout(20):
+        seen = [
+            (change.status, [claim.seq for claim in change.claims]) async for change in hongbao.user("t").watch("1")
+        ]
+    assert seen == [("open", [0, 1, 2]), ("open", [3]), ("canceled", [])]
+
+
+@pytest.mark.parametrize("retry", [b"9" * 400, b"86400000"])
+async def test_no_stream_says_to_wait_for_a_day(retry: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither by the stream itself nor by a proxy's header."""
+    slept: list[float] = []
+    sleep = asyncio.sleep
+
+    async def sleeps(seconds: float) -> None:
+        slept.append(seconds)
+        await sleep(0)
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b"retry: " + retry + b"\n\n")
+        return response
+
+    line = Line(stream, refuse(503, "busy", "later", Retry_After="86400"), refuse(404, "not_found", "never"))
+    async with over(line) as hongbao:
+        monkeypatch.setattr(live.asyncio, "sleep", sleeps)
+        with pytest.raises(ApiError, match="not_found"):
+            _ = [one async for one in hongbao.user("t").watch("1")]
+    assert max(slept) <= 1.5 * live.LONGEST_ASKED_S
+    assert len(line.asked) == 3

@@ -29,8 +29,10 @@ def test_events_are_read_in_whatever_pieces() -> None:
     assert read(*(TEXT[at : at + 1] for at in range(len(TEXT)))) == EVENTS
 
 
-def test_a_line_without_an_end_is_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_without_an_end_is_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would fill the memory."""
-    monkeypatch.setattr(live, "MOST_LINE_BYTES", 100)
+    monkeypatch.setattr(live, "MOST_EVENT_BYTES", 100)
     with pytest.raises(ValueError, match="more than 100 bytes"):
         read(b"data: " + b"x" * 101)
+    with pytest.raises(ValueError, match="more than 100 bytes"):
+        read(*[b"data: x\n"] * 20)
