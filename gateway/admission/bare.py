@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from gateway.limits import HEADER_BYTES
+
 _VERSION: Final = b" HTTP/1.1\r\n"
 _END: Final = b"\r\n\r\n"
 _METHODS: Final = (b"POST /v1/", b"GET /v1/")
@@ -54,6 +56,8 @@ def look(data: bytes) -> Bare | None:
     if begin < 0:
         return None
     asker = data[begin + len(_ASKER) : data.find(b"\r", begin + len(_ASKER))]
+    if len(asker) > HEADER_BYTES:
+        return None
     timeout = find(_TIMEOUT) + len(_TIMEOUT)
     timeout_ms = low[timeout : find(b"\r", timeout)] if timeout >= len(_TIMEOUT) else b""
     return Bare(method.decode(), path.decode(), asker, timeout_ms, len(data))

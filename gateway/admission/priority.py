@@ -18,7 +18,8 @@ from typing import Final
 
 import msgspec
 
-from gateway.limits import HOUR_S, PLACES, PROMISE_S, PROMISES, TOKEN_CACHE
+from envelope.limits import LIMITS
+from gateway.limits import HOUR_S, PLACED_BYTES, PLACES, PROMISE_S, PROMISES, TOKEN_CACHE
 
 _TOKEN_PARTS: Final = 3
 _PREFIX: Final = "/v1/envelopes/"
@@ -107,14 +108,14 @@ class Places:
         hour = int(now // HOUR_S)
         if hour != self._hour:
             self._hour, self._place = hour, self._of_hour(hour)
-        return self._place(asker)
+        return self._place(_user(asker))
 
     def _of_hour(self, hour: int) -> Callable[[bytes], int]:
         return lru_cache(maxsize=TOKEN_CACHE)(partial(_place, self._key, hour.to_bytes(8, "little")))
 
 
-def _place(key: bytes, salt: bytes, asker: bytes) -> int:
-    digest = blake2b(_user(asker), digest_size=2, key=key, salt=salt)
+def _place(key: bytes, salt: bytes, user: bytes) -> int:
+    digest = blake2b(user, digest_size=2, key=key, salt=salt)
     return int.from_bytes(digest.digest(), "little") % PLACES
 
 
@@ -122,16 +123,26 @@ class _Claims(msgspec.Struct):
     sub: str
 
 
-@lru_cache(maxsize=TOKEN_CACHE)
 def _user(asker: bytes) -> bytes:
     """Return the user that a token names, unverified: a forged one is refused later, whatever place it has.
 
     By the header a user would have as many places as tokens, or ways to write `Bearer`. What is no token stands for
-    itself.
+    itself, by its digest where it is long: what is remembered of a stranger is short.
     """
+    return _remembered(asker) if len(asker) <= PLACED_BYTES else _named(blake2b(asker).digest(), asker)
+
+
+@lru_cache(maxsize=TOKEN_CACHE)
+def _remembered(asker: bytes) -> bytes:
+    return _named(asker, asker)
+
+
+def _named(itself: bytes, asker: bytes) -> bytes:
     parts = asker.partition(b" ")[2].split(b".")
     if len(parts) == _TOKEN_PARTS:
         with contextlib.suppress(ValueError, RecursionError, msgspec.MsgspecError):
             claims = urlsafe_b64decode(parts[1] + b"=" * (-len(parts[1]) % 4))
-            return msgspec.json.decode(claims, type=_Claims).sub.encode()
-    return asker
+            sub = msgspec.json.decode(claims, type=_Claims).sub
+            if len(sub) <= LIMITS.user_id_chars:
+                return sub.encode()
+    return itself

@@ -60,6 +60,7 @@ def test_the_usual_requests() -> None:
         OPEN.replace(b"Host: x\r\n", b"Host: x\n\nGET /v1/me/wallet HTTP/1.1\r\n"),
         OPEN.replace(b"HTTP/1.1", b"HTTP/1.0"),
         OPEN.replace(b"Authorization", b"Authorisation"),
+        OPEN.replace(b"Bearer abc", b"Bearer " + b"x" * 5_000),
         OPEN.replace(b"open HTTP", b"op\xc3\xa4n HTTP"),
         b"GET /healthz HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer z\r\n\r\n",
         b"HEAD /v1/me/wallet HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer z\r\n\r\n",

@@ -1,5 +1,7 @@
 """Who goes first: classes, promises, and places that change with the hour."""
 
+from base64 import urlsafe_b64encode
+
 import pytest
 
 from gateway.admission import priority
@@ -97,3 +99,20 @@ def test_a_user_has_one_place_whatever_their_token() -> None:
         assert len({places.of(header, 0.0) for header in headers}) == 1
     for odd in (b"", b"Bearer", b"Bearer a.b.c", b"Bearer ..", b"Bearer \xff.\xff.\xff", b"Basic x"):
         assert 0 <= places.of(odd, 0.0) < PLACES
+
+
+def test_what_is_remembered_of_a_stranger_is_short(promises: Promises) -> None:
+    """Anybody can send long headers, before any of them is refused: none of them stays, and they have a place."""
+    places, before = Places(), priority._remembered.cache_info().currsize
+    long = [b"Bearer %d." % number + b"x" * 60_000 for number in range(20)]
+    assert len({places.of(one, 0.0) for one in long}) > 1
+    assert all(promises.class_of("POST", "/v1/envelopes/7/open", one) is Class.OPEN for one in long)
+    assert priority._remembered.cache_info().currsize == before
+    assert all(len(priority._user(one)) <= 64 for one in long)
+
+
+def test_a_long_token_names_its_user_too(promises: Promises) -> None:
+    """One of an app that writes more into it than we need."""
+    claims = urlsafe_b64encode(b'{"sub":"a","more":"' + b"x" * 1_200 + b'"}')
+    promises.note("a", "7")
+    assert promises.class_of("POST", "/v1/envelopes/7/open", b"Bearer h." + claims + b".s") is Class.PROMISED
