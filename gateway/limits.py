@@ -184,9 +184,9 @@ PATH_CACHE: Final = 65_536
 """Paths whose resource is remembered, about 500 bytes each with envelope ID and link."""
 PATH_CHARS: Final = 56
 """A longer path is not remembered: no envelope has one, by its ID or share ID."""
-PAST_OPENS_S: Final = 600
-"""`opens_at` may be this long ago and then means now: a create that is repeated after `opens_at` must give its first
-answer."""
+PAST_OPENS_S: Final = LIMITS.max_lives_s
+"""`opens_at` may be this long ago and then means now. Who repeats a create, after a crash of theirs above all, must
+hear what came of it for as long as its envelope lives: a refusal would read as if nothing had been done."""
 FUTURE_SLACK_S: Final = 60
 """An ID of tomorrow is accepted this long before midnight: clocks of gateways differ by less."""
 CANDIDATE_IDS: Final = 4

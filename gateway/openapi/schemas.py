@@ -10,6 +10,7 @@ from envelope.terms import Kind
 from envelope.texts import TEXT_PATTERN
 from gateway.identity.share_tokens import SHARE_ID_CHARS, SHARE_TOKEN_CHARS
 from gateway.identity.users import USER_PATTERN
+from gateway.limits import PAST_OPENS_S
 from gateway.problems import ADVICE, PROBLEMS, STATUS_OF, Retry
 
 Schema = dict[str, Any]
@@ -69,7 +70,8 @@ CREATE: Final = _object(
         "opens_at": {
             "type": ["string", "null"], "format": "date-time",
             "description": f"Nobody can open before; at most {LIMITS.max_opens_in_s} seconds ahead, and with "
-            f"expires_in_s at most {LIMITS.max_lives_s}.",
+            f"expires_in_s at most {LIMITS.max_lives_s}. One that is past means at once, so that a create can be "
+            f"repeated; more than {PAST_OPENS_S} seconds ago it is refused.",
         },
         "expires_in_s": {
             "type": ["integer", "null"], "minimum": LIMITS.min_expires_in_s, "maximum": LIMITS.max_expires_in_s,

@@ -219,5 +219,26 @@ async def test_whoever_leaves_a_stream_ends_it(people: People) -> None:
 async def test_the_double_takes_no_deposit_that_a_wallet_refuses(user: str, fen: int) -> None:
     """Neither a sum nor a name: a test with it would show what no installation does."""
     async with Double() as double:
-        with pytest.raises(ValueError, match="deposit is 1 to|no user ID"):
+        with pytest.raises(ValueError, match=r"deposit is 1 to|no user ID"):
             double.deposit(user, fen)
+
+
+async def test_a_create_is_repeated_long_after_its_start() -> None:
+    """A program that was away hears what came of its create, as long as the envelope lives: it must not pay twice."""
+    async with Double() as double:
+        double.deposit("alice", 1_000)
+        starts = datetime.now(UTC) + timedelta(minutes=1)
+
+        async def send() -> str:
+            made = await double.user("alice").create(total_fen=100, count=1, opens_at=starts, idempotency_key="mine")
+            return made.envelope_id
+
+        first = await send()
+        for away in (timedelta(minutes=12), timedelta(days=3)):
+            await double.advance(away)
+            assert await send() == first
+        assert [one.kind for one in [one async for one in double.user("alice").entries()]] == [
+            "refund",
+            "fund",
+            "deposit",
+        ]
