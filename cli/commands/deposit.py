@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from envelope.money import yuan
+from errors import HongbaoError, Unavailable
 from gateway.identity.users import check_user
+from installation.access import Access
 from installation.finding import find
 from runtime.reporting import data_option, json_option, print_report
 
@@ -39,9 +41,13 @@ class DepositCommand(click.Command):
 def _read_fen(ctx: click.Context, parameter: click.Parameter, text: str) -> int:
     """Return the number; anything else is told what a fen is."""
     del parameter
-    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:32]) <= MAX_DEPOSIT_FEN:
+    digits = text.lstrip("0")
+    # Python converts no more than some thousands of digits.
+    if not (text.isascii() and text.isdecimal() and len(digits) <= len(str(MAX_DEPOSIT_FEN))):
         raise _no_amount(text, ctx)
-    return int(text)
+    if not 1 <= int(digits or "0") <= MAX_DEPOSIT_FEN:
+        raise _no_amount(text, ctx)
+    return int(digits)
 
 
 def _no_amount(text: str, ctx: click.Context) -> click.UsageError:
@@ -66,22 +72,40 @@ def command(*, user: str, fen: int, order_no: str | None, data: Path | None, as_
     With --order-no it says when that number was booked: now, or by an earlier call.
     """
     check_user(user)
-    balance, booked = asyncio.run(_deposit(data, user, fen, order_no))
-    of_order = f"{order_no} was booked {booked or f'more than {ENTRIES} entries ago'}; " if order_no else ""
+    access = find(data)
+    number = order_no or access.order_no()
+    try:
+        balance, booked, told = asyncio.run(_deposit(access, user, fen, number))
+    except KeyboardInterrupt:
+        click.echo(_perhaps(number), err=True)
+        raise
+    of_order = f"{number} {told}; " if order_no else ""
     print_report(
-        {"user": user, "deposited_fen": fen, "balance_fen": balance, "booked_at": booked},
+        {"user": user, "deposited_fen": fen, "balance_fen": balance, "booked_at": booked, "order_no": number},
         as_json=as_json,
         show=f"{of_order}{user} has {yuan(balance)} yuan now",
     )
 
 
-async def _deposit(data: Path | None, user: str, fen: int, order_no: str | None) -> tuple[int, str | None]:
-    """Return the balance, and when the order was booked, by the wallet's clock; None: before the newest ENTRIES."""
-    access = find(data)
-    number = order_no or access.order_no()
+async def _deposit(access: Access, user: str, fen: int, number: str) -> tuple[int, str | None, str]:
+    """Return the balance, and when the order was booked, by the wallet's clock: None where that cannot be told."""
     async with access.wallet() as wallet:
-        balance = await wallet.deposit(number, user, fen)
-        for _, order, _, _, _, at_ms in await wallet.entries(user, 0, ENTRIES):
-            if order == number:
-                return balance, datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
-    return balance, None
+        try:
+            balance = await wallet.deposit(number, user, fen)
+        except Unavailable as away:
+            if away.outcome_known:
+                raise
+            raise Unavailable(away.code, f"{_perhaps(number)} ({away.detail})", outcome_known=False) from away
+        try:
+            entries = await wallet.entries(user, 0, ENTRIES)
+        except HongbaoError as error:
+            return balance, None, f"was booked; when could not be read: {error.detail}"
+    for _, order, _, _, _, at_ms in entries:
+        if order == number:
+            booked = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
+            return balance, booked, f"was booked {booked}"
+    return balance, None, f"was booked more than {ENTRIES} entries ago"
+
+
+def _perhaps(number: str) -> str:
+    return f"it may have been deposited: repeat this with --order-no {number}, which deposits nothing twice"
