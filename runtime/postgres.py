@@ -2,7 +2,8 @@
 
 A commit is never cancelled: asyncpg's own timeouts, and a cancelled task, send a cancel request, which on a server with
 synchronous replication turns a waiting commit into a local one. `Session.run` and `run_inline` bound a wait without a
-cancel request. After an unknown outcome the connection is terminated, never reused.
+cancel request. After an unknown outcome the connection is terminated, never reused. If somebody else has cancelled the
+wait (`pg_cancel_backend`), Postgres says that it has committed, with a warning: a session takes that as unknown, too.
 """
 
 import asyncio
@@ -59,6 +60,8 @@ Cancelled and terminated backends (57P01…57P03: admin shutdown, crash shutdown
 that takes no writes any more (25006: it is a standby now): see `is_lost`.
 """
 
+_STANDBY_WAIT = "SyncRepWaitForLSN"
+"""The function of Postgres that waits for a standby. What it warns of names it, in whatever language."""
 _UNIQUE_VIOLATION = "23505"
 _READ_ONLY = "25006"
 
@@ -234,6 +237,8 @@ class Session:
         self._recycle_after = recycle_after
         self._used = 0
         self._connection: Connection = None
+        self._unconfirmed: Connection = None
+        """The connection of which a commit may be on the primary's disk alone."""
 
     @property
     def up(self) -> bool:
@@ -246,6 +251,7 @@ class Session:
             await self.close()
         if not self.up:
             self._connection = await connect(self._dsn, **self._settings)
+            self._connection.add_log_listener(self._hear)
             self._used = 0
         self._used += 1
         return self._connection
@@ -273,12 +279,14 @@ class Session:
         if not task.done():
             raise _silent(deadline_s)
         try:
-            return task.result()
+            result = task.result()
         except Exception as error:
             if not is_lost(error):
                 raise
             self._discard(connection)
             raise _silent(deadline_s) if loop.time() >= end else _lost(error) from error
+        self._check_confirmed(connection)
+        return result
 
     async def run_inline(self, work: Callable[[Connection], Coroutine[Any, Any, T]], deadline_s: float) -> T:
         """As `run`, but `work` runs in the caller's task: for callers that begin a transaction every millisecond.
@@ -291,7 +299,7 @@ class Session:
         # Terminating the connection makes `work` fail at once.
         silence = loop.call_at(end, self._discard, connection)
         try:
-            return await work(connection)
+            result = await work(connection)
         except asyncio.CancelledError:
             # asyncpg has created a task that would send a cancel request; it has not begun, and ends with the
             # connection.
@@ -304,6 +312,22 @@ class Session:
             raise _silent(deadline_s) if loop.time() >= end else _lost(error) from error
         finally:
             silence.cancel()
+        self._check_confirmed(connection)
+        return result
+
+    def _hear(self, connection: Connection, message: Any) -> None:
+        """Take a message of the server; it comes before the answer of its statement."""
+        if getattr(message, "server_source_function", None) == _STANDBY_WAIT:
+            self._unconfirmed = connection
+
+    def _check_confirmed(self, connection: Connection) -> None:
+        """Raise Unavailable, and drop the connection, if a wait for a standby was cancelled on it."""
+        if self._unconfirmed is None:
+            return
+        self._unconfirmed = None
+        self._discard(connection)
+        text = "somebody has cancelled a commit's wait for its standby: it may be on one disk alone"
+        raise Unavailable("database_unavailable", text, outcome_known=False)
 
     async def _use_until(self, end: float) -> Connection:
         """Return the connection, opened by `end` (loop time) if it is not; raises Unavailable."""

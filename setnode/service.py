@@ -1,10 +1,11 @@
 """Wires one setnode server: which part owns which connection, task and periodic service."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
@@ -118,7 +119,9 @@ class Setnode:
     def _wire_commits(self, wallet: WalletClient) -> None:
         """Make actors, what activates and commits them, and the payouts of what was committed."""
         settings = self.settings
-        self.payouts = PayoutBacklog(self._sessions["payout"], self.clock, settings.server, self.holds)
+        self.payouts = PayoutBacklog(
+            self._sessions["payout"], self.clock, settings.server, self.holds, lambda: self.standby.missing
+        )
         self.tracer = tracer_of(settings.trace_endpoint, "setnode", settings.server)
         if self.tracer is not None:
             self.doorkeeper.capabilities.add(TRACES)
@@ -267,8 +270,18 @@ class Setnode:
             self.load.service(),
             self.switches.service(),
             self.watches.service(),
-            Periodic("expiry", expiry.run_round, interval_s=expiry.config.interval_s, timeout_s=SERVICE_ROUND_S),
-            Periodic("sweeper", self.sweeper.run_once, interval_s=SWEEP_EVERY_S, timeout_s=SERVICE_ROUND_S),
+            Periodic(
+                "expiry",
+                self._while_confirmed(expiry.run_round),
+                interval_s=expiry.config.interval_s,
+                timeout_s=SERVICE_ROUND_S,
+            ),
+            Periodic(
+                "sweeper",
+                self._while_confirmed(self.sweeper.run_once),
+                interval_s=SWEEP_EVERY_S,
+                timeout_s=SERVICE_ROUND_S,
+            ),
             Periodic("payout_read_back", payouts.read_back, interval_s=READ_BACK_EVERY_S, timeout_s=SERVICE_ROUND_S),
             Periodic("days", self.days.look, interval_s=DAYS_EVERY_S, timeout_s=SERVICE_ROUND_S),
             Periodic("standby", self.standby.look, interval_s=STANDBY_EVERY_S),
@@ -277,6 +290,15 @@ class Setnode:
             *([self.tls.service()] if self.tls is not None else []),
             Periodic("gauges", self._publish, interval_s=GAUGES_EVERY_S),
         ]
+
+    def _while_confirmed(self, run_round: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[None]]:
+        """Leave out rounds while no standby confirms commits (`Finisher` says why)."""
+
+        async def run_or_leave_out() -> None:
+            if not self.standby.missing:
+                await run_round()
+
+        return run_or_leave_out
 
     def _require(self) -> None:
         """Say on what this server's readiness depends."""

@@ -5,6 +5,7 @@ import time
 from datetime import timedelta
 from functools import partial
 
+from errors import Unavailable
 from inspection.database import inspect_database
 from loadtest.drill.context import SET, DrillContext
 from loadtest.run_proof import audit_when_paid
@@ -13,6 +14,8 @@ from moving.moves import move_by_time, move_live
 from schema.day_tables import AHEAD_DAYS, DayTables
 from sharding.slots import database_name
 
+TRIES = 3
+"""Of the live move."""
 MORE_DAYS = 7
 """Days of tables built to see what a month takes; none has the name (day of the month) of the drill's past days."""
 
@@ -29,7 +32,10 @@ async def build(drill: DrillContext) -> None:
 
 
 async def move(drill: DrillContext) -> None:
-    """Begin a move by time and make a live one while opens arrive; none of them may fail."""
+    """Begin a move by time and make a live one while opens arrive; none of them may fail.
+
+    A machine that stands still meanwhile makes the live one give up: it is begun again, as its error says.
+    """
     held = drill.access.topology().databases_of(SET)
     by_time, live = database_name(held[0]), database_name(held[1])
     seconds = 14.0
@@ -37,7 +43,14 @@ async def move(drill: DrillContext) -> None:
     async with drill.traffic(drill.size.move_rate, seconds) as seen:
         await asyncio.sleep(1.0)
         await move_by_time(context_of(drill.access), by_time, "set-2")
-        moved = await move_live(context_of(drill.access), live, "set-2")
+        for left in reversed(range(TRIES)):
+            try:
+                moved = await move_live(context_of(drill.access), live, "set-2")
+                break
+            except Unavailable as error:
+                if error.code != "stall_too_long" or not left:
+                    raise
+                drill.say(f"{error.detail}; again")
     drill.figures["move_failed"] = seen["failed"]
     drill.figures["move_opens_per_s"] = seen["rate"]
     drill.figures["live_move_stall_s"] = round(moved.figures["stall_s"], 2)

@@ -95,12 +95,12 @@ async def test_a_lost_host_is_silent_and_a_frozen_one_goes_on() -> None:
             while not (await processes_in(one.namespace) and await processes_in(two.namespace)):
                 await asyncio.sleep(0.01)
         await one.freeze()
-        assert [_state(one.pid) for one in sleepers] == ["T", "S"]
+        assert [_state(one.pid) == "T" for one in sleepers] == [True, False]
         await one.thaw()
-        assert [_state(one.pid) for one in sleepers] == ["S", "S"]
+        assert "T" not in [_state(one.pid) for one in sleepers]
         await one.lose()
         assert await asyncio.wait_for(sleepers[0].wait(), WAIT_S) == -signal.SIGKILL
-        assert _state(sleepers[1].pid) == "S"
+        assert _state(sleepers[1].pid) in "RS"
         assert await heard(two, one.front) == "silence"
         await two.end()
         assert await asyncio.wait_for(sleepers[1].wait(), WAIT_S) == -signal.SIGKILL

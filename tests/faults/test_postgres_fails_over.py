@@ -1,6 +1,7 @@
 """A SET's primary is lost under load, its standby promoted: what was answered is there, nobody is told two things."""
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,15 @@ from errors import HongbaoError, Unavailable
 from machine.account import Account
 from runtime import metrics
 from tests.conftest import Databases
-from tests.faults.postgres_pair import PairDatabases, postgres_pair, rows_of
+from tests.faults.postgres_pair import PairDatabases, PostgresPair, postgres_pair, rows_of
 from tests.integration.setnode.fixtures import Town, living_town, prove
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 PATIENCE_S = 30.0
 SHARES, PEOPLE = 300, 40
+_BACKENDS = """SELECT application_name, wait_event, count(*) FROM pg_stat_activity WHERE usename = 'hongbao_setnode'
+GROUP BY 1, 2"""
+_CANCEL_WAITS = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 
 async def _open_until_told(town: Town, envelope_id: int, user: str, told: dict[str, set[int]], lost: list[str]) -> None:
@@ -78,10 +82,23 @@ async def test_what_was_answered_outlives_the_primary(
         await prove(town)
 
 
+async def _cancel_waits(pair: PostgresPair) -> None:
+    """Cancel every wait for a standby, as somebody might who ends statements that take long; at least one."""
+    canceled = 0
+    async with asyncio.timeout(PATIENCE_S):
+        while not canceled:
+            canceled = len(await rows_of(pair.primary.dsn(), _CANCEL_WAITS))
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("canceled", [False, True], ids=["left alone", "wait canceled"])
 async def test_a_primary_without_its_standby_confirms_nothing(
-    databases: Databases, memcached: str, server_folder: Path, tmp_path: Path, account: Account
+    databases: Databases, memcached: str, server_folder: Path, tmp_path: Path, account: Account, *, canceled: bool
 ) -> None:
-    """An old primary that is cut off still takes connections: no open is answered by it, and none is there later."""
+    """An old primary that is cut off still takes connections: no open is answered by it, and none is there later.
+
+    Nor if somebody cancels the commit's wait, whereupon Postgres says that it has committed.
+    """
     async with (
         postgres_pair(server_folder, account) as pair,
         living_town(PairDatabases(pair, databases), memcached, tmp_path) as town,
@@ -92,11 +109,19 @@ async def test_a_primary_without_its_standby_confirms_nothing(
         await pair.standby.wait()
         # Its commit waits for a standby that is gone; the caller hears that the outcome is unknown, or nothing yet.
         cut_off = asyncio.create_task(town.open(envelope_id, "cut off"))
+        if canceled:
+            await _cancel_waits(pair)
         done, _ = await asyncio.wait({cut_off}, timeout=2.0)
         assert not done or isinstance(cut_off.exception(), HongbaoError)
+        if canceled:
+            # It is there to be read now; who asks again is not told of it either.
+            again = asyncio.create_task(town.open(envelope_id, "cut off"))
+            done, _ = await asyncio.wait({again, asyncio.create_task(_cancel_waits(pair))}, timeout=4.0)
+            assert again not in done or isinstance(again.exception(), HongbaoError)
+            again.cancel()
         assert [row["user_id"] for row in await rows_of(
             town.set_dsn, "SELECT user_id FROM claim WHERE envelope_id = $1", envelope_id
-        )] == ["first"]  # fmt: skip
+        )] == ["first", *(["cut off"] if canceled else [])]  # fmt: skip
         # The standby takes over from what it had: all that was ever confirmed.
         pair.primary.kill()
         await pair.primary.wait()
@@ -168,4 +193,50 @@ async def test_without_a_standby_a_set_is_read_only(
             await _open_until_told(town, one, user, told_after, lost)
         assert lost == []
         assert set(told_after) == {"waits", "late"}
+        await prove(town)
+
+
+async def test_without_a_standby_no_connections_are_used_up(
+    databases: Databases,
+    memcached: str,
+    server_folder: Path,
+    tmp_path: Path,
+    account: Account,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is done in the background waits as well: Postgres would keep a connection of each try, until it has none."""
+    monkeypatch.setattr("setnode.standby.STANDBY_MISSING_S", 0.5)
+    monkeypatch.setattr("setnode.service.STANDBY_EVERY_S", 0.1)
+    for room in ("payouts.finisher", "expiry", "sweeper"):
+        monkeypatch.setattr(f"setnode.services.{room}.SERVICE_DEADLINE_S", 0.5)
+    async with (
+        postgres_pair(server_folder, account) as pair,
+        living_town(PairDatabases(pair, databases), memcached, tmp_path) as town,
+    ):
+        ids = [await town.create(1_000, 10) for _ in range(4)]
+        finishers = [node.payouts.finisher for node in town.nodes]
+        async with contextlib.AsyncExitStack() as turns:
+            for one in finishers:
+                await turns.enter_async_context(one.turn)
+            for one in ids:
+                await town.open(one, "first")
+            async with asyncio.timeout(PATIENCE_S):
+                while sum(len(one._batches) for one in finishers) < len({town.owner(one) for one in ids}):
+                    await asyncio.sleep(0.05)
+            pair.standby.kill()
+            await pair.standby.wait()
+            waiting = [asyncio.create_task(town.open(one, "waits")) for one in ids]
+            async with asyncio.timeout(PATIENCE_S):
+                while not all(node.standby.missing for node in town.nodes):
+                    await asyncio.sleep(0.05)
+        await asyncio.sleep(1)
+        before = await rows_of(pair.primary.dsn(), _BACKENDS)
+        await asyncio.sleep(5)
+        after = await rows_of(pair.primary.dsn(), _BACKENDS)
+        assert sum(row[2] for row in after) <= sum(row[2] for row in before), (before, after)
+        await pair.standby.start()
+        await asyncio.wait(waiting)
+        async with asyncio.timeout(PATIENCE_S):
+            while any(one._batches for one in finishers):
+                await asyncio.sleep(0.05)
         await prove(town)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from runtime import logs, metrics, postgres
 from runtime.clock import Clock
-from setnode.limits import PAY_RETRY_S, SERVICE_DEADLINE_S
+from setnode.limits import PAY_RETRY_S, SERVICE_DEADLINE_S, STANDBY_EVERY_S
 from setnode.services.payouts.intents import finish_intents
 from setnode.services.payouts.payout_batch import PayoutBatch
 
@@ -20,6 +20,9 @@ class Finisher:
 
     `holds` says whether an envelope is on this SET. `wake` is called when there is something to write, `deleted` with
     the batches whose rows are gone. A caller that uses `session` must hold `turn`.
+
+    Nothing is written while `waits` says that commits wait for a standby that is gone: the connection of each would be
+    dropped at its deadline, Postgres would keep it, and the next try would wait behind its rows.
     """
 
     def __init__(
@@ -29,6 +32,7 @@ class Finisher:
         holds: Callable[[int], bool],
         wake: Callable[[], None],
         deleted: Callable[[Sequence[PayoutBatch]], None],
+        waits: Callable[[], bool],
     ) -> None:
         self.session = session
         self.turn = asyncio.Lock()
@@ -36,6 +40,7 @@ class Finisher:
         self._holds = holds
         self._wake = wake
         self._deleted = deleted
+        self._waits = waits
         self._batches: list[PayoutBatch] = []
 
     def __contains__(self, batch: PayoutBatch) -> bool:
@@ -55,6 +60,9 @@ class Finisher:
         if not self._batches:
             return
         async with self.turn:
+            if self._waits():
+                asyncio.get_running_loop().call_later(STANDBY_EVERY_S, self._wake)
+                return
             left, self._batches = self._batches, []
             if not left:
                 return

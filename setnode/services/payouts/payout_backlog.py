@@ -38,12 +38,17 @@ class PayoutBacklog:
     """
 
     def __init__(
-        self, session: postgres.Session, clock: Clock, server: str, holds: Callable[[int], bool] = lambda _: True
+        self,
+        session: postgres.Session,
+        clock: Clock,
+        server: str,
+        holds: Callable[[int], bool] = lambda _: True,
+        waits: Callable[[], bool] = lambda: False,
     ) -> None:
         self.new = PayoutQueue()
         self.retries = RetryQueue()
         # Waking the workers lets one of them write what is finished.
-        self.finisher = Finisher(session, clock, holds, self.new.nonempty.set, self._on_deleted)
+        self.finisher = Finisher(session, clock, holds, self.new.nonempty.set, self._on_deleted, waits)
         self.unpaid_fen = 0
         """In the batches held in memory, claimed and not credited yet."""
         self.stuck_fen = 0
