@@ -15,13 +15,17 @@ import asyncpg
 from errors import Refused, Unavailable
 from runtime import logs, postgres
 from runtime.dsn import place
+from runtime.locks import retry_while_locked
 from runtime.postgres import Connection
 from schema import identity
 
 _HERE = Path(__file__).parent
 _LOCK = 0x686F6E67  # "hong": the advisory lock of migrators
 LOCK_S = 10
-"""How long a migration waits for a table that others use, or for another migrator; then it changes nothing."""
+"""How long a migration tries to get its tables while others use them, or another migrator works; then it changes
+nothing."""
+LOCK_TIMEOUT_MS = 200
+"""`lock_timeout` of each try: while it waits for a table, all later statements on it wait behind it."""
 
 _log = logs.get("schema")
 
@@ -74,19 +78,30 @@ async def migrate(dsn: str, kind: Kind, name: str = "") -> list[str]:
 
 async def _migrate(dsn: str, folder: Path, name: str = "") -> list[str]:
     try:
-        async with postgres.connected(dsn, lock_timeout=f"{LOCK_S}s") as connection, connection.transaction():
-            await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-            await connection.execute(_REGISTER)
-            done = dict(await connection.fetch("SELECT name, sha256 FROM migration"))
-            await _refuse_other(connection, done, folder, name, dsn)
-            _refuse_changed(_difference(folder, done).changed)
-            return [path.stem for path in _files(folder) if path.stem not in done and await _apply(connection, path)]
-    except asyncpg.LockNotAvailableError as error:
+        async with postgres.connected(dsn, lock_timeout=f"{LOCK_TIMEOUT_MS}ms") as connection:
+            return await retry_while_locked(lambda: _migrate_at_once(connection, dsn, folder, name), patience_s=LOCK_S)
+    except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
         raise Unavailable(
             "migration_waits", f"another migration, or somebody's transaction, was in the way for {LOCK_S} s: {error}"
         ) from error
     except asyncpg.UndefinedObjectError as error:
         raise Refused("role_missing", f"{error}; create the roles of docs/security.md in this cluster first") from error
+
+
+async def _migrate_at_once(connection: Connection, dsn: str, folder: Path, name: str) -> list[str]:
+    """Apply what is missing, in one transaction; where a lock is not to be had, nothing."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+        await connection.execute(_REGISTER)
+        done = dict(await connection.fetch("SELECT name, sha256 FROM migration"))
+        await _refuse_other(connection, done, folder, name, dsn)
+        _refuse_changed(_difference(folder, done).changed)
+        missing = [path for path in _files(folder) if path.stem not in done]
+        for path in missing:
+            await _apply(connection, path)
+    for path in missing:
+        _log.info("migration applied", migration=path.stem)
+    return [path.stem for path in missing]
 
 
 async def compare(connection: Connection, kind: Kind) -> Difference:
@@ -121,11 +136,9 @@ def _refuse_changed(changed: list[str]) -> None:
         raise Refused("migration_changed", f"{changed[0]}.sql was changed after it was applied; add a new one instead")
 
 
-async def _apply(connection: Connection, path: Path) -> bool:
+async def _apply(connection: Connection, path: Path) -> None:
     await connection.execute(path.read_text(encoding="utf-8"))
     await connection.execute("INSERT INTO migration (name, sha256) VALUES ($1, $2)", path.stem, _digest(path))
-    _log.info("migration applied", migration=path.stem)
-    return True
 
 
 def _files(folder: Path) -> list[Path]:

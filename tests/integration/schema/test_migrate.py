@@ -87,3 +87,21 @@ async def test_a_table_in_use_does_not_hold_everybody_up(
         await reader.close()
     assert waits.value.code == "migration_waits"
     assert await migrate(dsn, Kind.SET) == ["0002_two"]
+
+
+async def test_statements_pass_a_migration_that_waits(databases, releases: Path) -> None:
+    """A reader holds the table for long, as an audit does: others are not in line behind the migration meanwhile."""
+    dsn = await _empty(databases)
+    (releases / "0001_one.sql").write_text("CREATE TABLE one (a integer);")
+    await migrate(dsn, Kind.SET)
+    (releases / "0002_two.sql").write_text("ALTER TABLE one ADD COLUMN b integer;")
+    async with postgres.connected(dsn) as reader, postgres.connected(dsn) as user:
+        async with reader.transaction():
+            await reader.execute("SELECT * FROM one")
+            migrating = asyncio.create_task(migrate(dsn, Kind.SET))
+            async with asyncio.timeout(20):
+                while not await user.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                    await asyncio.sleep(0.01)
+            assert await user.fetch("SELECT * FROM one") == []
+            assert not migrating.done(), "it tries again and again"
+        assert await migrating == ["0002_two"]
