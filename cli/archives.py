@@ -65,7 +65,7 @@ async def registered_archives(access: Access) -> dict[tuple[date, int], str]:
     """
     found: dict[tuple[date, int], str] = {}
     for one in access.topology().sets:
-        async with postgres.connected(access.set_dsn(one.name, roles.OWNER)) as connection:
+        async with postgres.asked(access.set_dsn(one.name, roles.OWNER)) as connection:
             register = await read_register(connection)
         found |= {key: entry.manifest_sha256 for key, entry in register.items() if entry.manifest_sha256 is not None}
     return found

@@ -25,6 +25,8 @@ from runtime.tls_errors import sentence_of
 
 CONNECT_S = 5.0
 """A connection is made in milliseconds; after this long the server counts as away."""
+ASKED_S = 15.0
+"""What a command reads takes a second at most; a Postgres that is frozen never answers, and keeps its connections."""
 NEXT_HOST_S = 0.3
 """A host of a cluster that has not answered for so long may be gone: the next one is tried beside it."""
 LEAVE_S = 1.0
@@ -217,6 +219,17 @@ async def connected(dsn: str, **settings: str) -> AsyncIterator[Connection]:
         yield connection
     finally:
         await close(connection)
+
+
+@contextlib.asynccontextmanager
+async def asked(dsn: str, **settings: str) -> AsyncIterator[Connection]:
+    """As `connected`, for reads of a moment: raises Unavailable, too, if the block has not ended after ASKED_S."""
+    try:
+        async with asyncio.timeout(ASKED_S), connected(dsn, **settings) as connection:
+            yield connection
+    except TimeoutError as error:
+        text = f"Postgres at {place(dsn)} does not answer: it was silent for {ASKED_S:g} s"
+        raise Unavailable("database_unavailable", text) from error
 
 
 class Session:

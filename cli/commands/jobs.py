@@ -51,7 +51,7 @@ async def _forget(access: Access, job: str) -> None:
 
 
 async def _read(access: Access) -> list[JobRun]:
-    async with postgres.connected(access.wallet_dsn()) as connection:
+    async with postgres.asked(access.wallet_dsn()) as connection:
         return await jobs.read(connection)
 
 

@@ -58,7 +58,7 @@ def retry(*, envelope_id: tuple[str, ...], everything: bool, data: Path | None, 
 async def _stuck(access: Access) -> list[dict[str, Any]]:
     found = []
     for one in access.topology().sets:
-        async with postgres.connected(access.set_dsn(one.name, roles.AUDIT)) as connection:
+        async with postgres.asked(access.set_dsn(one.name, roles.AUDIT)) as connection:
             found += [_as_json(one.name, payout) for payout in await stuck_payouts(connection)]
     return found
 

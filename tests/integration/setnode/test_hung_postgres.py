@@ -11,8 +11,9 @@ import pytest
 import pytest_asyncio
 
 from errors import Unavailable
+from machine.postgres.server import Postgres
 from runtime import metrics
-from runtime.postgres import Session, connected
+from runtime.postgres import Session, asked, connected
 from setnode import shared_session
 from setnode.activation import loader
 from setnode.commit import committer, invalidation
@@ -317,3 +318,20 @@ async def test_a_connection_whose_host_is_gone_ends_within_half_a_minute(module_
     idle_s, between_s, probes, unacknowledged_ms = options
     assert idle_s + between_s * probes <= 30
     assert unacknowledged_ms <= 30_000
+
+
+async def test_a_command_does_not_wait_for_a_frozen_postgres(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What only reads ends with a sentence; the connection is still open, so nothing else would end it."""
+    monkeypatch.setattr("runtime.postgres.ASKED_S", 1.0)
+
+    async def ask(proxy: HangingProxy) -> None:
+        async with asked(proxy.through(postgres.dsn())) as connection:
+            assert await connection.fetchval("SELECT 1") == 1
+            proxy.hang()
+            await connection.fetchval("SELECT 2")
+
+    async with hanging_proxy(postgres.dsn()) as proxy:
+        with pytest.raises(Unavailable, match="does not answer: it was silent"):
+            await ask(proxy)
