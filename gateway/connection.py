@@ -66,9 +66,9 @@ class Connection(web.RequestHandler):
         "admitted",
         "arrived_at",
         "asked",
-        "before",
         "began",
         "began_at",
+        "counted_as",
         "ends_at",
         "first",
         "idle_since",
@@ -84,8 +84,8 @@ class Connection(web.RequestHandler):
     """What was read before there was a transport."""
     admitted: bool
     """Whether the next request may begin without standing in line."""
-    before: Held | None
-    """As what it was counted then (`gateway.connection_bounds`)."""
+    counted_as: Held | None
+    """What the connection was counted as until there was a transport (`gateway.connection_bounds`)."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, with what has been read before."""

@@ -60,13 +60,13 @@ class ConnectionFactory(web.Server):
         """Return the protocol of a new connection."""
         return self.in_place_of(None, b"")
 
-    def in_place_of(self, before: Held | None, data: bytes, *, admitted: bool = False) -> web.RequestHandler:
-        """Return the protocol of a connection that was counted as `before`, and on which `data` has been read.
+    def in_place_of(self, counted_as: Held | None, data: bytes, *, admitted: bool = False) -> web.RequestHandler:
+        """Return the protocol of a connection that was counted as `counted_as`, and on which `data` has been read.
 
         `admitted`: the first request in it may begin.
         """
         one = self._kind(self, loop=asyncio.get_running_loop(), **_SETTINGS)
-        one.before, one.first, one.admitted = before, data, admitted
+        one.counted_as, one.first, one.admitted = counted_as, data, admitted
         return one
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
@@ -76,7 +76,7 @@ class ConnectionFactory(web.Server):
         CLIENT_ADDRESS.set(address)
         connection = cast("Connection", handler)
         connection.made(address, proxied=self.bounds.proxies.trusts(address))
-        before, connection.before = connection.before, None
+        before, connection.counted_as = connection.counted_as, None
         if before is not None:
             self.bounds.replace(before, connection)
         else:

@@ -104,8 +104,8 @@ BURST: Final = 640
 LATE_S: Final = 0.4
 """A request that has stood in line for this long is refused: the gateway, or the machine, stood still."""
 OLD_S: Final = 0.01
-"""A request that has stood in line for less is begun without reading how long its client waits: no client waits so
-short (TIMEOUTS_S)."""
+"""A request that has stood in line for less than this is begun without reading how long its client waits: every client
+waits longer (TIMEOUTS_S)."""
 CLIENT_WAITS_S: Final = 2.0
 """How long a client waits for an answer, unless it says so or HONGBAO_CLIENT_WAITS_S does: people tap again then."""
 TIMEOUTS_S: Final = (0.02, 60.0)

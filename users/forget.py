@@ -48,12 +48,12 @@ class Outlook:
 class Forgotten:
     """What was done: the pseudonym, rows changed, and where words of operators still have the name in them.
 
-    `anew`: rows under the name that belong to an account that began meanwhile.
+    `of_another`: rows under the name that belong to an account of the same name that began meanwhile.
     """
 
     pseudonym: str
     changed: int = 0
-    anew: int = 0
+    of_another: int = 0
     words: list[str] = field(default_factory=list)
 
 
@@ -99,7 +99,7 @@ async def forget(
             found = await survey(sessions, user, progress)
             if not found.rows or not changed:
                 break
-        done.anew = found.rows
+        done.of_another = found.rows
         if found.rows and not await _belongs_to_another(sessions, names, found):
             raise Refused(
                 "forget_unfinished",

@@ -97,7 +97,8 @@ class Link:
         self._waiting: dict[int, tuple[asyncio.Future[list[Any]], float]] = {}
         self._outbox: list[list[Any]] = []
         self._unweighed = MAX_IN_FLIGHT
-        """With fewer calls than this waiting one more is queued without a look: 0 while a frame is on its way out."""
+        """How many calls may wait before the bytes of one more are counted. 0 while a frame is being sent: the other
+        end may not be reading, and what is queued behind the frame is in memory."""
         self._queued_bytes = 0
         """Of the calls that were queued behind such a frame."""
         self._flush = asyncio.Event()

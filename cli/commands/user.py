@@ -83,7 +83,13 @@ def forget_command(
     today = find_current(data).today()
     done = asyncio.run(forget(at, user, by, today, leave_balance=leave_balance, confirm=confirm, progress=progress))
     print_report(
-        {"user": user, "pseudonym": done.pseudonym, "changed": done.changed, "anew": done.anew, "words": done.words},
+        {
+            "user": user,
+            "pseudonym": done.pseudonym,
+            "changed": done.changed,
+            "anew": done.of_another,
+            "words": done.words,
+        },
         as_json=as_json,
         show=_done_text(user, done),
     )
@@ -147,9 +153,10 @@ def _counts(counts: Any) -> str:
 
 def _done_text(user: str, done: Forgotten) -> str:
     lines = [f"{user} is {done.pseudonym} now, in {counted(done.changed, 'row')}; all money is where it was"]
-    if done.anew:
+    if done.of_another:
         lines.append(
-            f"{counted(done.anew, 'row')} are of a new account that began under the name meanwhile: stop its tokens"
+            f"{counted(done.of_another, 'row')} are of a new account that began under the name meanwhile: "
+            "stop its tokens"
         )
     lines += [f"the name stands in words that somebody wrote, and that stay: {one}" for one in done.words]
     lines.append("base copies and logs keep the name until they expire (docs/operations/users.md)")

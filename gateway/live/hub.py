@@ -53,18 +53,18 @@ class _Watched:
         self.joining = 0
         """Those who have asked the server, and have no stream yet."""
         self.asking = 0
-        """Calls that ask a server to tell: any of their servers may tell before it answers."""
+        """Calls to servers that are not answered yet; each of these servers may tell of a change before it answers."""
         self.link: Link | None = None
         """Of the server that tells."""
         self.losses = _NEVER
         """How often the link had been lost when the server was asked: it forgets with the connection."""
         self.version = ""
-        """Of `event`, the last one that was handed out, or is being."""
+        """The version of `event`: of the event that is being handed out, else of the last one that was."""
         self.event = b""
         self.next: tuple[bytes, str] | None = None
-        """Told while the last event was still being handed out; a newer one takes its place."""
+        """The event to hand out after `event`, with its version: the newest that came meanwhile."""
         self.rest: list[Watcher] = []
-        """Who has not been handed the event that is being handed out."""
+        """Watchers who have not got `event` yet; empty unless it is being handed out."""
 
 
 class Hub:

@@ -153,10 +153,10 @@ class Sets:
                 left_s = began + most_s - loop.time()
                 if left_s <= 0:
                     raise _busy(outcome_known=outcome_known) if error.code in _ELSEWHERE else error
-                # Our topology says that the database is between two SETs: only a newer one can help. A server that
-                # stops still answers: it is asked again after a pause, else it would be as soon as its link is looked
-                # at. Otherwise a server refused, which may read the newer file before we do, or a part is away: the
-                # call is sent again when that is back, or after a pause.
+                # Three cases. A server that stops still has its link: waiting for a change of links would end at once,
+                # so the call pauses. Our own topology says that the database is between two SETs: only a newer one can
+                # help. Otherwise a server refused, which may have the newer topology before we do, or a part is away:
+                # the call is sent again once a link or the topology changes, or after a pause.
                 if error.code == STOPPING:
                     await asyncio.sleep(min(pause_s, left_s))
                 else:

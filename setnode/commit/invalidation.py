@@ -8,9 +8,10 @@ owner reads that log again before it shows it. In ordinary operation no server w
 
 So does the operator's command that replaces a user's name (`users`), of cold envelopes, too.
 
-The table is the authority, NOTIFY only tells sooner. Each server looks at it twice a second, from the oldest
-transaction that was running at its last look; so an owner whose connection was silent or lost for a while learns
-exactly what was written meanwhile, and trusts its other logs. Everything is invalidated only if that cannot be known:
+The table is the authority, NOTIFY only tells sooner. Each server looks at it twice a second. It reads the rows of all
+transactions that it cannot have seen at its last look: those from the oldest one on that was running then. So an owner
+whose connection was silent or lost for a while learns exactly what was written meanwhile, and trusts its other logs.
+Everything is invalidated only if that cannot be known:
 at the start, after a longer silence than rows are kept, or if another Postgres answers (a failover, a restore).
 """
 

@@ -31,7 +31,7 @@ async def test_the_name_stands_nowhere_and_the_audit_is_clean(past_of_alice: Ali
     assert await one.where(ALICE) == []
     assert await one.violations() == []
     assert await one.money() == one.before
-    assert done.anew == 0
+    assert done.of_another == 0
     assert done.words == []
     assert await one.where(done.pseudonym), "the pseudonym stands in its place"
     if state not in ("hot", "dropped"):

@@ -114,7 +114,7 @@ async def test_who_acts_while_it_is_done_keeps_what_is_theirs(past: Past) -> Non
     assert (await town.open(third, "u0"))["result"] == "opened"
     await town.paid_out()
     done = await forget_user(past, "u0")
-    assert done.anew == 2
+    assert done.of_another == 2
     assert [row["envelope_id"] for row in await town.rows("SELECT envelope_id FROM claim WHERE user_id = 'u0'")] == [
         third
     ]
