@@ -14,7 +14,7 @@ from installation import certificates, data_folder, inventory
 from installation.access import CERTIFICATES
 from installation.draft import draft, with_set
 from installation.finding import find, secrets_of
-from installation.host_files import files_of, read_processes
+from installation.host_files import files_of, read_processes, refuse_to_replace
 from installation.inventory_check import check_inventory
 from installation.keys import Secrets
 from installation.preparation import prepare
@@ -88,7 +88,7 @@ def add(
     made = with_set(known, name, postgres=postgres, setnodes=_pairs(setnodes), memcached=memcached)
     check_inventory(made, folder.inventory)
     # The passwords first: a file that names a SET without them would be of no use to anybody.
-    Secrets.load(Path(known.secrets), known.keys).ensure({name: tuple(made.clusters[name].dsns)})
+    Secrets.load(Path(known.secrets), known.keys).add_passwords(name, made.clusters[name].dsns)
     made.save(folder.inventory)
     show = f"{name} is in {folder.inventory}; next: its Postgres, then hongbao installation prepare {name}"
     print_report({"set": name, "installation": str(folder.inventory)}, as_json=as_json, show=show)
@@ -123,15 +123,20 @@ def _pairs(words: Sequence[str]) -> dict[str, str]:
 def host(*, folder: Path, process: tuple[str, ...], data: Path | None, as_json: bool) -> None:
     """Write FOLDER, with what one host needs on which each PROCESS runs, and with the secrets of no other.
 
+    FOLDER is new, or was written for this host before: one that has secrets which this would destroy is refused.
+
     PROCESS: gateway, wallet, events, rotation, setnode:NAME; ops, or operator for a host from which commands are given.
     Bring the folder to the host; there each process is `hongbao serve … --installation FOLDER/installation.toml`.
     """
-    known = inventory.load(data_folder.locate(data).inventory)
+    source = data_folder.locate(data).inventory
+    known, all_secrets = inventory.load(source), secrets_of(data)
     some = read_processes(process, known)
-    there, secrets = files_of(known, secrets_of(data), some)
+    there, secrets = files_of(known, all_secrets, some)
     target = data_folder.locate(folder / inventory.DEFAULT_NAME)
-    target.path.mkdir(parents=True, exist_ok=True, mode=0o700)
     beside = {name: str(target.path / Path(getattr(there, name)).name) for name in ("secrets", "topology")}
+    written = {target.inventory: source, Path(beside["secrets"]): Path(known.secrets)}
+    refuse_to_replace(written, all_secrets, secrets, Secrets.load(Path(beside["secrets"])))
+    target.path.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_private(Path(beside["secrets"]), dict(secrets))
     msgspec.structs.replace(there, **beside).save(target.inventory)
     certificates.Certificates(target.certificates).bring(
