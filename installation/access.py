@@ -25,7 +25,7 @@ from installation.keys import Secrets
 from installation.processes import Surroundings, memcached_of, place_of, settings_of
 from published.publisher import Publisher
 from runtime.clock import Clock, SystemClock
-from runtime.dsn import password_of, with_login
+from runtime.dsn import password_of, with_login, wrong_dsn
 from runtime.sandbox_clock import ahead_ms
 from runtime.tls import Tls, files_of
 from schema import roles
@@ -255,7 +255,7 @@ class Access:
     def dsn(self, server: str, role: str) -> str:
         """Return a role's DSN of one database server, with its password; raises Refused `unknown_set`, `no_dsn`.
 
-        And `secret_missing`, if it is elsewhere and not there.
+        And `secret_missing`, if it is elsewhere and not there; `dsn_invalid`, if what is there is none.
         """
         clusters = self._inventory.clusters
         if server not in clusters:
@@ -263,7 +263,11 @@ class Access:
         named = clusters[server].dsns.get(role)
         if named is None:
             raise Refused("no_dsn", f"the inventory names no DSN of {server} for the role {role}; add it there")
-        dsn = named if isinstance(named, str) else named.read(f"the DSN of {server} for the role {role}")
+        what = f"the DSN of {server} for the role {role}"
+        dsn = named if isinstance(named, str) else named.read(what)
+        if wrong := wrong_dsn(dsn):
+            where = "" if isinstance(named, str) else f" in {named}"
+            raise Refused("dsn_invalid", f"{what}{where} {wrong}")
         return dsn if password_of(dsn) is not None else with_login(dsn, role, self.passwords(server)[role])
 
     def passwords(self, server: str) -> dict[str, str]:

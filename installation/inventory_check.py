@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from errors import Refused
 from installation.keys import KEYS
-from runtime.dsn import place
+from runtime.dsn import place, wrong_dsn
 from sharding.limits import NAME
 from sharding.topology.check import wrong_memcached, wrong_url
 
@@ -85,6 +85,8 @@ def _references(inventory: "Inventory") -> Iterator[tuple[str, str]]:
             if isinstance(dsn, str):
                 if not dsn.startswith(("postgresql://", "postgres://")):
                     yield f"clusters.{server}.dsns.{role}", "is no DSN: it begins with postgresql://"
+                if wrong := wrong_dsn(dsn):
+                    yield f"clusters.{server}.dsns.{role}", wrong
             else:
                 named[f"clusters.{server}.dsns.{role}"] = dsn
     for field, one in named.items():
