@@ -63,6 +63,7 @@ WRONG = {
     "two servers of one name": ("[setnodes.set-1-b]", "[setnodes.set-1-a]", "set-1-a"),
     "two servers at one address": ("10.0.1.2:8200", "10.0.1.1:8200", "an address of its own"),
     "a server of an unknown SET": ('set = "set-1"', 'set = "set-7"', "no SET of that name"),
+    "a server with the wallet's name": ("[setnodes.set-1-b]", "[setnodes.wallet]", "no setnode may have: 'wallet'"),
     "no URL": ("http://10.0.0.1:8300", "10.0.0.1:8300", "wallet_url '10.0.0.1:8300' must be http"),
     "no address of memcached": ('memcached = "10.0.1.1:11211"', 'memcached = "10.0.1.1"', "setnodes.set-1-a.memcached"),
     "no DSN": ("postgresql://hongbao_setnode@", "mysql://", "clusters.set-1.dsns.hongbao_setnode is no DSN"),
