@@ -26,6 +26,7 @@ from installation.processes import Surroundings, memcached_of, place_of, setting
 from published.publisher import Publisher
 from runtime.clock import Clock, SystemClock
 from runtime.dsn import password_of, with_login, wrong_dsn
+from runtime.login import login
 from runtime.sandbox_clock import ahead_ms
 from runtime.tls import Tls, files_of
 from schema import roles
@@ -172,7 +173,8 @@ class Access:
 
         Raises Refused `no_dsn`, `secrets_missing`.
         """
-        return Publisher(self.topology_path, {name: self.dsn(name, roles.OWNER) for name in self._inventory.clusters})
+        owners = {name: self.dsn(name, roles.OWNER) for name in self._inventory.clusters}
+        return Publisher(self.topology_path, owners, login())
 
     async def refresh(self) -> None:
         """Bring this host's topology and switches up to what is published in the databases that it may read.
@@ -184,7 +186,7 @@ class Access:
             if roles.AUDIT in cluster.dsns:
                 with contextlib.suppress(Refused):
                     dsns[name] = self.dsn(name, roles.AUDIT)
-        await Publisher(self.topology_path, dsns).refresh()
+        await Publisher(self.topology_path, dsns, login()).refresh()
 
     def today(self) -> date:
         """Return the business date now, in the topology's zone."""
