@@ -48,8 +48,7 @@ def test_every_service_is_started_by_something() -> None:
 
 
 def test_a_restart_leaves_a_process_its_topology() -> None:
-    """systemd removes a folder in /run at each restart unless told; without its topology no gateway starts while the
-    wallet is away, though opens need none."""
+    """A restart keeps the folder in /run: without the topology in it no gateway starts while the wallet is away."""
     for path in services():
         unit = settings(path)
         if unit["Type"] == ["exec"] and "RuntimeDirectory" in unit:
