@@ -1,16 +1,18 @@
 """Runs all checks at once, each in a thread of its own that nobody waits for longer than its bound.
 
 A thread and not a task: a read of a dead disk cannot be cancelled, and would stand in the way of everything on the same
-loop. The threads are daemons, so the process ends although one of them hangs.
+loop. The threads are daemons, and so are those to which a check hands its own reads (`asyncio.to_thread`, look-ups of
+names): the process ends although one of them hangs.
 """
 
 import asyncio
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import msgspec
 
@@ -73,6 +75,7 @@ CHECKS: Mapping[str, Check] = {
 _OF_A_RUNNER = ("memcached", "optional", "ports")
 """What concerns a machine on which `./run` starts, and tests run."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -113,7 +116,12 @@ def _whole(check: Check, place: Place) -> Callable[[], list[Finding]]:
         found = check(place)
         return list(await found if inspect.isawaitable(found) else found)
 
-    return lambda: asyncio.run(awaited())
+    def run() -> list[Finding]:
+        with asyncio.Runner() as runner:
+            runner.get_loop().set_default_executor(_Daemons())
+            return runner.run(awaited())
+
+    return run
 
 
 def _outcome(name: str, future: "Future[list[Finding]] | None", bound_s: float) -> list[Finding]:
@@ -134,8 +142,20 @@ def _about(name: str) -> str:
     return f"What is checked as {name.replace('_', ' ')!r}"
 
 
+class _Daemons(ThreadPoolExecutor):
+    """Gives each call a daemon thread of its own. Python waits for the threads of any other pool before it ends."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        """Begin the call; a check has a few at once, so they are not counted."""
+        return _begin(partial(fn, *args, **kwargs))
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Leave behind what hangs, as `run_checks` leaves its check."""
+
+
 def _begin(work: Callable[[], T]) -> "Future[T]":
     future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # it cannot be canceled, so its outcome may always be set
 
     def run() -> None:
         try:

@@ -23,9 +23,10 @@ FILES_USED = 0.8
 UNROTATED_DAYS = 2
 """A day that could be rotated for longer than this has something in its way: rounds come every few hours at most."""
 EARLY_S = PART_START_S + 5.0
-"""A process is up to a part's longest start older than the time noted for its start; more is a jump of the clock."""
+"""A part's start is noted once it is ready: by the kernel's seconds its process may be older than the note says, by the
+longest start. One that is older still ran while the clock was set back."""
 LATE_S = 2.0
-"""It is never younger, but for the grain of both clocks."""
+"""A process is never younger than the note says, but for the grain of both clocks: else the clock was set forward."""
 FUTURE_S = 2.0
 """A file that was written later than now by more than this was written before the clock went back."""
 FORGETTING_S = 3_600.0

@@ -25,7 +25,8 @@ from installation.keys import Secrets
 from installation.processes import Surroundings, memcached_of, place_of, settings_of
 from published.publisher import Publisher
 from runtime.clock import Clock, SystemClock
-from runtime.dsn import password_of, with_login
+from runtime.dsn import password_of, with_login, wrong_dsn
+from runtime.login import login
 from runtime.sandbox_clock import ahead_ms
 from runtime.tls import Tls, files_of
 from schema import roles
@@ -172,7 +173,8 @@ class Access:
 
         Raises Refused `no_dsn`, `secrets_missing`.
         """
-        return Publisher(self.topology_path, {name: self.dsn(name, roles.OWNER) for name in self._inventory.clusters})
+        owners = {name: self.dsn(name, roles.OWNER) for name in self._inventory.clusters}
+        return Publisher(self.topology_path, owners, login())
 
     async def refresh(self) -> None:
         """Bring this host's topology and switches up to what is published in the databases that it may read.
@@ -184,7 +186,7 @@ class Access:
             if roles.AUDIT in cluster.dsns:
                 with contextlib.suppress(Refused):
                     dsns[name] = self.dsn(name, roles.AUDIT)
-        await Publisher(self.topology_path, dsns).refresh()
+        await Publisher(self.topology_path, dsns, login()).refresh()
 
     def today(self) -> date:
         """Return the business date now, in the topology's zone."""
@@ -255,7 +257,7 @@ class Access:
     def dsn(self, server: str, role: str) -> str:
         """Return a role's DSN of one database server, with its password; raises Refused `unknown_set`, `no_dsn`.
 
-        And `secret_missing`, if it is elsewhere and not there.
+        And `secret_missing`, if it is elsewhere and not there; `dsn_invalid`, if what is there is none.
         """
         clusters = self._inventory.clusters
         if server not in clusters:
@@ -263,7 +265,11 @@ class Access:
         named = clusters[server].dsns.get(role)
         if named is None:
             raise Refused("no_dsn", f"the inventory names no DSN of {server} for the role {role}; add it there")
-        dsn = named if isinstance(named, str) else named.read(f"the DSN of {server} for the role {role}")
+        what = f"the DSN of {server} for the role {role}"
+        dsn = named if isinstance(named, str) else named.read(what)
+        if wrong := wrong_dsn(dsn):
+            where = "" if isinstance(named, str) else f" in {named}"
+            raise Refused("dsn_invalid", f"{what}{where} {wrong}")
         return dsn if password_of(dsn) is not None else with_login(dsn, role, self.passwords(server)[role])
 
     def passwords(self, server: str) -> dict[str, str]:

@@ -1,13 +1,15 @@
 """What one host needs of an installation: its file, and of the secrets only those that its processes use."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from errors import Refused
 from installation.inventory import Inventory
-from installation.keys import EVENTS, OPS, USES, Secrets
+from installation.keys import EVENTS, KEYS, LINKS, OPS, USES, Secrets
+from installation.renewal import RENEWABLE
 from schema import roles
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET
 
@@ -72,8 +74,38 @@ def files_of(
     }
     # Where keys are that are no text here was told for the host that wrote this; they are in the new file now.
     return msgspec.structs.replace(inventory, clusters=clusters, keys={}), {
-        "keys": keys, "links": links, "postgres": passwords,
+        "keys": keys, LINKS: links, "postgres": passwords,
     }  # fmt: skip
+
+
+def refuse_to_replace(files: Mapping[Path, Path], ours: Secrets, content: Mapping[str, Any], there: Secrets) -> None:
+    """Raise Refused `secrets_would_be_lost` if a host's files would take the place of the only copy of a secret.
+
+    `files`: by each file that would be written, the installation's own one of its kind. `content` is what would be
+    written in place of `there`, `ours` what the installation has. A folder that was written for a host before may be
+    written again, with keys that were made anew meanwhile, too.
+    """
+    for new, own in files.items():
+        if new.resolve() == own.resolve() or (new.exists() and own.exists() and new.samefile(own)):
+            raise _lost(new.parent, f"{own.name} there is the installation's own: write each host a folder of its own")
+    held: Mapping[str, Any] = there.content.get("keys", {})
+    others = [name for name in KEYS if name not in RENEWABLE and name in held and not ours.is_key(name, held[name])]
+    if others:
+        raise _lost(there.path.parent, f"{there.path.name} there has another installation's {', '.join(others)}")
+    if "LINK_SECRET" in held and "LINK_SECRET" not in content.get("keys", {}):
+        raise _lost(
+            there.path.parent, f"{there.path.name} there has all secrets of an installation, not those of a host"
+        )
+    if servers := [one for one in there.content.get("postgres", {}) if not ours.has_passwords(one)]:
+        raise _lost(
+            there.path.parent, f"{there.path.name} there has passwords of {', '.join(servers)}, and ours has none"
+        )
+
+
+def _lost(folder: Path, why: str) -> Refused:
+    return Refused(
+        "secrets_would_be_lost", f"nothing is written to {folder}: {why}. Write an empty folder, and bring it"
+    )
 
 
 def _links(one: Process, inventory: Inventory) -> list[str]:

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 from errors import Refused
 from installation.keys import KEYS
-from runtime.dsn import place
+from runtime.dsn import place, wrong_dsn
 from sharding.limits import NAME
-from sharding.topology.check import wrong_memcached, wrong_url
+from sharding.topology.check import wrong_memcached, wrong_server, wrong_url
 
 if TYPE_CHECKING:
     from installation.inventory import Inventory
@@ -34,6 +34,8 @@ def _faults(inventory: "Inventory") -> Iterator[tuple[str, str]]:
     yield from _names(inventory)
     yield from _addresses(inventory)
     for name, one in inventory.setnodes.items():
+        if wrong := wrong_server(name):
+            yield "setnodes", f"has a name that no setnode may have: {wrong}"
         if one.set not in inventory.clusters or one.set == WALLET:
             yield f"setnodes.{name}.set", f"is {one.set!r}, and clusters has no SET of that name"
     yield from _references(inventory)
@@ -85,6 +87,8 @@ def _references(inventory: "Inventory") -> Iterator[tuple[str, str]]:
             if isinstance(dsn, str):
                 if not dsn.startswith(("postgresql://", "postgres://")):
                     yield f"clusters.{server}.dsns.{role}", "is no DSN: it begins with postgresql://"
+                if wrong := wrong_dsn(dsn):
+                    yield f"clusters.{server}.dsns.{role}", wrong
             else:
                 named[f"clusters.{server}.dsns.{role}"] = dsn
     for field, one in named.items():

@@ -3,7 +3,7 @@
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,10 @@ REPLACED = ("LINK_KEY",)
 """Keys of earlier releases that open nothing any more: every process knew it, and sent it to any listener."""
 REPLACEABLE = ("LINK_SECRET", "METRICS_KEY", "OPS_KEY", "OPS_VIEW_KEY")
 """Keys that protect nothing that is stored, and came after the first release: made anew wherever they are missing."""
+BEYOND_ADD = frozenset({"METRICS_KEY", "OPS_KEY", "OPS_VIEW_KEY"})
+"""Keys without which a SET may be added: they open no process and no stored data."""
+LINKS = "links"
+"""In a host's file alone, with the link keys of its processes in place of LINK_SECRET (`installation.host_files`)."""
 SHORTEST = 16
 """Characters of a key that an operator gives in the environment; ours have 64. A process may ask for more."""
 
@@ -77,8 +81,9 @@ class Secrets:
         """Generate missing keys, and a missing password for each role of each database server; durable on return.
 
         A key that the environment gives is not generated: another one in the file would silently take its place at
-        the first start without the variable.
+        the first start without the variable. Raises Refused `file_of_a_host`.
         """
+        self.refuse_a_host()
         before = json.dumps(self._content)
         keys = self._content.setdefault("keys", {})
         for name in REPLACED:
@@ -87,17 +92,43 @@ class Secrets:
             if not self._given(name):
                 keys.setdefault(name, secrets.token_hex(32))
         for server, roles in databases.items():
-            passwords = self._content.setdefault("postgres", {}).setdefault(server, {})
-            for role in roles:
-                passwords.setdefault(role, secrets.token_hex(24))
+            self._make_passwords(server, roles)
         if json.dumps(self._content) != before:
             write_private(self._path, self._content)
+
+    def add_passwords(self, server: str, roles: Iterable[str]) -> None:
+        """Generate a password for each role of one more database server; durable on return. No key is made.
+
+        Raises Refused `file_of_a_host`, or `keys_missing`: what is written here for hosts would not have the keys of
+        the processes that run.
+        """
+        self.refuse_a_host()
+        missing = [name for name in KEYS if name not in BEYOND_ADD and not self._has(name)]
+        if missing:
+            text = (
+                f"{self._path} lacks {', '.join(missing)}; bring back the whole file of the installation, or give them"
+            )
+            raise Refused("keys_missing", f"{text} as its start was given them: HONGBAO_{missing[0]} …")
+        self._make_passwords(server, roles)
+        write_private(self._path, self._content)
+
+    def refuse_a_host(self) -> None:
+        """Raise Refused `file_of_a_host` if the file has the secrets of one host's processes alone."""
+        if LINKS in self._content:
+            text = f"{self._path} has the secrets of one host's processes alone"
+            raise Refused("file_of_a_host", f"{text}; give the command in the installation's own folder")
+
+    def _make_passwords(self, server: str, roles: Iterable[str]) -> None:
+        passwords = self._content.setdefault("postgres", {}).setdefault(server, {})
+        for role in roles:
+            passwords.setdefault(role, secrets.token_hex(24))
 
     def renew_key(self, name: str, *, aside: str) -> Path:
         """Make a key anew; returns the file as it was, `secrets-ASIDE.json` beside it. Durable on return.
 
-        Raises Refused `key_elsewhere` if the file does not have it.
+        Raises Refused `key_elsewhere` if the file does not have it, `file_of_a_host`.
         """
+        self.refuse_a_host()
         if self._given(name) or not self._content.get("keys", {}).get(name):
             text = f"{name} is not in {self._path}: replace it where the environment or the installation file says"
             raise Refused("key_elsewhere", text)
@@ -109,8 +140,9 @@ class Secrets:
     def renew_passwords(self, server: str, *, leave: str, aside: str) -> Path:
         """Make the passwords of a database server anew but for the role `leave`; returns as `renew_key`.
 
-        Raises Refused `unknown_set`.
+        Raises Refused `unknown_set`, `file_of_a_host`.
         """
+        self.refuse_a_host()
         if not self.has_passwords(server):
             known = ", ".join(self._content.get("postgres", {}))
             raise Refused("unknown_set", f"{self._path} has no passwords of {server!r}; it has those of {known}")
@@ -133,8 +165,14 @@ class Secrets:
 
     def lost_keys(self) -> list[str]:
         """Return the keys that neither the environment nor the file has and that cannot be replaced by others."""
-        keys = self._content.get("keys", {})
-        return [name for name in KEYS if name not in REPLACEABLE and not self._given(name) and not keys.get(name)]
+        return [name for name in KEYS if name not in REPLACEABLE and not self._has(name)]
+
+    def is_key(self, name: str, text: str) -> bool:
+        """Say whether the key is this text, here or where else the installation has it."""
+        return text in (self._given(name), self._content.get("keys", {}).get(name))
+
+    def _has(self, name: str) -> bool:
+        return bool(self._given(name) or self._content.get("keys", {}).get(name))
 
     def replaced(self) -> list[str]:
         """Return the keys of which the environment gives another one than the file has."""
@@ -157,7 +195,7 @@ class Secrets:
 
         A host that has not the root has keys of its processes' paths alone (`installation.host_files`).
         """
-        links: Mapping[str, str] = self._content.get("links", {})
+        links: Mapping[str, str] = self._content.get(LINKS, {})
         steps = (role, *names)
         for length in range(1, len(steps) + 1):
             if (text := links.get("/".join(steps[:length]))) is not None:

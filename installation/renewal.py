@@ -39,7 +39,7 @@ def renew(known: Secrets, name: str) -> tuple[Renewable, Path]:
     """Make a new key NAME, or new passwords of `postgres/SERVER`; returns what ends, and the file as it was before.
 
     Durable on return. Of a server all roles get new passwords but the superuser, whose password is set elsewhere too.
-    Raises Refused `key_must_stay`, `unknown_key`, `key_elsewhere`, `unknown_set`.
+    Raises Refused `key_must_stay`, `unknown_key`, `key_elsewhere`, `unknown_set`, `file_of_a_host`.
     """
     kind, _, server = name.partition("/")
     if kind == "postgres" and server:

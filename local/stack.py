@@ -34,6 +34,7 @@ from machine.postgres.server import Postgres
 from published.addresses import publish_addresses
 from published.publisher import Publisher
 from runtime.clock import Clock, SystemClock
+from runtime.login import login
 from runtime.sandbox_clock import ahead_ms
 from runtime.together import all_or_first_error
 from schema import identity, roles
@@ -210,7 +211,7 @@ class Stack:
             for name in self.config.set_names()
         ]
         owners = {name: server.dsn(roles.OWNER, roles.DATABASE) for name, server in backing.postgres.items()}
-        publisher = Publisher(self.folder.topology, owners)
+        publisher = Publisher(self.folder.topology, owners, login())
         await publish_addresses(publisher, sets, wallet_url=factory.url(WALLET), slots=self.config.slots)
         await publisher.refresh()
         for name in self.config.set_names() if self.config.paused else ():

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -16,7 +16,7 @@ import msgspec
 from errors import HongbaoError, InvariantBroken, Unavailable
 from rotation import driver_errors
 from rotation.drop import drop_day
-from rotation.limits import AHEAD_S, GRACE_DAYS, ORDINARY_S, RETENTION_DAYS
+from rotation.limits import AHEAD_S, GRACE_DAYS, MIN_AGE_DAYS, ORDINARY_S, RETENTION_DAYS
 from rotation.plan import Action, Alarm, Rules, judge, ready
 from rotation.register import Operator
 from rotation.steps import Rotation
@@ -37,14 +37,17 @@ _rotated = metrics.counter("hongbao_rotation_days_rotated_total", "Days taken as
 _failed = metrics.counter("hongbao_rotation_rounds_failed_total", "Parts of rounds that failed", ("set", "code"))
 
 
+Age = Annotated[int, msgspec.Meta(ge=MIN_AGE_DAYS, le=36_500)]
+
+
 class DaemonSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Read from HONGBAO_ROTATE_*; ages in business days. `rotate_drop` lets it drop what is past its retention."""
 
-    rotate_grace_days: int = GRACE_DAYS
+    rotate_grace_days: Age = GRACE_DAYS
     """Age in business days from which a day is rotated."""
-    rotate_retention_days: int = RETENTION_DAYS
+    rotate_retention_days: Age = RETENTION_DAYS
     """Age in business days from which a verified day may be dropped from the database; its archive stays."""
-    rotate_every_s: float = 600.0
+    rotate_every_s: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 600.0
     """Seconds between two rounds."""
     rotate_drop: bool = False
     """1: the daemon drops what is verified and past its retention. Unless set only `rotate drop` does."""

@@ -6,11 +6,16 @@ changes. With `sslmode=verify-full&sslrootcert=FILE` the server must show a cert
 that is named; every process and command that connects goes by it, Postgres' own programs too.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 PORT = 5432
+_NOT_ENCODED: Final = (
+    "is no DSN, postgresql://USER:PASSWORD@HOST:PORT/DATABASE: percent-encode what is special in it (# is %23, "
+    "/ %2F, ? %3F, @ %40, : %3A, [ %5B, ] %5D, % %25), and write the port in digits"
+)
 _TLS: Final[Mapping[str, str]] = {
     "sslmode": "PGSSLMODE",
     "sslrootcert": "PGSSLROOTCERT",
@@ -20,6 +25,22 @@ _TLS: Final[Mapping[str, str]] = {
     "ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION",
 }
 """Parameters of TLS, and the variables by which libpq knows them."""
+_is_host = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(:[0-9]{1,5})?").fullmatch
+
+
+def wrong_dsn(dsn: str) -> str:
+    """Return what is wrong with a DSN, for a sentence that begins with where it stands; "" if nothing.
+
+    Nothing of the DSN is in the sentence. A password that holds `#`, `/` or `?` as it is ends the part of the address:
+    its beginning would be taken for the host, which is shown and logged.
+    """
+    try:
+        parts = urlsplit(dsn)
+        places = parts.netloc.rpartition("@")[2].split(",")
+    except ValueError:  # brackets, or letters that are other ones in a host's name
+        return _NOT_ENCODED
+    beyond = "#" in dsn or "@" in parts.path or "@" in parts.query
+    return _NOT_ENCODED if beyond or not all(_is_host(one) for one in places) else ""
 
 
 def hosts(dsn: str) -> list[tuple[str, int]]:
@@ -58,7 +79,9 @@ def wanted(dsn: str) -> str:
 
 
 def place(dsn: str) -> str:
-    """Return where a DSN leads, for people: HOST:PORT, or several of them."""
+    """Return where a DSN leads, for people: HOST:PORT, or several of them; nothing of a DSN that is wrong."""
+    if wrong_dsn(dsn):
+        return "an address that cannot be read"
     return ", ".join(f"{host}:{port}" for host, port in hosts(dsn))
 
 

@@ -18,12 +18,13 @@ async def first_of(
     drop: Callable[[T], None],
     weight: Callable[[BaseException], int],
 ) -> T:
-    """Return what the first attempt that succeeds returns; all others are cancelled.
+    """Return the result of the first attempt that succeeds; all others are cancelled.
 
-    The next one begins `pause_s` after the one before it. While one is still under way, those that have failed are made
-    again after `pause_s`, for `again_s` in all: what one of them waits for in vain may come to be at another. If all
-    have failed, the error with the greatest `weight` is raised, of equal ones the last; what failed with a weight above
-    1 is not made again. `attempt` must end by itself. `drop` gets what one returned too late.
+    An attempt at the next of `given` begins `pause_s` after the one before it, or as soon as that has failed. As long
+    as any attempt is under way, one that failed is repeated after `pause_s`, for `again_s` in all: a standby that
+    refused may have become the primary while another host was silent. `weight` rates an error: 0 or 1 if a later
+    attempt may succeed, 2 if none will, so that it is not repeated. If all have failed, the error with the greatest
+    weight is raised, of several the last. `attempt` must end by itself. `drop` gets a result that came too late.
     """
     if len(given) == 1:
         return await attempt(given[0])

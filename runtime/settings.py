@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from errors import Refused
+from runtime.dsn import wrong_dsn
 
 PREFIX = "HONGBAO_"
 
@@ -36,10 +37,20 @@ def load(kind: type[T], environ: Mapping[str, str] | None = None) -> T:
             values[field.name] = _content(f"{name}_FILE", source)
         elif field.required:
             raise Refused("settings_invalid", f"set {name}: this process does not start without it")
+        if wrong := _wrong_dsn(field.name, values.get(field.name, "")):
+            raise Refused("settings_invalid", f"{name} {wrong}")
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise Refused("settings_invalid", f"{PREFIX}* settings of {kind.__name__}: {error}") from error
+
+
+def _wrong_dsn(field: str, text: str) -> str:
+    """Return what is wrong with the DSNs of a setting, which is `…_dsn`, or `…_dsns` as `set-1=DSN set-2=DSN`."""
+    if field.endswith("_dsn"):
+        return wrong_dsn(text)
+    some = (one.partition("=")[2] for one in text.split()) if field.endswith("_dsns") else ()
+    return next(filter(None, map(wrong_dsn, some)), "")
 
 
 def _content(name: str, source: Mapping[str, str]) -> str:

@@ -18,6 +18,9 @@ MAX_MOVES: Final = 8
 means that none is finished."""
 NAME: Final = r"[A-Za-z0-9._-]{1,64}"
 """Of a SET or a server: it stands in keys of links, metrics and application names of connections."""
+RESERVED: Final = frozenset({"wallet"})
+"""Names that no setnode may have. Keys are derived from a server's name (`wire.keys`): a setnode of this name would
+have those with which the wallet knows its operators, who deposit money."""
 MAX_FILE_BYTES: Final = 1_048_576
 """A topology of MAX_SETS SETs with MAX_SERVERS_PER_SET servers fits; a longer file is something else."""
 DAY_CACHE: Final = 1_024

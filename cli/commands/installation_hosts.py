@@ -1,7 +1,8 @@
 """`hongbao installation init`, `add`, `host`, `prepare`: from nothing to an installation on many hosts."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from installation import certificates, data_folder, inventory
 from installation.access import CERTIFICATES
 from installation.draft import draft, with_set
 from installation.finding import find, secrets_of
-from installation.host_files import files_of, read_processes
+from installation.host_files import files_of, read_processes, refuse_to_replace
 from installation.inventory_check import check_inventory
 from installation.keys import Secrets
 from installation.preparation import prepare
@@ -53,15 +54,17 @@ def init(*, file: Path, tls: bool, as_json: bool, **facts: Any) -> None:
     folder = data_folder.locate(file)
     if folder.inventory.exists():
         raise Refused("already_installed", f"{file} is there already, and is not touched; write another, or edit it")
-    named = {name: _pairs(facts[name]) for name in ("postgres", "setnodes", "gateways", "memcached")}
+    options = {"postgres": "postgres", "setnodes": "setnode", "gateways": "gateway", "memcached": "memcached"}
+    named = {name: _pairs(option, facts[name]) for name, option in options.items()}
     made = draft(
         **named, wallet=facts["wallet"], archive=_place(facts["archive"]), ops=facts["ops"],
         events=facts["events"], rotation=facts["rotation"], scheme="https" if tls else "http",
     )  # fmt: skip
-    folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
     check_inventory(made, file)
-    Secrets.load(folder.secrets).ensure({name: tuple(one.dsns) for name, one in made.clusters.items()})
-    made.save(folder.inventory)
+    with _written(folder.path):
+        folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        Secrets.load(folder.secrets).ensure({name: tuple(one.dsns) for name, one in made.clusters.items()})
+        made.save(folder.inventory)
     show = f"{file} and {folder.secrets} are written; next: hongbao installation prepare --installation {file}"
     print_report({"installation": str(file), "secrets": str(folder.secrets)}, as_json=as_json, show=show)
 
@@ -85,11 +88,12 @@ def add(
     known = inventory.load(folder.inventory)
     if known.runner:
         raise Refused("set_exists", "./run starts all of this installation: give it more SETs with ./run --sets NUMBER")
-    made = with_set(known, name, postgres=postgres, setnodes=_pairs(setnodes), memcached=memcached)
+    made = with_set(known, name, postgres=postgres, setnodes=_pairs("setnode", setnodes), memcached=memcached)
     check_inventory(made, folder.inventory)
     # The passwords first: a file that names a SET without them would be of no use to anybody.
-    Secrets.load(Path(known.secrets), known.keys).ensure({name: tuple(made.clusters[name].dsns)})
-    made.save(folder.inventory)
+    with _written(folder.path):
+        Secrets.load(Path(known.secrets), known.keys).add_passwords(name, made.clusters[name].dsns)
+        made.save(folder.inventory)
     show = f"{name} is in {folder.inventory}; next: its Postgres, then hongbao installation prepare {name}"
     print_report({"set": name, "installation": str(folder.inventory)}, as_json=as_json, show=show)
 
@@ -104,15 +108,24 @@ def renew_command(*, name: str, data: Path | None, as_json: bool) -> None:
     The file as it was stays beside it, for the way back. No process hears of it: bring each host its folder again
     (`installation host`) and restart what reads it. What protects stored data cannot be made anew.
     """
-    what, kept = renew(secrets_of(data), name)
+    known = secrets_of(data)
+    with _written(known.path.parent):
+        what, kept = renew(known, name)
     show = f"{name} is new. With the old one ends: {what.ends}. Folders to write again: {', '.join(what.kinds)}. "
     show += f"{kept} is the file of before: remove it when all hosts have the new one"
     print_report({"key": name, "ends": what.ends, "kinds": what.kinds, "before": str(kept)}, as_json=as_json, show=show)
 
 
-def _pairs(words: Sequence[str]) -> dict[str, str]:
-    pairs = [word.partition("=") if "=" in word else ("", "=", word) for word in words]
-    return {name: value for name, _, value in pairs}
+def _pairs(option: str, words: Sequence[str]) -> dict[str, str]:
+    """Return an option that is given several times as NAME=VALUE, by its names; once it may be given without one."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, value = word.split("=", 1) if "=" in word else ("", word)
+        if name in found:
+            before = f"{name}={found[name]}" if name else found[name]
+            raise Refused("named_twice", f"--{option} {before} and --{option} {word}: give each name once")
+        found[name] = value
+    return found
 
 
 @click.command("host")
@@ -123,20 +136,25 @@ def _pairs(words: Sequence[str]) -> dict[str, str]:
 def host(*, folder: Path, process: tuple[str, ...], data: Path | None, as_json: bool) -> None:
     """Write FOLDER, with what one host needs on which each PROCESS runs, and with the secrets of no other.
 
+    FOLDER is new, or was written for this host before: one that has secrets which this would destroy is refused.
+
     PROCESS: gateway, wallet, events, rotation, setnode:NAME; ops, or operator for a host from which commands are given.
     Bring the folder to the host; there each process is `hongbao serve … --installation FOLDER/installation.toml`.
     """
-    known = inventory.load(data_folder.locate(data).inventory)
+    source = data_folder.locate(data).inventory
+    known, all_secrets = inventory.load(source), secrets_of(data)
     some = read_processes(process, known)
-    there, secrets = files_of(known, secrets_of(data), some)
+    there, secrets = files_of(known, all_secrets, some)
     target = data_folder.locate(folder / inventory.DEFAULT_NAME)
-    target.path.mkdir(parents=True, exist_ok=True, mode=0o700)
     beside = {name: str(target.path / Path(getattr(there, name)).name) for name in ("secrets", "topology")}
-    write_private(Path(beside["secrets"]), dict(secrets))
-    msgspec.structs.replace(there, **beside).save(target.inventory)
-    certificates.Certificates(target.certificates).bring(
-        certificates.Certificates(Path(known.secrets).with_name(CERTIFICATES)), [(one.name, one.kind) for one in some]
-    )
+    written = {target.inventory: source, Path(beside["secrets"]): Path(known.secrets)}
+    refuse_to_replace(written, all_secrets, secrets, Secrets.load(Path(beside["secrets"])))
+    signed = certificates.Certificates(Path(known.secrets).with_name(CERTIFICATES))
+    with _written(target.path):
+        target.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private(Path(beside["secrets"]), dict(secrets))
+        msgspec.structs.replace(there, **beside).save(target.inventory)
+        certificates.Certificates(target.certificates).bring(signed, [(one.name, one.kind) for one in some])
     show = f"{target.inventory} and {beside['secrets']} are written"
     print_report({"installation": str(target.inventory), "secrets": beside["secrets"]}, as_json=as_json, show=show)
 
@@ -159,6 +177,14 @@ def prepare_command(*, server: tuple[str, ...], data: Path | None, as_json: bool
     for name, identity in found.items():
         table.add_row(name, identity)
     print_report({"clusters": found}, as_json=as_json, show=lambda console: print_table(console, table))
+
+
+@contextmanager
+def _written(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Refused("not_written", f"{error.filename or folder} cannot be written: {error.strerror}") from error
 
 
 def _place(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import math
 import sys
 from datetime import date
 from decimal import Decimal
@@ -96,6 +97,8 @@ def _as_json(found: QueryResult) -> dict[str, Any]:
 
 def _plain(value: object) -> object:
     """Return a value as builtins for JSON."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no number for it
     if isinstance(value, bool | str | float) or value is None:
         return value
     if isinstance(value, int):

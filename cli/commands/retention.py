@@ -1,7 +1,6 @@
 """`hongbao retention`: what is kept beside the live money, by which rule, and removing what is past it."""
 
 import asyncio
-import getpass
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from retention import kinds
 from retention.held import Held, Kind
 from retention.rules import RetentionSettings
 from runtime import settings
+from runtime.login import login
 from runtime.reporting import data_option, json_option, print_report, working
 from runtime.tables import print_table
 from runtime.wording import counted
@@ -52,7 +52,7 @@ def show(*, folder: str, data: Path | None, as_json: bool) -> None:
 @command.command("apply")
 @_folder
 @click.option("--yes/--dry-run", "sure", default=False, help="Remove it; a dry run unless --yes is given.")
-@click.option("--who", default=getpass.getuser, help="Your name, for the journal.  [default: the account]")
+@click.option("--who", default=login, help="Your name, for the journal.  [default: the account]")
 @data_option
 @json_option
 def apply(*, folder: str, sure: bool, who: str, data: Path | None, as_json: bool) -> None:

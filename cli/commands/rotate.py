@@ -1,7 +1,6 @@
 """`hongbao rotate`: takes past days out of the hot tables, by proof; its daemon also makes coming days' tables."""
 
 import asyncio
-import getpass
 import signal
 import sys
 from collections.abc import Callable, Coroutine
@@ -31,6 +30,7 @@ from rotation.steps import Result, Rotation
 from rotation.survey import Survey, survey
 from rotation.wiring import rotations
 from runtime.http import HttpServer, Readiness, add_probes
+from runtime.login import login
 from runtime.periodic import Periodic
 from runtime.reporting import data_option, json_option, print_output, print_report, working
 from runtime.settings import host_and_port, load
@@ -140,7 +140,7 @@ def run(
 
     Safe to repeat and to interrupt: the next run continues. Exit status 1 if a day did not reach its state.
     """
-    by = Operator(getpass.getuser(), reason)
+    by = Operator(login(), reason)
     days = [read_day(text) for text in dates]
 
     async def one(rotation: Rotation, day: date, today: date) -> Result:
@@ -162,7 +162,7 @@ def drop(
     """Drop the tables of dates that are verified and past their retention (HONGBAO_ROTATE_RETENTION_DAYS)."""
     if not yes:
         raise Refused("not_confirmed", "nothing was dropped; confirm with --yes that these tables are to be destroyed")
-    by, retention = Operator(getpass.getuser(), reason), load(DaemonSettings).rotate_retention_days
+    by, retention = Operator(login(), reason), load(DaemonSettings).rotate_retention_days
     days = [read_day(text) for text in dates]
 
     async def one(rotation: Rotation, day: date, today: date) -> Result:

@@ -21,6 +21,7 @@ from published.addresses import publish_addresses
 from runtime.reporting import data_option, json_option, print_report, working
 from runtime.tables import print_table
 from runtime.wording import counted
+from sharding.ids import FIRST_YEAR, LAST_YEAR
 from sharding.slots import database_name
 from sharding.topology import Topology
 from sharding.topology.balance import to_balance
@@ -143,6 +144,9 @@ def move(
     if live and (from_date is not None or finish):
         raise click.UsageError("--live moves all days at once; --from-date and --finish are for a move by time")
     day = None if from_date is None else from_date.date()
+    # A move by time looks for envelopes up to the end of the year after.
+    if day is not None and not FIRST_YEAR <= day.year < LAST_YEAR:
+        raise click.UsageError(f"--from-date {day}: IDs of envelopes reach from {FIRST_YEAR} to {LAST_YEAR}")
     access = find_current(data)
     planned = None
     if not (sure or finish or aborting):

@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import getpass
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +11,8 @@ import click
 
 from errors import Refused
 from installation.finding import find_current
+from runtime.files import private_text
+from runtime.login import login
 from runtime.reporting import data_option, json_option, print_output, print_report
 from runtime.wording import counted
 from users import documents
@@ -78,7 +78,7 @@ def forget_command(
         outlook = asyncio.run(check(at, user, leave_balance=leave_balance, progress=progress))
         print_report(_outlook_json(user, outlook), as_json=as_json, show=_outlook_text(user, outlook))
         sys.exit(1 if outlook.in_the_way else 0)
-    by = Operator(getpass.getuser(), reason)
+    by = Operator(login(), reason)
     confirm = _confirmed(user, yes=yes)
     today = find_current(data).today()
     done = asyncio.run(forget(at, user, by, today, leave_balance=leave_balance, confirm=confirm, progress=progress))
@@ -170,13 +170,8 @@ def _say(sentence: str) -> None:
 @contextlib.contextmanager
 def _private(path: Path) -> Iterator[TextIO]:
     """Give a file that only its owner can read and that gets its name at the end of the block, if that succeeds."""
-    part = path.with_name(f".{path.name}.part")
     try:
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with private_text(path) as file:
             yield file
-        part.replace(path)
     except OSError as error:
         raise Refused("not_written", f"{path} was not written: {error.strerror}") from error
-    finally:
-        part.unlink(missing_ok=True)

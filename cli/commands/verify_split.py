@@ -12,7 +12,7 @@ import msgspec
 
 from envelope.money import yuan
 from envelope.verify import Verification, verify
-from errors import Refused
+from errors import Refused, Unavailable
 from installation.finding import find
 from runtime.reporting import data_option, json_option, print_report
 from runtime.wording import counted
@@ -62,7 +62,7 @@ async def _fetch(data: Path | None, envelope_id: str, user: str | None) -> dict[
         cursor: str | None = ""
         while cursor is not None:
             document = await _page(session, url, cursor)
-            claims += document["claims"]
+            claims += document.get("claims", ())
             cursor = document.get("next_cursor")
     return {**document, "claims": claims}
 
@@ -70,8 +70,15 @@ async def _fetch(data: Path | None, envelope_id: str, user: str | None) -> dict[
 async def _page(session: aiohttp.ClientSession, url: str, cursor: str) -> dict[str, Any]:
     """Return the envelope with one page of its claims."""
     parameters = {"limit": str(PAGE), **({"cursor": cursor} if cursor else {})}
-    async with session.get(url, params=parameters) as response:
-        document: dict[str, Any] = await response.json(content_type=None)
+    try:
+        async with session.get(url, params=parameters) as response:
+            document = msgspec.json.decode(await response.read(), type=dict[str, Any])
+    except (aiohttp.ClientError, TimeoutError) as error:
+        why = str(error) or "it is silent"  # of a timeout there is no text
+        raise Unavailable("gateway_away", f"the gateway does not answer at {url}: {why}; is it up?") from error
+    except msgspec.MsgspecError:
+        text = f"what answers at {url} with {response.status} is no gateway of hongbao: it sent no JSON object"
+        raise Unavailable("gateway_away", text) from None
     if response.status != HTTPStatus.OK:
         raise Refused(
             document.get("code", "refused"), document.get("detail", "the gateway did not return the envelope")

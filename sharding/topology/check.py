@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from errors import InvariantBroken, Refused
 from sharding.ids import FIRST_YEAR, LAST_YEAR
-from sharding.limits import MAX_MOVES, MAX_SERVERS_PER_SET, MAX_SETS, MAX_WEIGHT, NAME
+from sharding.limits import MAX_MOVES, MAX_SERVERS_PER_SET, MAX_SETS, MAX_WEIGHT, NAME, RESERVED
 from sharding.slots import Layout, database_name
 from sharding.topology.spec import Move, SetSpec, Topology
 
@@ -27,7 +27,11 @@ def check_topology(topology: Topology) -> None:
     for number, one in enumerate(topology.sets):
         _check_set(f"sets[{number}]", one)
     # Unique over all SETs, so that a name in a log or in a list of connected servers means one server.
-    _check_unique("servers", (name for one in topology.sets for name in one.server_names))
+    servers = [name for one in topology.sets for name in one.server_names]
+    _check_unique("servers", servers)
+    for name in servers:
+        if wrong := wrong_server(name):
+            raise invalid("servers", wrong)
     databases = {database_name(xx): xx for xx in range(topology.layout.databases)}
     for field, named in (("pins", topology.pins), ("moves", topology.moves), ("epochs", topology.epochs)):
         _check_databases(field, named, databases, topology.slots)
@@ -80,6 +84,11 @@ def _check_unique(field: str, names: Iterable[str]) -> None:
         if name in seen:
             raise invalid(field, f"the name {name!r} is there twice")
         seen.add(name)
+
+
+def wrong_server(name: str) -> str:
+    """Return what is wrong with the name of a setnode, as `wrong_url` does."""
+    return f"{name!r} is the name of a process of its own; give the setnode another one" if name in RESERVED else ""
 
 
 def _check_databases(field: str, named: Iterable[str], databases: Iterable[str], slots: int) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.dsn import at_host, each, hosts, password_of, place, wanted, with_login
+from runtime.dsn import at_host, each, hosts, password_of, place, wanted, with_login, wrong_dsn
 
 TWO = "postgresql://hongbao_owner@db-1:5433,db-2/hongbao?target_session_attrs=read-write"
 
@@ -31,6 +31,31 @@ def test_a_login_is_replaced_and_the_rest_stays() -> None:
     assert password_of(changed) == awkward
     assert password_of(TWO) is None
     assert awkward not in place(changed)
+
+
+@pytest.mark.parametrize("special", ["#", "/", "?", "[", "/@", "?@", "@?", "#@", ":/", "\u2100"])
+@pytest.mark.parametrize("before", ["geheim", "4321", "ge@heim", "ge:heim"])
+def test_a_password_that_is_not_encoded_is_not_shown(before: str, special: str) -> None:
+    """What such a character cuts off would be a host or a port to whoever shows where the DSN leads."""
+    dsn = f"postgresql://hongbao_owner:{before}{special}wort@127.0.0.1:5999/db"
+    told = wrong_dsn(dsn), place(dsn)
+    assert "percent-encode" in told[0]
+    assert not any(part in text for text in told for part in (before, "wort"))
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        TWO,
+        "postgresql://u@db/db",
+        "postgresql:///db?host=/run",
+        "postgres://u:p%23%2F%3F@[::1]:5999,[::2]/db",
+        "postgresql://u:p@h@db/db",
+    ],
+)
+def test_a_dsn_is_not_wrong(dsn: str) -> None:
+    """With hosts of all kinds, and with every special character percent-encoded."""
+    assert wrong_dsn(dsn) == ""
 
 
 def test_each_host_has_a_dsn_of_its_own() -> None:

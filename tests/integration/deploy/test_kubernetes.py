@@ -245,6 +245,61 @@ async def test_pods_have_the_time_to_stop(name: str) -> None:
             assert pod.spec["terminationGracePeriodSeconds"] >= drain + STOP_S + 5
 
 
+@pytest.mark.parametrize("name", OVERLAYS)
+async def test_what_writes_the_archive_may(name: str) -> None:
+    """The rotation, and the pod in which all commands are given: `user forget` writes archives anew there."""
+    writers = set()
+    for pod in ours(await manifests_of(name)):
+        mounts = [mount for one in pod.containers for mount in one["volumeMounts"] if mount["name"] == "archive"]
+        if any(not mount.get("readOnly") for mount in mounts):
+            writers.add(pod.component)
+    assert writers == {"rotation", "ops"}
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+async def test_what_an_audit_has_proven_outlives_its_night(name: str) -> None:
+    """Its folder is a volume, as that of its unit of systemd: else it reads all days each night, up to its deadline."""
+    (audit,) = (pod for pod in ours(await manifests_of(name)) if pod.workload == "CronJob/audit")
+    (state,) = (one for one in audit.spec["volumes"] if one["name"] == "state")
+    assert state["persistentVolumeClaim"] == {"claimName": "audit"}
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+async def test_a_drain_leaves_one_of_each(name: str) -> None:
+    """What there are several of has a budget: the nodes of all its pods may be drained at once."""
+    manifests = await manifests_of(name)
+    budgets = [one["spec"] for one in manifests if one["kind"] == "PodDisruptionBudget"]
+    assert all(one["maxUnavailable"] == 1 for one in budgets)
+    scaled = {one["spec"]["scaleTargetRef"]["name"] for one in manifests if one["kind"] == "HorizontalPodAutoscaler"}
+    several = {
+        f"{one['kind']}/{one['metadata']['name']}"
+        for one in manifests
+        if one["metadata"]["name"] in scaled or one.get("spec", {}).get("replicas", 1) > 1
+    }
+    for pod in (one for one in ours(manifests) if one.workload in several):
+        assert [one for one in budgets if one["selector"]["matchLabels"].items() <= pod.labels.items()], pod.workload
+    assert {"Deployment/gateway", "StatefulSet/wallet", "Deployment/events"} <= several
+
+
+async def test_a_zone_that_is_lost_is_no_zone_without_pods() -> None:
+    """A rule that keeps pods waiting does not count nodes that are gone and still registered, tainted as they are."""
+    strict = [
+        (pod.component, rule.get("nodeTaintsPolicy"))
+        for pod in ours(await manifests_of("region"))
+        for rule in pod.spec.get("topologySpreadConstraints", ())
+        if rule["whenUnsatisfiable"] == "DoNotSchedule"
+    ]
+    assert set(strict) == {("gateway", "Honor"), ("setnode", "Honor")}
+
+
+def test_a_job_that_has_completed_is_deleted_before_it_runs_again() -> None:
+    """Of each job that the page has applied a second time: applying it again does nothing."""
+    text = PAGE.read_text()
+    another = text[text.index("## Another SET") : text.index("## A new release")]
+    assert another.index("delete job prepare") < another.index("apply -k deploy/kubernetes/jobs/prepare")
+    assert "delete job migrate" in text[text.index("## A new release") :]
+
+
 async def test_the_documented_keys_are_those_of_the_pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands of production/kubernetes.md make the file of the overlay, and what each Secret holds."""
     monkeypatch.chdir(tmp_path)

@@ -47,6 +47,14 @@ def test_every_service_is_started_by_something() -> None:
     assert timers <= {path.stem for path in services()}
 
 
+def test_a_restart_leaves_a_process_its_topology() -> None:
+    """A restart keeps the folder in /run: without the topology in it no gateway starts while the wallet is away."""
+    for path in services():
+        unit = settings(path)
+        if unit["Type"] == ["exec"] and "RuntimeDirectory" in unit:
+            assert unit.get("RuntimeDirectoryPreserve") == ["restart"], path.name
+
+
 def test_a_process_has_time_and_files() -> None:
     """A unit waits longer than its process drains and stops, and lets a gateway open as many files as it promises."""
     for path in services():

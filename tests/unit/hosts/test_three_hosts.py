@@ -76,6 +76,32 @@ def test_each_cluster_has_ports_and_passwords_of_its_own(root: Path) -> None:
     assert (root / "etc" / "patroni" / "wallet.yml").stat().st_mode & 0o777 == 0o600
 
 
+def test_any_password_is_written_as_it_is(tmp_path: Path) -> None:
+    """What is special to the shell's tools or to YAML is so in no password."""
+    awkward = r"""a/b&c\1#d:e'f"g @REPLICATOR@ {h}, %i"""
+    quoted = "'" + awkward.replace("'", r"'\''") + "'"
+    filled = FILLED.replace("secret-of-set-1", quoted).replace("secret-of-replicas", quoted)
+    ran = configured(tmp_path, "hb1", filled)
+    assert ran.returncode == 0, ran.stderr
+    logins = patroni(tmp_path, "set-1")["postgresql"]["authentication"]
+    assert {name: one["password"] for name, one in logins.items()} == {"superuser": awkward, "replication": awkward}
+
+
+def test_no_password_is_an_argument(tmp_path: Path) -> None:
+    """Everybody on the host sees the arguments of programs, in `ps`; each program notes its own here."""
+    bin_, seen = tmp_path / "bin", tmp_path / "seen"
+    bin_.mkdir()
+    for name in ("sed", "awk", "tr", "grep", "install", "dirname", "readlink"):
+        (bin_ / name).write_text(
+            f'#!/bin/sh\nprintf "%s\\n" "{name} $*" >>"{seen}"\nPATH=/usr/bin:/bin exec {name} "$@"\n'
+        )
+        (bin_ / name).chmod(0o755)
+    ran = configured(tmp_path, "hb2", FILLED + f"PATH={bin_}:$PATH\n")
+    assert ran.returncode == 0, ran.stderr
+    assert "patroni.yml" in seen.read_text()
+    assert "secret-of-" not in seen.read_text()
+
+
 def test_names_etcd_and_nginx_know_all_hosts(root: Path) -> None:
     """Names are added once, however often it runs; nginx has three gateways; memcached is on the first host alone."""
     names = (root / "etc" / "hosts").read_text().splitlines()

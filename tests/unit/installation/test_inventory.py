@@ -63,9 +63,11 @@ WRONG = {
     "two servers of one name": ("[setnodes.set-1-b]", "[setnodes.set-1-a]", "set-1-a"),
     "two servers at one address": ("10.0.1.2:8200", "10.0.1.1:8200", "an address of its own"),
     "a server of an unknown SET": ('set = "set-1"', 'set = "set-7"', "no SET of that name"),
+    "a server with the wallet's name": ("[setnodes.set-1-b]", "[setnodes.wallet]", "no setnode may have: 'wallet'"),
     "no URL": ("http://10.0.0.1:8300", "10.0.0.1:8300", "wallet_url '10.0.0.1:8300' must be http"),
     "no address of memcached": ('memcached = "10.0.1.1:11211"', 'memcached = "10.0.1.1"', "setnodes.set-1-a.memcached"),
     "no DSN": ("postgresql://hongbao_setnode@", "mysql://", "clusters.set-1.dsns.hongbao_setnode is no DSN"),
+    "a password not encoded": ("hongbao_setnode@db-1", "hongbao_setnode:geheim#wort@db-1", "hongbao_setnode is no DSN"),
     "a secret in two places": ('env = "AUDIT_DSN"', 'env = "AUDIT_DSN"\nfile = "/x"', "either env or file"),
     "an unknown key": ("[keys.TOKEN_KEY]", "[keys.TOKEN_KYE]", "no such key; there are TOKEN_KEY"),
     "a form of later": ("version = 1", "version = 2", "run the release that wrote it"),
@@ -86,6 +88,7 @@ def test_what_is_wrong_is_named(path: Path, case: str) -> None:
     assert told.value.code in ("inventory_invalid", "inventory_unreadable")
     assert said in told.value.detail
     assert str(path) in told.value.detail
+    assert "geheim" not in told.value.detail
 
 
 def test_two_servers_are_not_one_database(path: Path) -> None:
@@ -105,6 +108,10 @@ def test_secrets_may_be_elsewhere(path: Path, tmp_path: Path, monkeypatch: pytes
         access.dsn("wallet", "hongbao_wallet")
     monkeypatch.setenv("AUDIT_DSN", "postgresql://hongbao_audit:word@db-1/hongbao")
     assert access.dsn("set-1", "hongbao_audit") == "postgresql://hongbao_audit:word@db-1/hongbao"
+    monkeypatch.setenv("AUDIT_DSN", "postgresql://hongbao_audit:geheim#wort@db-1/hongbao")
+    with pytest.raises(Refused, match=r"role hongbao_audit in \$AUDIT_DSN is no DSN") as told:
+        access.dsn("set-1", "hongbao_audit")
+    assert "geheim" not in told.value.detail
     with pytest.raises(Refused, match="TOKEN_KEY is to be in the environment as OUR_TOKEN_KEY"):
         access.key("TOKEN_KEY")
     monkeypatch.setenv("OUR_TOKEN_KEY", "k" * 32)
@@ -126,6 +133,16 @@ def test_a_setting_may_be_a_file(tmp_path: Path) -> None:
     assert settings.load(Settings, {name: str(tmp_path / "dsn")}).postgres_dsn == "postgresql://here"
     with pytest.raises(Refused, match=f"{name} names '/none', which cannot be read"):
         settings.load(Settings, {name: "/none"})
+
+
+@pytest.mark.parametrize("name", ["postgres_dsn", "set_dsns"])
+def test_a_setting_shows_no_password(name: str) -> None:
+    """One that is not percent-encoded is refused by the name of its variable, before anything connects with it."""
+    kind = msgspec.defstruct("Settings", [(name, str)])
+    label = "set-1=" if name == "set_dsns" else ""
+    with pytest.raises(Refused, match=f"HONGBAO_{name.upper()} is no DSN") as told:
+        settings.load(kind, {f"HONGBAO_{name.upper()}": f"{label}postgresql://u:geheim#wort@127.0.0.1/db"})
+    assert "geheim" not in told.value.detail
 
 
 def test_an_earlier_form_is_read_until_the_file_is_written(tmp_path: Path) -> None:

@@ -76,6 +76,30 @@ def test_a_set_that_does_not_fit_changes_nothing(file: Path, words: tuple[str, .
     assert (file.read_text(), secrets_of(file)) == (before, keys)
 
 
+@pytest.mark.parametrize(
+    ("option", "one", "other"),
+    [
+        ("setnode", "set-1-a=set-1@10.0.0.1:8200", "set-1-a=set-1@10.0.0.9:8200"),
+        ("postgres", "set-1=10.0.0.1:5433", "set-1=10.0.0.9:5433"),
+        ("gateway", "gateway-1=10.0.0.1:8080", "gateway-1=10.0.0.9:8080"),
+        ("memcached", "10.0.0.1:11211", "10.0.0.9:11211"),
+    ],
+)
+def test_a_name_is_given_once(tmp_path: Path, option: str, one: str, other: str) -> None:
+    """Of two values of a name none is dropped without a word: `init` says both, and writes nothing."""
+    words = [*INIT, f"--{option}", one, f"--{option}", other]
+    ran = CliRunner().invoke(main, ["installation", "init", str(tmp_path / "installation.toml"), *words])
+    assert (ran.exit_code, "give each name once" in ran.output, list(tmp_path.iterdir())) == (1, True, []), ran.output
+
+
+@pytest.mark.parametrize("command", [("init", "/dev/null/x.toml", *INIT), ("host", "/dev/null/x", "gateway")])
+def test_a_folder_that_cannot_be_is_a_sentence(file: Path, command: tuple[str, ...]) -> None:
+    """No traceback: the file or folder that cannot be written is named."""
+    at = ["--installation", str(file)] if command[0] == "host" else []
+    ran = CliRunner().invoke(main, ["installation", *command, *at])
+    assert (ran.exit_code, ran.output.startswith("error: "), "/dev/null" in ran.output) == (1, True, True), ran.output
+
+
 @pytest.mark.parametrize("name", [*RENEWABLE, "postgres/set-1"])
 def test_a_key_made_anew(file: Path, name: str) -> None:
     """It alone is another one, the superuser's password is not touched, and the file of before stays beside it."""

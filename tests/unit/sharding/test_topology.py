@@ -27,6 +27,7 @@ from sharding.topology import (
 )
 from sharding.topology import change as change_file
 from sharding.topology.changes import successor
+from wire.keys import WALLET
 
 replace = msgspec.structs.replace
 
@@ -150,6 +151,7 @@ def change(path, value):
         (("sets", 1, "name"), "", "no name"),
         (("sets", 1, "servers"), [], "sets[1].servers"),
         (("sets", 1, "servers", 2, "name"), "s0-0", "'s0-0' is there twice"),
+        (("sets", 1, "servers", 2, "name"), WALLET, "'wallet' is the name of a process of its own"),
         (("sets", 1, "servers", 2, "url"), "ftp://host/", "sets[1].servers[2].url"),
         (("sets", 1, "servers", 2, "url"), "http://", "sets[1].servers[2].url"),
         (("sets", 1, "servers", 2, "url"), "http://host:99999", "sets[1].servers[2].url"),
