@@ -16,6 +16,7 @@ from setnode.limits import (
     SWEEP_AFTER_S,
     SWEEP_IN_A_ROW,
 )
+from wire.limits import DEADLINE_S
 
 
 class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +72,7 @@ class SetnodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     first, and are refused while it is away (`setnode.daily`)."""
     opens_from_sender_per_day: Annotated[int, msgspec.Meta(ge=0, le=MOST_PLACES)] = 0
     """The same for the envelopes of one sender."""
-    sweep_after_s: float = SWEEP_AFTER_S
+    sweep_after_s: Annotated[float, msgspec.Meta(gt=2 * DEADLINE_S, le=1e9)] = SWEEP_AFTER_S
     """Seconds after which a create that paid in but made no envelope is undone; more than the link's deadline."""
     sweep_in_a_row: Annotated[int, msgspec.Meta(ge=1)] = SWEEP_IN_A_ROW
     """Funds without a header, and none with one between them, above which the sweeper stops and waits for an

@@ -26,6 +26,7 @@ from setnode.commit.committer import Committer
 from setnode.limits import LOCAL_CAP
 from setnode.settings import SetnodeSettings
 from tests.integration.setnode.fixtures import Town, common_town, living_town, module_databases, prove, shared_town
+from wire.limits import DEADLINE_S
 
 __all__ = ["common_town", "module_databases", "shared_town"]
 
@@ -349,10 +350,18 @@ async def test_leases_that_nobody_can_have_been_given_do_not_hold_the_cap(memcac
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("CLAIM_CONNECTIONS", "0"), ("CLAIM_CONNECTIONS", str(LOCAL_CAP)), ("ADMISSION_CAP", "0")],
+    [
+        ("CLAIM_CONNECTIONS", "0"),
+        ("CLAIM_CONNECTIONS", str(LOCAL_CAP)),
+        ("ADMISSION_CAP", "0"),
+        *(("SWEEP_AFTER_S", text) for text in ("0", "-1", str(2 * DEADLINE_S), "nan", "inf")),
+    ],
 )
 def test_settings_that_starve_creates_or_claims_are_refused(name: str, value: str) -> None:
-    """A server does not start with no worker for claims, or with one for each of its leases."""
+    """A server does not start with no worker for claims, or with one for each of its leases.
+
+    Nor with a sweeper that undoes creates which are still being tried.
+    """
     fields = (
         "listen",
         "topology",
