@@ -130,6 +130,14 @@ async def add_sink(town: Town, receiver: Receiver, name: str = "app", **more: An
         assert await add(connection, target)
 
 
+async def until_sink(town: Town, holds: Callable[[Any], bool], name: str = "app") -> Any:
+    """Wait until a sink is as expected, and return it."""
+    async with asyncio.timeout(WAIT_S):
+        while not holds(sink := await sink_of(town, name)):
+            await asyncio.sleep(0.02)
+    return sink
+
+
 async def sink_of(town: Town, name: str = "app") -> Any:
     async with operator(town) as connection:
         return next(one for one in await list_sinks(connection) if one.target.name == name)
