@@ -122,6 +122,8 @@ UPDATE event_cursor SET failing_since = NULL,
     lost_until = CASE WHEN $2::varchar = 'active' THEN NULL ELSE lost_until END
 FROM changed WHERE sink = name RETURNING sink"""
 _DISABLE = "UPDATE event_sink SET state = 'disabled', reason = $2, since = now() WHERE name = $1 AND since = $3"
+_FAILING = """UPDATE event_cursor SET error = $2, failing_since = coalesce(failing_since, now())
+FROM event_sink WHERE sink = $1 AND name = $1 AND since = $3"""
 _SECRETS = "UPDATE event_sink SET secrets = $2, old_secrets_until = $3 WHERE name = $1 RETURNING name"
 _ADD_TAIL = """WITH added AS (
     INSERT INTO event_sink (name, kind, address, expires_at)
@@ -168,6 +170,11 @@ async def set_state(connection: Connection, name: str, state: State, reason: str
 async def disable(connection: Connection, name: str, since: datetime, reason: str) -> None:
     """Disable a sink whose receiver failed, if its state is that of `since`; an operator resumes it."""
     await connection.execute(_DISABLE, name, reason, since)
+
+
+async def note_failure(connection: Connection, name: str, since: datetime, reason: str) -> None:
+    """Show a sink as failing, if its state is that of `since`; the next accepted call ends it."""
+    await connection.execute(_FAILING, name, reason, since)
 
 
 async def set_secrets(connection: Connection, name: str, keys: Sequence[str], old_until: datetime | None) -> bool:

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from events.register import Target, add, list_sinks, new_secret
 from events.service import sender_of
-from events.set_worker import SetWorker
+from events.set_worker import MakeSender, SetWorker
 from schema import roles
 from tests.integration.setnode.fixtures import Town
 
@@ -144,9 +144,9 @@ async def sink_of(town: Town, name: str = "app") -> Any:
 
 
 @contextlib.asynccontextmanager
-async def delivering(town: Town) -> AsyncIterator[SetWorker]:
+async def delivering(town: Town, make_sender: MakeSender = sender_of) -> AsyncIterator[SetWorker]:
     """Deliver as the process does; at the end it is stopped as by a kill: nothing is written any more."""
-    worker = SetWorker("set-1", events_dsn(town), sender_of)
+    worker = SetWorker("set-1", events_dsn(town), make_sender)
     task = asyncio.create_task(worker.run())
     try:
         yield worker
