@@ -10,7 +10,16 @@ from errors import Refused
 from events.facts import events_of
 from events.health import Health
 from events.lanes import Lanes
-from events.limits import DISABLED_AFTER_S, ENTRIES_IN_FLIGHT, LANES, POLL_S, QUIET_SAVE_S, RETRY_LOOK_S, SAVE_S
+from events.limits import (
+    ASKED_S,
+    DISABLED_AFTER_S,
+    ENTRIES_IN_FLIGHT,
+    LANES,
+    POLL_S,
+    QUIET_SAVE_S,
+    RETRY_LOOK_S,
+    SAVE_S,
+)
 from events.log_reader import read
 from events.outcome import GONE, Sender, one_line
 from events.progress import Progress
@@ -112,8 +121,11 @@ class Delivery:
             raise Refused("sink_removed", f"the sink {self._target.name} was removed, or its state changed")
 
     def _check_patience(self) -> None:
+        """Raise Refused if the receiver has failed for days, and still does: it may be well since we were away."""
         since = self._health.failing_since
-        if since is not None and (datetime.now(UTC) - since).total_seconds() > DISABLED_AFTER_S:
+        if since is None or self._health.asked_in_vain_s < ASKED_S:
+            return
+        if (datetime.now(UTC) - since).total_seconds() > DISABLED_AFTER_S:
             raise Refused(
                 "receiver_failed", f"no call has succeeded since {since:%Y-%m-%d %H:%M} UTC: {self._health.error}"
             )

@@ -10,21 +10,25 @@ from events.outcome import Failed
 
 
 class Health:
-    """`successes` counts calls that were accepted; `failing_since` is None after each of them. `wakes` counts wakes."""
+    """`successes` counts calls that were accepted; `failing_since` is None after each of them. `wakes` counts wakes.
+
+    `asked_in_vain_s`: the time from the first failed call of this process to the last, with no success between them.
+    """
 
     def __init__(self, failing_since: datetime | None = None, error: str = "") -> None:
         self.successes = 0
         self.wakes = 0
         self.failing_since = failing_since
         self.error = error
+        self.asked_in_vain_s = 0.0
+        self._first_failure: float | None = None
         self._not_before = 0.0
         self._success = asyncio.Event()
 
     def succeeded(self) -> None:
         """Note an accepted call; lanes that pause go on."""
         self.successes += 1
-        self.failing_since = None
-        self.error = ""
+        self._well()
         self._not_before = 0.0
         self._success.set()
 
@@ -34,13 +38,21 @@ class Health:
         if self.failing_since is None:
             self.failing_since = datetime.now(UTC)
         self.error = failure.reason
+        now = time.monotonic()
+        if self._first_failure is None:
+            self._first_failure = now
+        self.asked_in_vain_s = now - self._first_failure
         if failure.retry_after_s and wakes == self.wakes:
             self._not_before = time.monotonic() + min(failure.retry_after_s, MAX_RETRY_AFTER_S)
 
     def set_apart(self) -> None:
         """Note that what failed lately is one event's fault: the receiver accepts others."""
-        self.failing_since = None
+        self._well()
+
+    def _well(self) -> None:
+        self.failing_since = self._first_failure = None
         self.error = ""
+        self.asked_in_vain_s = 0.0
 
     def wake(self) -> None:
         """End the pauses of all lanes: an operator says that the receiver is back, whatever `Retry-After` it gave."""

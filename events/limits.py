@@ -52,6 +52,8 @@ APART_TRIES = 4
 """An event that was refused so often, while others were accepted, is retried apart from them."""
 DISABLED_AFTER_S = 3 * 86_400.0
 """A sink of which no call has succeeded for so long is disabled: an operator looks."""
+ASKED_S = 600.0
+"""Not before a process has asked for so long, in vain: of the three days it may have been away itself."""
 
 # Events that are retried apart.
 RETRY_PAUSES_S = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
@@ -70,5 +72,6 @@ KEPT_S = 7 * 86_400.0
 
 check_limit(READ_ENTRIES <= ENTRIES_IN_FLIGHT, "what is read at once must fit into memory")
 check_limit(DISABLED_AFTER_S < KEPT_S, "a sink must be disabled before its entries are deleted")
+check_limit(ASKED_S > CALL_S + 3 * MAX_PAUSE_S, "a receiver must be asked several times before its sink is disabled")
 check_limit(BODY_S < CALL_S, "a body that does not come must not make a call fail")
 check_limit(TAIL_S > 3 * LOOK_S, "a tail must be able to miss a beat")

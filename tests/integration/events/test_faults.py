@@ -1,9 +1,14 @@
-"""Faults that are no receiver's: in the delivery itself, in an address."""
+"""Faults that are no receiver's: in the delivery itself, in an address; and days without the process."""
 
+import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from aiohttp import web
 
+from events import limits
+from events.delivery import Delivery
 from events.event import Event
 from events.outcome import Failed
 from events.register import Kind, State, Target, add
@@ -14,6 +19,7 @@ from tests.integration.events.fixtures import (
     operator,
     quick,
     receiver,
+    sink_of,
     until_sink,
 )
 from tests.integration.setnode.fixtures import Town, town
@@ -65,3 +71,37 @@ async def test_a_sink_that_cannot_be_called_is_shown(town: Town) -> None:
     async with delivering(town):
         sink = await until_sink(town, lambda sink: sink.failing_since is not None, "bus")
         assert "cannot be called: 'nats://host:99999' is no NATS server" in sink.error
+
+
+async def test_days_without_the_process_are_no_days_of_failures(
+    town: Town, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who failed once before is asked before it is disabled, and for a while: it may start with the same machine."""
+    monkeypatch.setattr("events.delivery.ASKED_S", limits.ASKED_S)
+    saves = []
+    save = Delivery.save
+
+    async def count(delivery: Delivery) -> None:
+        saves.append(delivery)
+        await save(delivery)
+
+    monkeypatch.setattr(Delivery, "save", count)
+    looked = asyncio.Event()
+
+    async def away(_: Any) -> web.StreamResponse:
+        await looked.wait()
+        return web.Response(status=503 if len(receiver.calls) < 3 else 204)
+
+    receiver.answer = away
+    await add_sink(town, receiver)
+    async with operator(town) as connection:
+        await connection.execute("UPDATE event_cursor SET failing_since = now() - interval '80 hours', error = '503'")
+    async with delivering(town):
+        await town.create(1_000, 1)
+        # The first call is not answered, and how long the receiver has failed was looked at three times.
+        await receiver.until(lambda: len(receiver.calls) == 1 and len(saves) >= 4)
+        assert (await sink_of(town)).state == State.ACTIVE
+        looked.set()
+        await receiver.until(lambda: bool(receiver.accepted))
+        sink = await until_sink(town, lambda sink: sink.failing_since is None)
+    assert (sink.state, sink.delivered) == (State.ACTIVE, 1)
