@@ -1,8 +1,10 @@
 """How one receiver does, as all lanes of a sink see it."""
 
 import asyncio
+import contextlib
 import random
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from events.limits import FIRST_PAUSE_S, MAX_PAUSE_S, MAX_RETRY_AFTER_S
@@ -24,6 +26,33 @@ class Health:
         self._first_failure: float | None = None
         self._not_before = 0.0
         self._success = asyncio.Event()
+        self._held = 0
+        self._held_since: datetime | None = None
+        self._held_by = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether a lane is held."""
+        return self._held > 0
+
+    @property
+    def shown(self) -> tuple[str, datetime | None]:
+        """What is shown of the sink as its error, and since when it fails: its calls, or else that a lane is held."""
+        if self.failing_since is None and self.held:
+            return self._held_by, self._held_since
+        return self.error, self.failing_since
+
+    @contextlib.contextmanager
+    def holding(self, reason: str) -> Iterator[None]:
+        """Note, until the block ends, that a lane is held by something that is no fault of its own call."""
+        self._held += 1
+        self._held_by = reason
+        if self._held == 1:
+            self._held_since = datetime.now(UTC)
+        try:
+            yield
+        finally:
+            self._held -= 1
 
     def succeeded(self) -> None:
         """Note an accepted call; lanes that pause go on."""

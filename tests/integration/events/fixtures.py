@@ -161,6 +161,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, names in (
         ("events.delivery", {"POLL_S": 0.005, "SAVE_S": 0.02, "QUIET_SAVE_S": 0.1, "RETRY_LOOK_S": 0.02}),
         ("events.delivery", {"ASKED_S": 0.05}),
+        ("events.lanes", {"RETRY_LOOK_S": 0.02}),
         ("events.set_worker", {"LOOK_S": 0.02, "TRIM_S": 0.02}),
         ("events.health", {"FIRST_PAUSE_S": 0.01, "MAX_PAUSE_S": 0.1}),
         ("events.retries", {"RETRY_PAUSES_S": (0.05, 0.05, 0.05)}),

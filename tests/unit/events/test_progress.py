@@ -56,6 +56,22 @@ async def test_a_success_ends_the_pauses_of_all_lanes(monkeypatch):
     assert health.failing_since is None
 
 
+def test_a_lane_that_is_held_is_shown_unless_calls_fail():
+    """For as long as one lane is held; what calls meet comes first, and a success ends only that."""
+    health = Health()
+    with health.holding("too many"):
+        with health.holding("too many"):
+            pass
+        assert health.held
+        error, since = health.shown
+        assert (error, since is None) == ("too many", False)
+        health.failed(Failed("away"), health.wakes)
+        assert health.shown == ("away", health.failing_since)
+        health.succeeded()
+        assert health.shown == ("too many", since)
+    assert health.shown == ("", None)
+
+
 def test_how_long_a_receiver_was_asked_in_vain_begins_with_the_first_failure(monkeypatch):
     """Not with what was read of it, and anew after a success."""
     now = 1_000.0
