@@ -48,7 +48,7 @@ def _sink(set_name: str, one: Sink) -> Iterator[Finding]:
     elif one.state == State.PAUSED:
         yield Finding("events", Level.NOTE, name, f"{name} of {set_name} is paused: {one.reason}.", again)
     elif one.failing_since is not None:
-        what = f"{name} of {set_name} has accepted nothing since {one.failing_since:%Y-%m-%d %H:%M} UTC: {one.error}."
+        what = f"{name} of {set_name} has failed since {one.failing_since:%Y-%m-%d %H:%M} UTC: {one.error}."
         do = f"Mend the receiver: events are kept for seven days. ./run events test {name} tries it."
         yield Finding("events", Level.SOON, name, what, do)
     elif one.behind_s > EVENTS_BEHIND_S:

@@ -20,6 +20,9 @@ Promises, each with its test in tests/integration/events:
 - No event is told before its commit (test_nothing_is_told_before_its_commit).
 - A sink that fails stops only itself (test_a_failing_sink_stops_only_itself), and a bad event only its envelope
   (test_one_refused_event_does_not_stop_the_others, test_a_refused_event_of_a_hot_envelope_does_not_stop_the_others).
+- What waits behind refused events stops nothing else, up to a bound; at it the sink is shown as failing, and goes on
+  once there is room (test_bounds). So is a sink whose delivery ends by a fault
+  (test_a_fault_in_a_delivery_is_shown_at_its_sink).
 - Whoever wakes what waits changes neither the order nor when an event is given up
   (test_what_waits_behind_a_refused_event_does_not_pass_it, test_a_wake_takes_nothing_of_the_three_days).
 - While no sink is there, commits write nothing more than before (test_without_a_sink_nothing_is_written).

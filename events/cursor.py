@@ -4,10 +4,14 @@ from typing import NamedTuple
 
 
 class Cursor(NamedTuple):
-    """All entries of transactions visible in `seen` are delivered; those are Postgres' snapshots, as text.
+    """How far a sink has come: between which two snapshots of Postgres it is, and how far between them.
 
-    Of the entries that became visible between `seen` and `upto`, in the order of (transaction, entry), those up to
-    (`after_xid`, `after_entry`) are delivered, too. `upto` "" stands for the present: a new span begins.
+    A log has no numbers in the order of commits, so it is read in spans. A span is what was committed between two
+    snapshots, in the order of (transaction, entry). It begins with `seen`, before which all is delivered, and ends with
+    `upto`, which was the present when the reader began it; (`after_xid`, `after_entry`) is the last entry of it that is
+    delivered. Once all of it is delivered, both snapshots are its end, and the next span begins there.
+
+    Snapshots are texts, as Postgres writes them.
     """
 
     seen: str

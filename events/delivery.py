@@ -10,7 +10,16 @@ from errors import Refused
 from events.facts import events_of
 from events.health import Health
 from events.lanes import Lanes
-from events.limits import DISABLED_AFTER_S, ENTRIES_IN_FLIGHT, LANES, POLL_S, QUIET_SAVE_S, RETRY_LOOK_S, SAVE_S
+from events.limits import (
+    ASKED_S,
+    DISABLED_AFTER_S,
+    ENTRIES_IN_FLIGHT,
+    LANES,
+    POLL_S,
+    QUIET_SAVE_S,
+    RETRY_LOOK_S,
+    SAVE_S,
+)
 from events.log_reader import read
 from events.outcome import GONE, Sender, one_line
 from events.progress import Progress
@@ -97,14 +106,15 @@ class Delivery:
         Raises Refused `sink_removed` if the sink that was begun with is gone, or was paused, disabled or resumed.
         """
         cursor, passed = self._progress.advance(), self._progress.taken()
-        now = (cursor, self._health.error, self._health.failing_since)
+        shown = self._health.shown
+        now = (cursor, *shown)
         if now == self._saved:
             return
-        quiet = not passed.entries and now[1:] == self._saved[1:]
+        quiet = not passed.entries and shown == self._saved[1:]
         if quiet and time.monotonic() - self._saved_at < QUIET_SAVE_S:
             return
         count = passed.events
-        columns = self._target.name, *cursor, count, count > 0, self._health.error, self._health.failing_since
+        columns = self._target.name, *cursor, count, count > 0, *shown
         name = await self._session.run(lambda connection: connection.fetchval(_SAVE, *columns, self._since))
         self._saved, self._saved_at = now, time.monotonic()
         _delivered.labels(self._target.name, self._set).inc(count)
@@ -112,8 +122,11 @@ class Delivery:
             raise Refused("sink_removed", f"the sink {self._target.name} was removed, or its state changed")
 
     def _check_patience(self) -> None:
+        """Raise Refused if the receiver has failed for days, and still does: it may be well since we were away."""
         since = self._health.failing_since
-        if since is not None and (datetime.now(UTC) - since).total_seconds() > DISABLED_AFTER_S:
+        if since is None or self._health.asked_in_vain_s < ASKED_S:
+            return
+        if (datetime.now(UTC) - since).total_seconds() > DISABLED_AFTER_S:
             raise Refused(
                 "receiver_failed", f"no call has succeeded since {since:%Y-%m-%d %H:%M} UTC: {self._health.error}"
             )
@@ -122,8 +135,16 @@ class Delivery:
         while True:
             await asyncio.sleep(RETRY_LOOK_S)
             # What waits behind an accepted one of its envelope has no pause of its own.
-            while self._health.failing_since is None and await self._retries.run_once():
-                pass
+            while self._may_retry() and await self._retries.run_once():
+                if self._health.failing_since is not None:
+                    self._health.succeeded()
+
+    def _may_retry(self) -> bool:
+        """Say whether what is retried may be sent: not while the receiver fails and lanes find out when it is back.
+
+        If no lane calls it, or one is held until something retried is through, only a retry can find out.
+        """
+        return self._health.failing_since is None or self._health.held or not self._lanes.calling
 
     async def _end(self, refusal: Refused) -> None:
         if refusal.code == "sink_removed":

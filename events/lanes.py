@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from errors import Refused
 from events.event import Event
 from events.health import Health
-from events.limits import APART_TRIES, LANE_EVENTS
+from events.limits import APART_TRIES, LANE_EVENTS, RETRY_LOOK_S
 from events.outcome import GONE, Failed, Sender
 from events.progress import Pending
 from events.retries import Retries
@@ -15,10 +15,13 @@ from events.retries import Retries
 class Lanes:
     """A fixed number of queues, each with a task; an envelope's events all go to the same one.
 
-    A call that fails is repeated until it succeeds: the lane waits, and by its bound the reader does. Only an event
-    that fails while others succeed is put apart (`Retries`), so that one bad event does not stop a sink. While the
-    reader waits for the lane of such an event no others are sent that could succeed. Then the event is put apart on
-    suspicion: one until the next success, which has it tried again at once, in case the receiver was away.
+    A call that fails is repeated until it succeeds; meanwhile events pile up in its lane, and once the lane is full the
+    reader waits, too. So that one bad event does not stop a sink, an event that fails while others succeed is put
+    apart (`Retries`), and its lane goes on.
+
+    While the reader waits, nothing else may be on its way, and then no success can show that the event is bad. So an
+    event that fails in a full lane is put apart without that proof, on suspicion. It may be that the receiver is just
+    away: therefore only one event is suspected until the next success, and at that success it is tried again at once.
     """
 
     def __init__(self, sender: Sender, health: Health, retries: Retries, *, count: int, batch: int) -> None:
@@ -26,11 +29,17 @@ class Lanes:
         self._health = health
         self._retries = retries
         self._batch = batch
+        self._calling = 0
         self._suspect: tuple[str, int] | None = None
         """What was put apart on suspicion last, and how many successes there were then."""
         self._queues: list[asyncio.Queue[tuple[Event, Pending]]] = [
             asyncio.Queue(max(LANE_EVENTS, 2 * batch)) for _ in range(count)
         ]
+
+    @property
+    def calling(self) -> bool:
+        """Whether a lane has an event that it sends until it is accepted, or put apart."""
+        return self._calling > 0
 
     async def put(self, event: Event, pending: Pending) -> None:
         """Take an event; waits while its lane is full."""
@@ -57,11 +66,22 @@ class Lanes:
         for event in events:
             # In the same call there may be several events of an envelope: all wait, or none.
             if self._retries.waiting(event.envelope_id):
-                await self._retries.put(event, 0, "waits behind an earlier event of its envelope")
+                await self._put_apart(event, 0, "waits behind an earlier event of its envelope")
             else:
                 free.append(event)
         if not free:
             return
+        self._calling += 1
+        try:
+            refused = await self._send(free, reader_waits)
+        finally:
+            self._calling -= 1
+        if refused is not None:
+            await self._put_apart(free[0], 1, refused.reason)
+            self._health.set_apart()
+
+    async def _send(self, free: Sequence[Event], reader_waits: Callable[[], bool]) -> Failed | None:
+        """Send until all are accepted; returns the failure of a single event that is to be put apart instead."""
         first = self._health.successes
         tries = 0
         while True:
@@ -74,19 +94,30 @@ class Lanes:
                 # Which of them it is shows if each is sent alone.
                 for event in free:
                     await self._deliver([event], reader_waits)
-                return
+                return None
             if len(free) == 1 and tries >= APART_TRIES and self._may_go_apart(free[0], first, reader_waits):
-                await self._retries.put(free[0], 1, failure.reason)
-                self._health.set_apart()
-                return
+                return failure
             await self._health.pause(tries, wakes)
         self._health.succeeded()
         await self._try_suspect()
+        return None
+
+    async def _put_apart(self, event: Event, tries: int, reason: str) -> None:
+        """Put an event into `Retries`. While there is no room the lane waits, which is shown as a failure.
+
+        There is room once others are accepted: then this one, too, is tried at once.
+        """
+        full = self._retries.full(event.envelope_id)
+        if full:
+            with self._health.holding(full):
+                while self._retries.full(event.envelope_id):
+                    await asyncio.sleep(RETRY_LOOK_S)
+        await self._retries.put(event, tries, reason)
+        if full:
+            await self._retries.hurry(event.id)
 
     def _may_go_apart(self, event: Event, first: int, reader_waits: Callable[[], bool]) -> bool:
         """Say whether others were accepted since there were `first` successes, or the event is suspected."""
-        if self._retries.full:
-            return False
         return self._health.successes > first or (reader_waits() and self._may_suspect(event))
 
     def _may_suspect(self, event: Event) -> bool:

@@ -52,6 +52,8 @@ APART_TRIES = 4
 """An event that was refused so often, while others were accepted, is retried apart from them."""
 DISABLED_AFTER_S = 3 * 86_400.0
 """A sink of which no call has succeeded for so long is disabled: an operator looks."""
+ASKED_S = 600.0
+"""Not before a process has asked for so long, in vain: of the three days it may have been away itself."""
 
 # Events that are retried apart.
 RETRY_PAUSES_S = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
@@ -59,7 +61,13 @@ RETRY_PAUSES_S = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
 RETRY_LOOK_S = 1.0
 RETRIES_AT_ONCE = 100
 MAX_RETRIED = 10_000
-"""Events of one sink in one SET that are retried apart. With so many the receiver counts as failing."""
+"""Envelopes of one sink in one SET of which an event is retried apart; the process has their IDs in memory."""
+MAX_WAITING = 100_000
+"""Events of one sink in one SET that are retried apart, or wait behind such a one: in Postgres alone, 65 MB. Each look
+at them reads all, for some 50 ms of Postgres' time.
+
+At one of these two bounds, which each lane may pass by one event, the events of other envelopes wait as well, and the
+sink counts as failing."""
 
 # What is kept.
 TRIM_S = 2.0
@@ -70,5 +78,7 @@ KEPT_S = 7 * 86_400.0
 
 check_limit(READ_ENTRIES <= ENTRIES_IN_FLIGHT, "what is read at once must fit into memory")
 check_limit(DISABLED_AFTER_S < KEPT_S, "a sink must be disabled before its entries are deleted")
+check_limit(ASKED_S > CALL_S + 3 * MAX_PAUSE_S, "a receiver must be asked several times before its sink is disabled")
 check_limit(BODY_S < CALL_S, "a body that does not come must not make a call fail")
+check_limit(MAX_RETRIED < MAX_WAITING, "an envelope has at least one event that is retried")
 check_limit(TAIL_S > 3 * LOOK_S, "a tail must be able to miss a beat")

@@ -16,7 +16,7 @@ class Pending:
         self.count = count
         self.left = count
         self.entries = entries
-        """1; 0 of the end of a span, which is no entry."""
+        """1; 0 of the end of a span (`Cursor`), which is no entry."""
 
     def done(self) -> None:
         """Note that one of its events is delivered."""
@@ -48,7 +48,11 @@ class Progress:
         return self._open[-1]
 
     def end_span(self, cursor: Cursor) -> None:
-        """Take the end of a span, with the cursor behind it; it stands for ends that directly precede it."""
+        """Take the end of a span (`Cursor`), with the cursor behind it.
+
+        If the last thing taken was the end of a span, too, this one replaces it, because there was no entry between
+        them. Else the ends of a quiet log would pile up behind an entry that is not delivered.
+        """
         if self._open and not self._open[-1].entries:
             self._open[-1].cursor = cursor
         else:

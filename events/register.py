@@ -93,22 +93,24 @@ class Sink(NamedTuple):
 
 
 _LIST = """-- list_sinks: all sinks but tails, with their cursors. Index: none; there are a few. Lock: none.
-SELECT name, kind, address, types, batch, private_addresses, secrets, old_secrets_until, state, reason, since,
+-- Of what is retried one look reads all, so it is one look.
+SELECT name, kind, address, types, batch, private_addresses, secrets, old_secrets_until, state, event_sink.reason,
+    event_sink.since,
     seen::text, upto::text, after_xid::text, after_entry, delivered, delivered_at, error, failing_since, lost_until,
     coalesce(extract(epoch FROM now() - (
         SELECT written_at FROM event_log
         WHERE (xid, entry_id) > (greatest(after_xid, pg_snapshot_xmin(seen)), after_entry)
             AND NOT pg_visible_in_snapshot(xid, seen)
         ORDER BY xid, entry_id LIMIT 1)), 0)::float8 AS behind_s,
-    (SELECT count(*) FROM event_retry WHERE event_retry.sink = name AND next_at IS NOT NULL) AS retried,
-    (SELECT count(*) FROM event_retry WHERE event_retry.sink = name AND next_at IS NULL) AS dead,
-    refused.number, refused.event_id, refused.refused_since, refused.answer, refused.next_at
+    apart.retried, apart.dead, apart.refused, first.event_id, first.since, first.reason, first.next_at
 FROM event_sink JOIN event_cursor ON event_cursor.sink = name
-LEFT JOIN LATERAL (
-    SELECT count(*) OVER () AS number, event_id, event_retry.since AS refused_since, event_retry.reason AS answer,
-        next_at
-    FROM event_retry WHERE event_retry.sink = name AND next_at IS NOT NULL AND tries > 0 ORDER BY retry_id LIMIT 1
-) AS refused ON true
+CROSS JOIN LATERAL (
+    SELECT count(next_at) AS retried, count(*) - count(next_at) AS dead,
+        count(next_at) FILTER (WHERE tries > 0) AS refused,
+        min(retry_id) FILTER (WHERE tries > 0 AND next_at IS NOT NULL) AS first
+    FROM event_retry WHERE event_retry.sink = name
+) AS apart
+LEFT JOIN event_retry AS first ON first.retry_id = apart.first
 WHERE kind <> 'tail' ORDER BY name"""
 _ADD = """WITH added AS (
     INSERT INTO event_sink (name, kind, address, types, batch, private_addresses, secrets, old_secrets_until)
@@ -122,6 +124,8 @@ UPDATE event_cursor SET failing_since = NULL,
     lost_until = CASE WHEN $2::varchar = 'active' THEN NULL ELSE lost_until END
 FROM changed WHERE sink = name RETURNING sink"""
 _DISABLE = "UPDATE event_sink SET state = 'disabled', reason = $2, since = now() WHERE name = $1 AND since = $3"
+_FAILING = """UPDATE event_cursor SET error = $2, failing_since = coalesce(failing_since, now())
+FROM event_sink WHERE sink = $1 AND name = $1 AND since = $3"""
 _SECRETS = "UPDATE event_sink SET secrets = $2, old_secrets_until = $3 WHERE name = $1 RETURNING name"
 _ADD_TAIL = """WITH added AS (
     INSERT INTO event_sink (name, kind, address, expires_at)
@@ -168,6 +172,11 @@ async def set_state(connection: Connection, name: str, state: State, reason: str
 async def disable(connection: Connection, name: str, since: datetime, reason: str) -> None:
     """Disable a sink whose receiver failed, if its state is that of `since`; an operator resumes it."""
     await connection.execute(_DISABLE, name, reason, since)
+
+
+async def note_failure(connection: Connection, name: str, since: datetime, reason: str) -> None:
+    """Show a sink as failing, if its state is that of `since`; the next accepted call ends it."""
+    await connection.execute(_FAILING, name, reason, since)
 
 
 async def set_secrets(connection: Connection, name: str, keys: Sequence[str], old_until: datetime | None) -> bool:

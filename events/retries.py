@@ -15,7 +15,7 @@ import msgspec
 
 from errors import Refused
 from events.event import Event
-from events.limits import MAX_RETRIED, RETRIES_AT_ONCE, RETRY_LOOK_S, RETRY_PAUSES_S, TRIM_ENTRIES
+from events.limits import MAX_RETRIED, MAX_WAITING, RETRIES_AT_ONCE, RETRY_PAUSES_S, TRIM_ENTRIES
 from events.outcome import GONE, Failed, Sender
 from events.set_session import SetSession
 from runtime import logs, sql
@@ -23,7 +23,8 @@ from runtime.postgres import Connection
 
 _log = logs.get("events")
 
-_DUE = sql.read("events", "due_retries")
+_HEADS = sql.read("events", "retried_envelopes")
+_NEXT = sql.read("events", "next_retries")
 _ADD = """INSERT INTO event_retry (sink, envelope_id, event_id, body, tries, next_at, reason)
 VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6), $7) ON CONFLICT (sink, event_id) DO NOTHING"""
 _DONE = "DELETE FROM event_retry WHERE retry_id = $1"
@@ -34,7 +35,6 @@ _FAILED = """UPDATE event_retry SET tries = tries + 1, reason = $2,
     next_at = CASE WHEN $3::float8 IS NULL THEN NULL ELSE now() + make_interval(secs => $3) END
 WHERE retry_id = $1 AND next_at = $4"""
 """Not if an operator has it sent again since it was read: then the pause is over."""
-_WAITING = "SELECT envelope_id, count(*) FROM event_retry WHERE sink = $1 AND next_at IS NOT NULL GROUP BY envelope_id"
 _DEAD = """SELECT sink, event_id, envelope_id, tries, since, reason, body FROM event_retry
 WHERE next_at IS NULL AND ($1::text IS NULL OR sink = $1) ORDER BY retry_id LIMIT $2"""
 _REDRIVE = """WITH found AS (
@@ -93,6 +93,7 @@ class Retries:
         self._sink = sink
         self._sender = sender
         self._waiting: Counter[int] = Counter()
+        self._total = 0
         self._turn = asyncio.Lock()
         """Held while rows are added, or counted anew."""
         self._wake = True
@@ -102,34 +103,35 @@ class Retries:
 
     def __len__(self) -> int:
         """Events that are retried apart, or wait behind one."""
-        return self._waiting.total()
+        return self._total
 
-    @property
-    def full(self) -> bool:
-        """Whether no more may be retried apart."""
-        return len(self) >= MAX_RETRIED
+    def full(self, envelope_id: int) -> str:
+        """Say why no event of the envelope may be put here for now; "" if one may."""
+        if not self.waiting(envelope_id) and len(self._waiting) >= MAX_RETRIED:
+            return f"events of {len(self._waiting):,} envelopes are refused: all others wait until there are less"
+        if len(self) >= MAX_WAITING:
+            return f"{len(self):,} events are refused, or wait behind one that is: all others wait until there are less"
+        return ""
 
     def waiting(self, envelope_id: int) -> bool:
         """Say whether the envelope has an event that is retried."""
         return envelope_id in self._waiting
 
-    async def load(self) -> None:
-        """Read which envelopes wait."""
+    async def load(self) -> list[Any]:
+        """Read which envelopes wait; returns the first event of each, without its body, in the order of their times."""
         async with self._turn:
-            rows = await self._session.run(lambda connection: connection.fetch(_WAITING, self._sink))
-            self._waiting = Counter(dict(rows))
+            rows: list[Any] = await self._session.run(lambda connection: connection.fetch(_HEADS, self._sink))
+            self._waiting = Counter({row["envelope_id"]: row["number"] for row in rows})
+            self._total = self._waiting.total()
+        return rows
 
     async def put(self, event: Event, tries: int, reason: str) -> None:
-        """Take an event that is to be retried, or has to wait; durable when this returns.
-
-        While there are MAX_RETRIED it waits until there are less.
-        """
-        while self.full:
-            await asyncio.sleep(RETRY_LOOK_S)
+        """Take an event that is to be retried, or has to wait; durable when this returns."""
         text, pause_s = event.body.decode(), float(RETRY_PAUSES_S[0] if tries else 0)
         columns = self._sink, event.envelope_id, event.id, text, tries, pause_s, reason
         async with self._turn:
             self._waiting[event.envelope_id] += 1
+            self._total += 1
             await self._session.run(lambda connection: connection.execute(_ADD, *columns))
         if tries:
             _log.warning(
@@ -145,36 +147,54 @@ class Retries:
         self._wake = True
 
     async def run_once(self) -> int:
-        """Send what is due or woken, of each envelope its first; returns how many were accepted.
+        """Send what is due or woken, of each envelope in order until one is refused; returns how many were accepted.
 
         Raises Refused `receiver_gone` if the receiver wants no events any more; what is retried is kept.
         """
         await self._wake_all()
-        which = self._sink, RETRIES_AT_ONCE, list(self._woken)
-        rows = await self._session.run(lambda connection: connection.fetch(_DUE, *which))
+        due = [one for one in await self.load() if one["due"] or one["retry_id"] in self._woken]
         accepted = 0
-        for row in rows:
-            self._woken.discard(row["retry_id"])
-            failure = await self._sender.send([_event(row)])
-            if failure is None:
-                await self._done(row["retry_id"])
-                accepted += 1
-            elif failure.gone:
-                raise Refused(GONE, failure.reason)
-            else:
-                await self._failed(row, failure)
-        if rows or self._waiting:
+        for head in due[:RETRIES_AT_ONCE]:
+            accepted += await self._send(head["envelope_id"], head["retry_id"])
+        if due:
             await self.load()
         return accepted
+
+    async def _send(self, envelope_id: int, first: int) -> int:
+        """Send an envelope's events, RETRIES_AT_ONCE + 1 at most; returns how many were accepted before one was not.
+
+        The first one alone is read at first: if it is refused, nobody needs those behind it.
+        """
+        accepted = 0
+        for number in (1, RETRIES_AT_ONCE):
+            which = self._sink, envelope_id, first, number
+            rows = await self._session.run(lambda connection, which=which: connection.fetch(_NEXT, *which))  # type: ignore[misc]
+            for row in rows:
+                if not await self._accepted(row):
+                    return accepted
+                accepted += 1
+        return accepted
+
+    async def _accepted(self, row: Any) -> bool:
+        """Send an event if it is due or woken, and say whether it was accepted; then it is gone from here."""
+        retry_id = row["retry_id"]
+        if not row["due"] and retry_id not in self._woken:
+            return False
+        self._woken.discard(retry_id)
+        failure = await self._sender.send([_event(row)])
+        if failure is None:
+            await self._session.run(lambda connection: connection.execute(_DONE, retry_id))
+            return True
+        if failure.gone:
+            raise Refused(GONE, failure.reason)
+        await self._failed(row, failure)
+        return False
 
     async def _wake_all(self) -> None:
         if self._wake:
             self._wake = False
             rows = await self._session.run(lambda connection: connection.fetch(_WOKEN, self._sink))
             self._woken = {row["retry_id"] for row in rows}
-
-    async def _done(self, retry_id: int) -> None:
-        await self._session.run(lambda connection: connection.execute(_DONE, retry_id))
 
     async def _failed(self, row: Any, failure: Failed) -> None:
         """Note the failure; after the last pause the event is a dead letter."""

@@ -8,8 +8,8 @@ from errors import HongbaoError, Unavailable
 from events.delivery import Delivery
 from events.gauges import Gauges
 from events.limits import CLOSE_S, KEPT_S, LOOK_S, MAX_AWAY_S, TRIM_ENTRIES, TRIM_S
-from events.outcome import Sender
-from events.register import Sink, State, Target, list_sinks
+from events.outcome import Sender, one_line
+from events.register import Sink, State, Target, list_sinks, note_failure
 from events.set_session import SetSession
 from events.wake import CHANNEL
 from runtime import logs, metrics, postgres, sql
@@ -123,22 +123,41 @@ class SetWorker:
             sink = sinks.get(name)
             if running.task.done():
                 self._running.pop(name)
+                sinks.pop(name, None)
                 await running.close()
-                _raise_what_ended(running.task, name, self.name)
+                await self._note_what_ended(session, running)
             elif sink is None or sink.state != State.ACTIVE or not running.takes(sink):
                 await self._running.pop(name).end()
         # A delivery that has ended begins again at the next look, from where its sink stands then.
         for name, sink in sinks.items():
             if name not in self._running and sink.state == State.ACTIVE:
-                self._begin(session, sink)
+                await self._begin(session, sink)
 
-    def _begin(self, session: SetSession, sink: Sink) -> None:
+    async def _begin(self, session: SetSession, sink: Sink) -> None:
         try:
             sender = self._make_sender(sink.target)
         except HongbaoError as error:
-            _log.error("sink cannot be called", sink=sink.target.name, set=self.name, error=error.detail)
+            reason = one_line(f"it cannot be called: {error.detail}")
+            if sink.failing_since is None or sink.error != reason:
+                _log.error("sink cannot be called", sink=sink.target.name, set=self.name, error=error.detail)
+                name, since = sink.target.name, sink.since
+                await session.run(lambda connection: note_failure(connection, name, since, reason))
             return
         self._running[sink.target.name] = _Running(sink, sender, Delivery(session, self.name, sink, sender))
+
+    async def _note_what_ended(self, session: SetSession, running: _Running) -> None:
+        """Raise Unavailable if a delivery ended because the SET is away; any other error is shown as its sink's."""
+        task, name = running.task, running.target.name
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        first: BaseException = error
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        if isinstance(first, Unavailable):
+            raise first
+        _log.error("delivery failed; it begins again", sink=name, set=self.name, exc_info=error)
+        reason = one_line(f"a fault of hongbao, its log says more: {type(first).__name__}: {first}")
+        await session.run(lambda connection: note_failure(connection, name, running.since, reason))
 
     def _wake(self, sink: str) -> None:
         if sink in self._running:
@@ -160,15 +179,3 @@ class SetWorker:
         if lost:
             _lost.labels(self.name).inc(lost)
             _log.error("entries deleted that a sink had not passed", set=self.name, entries=lost)
-
-
-def _raise_what_ended(task: "asyncio.Task[None]", sink: str, set_name: str) -> None:
-    """Raise Unavailable if a delivery ended because the SET is away; another error is logged and is that sink's own."""
-    if task.cancelled() or (error := task.exception()) is None:
-        return
-    first: BaseException = error
-    while isinstance(first, BaseExceptionGroup):
-        first = first.exceptions[0]
-    if isinstance(first, Unavailable):
-        raise first
-    _log.error("delivery failed; it begins again", sink=sink, set=set_name, exc_info=error)

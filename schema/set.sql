@@ -290,8 +290,8 @@ CREATE TABLE event_cursor (
     after_entry   bigint       NOT NULL DEFAULT 0,
     delivered     bigint       NOT NULL DEFAULT 0,   -- events
     delivered_at  timestamptz,                       -- when the last one was
-    error         varchar(400) NOT NULL DEFAULT '',  -- what the last failed call met; '' after a success
-    failing_since timestamptz,                       -- no call has succeeded since; NULL if the last one did
+    error         varchar(400) NOT NULL DEFAULT '',  -- what the last failed call met, or else what holds it; '' after a success
+    failing_since timestamptz,                       -- since when; NULL if the last call succeeded, and nothing holds it
     lost_until    timestamptz   -- entries written before this were deleted unread: it was behind for too long
 ) WITH (fillfactor = 50);
 

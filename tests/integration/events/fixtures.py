@@ -14,7 +14,7 @@ from aiohttp import web
 
 from events.register import Target, add, list_sinks, new_secret
 from events.service import sender_of
-from events.set_worker import SetWorker
+from events.set_worker import MakeSender, SetWorker
 from schema import roles
 from tests.integration.setnode.fixtures import Town
 
@@ -130,15 +130,23 @@ async def add_sink(town: Town, receiver: Receiver, name: str = "app", **more: An
         assert await add(connection, target)
 
 
+async def until_sink(town: Town, holds: Callable[[Any], bool], name: str = "app") -> Any:
+    """Wait until a sink is as expected, and return it."""
+    async with asyncio.timeout(WAIT_S):
+        while not holds(sink := await sink_of(town, name)):
+            await asyncio.sleep(0.02)
+    return sink
+
+
 async def sink_of(town: Town, name: str = "app") -> Any:
     async with operator(town) as connection:
         return next(one for one in await list_sinks(connection) if one.target.name == name)
 
 
 @contextlib.asynccontextmanager
-async def delivering(town: Town) -> AsyncIterator[SetWorker]:
+async def delivering(town: Town, make_sender: MakeSender = sender_of) -> AsyncIterator[SetWorker]:
     """Deliver as the process does; at the end it is stopped as by a kill: nothing is written any more."""
-    worker = SetWorker("set-1", events_dsn(town), sender_of)
+    worker = SetWorker("set-1", events_dsn(town), make_sender)
     task = asyncio.create_task(worker.run())
     try:
         yield worker
@@ -152,6 +160,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of a hundredth."""
     for module, names in (
         ("events.delivery", {"POLL_S": 0.005, "SAVE_S": 0.02, "QUIET_SAVE_S": 0.1, "RETRY_LOOK_S": 0.02}),
+        ("events.delivery", {"ASKED_S": 0.05}),
+        ("events.lanes", {"RETRY_LOOK_S": 0.02}),
         ("events.set_worker", {"LOOK_S": 0.02, "TRIM_S": 0.02}),
         ("events.health", {"FIRST_PAUSE_S": 0.01, "MAX_PAUSE_S": 0.1}),
         ("events.retries", {"RETRY_PAUSES_S": (0.05, 0.05, 0.05)}),

@@ -1,7 +1,9 @@
 """Events in a stream of NATS JetStream, on a real server."""
 
 import asyncio
+import contextlib
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,12 @@ import pytest
 from nats.js.api import StreamConfig
 
 from errors import Refused
+from events.event import Event
+from events.jetstream import JetStream
 from events.register import Kind, Target, add
 from events.service import sender_of
 from machine import ports
-from tests.integration.events.fixtures import delivering, operator, out_of_order, quick, sink_of
+from tests.integration.events.fixtures import delivering, operator, out_of_order, quick, sink_of, until_sink
 from tests.integration.events.nats_server import NatsServer, nats_server
 from tests.integration.setnode.fixtures import Town, town
 
@@ -101,7 +105,102 @@ async def test_a_stream_that_is_full_holds_its_sink(town: Town, tmp_path: Path) 
     assert not list(out_of_order(events))
 
 
-@pytest.mark.parametrize("address", ["nats://", "http://host:4222", "nats://host:4222/a b", "nats://host/a.b"])
+async def test_a_server_that_sends_a_connection_away_is_connected_again(
+    town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library gives up a connection on which the server has sent an error; the sink goes on when it may again."""
+    monkeypatch.setattr("events.jetstream._CONNECT_S", 2.0)
+    async with nats_server(tmp_path, "hongbao") as server:
+        await _add(town, server.url)
+        async with delivering(town):
+            await town.create(1_000, 1)
+            await _stored(server, 1)
+            await server.change_password("other")
+            await town.create(1_000, 1)
+            await until_sink(town, lambda sink: sink.failing_since is not None, "bus")
+            await server.change_password("right")
+            assert len({one.headers["Nats-Msg-Id"] for one in await _stored(server, 2)}) == 2
+            await until_sink(town, lambda sink: not sink.behind_s and sink.failing_since is None, "bus")
+
+
+async def test_a_stream_that_is_lost_is_made_again(town: Town, tmp_path: Path) -> None:
+    """A server that comes back with an empty store gets what is told from then on; what it had is not told again."""
+    async with nats_server(tmp_path) as server:
+        await _add(town, server.url)
+        async with delivering(town):
+            await town.create(1_000, 1)
+            await _stored(server, 1)
+            await until_sink(town, lambda sink: sink.delivered == 1, "bus")
+            await server.stop()
+            server.lose_store()
+            await server.start()
+            envelope_id = await town.create(1_000, 1)
+            (message,) = await _stored(server, 1)
+    assert message.headers["Nats-Msg-Id"] == f"{envelope_id}.created"
+
+
+async def test_all_lanes_say_why_a_server_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them connects, and all hear what it met, in place of running out of time one after the other."""
+    monkeypatch.setattr("events.jetstream._CONNECT_S", 2.0)
+    monkeypatch.setattr("events.jetstream.CALL_S", 10.0)
+    stream = JetStream(Target("bus", Kind.NATS, f"nats://127.0.0.1:{ports.free_port()}"))
+    failures = await asyncio.gather(*(stream.send([_event(n)]) for n in range(20)))
+    await stream.close()
+    assert all(one is not None and "Connect call failed" in one.reason for one in failures)
+
+
+@pytest.mark.parametrize("answer", [b"+OK", b"{}", b'{"error":{}}', b'{"error":"x"}', b"\xff"])
+async def test_an_answer_that_is_none_is_a_failure(answer: bytes) -> None:
+    """Another program may answer on the subject of an event: the call has failed, and says what came."""
+    async with _answering(answer) as address:
+        stream = JetStream(Target("bus", Kind.NATS, address))
+        failure = await stream.send([_event(1)])
+        await stream.close()
+    assert failure is not None
+    assert failure.reason.startswith("NATS did not store the event: ")
+
+
+def _event(number: int) -> Event:
+    return Event(1, f"1.opened.{number}", "share.opened", b"{}")
+
+
+@contextlib.asynccontextmanager
+async def _answering(answer: bytes) -> AsyncIterator[str]:
+    """A server of NATS that knows every stream, and answers each event with these bytes; yields its address."""
+    info = {"server_id": "x", "version": "2.10.0", "max_payload": 1 << 20, "headers": True, "proto": 1}
+    state = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0}
+    stream = {"type": "x", "config": {"name": "HONGBAO"}, "state": state, "created": "2024-01-01T00:00:00Z"}
+    writers: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        writer.write(b"INFO %b\r\n" % json.dumps(info).encode())
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while line := await reader.readline():
+                if line.startswith(b"PING"):
+                    writer.write(b"PONG\r\n")
+                elif line.startswith((b"PUB", b"HPUB")):
+                    _, subject, reply, *_, size = line.split()
+                    await reader.readexactly(int(size) + 2)
+                    told = json.dumps(stream).encode() if subject.startswith(b"$JS") else answer
+                    writer.write(b"MSG %b 1 %d\r\n%b\r\n" % (reply, len(told), told))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for writer in writers:
+            writer.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "nats://", "http://host:4222", "nats://host:4222/a b", "nats://host/a.b",
+        "nats://host:99999", "nats://host:abc", "nats://host:0", "nats://[::1",
+    ],
+)  # fmt: skip
 async def test_addresses_that_are_no_servers(address: str) -> None:
     """They are refused when they are named, with a sentence."""
     with pytest.raises(Refused) as refused:

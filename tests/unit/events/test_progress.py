@@ -1,6 +1,7 @@
 """How far a cursor may move, and how long a lane waits."""
 
 import asyncio
+from datetime import UTC, datetime
 
 from events.cursor import Cursor
 from events.event import Event
@@ -53,6 +54,37 @@ async def test_a_success_ends_the_pauses_of_all_lanes(monkeypatch):
     health.succeeded()
     await asyncio.wait_for(asyncio.gather(*lanes), 1)
     assert health.failing_since is None
+
+
+def test_a_lane_that_is_held_is_shown_unless_calls_fail():
+    """For as long as one lane is held; what calls meet comes first, and a success ends only that."""
+    health = Health()
+    with health.holding("too many"):
+        with health.holding("too many"):
+            pass
+        assert health.held
+        error, since = health.shown
+        assert (error, since is None) == ("too many", False)
+        health.failed(Failed("away"), health.wakes)
+        assert health.shown == ("away", health.failing_since)
+        health.succeeded()
+        assert health.shown == ("too many", since)
+    assert health.shown == ("", None)
+
+
+def test_how_long_a_receiver_was_asked_in_vain_begins_with_the_first_failure(monkeypatch):
+    """Not with what was read of it, and anew after a success."""
+    now = 1_000.0
+    monkeypatch.setattr("events.health.time.monotonic", lambda: now)
+    health = Health(datetime(2026, 11, 1, tzinfo=UTC), "away")
+    for at, expected in ((1_000.0, 0.0), (1_070.0, 70.0)):
+        now = at
+        health.failed(Failed("away"), health.wakes)
+        assert health.asked_in_vain_s == expected
+    health.succeeded()
+    assert health.asked_in_vain_s == 0.0
+    health.failed(Failed("away"), health.wakes)
+    assert health.asked_in_vain_s == 0.0
 
 
 async def test_a_wake_counts_for_a_call_that_is_on_its_way():
