@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import getpass
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -69,13 +69,19 @@ class Publisher:
             kept.drop()  # a statement may be under way on it
             raise
 
-    async def change_topology(self, how: Callable[[Topology], Topology]) -> Topology:
+    async def change_topology(
+        self, how: Callable[[Topology], Topology], proof: Callable[[], Awaitable[None]] | None = None
+    ) -> Topology:
         """Publish `how(the newest topology)` and return it; if that is the same, nothing is written.
 
-        Durable in the wallet's database when it returns, and in this host's file; SETs that answer have it, too. `how`
-        may be called again, if another change came between. Raises Unavailable `changed_meanwhile`, `not_published`
-        (its outcome may be unknown), `not_kept` (published, and not written here); Refused `topology_invalid`; what
-        `how` raises. If it is cancelled, or its outcome is unknown, it may be published or not: `settle` decides it.
+        `how` may be called again, if another change came between. `proof` is awaited after the newest was read and
+        before its successor is written; it raises if this process may not change it any more. Whoever takes that right
+        away publishes a version of its own (`settle`), so that a process that sleeps after its proof is refused.
+
+        Durable in the wallet's database when it returns, and in this host's file; SETs that answer have it, too. Raises
+        Unavailable `changed_meanwhile`, `not_published` (its outcome may be unknown), `not_kept` (published, and not
+        written here); Refused `topology_invalid`; what `how` and `proof` raise. If it is cancelled, or its outcome is
+        unknown, it may be published or not: `settle` decides it.
         """
 
         def successor(old: Document | None) -> str | None:
@@ -89,7 +95,7 @@ class Publisher:
             check_successor(before, new)
             return as_text(new)
 
-        return parse((await self._change(TOPOLOGY, successor)).content.encode(), "the new topology")
+        return parse((await self._change(TOPOLOGY, successor, proof=proof)).content.encode(), "the new topology")
 
     async def settle(self) -> Topology:
         """Publish the newest topology once more under the next version, and return it.
@@ -97,7 +103,7 @@ class Publisher:
         Whoever read an earlier one and is about to publish its successor is refused from then on. So what this returns
         is decided, also after a change that was cancelled. Raises as `change_topology`.
         """
-        return await self.change_topology(_next_version)
+        return await self.change_topology(next_version)
 
     async def first_topology(self, topology: Topology) -> Topology:
         """Publish the first topology of an installation; if there is one, return that."""
@@ -128,7 +134,12 @@ class Publisher:
                 _log.warning("a published document cannot be used", document=one.name, error=str(error))
 
     async def _change(
-        self, name: str, successor: Callable[[Document | None], str | None], *, decided: bool = True
+        self,
+        name: str,
+        successor: Callable[[Document | None], str | None],
+        *,
+        decided: bool = True,
+        proof: Callable[[], Awaitable[None]] | None = None,
     ) -> Document:
         """Publish what `successor` returns for the newest version; None leaves it, and brings databases up to it.
 
@@ -138,6 +149,8 @@ class Publisher:
             newest = (await self._newest((name,), must_have=WALLET if decided else "")).get(name)
             content = successor(newest)
             if content is not None:
+                if proof is not None:
+                    await proof()
                 new = Document(name, _version_in(name, content, newest), content)
             elif newest is not None:
                 new = newest
@@ -230,7 +243,8 @@ def _topology_in(document: Document | None) -> Topology:
     return parse(document.content.encode(), "the published topology")
 
 
-def _next_version(topology: Topology) -> Topology:
+def next_version(topology: Topology) -> Topology:
+    """Return the same topology as its own successor."""
     return msgspec.structs.replace(topology, version=topology.version + 1)
 
 
