@@ -142,10 +142,10 @@ async def test_it_does_not_switch_by_time_what_another_has_undone(land: Land, mo
         await move_by_time(land.context(), name, None)
     topology = land.topology
     woken = await sleeper.wake()
-    assert isinstance(woken, Unavailable), woken
-    assert woken.code == "move_lock_lost"
     assert land.topology == topology
     assert land.topology.set_for_database(xx, day).name == "set-1"
+    assert isinstance(woken, Unavailable), woken
+    assert woken.code == "move_lock_lost"
     (here, _) = await rows(land, "envelope", traffic.slots)
     assert here > 0
 
