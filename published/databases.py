@@ -80,13 +80,13 @@ class Databases:
             raise
 
 
-def not_published(database: str, error: Exception) -> Unavailable:
+def not_published(database: str, error: Exception, why_there: str = "") -> Unavailable:
     """Return what a command says if a database does not answer while it publishes there."""
-    what = f"database of {database} does not answer ({type(error).__name__}: {error})"
-    only = ", and only there can it be changed" if database == WALLET else ""
+    whose = "wallet's database" if database == WALLET else f"database of {database}"
     return Unavailable(
         "not_published",
-        f"the {what}{only}; look at it with `topology show` or `switch list` before you try again",
+        f"the {whose} does not answer ({type(error).__name__}: {error}){why_there}; look at it with `topology show` or "
+        "`switch list` before you try again",
         outcome_known=False,
     )
 

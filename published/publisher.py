@@ -156,7 +156,7 @@ class Publisher:
             if not isinstance(answer, Exception):
                 found += answer
             elif database == WALLET:
-                raise not_published(WALLET, answer) from answer
+                raise not_published(WALLET, answer, ", and only there can it be changed") from answer
             else:
                 _log.debug("not asked for what is published", database=database, error=str(answer))
         # Of one version they are the same; the file comes first, as it was read.
