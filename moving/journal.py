@@ -1,5 +1,6 @@
 """The journal of moves: one row per move, in the SET that gives the database away, advanced after each step."""
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Iterable
@@ -97,9 +98,8 @@ class Journal:
         with the move since, it has published a version as well, and this one is refused. Raises Unavailable
         `move_lock_lost`.
         """
-        for connection in (self._connection, target):
-            await lock.prove(connection, self.entry.route.xx)
-        await self.check_alone(self._connection)
+        xx = self.entry.route.xx
+        await asyncio.gather(lock.prove(self._connection, xx), lock.prove(target, xx))
 
     async def done(self, step: str, **note: Any) -> None:
         """Note that `step` is done, and add `note` to what is noted; durable on return."""
@@ -135,9 +135,11 @@ class Journal:
     async def _writing(self, change: str, *values: Any) -> AsyncIterator[None]:
         """Write the row in a transaction, which commits at the end of the block, if this tool still has the move."""
         async with self._connection.transaction():
-            await self.check(self._connection)
-            query = f"UPDATE move SET {change} WHERE move_id = $1 RETURNING xmin::text"  # noqa: S608 - constants
-            token = await self._connection.fetchval(query, self.entry.move_id, *values)
+            tokens = f"xmin::text = ANY(${len(values) + 2}::text[])"
+            query = f"UPDATE move SET {change} WHERE move_id = $1 AND {tokens} RETURNING xmin::text"  # noqa: S608 - constants
+            token = await self._connection.fetchval(query, self.entry.move_id, *values, list(self._tokens))
+            if token is None:
+                raise lock.lost(self.entry.route.xx)
             yield
             self._tokens.add(token)
         self._tokens = {token}

@@ -18,6 +18,10 @@ _TAKE = "SELECT pg_try_advisory_lock(hashtext('hongbao_move'), $1)"
 _HOLDER = f"SELECT pid FROM pg_locks WHERE {_MINE}"  # noqa: S608 - no values
 _HELD = f"SELECT EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND {_MINE})"  # noqa: S608 - no values
 
+_PROVE = f"""SELECT pg_logical_emit_message(true, 'hongbao_move', 'holds the lock')::text
+FROM set_config('synchronous_commit', 'on', true)
+WHERE EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND {_MINE})"""  # noqa: S608 - no values
+
 
 async def take(connection: Connection, xx: int, set_name: str) -> None:
     """Take the lock until `connection` closes. Raises Refused `move_running` if another session holds it."""
@@ -48,17 +52,17 @@ async def check(connection: Connection, xx: int) -> None:
 async def prove(connection: Connection, xx: int) -> None:
     """Show by a commit that this session still holds the lock, and that its server is not one that was replaced.
 
-    A server whose standby has taken its place cannot commit this any more. Raises Unavailable `move_lock_lost`.
+    A server whose standby has taken its place cannot commit this any more. One statement, because requests wait for it
+    in a cutover. Raises Unavailable `move_lock_lost`.
     """
     try:
-        async with connection.transaction():
-            await connection.execute("SET LOCAL synchronous_commit = on")
-            await check(connection, xx)
-            await connection.execute("SELECT pg_logical_emit_message(true, 'hongbao_move', 'holds the lock')")
+        proven = await connection.fetchval(_PROVE, xx)
     except Exception as error:
-        if isinstance(error, Unavailable) or not postgres.is_lost(error):
+        if not postgres.is_lost(error):
             raise
         raise lost(xx) from error
+    if proven is None:
+        raise lost(xx)
 
 
 def lost(xx: int) -> Unavailable:
