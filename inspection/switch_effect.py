@@ -81,8 +81,10 @@ async def _count(access: Access, set_name: str, numbers: list[int], closes: Clos
                 return int(await connection.fetchval(_UNPAID))
             ranges, now = [slots_of(xx) for xx in numbers], access.clock.now()
             return sum([int(await connection.fetchval(_WAITING, one.start, one.stop - 1, now)) for one in ranges])
-    except (OSError, TimeoutError, Unavailable):
-        return None
+    except Exception as error:
+        if isinstance(error, OSError | TimeoutError | Unavailable) or postgres.is_lost(error):
+            return None
+        raise
 
 
 async def _rate(access: Access, routes: tuple[str, ...]) -> float | None:

@@ -22,10 +22,14 @@ counted, summed and hashed (`compare`). The old copy is dropped only after that,
 gives its days to the other SET (`must_hold`). Not the register that an earlier try has read: rotation may have been at
 work since. Trusted are Postgres' catalog, and that all processes read the same topology file.
 
-Why it is safe. Two processes cannot move one database at once (`journal.move_lock`), and no rotation is at work on
-either SET while days are taken over (`days.lock`). Payout intents, on which both SETs may act, lead to the same order
-numbers: the wallet pays each once. If the cutover takes too long, or the copies differ, the source serves on
-(`cutover.release_traffic`), which needs the source and the file alone.
+Why it is safe. Two processes cannot move one database at once: a tool holds the move lock at both SETs (`lock`). What
+drops or deletes is done by a session that holds it, and a change of the topology follows a proof that both sessions
+still do; so a tool that slept while its sessions ended can do neither. Whoever goes on with a move writes the journal's
+row and a version of the topology first, and refuses with them what its predecessor has begun
+(`Journal.take_over`; tests/integration/moving/test_sleepers.py). No rotation is at work on either SET while days are
+taken over (`days.lock`). Payout intents, on which both SETs may act, lead to the same order numbers: the wallet pays
+each once. If the cutover takes too long, or the copies differ, the source serves on (`cutover.release_traffic`), which
+needs the source and the topology alone.
 
 How it fails. Refused, with nothing changed (`date_past`, `already_there`, `other_move`, `days_not_final` …);
 Unavailable: the same command continues later (`rotation_busy`, `servers_lag`, `tables_locked`, `stall_too_long` …);

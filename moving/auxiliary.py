@@ -8,8 +8,10 @@ the wallet pays once: the order numbers are the same.
 from collections.abc import Sequence
 
 from errors import InvariantBroken
+from moving import lock
 from runtime import sql
 from runtime.postgres import Connection
+from sharding.slots import database_of
 
 MOVED_BY = "move"
 """`server` of the intents that a move has copied: any server of the target adopts them."""
@@ -55,14 +57,24 @@ async def copy_auxiliary(source: Connection, target: Connection, slots: Sequence
 
 
 async def delete_copies(target: Connection, slots: Sequence[int]) -> None:
-    """Delete at the target what `copy_auxiliary` has copied; never after the switch. Idempotent."""
-    for query in (*_DELETE, _DELETE_COPIES):
-        await target.execute(query, slots)
+    """Delete at the target what `copy_auxiliary` has copied; never after the switch. Idempotent.
+
+    In one transaction, and only if this connection holds the move lock: after a sleep of any length the rows might be
+    those of a database that is served there. Raises Unavailable `move_lock_lost`.
+    """
+    async with target.transaction():
+        await lock.check(target, database_of(slots[0]))
+        for query in (*_DELETE, _DELETE_COPIES):
+            await target.execute(query, slots)
 
 
 async def delete_moved(source: Connection, slots: Sequence[int]) -> None:
-    """After the switch, delete at the source what the target has; intents keep other databases' claims. Idempotent."""
+    """After the switch, delete at the source what the target has; intents keep other databases' claims. Idempotent.
+
+    Only if this connection holds the move lock; raises Unavailable `move_lock_lost`.
+    """
     async with source.transaction():
+        await lock.check(source, database_of(slots[0]))
         for query in (*_DELETE, _CUT_INTENTS):
             await source.execute(query, slots)
 

@@ -4,8 +4,8 @@
             → fenced → copied → compared → attached → switched → dropped → done       finished: old days are there, too
 
 No row is copied while a process may write it: the new SET's days begin after the announcement, and old days are copied
-behind a fence once they are over. Each step finds what an earlier try has left and continues from there. "Given up" are
-the source's tables from the date on.
+behind a fence once they are over. Each step finds what an earlier try has left and continues from there. What is
+"given up" are the source's tables from the date on, and not the move: at this step it waits until old days are over.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from moving.context import MoveContext
 from moving.copying import copy
 from moving.dates import check_notice, first_date
 from moving.final_proof import prove_final
-from moving.journal import ABORTED, DONE, Entry, Journal, texts
+from moving.journal import ABORTED, DONE, Journal, texts
 from moving.leaves import leaves_of
 from moving.register import days_on_both, days_to_take, keep_rotation_away, take_register
 from moving.route import Route
@@ -40,10 +40,11 @@ STEPS = (*BEGIN, *FINISH)
 
 @dataclass
 class ByTime:
-    """One move by time. `connection` is the one to the source that holds the move lock."""
+    """One move by time. `connection` is the one to the source, `target` to the target; both hold the move lock."""
 
     context: MoveContext
     connection: Connection
+    target: Connection
     journal: Journal
     figures: dict[str, Any] = field(default_factory=dict)
 
@@ -88,15 +89,18 @@ class ByTime:
             return move_from(old, self._route.xx, self._route.target, self._from)
 
         try:
-            await self.context.change(move)
+            await self.context.change(move, self._proof)
         except Refused:
             # Killed before the announcement, and run again when its date has come.
-            async with self.context.connect(self._route.target) as target:
-                ahead = [day for day in await leaves.hot_days(target, self._route.xx) if day >= self._from]
-                self.context.must_hold(self._route.source, self._route.xx, ahead)
-                await leaves.drop(target, leaves_of(self._route.xx, ahead))
+            ahead = [day for day in await leaves.hot_days(self.target, self._route.xx) if day >= self._from]
+            self.context.must_hold(self._route.source, self._route.xx, ahead)
+            await leaves.drop(self.target, leaves_of(self._route.xx, ahead))
             await self.journal.done(ABORTED)
             raise
+
+    async def _proof(self) -> None:
+        """Show that this tool still has the move; raises Unavailable `move_lock_lost`."""
+        await self.journal.prove(self.target)
 
     async def _drop_given_up(self) -> None:
         """Drop the source's tables from the date on: a server that does not know of the move then cannot write to them.
@@ -106,15 +110,14 @@ class ByTime:
         hot = await leaves.hot_days(self.connection, self._route.xx)
         given = leaves_of(self._route.xx, [day for day in hot if day >= self._from])
 
-        async def work() -> None:
-            await self.connection.execute(f"LOCK TABLE {', '.join(one.name for one in given)}")
+        async def all_empty() -> None:
             for one in given:
                 if await self.connection.fetchval(f"SELECT EXISTS (SELECT FROM {one.name})"):  # noqa: S608 - digits
                     raise InvariantBroken("moved_days_are_empty", f"{one.name} of the old SET has rows of {one.day}")
-            await self.connection.execute(";".join(f"DROP TABLE {one.name}" for one in given))
 
         if given:
-            await leaves.with_locks(self.connection, work, [one.name for one in given])
+            names = [one.name for one in given]
+            await leaves.drop_tables(self.connection, self._route.xx, names, before=all_empty)
 
     async def finish(self) -> list[date]:
         """Copy the old days, compare them, let reads switch, drop the old copies; returns days that stay for now.
@@ -126,24 +129,24 @@ class ByTime:
         Raises Refused `days_not_final`, `days_not_past`, `days_being_rotated`; Unavailable `rotation_busy`,
         `servers_lag`, `tables_locked`; InvariantBroken `copies_are_equal`, `days_stay_hot`, `owner_keeps_rows`.
         """
-        async with self.context.connect(self._route.target) as target:
-            if not self._reached("switched"):
-                if not await self._has_switched():
-                    await keep_rotation_away(self._route, self.connection, target)
-                    await self._take_over(target, await self._fence_days(target))
-                    await self._check_still_hot(self._noted("days"))
-                await self._switch(self._noted("left"))
-                await self.context.announce(self._route.source, self._route.target)
-                await self.journal.done("switched")
-            days, left = self._noted("days"), self._noted("left")
-            if not self._reached("dropped"):
-                await all_follow(self.context.topology(), self._route.source, self._route.target, tls=self.context.tls)
-                await rewind_sweeper(target, self.journal.entry.note.get("fund_cursor", 0))
-                await asyncio.sleep(self.context.grace_s)
-                await self._compare_again(target, days)
-                self.context.must_hold(self._route.target, self._route.xx, days)
-                await leaves.drop(self.connection, leaves_of(self._route.xx, days))
-                await self.journal.done("dropped")
+        target = self.target
+        if not self._reached("switched"):
+            if not await self._has_switched():
+                await keep_rotation_away(self._route, self.connection, target)
+                await self._take_over(target, await self._fence_days(target))
+                await self._check_still_hot(self._noted("days"))
+            await self._switch(self._noted("left"))
+            await self.context.announce(self._route.source, self._route.target)
+            await self.journal.done("switched")
+        days, left = self._noted("days"), self._noted("left")
+        if not self._reached("dropped"):
+            await all_follow(self.context.topology(), self._route.source, self._route.target, tls=self.context.tls)
+            await rewind_sweeper(target, self.journal.entry.note.get("fund_cursor", 0))
+            await asyncio.sleep(self.context.grace_s)
+            await self._compare_again(target, days)
+            self.context.must_hold(self._route.target, self._route.xx, days)
+            await leaves.drop(self.connection, leaves_of(self._route.xx, days))
+            await self.journal.done("dropped")
         if not left:
             await self.journal.done(DONE, **self.figures)
         else:
@@ -267,21 +270,18 @@ class ByTime:
                 return old
             return backdate_move(old, self._route.xx, since)
 
-        await self.context.change(switch)
+        await self.context.change(switch, self._proof)
 
 
-async def start(context: MoveContext, connection: Connection, route: Route, valid_from: date | None) -> ByTime:
+async def start(
+    context: MoveContext, connection: Connection, target: Connection, route: Route, valid_from: date | None
+) -> ByTime:
     """Check the date, open the journal and do the steps that begin the move.
 
     Refused, before anything is changed: `date_past`, `date_too_soon`, `date_written`. Refused `day_table_occupied`
     leaves the move open: once rotation has taken the old day's tables away, the same command goes on.
     """
     day = await first_date(context, connection, route, valid_from)
-    move = ByTime(context, connection, await Journal.begin(context, connection, KIND, route, day))
+    move = ByTime(context, connection, target, await Journal.begin(context, connection, KIND, route, day))
     await move.begin()
     return move
-
-
-def resume(context: MoveContext, connection: Connection, entry: Entry) -> ByTime:
-    """Return the open move of a journal entry."""
-    return ByTime(context, connection, Journal(context, connection, entry))

@@ -2,7 +2,7 @@
 
 import contextlib
 import getpass
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from errors import InvariantBroken, Refused, Unavailable
 from installation.access import Access
 from moving.limits import GRACE_S
-from published.publisher import Publisher
+from published.publisher import Publisher, next_version
 from runtime import postgres
 from runtime.clock import Clock, SystemClock
 from runtime.postgres import Connection
@@ -22,6 +22,10 @@ from sharding.topology import Topology, change, load
 
 _TOPOLOGY_CHANNEL = "hongbao_topology"
 """On a notification here the setnodes of a SET read the topology file at once."""
+
+
+class _ChangedMeanwhileError(Exception):
+    pass
 
 
 @dataclass(frozen=True)
@@ -47,14 +51,33 @@ class MoveContext:
         """Read the topology as it is now."""
         return load(self.topology_path)
 
-    async def change(self, how: Callable[[Topology], Topology]) -> Topology:
-        """Change the topology for all processes; raises as `Publisher.change_topology`.
+    async def change(
+        self, how: Callable[[Topology], Topology], proof: Callable[[], Awaitable[None]] | None = None
+    ) -> Topology:
+        """Change the topology for all processes; raises as `Publisher.change_topology`, and what `proof` raises.
 
         Without a publisher, in this host's file alone: for tests of one host.
         """
         if self.publisher is None:
-            return change(self.topology_path, how)
-        return await self.publisher.change_topology(how)
+            return await self._change_file(how, proof)
+        return await self.publisher.change_topology(how, proof)
+
+    async def _change_file(
+        self, how: Callable[[Topology], Topology], proof: Callable[[], Awaitable[None]] | None
+    ) -> Topology:
+        """Change the file as the publisher changes its table: only if it has not changed since before the proof."""
+        while True:
+            read = self.topology()
+            if proof is not None:
+                await proof()
+
+            def unless_changed(old: Topology, read: Topology = read) -> Topology:
+                if old.version != read.version:
+                    raise _ChangedMeanwhileError
+                return how(old)
+
+            with contextlib.suppress(_ChangedMeanwhileError):
+                return change(self.topology_path, unless_changed)
 
     @contextlib.asynccontextmanager
     async def publishing(self) -> AsyncIterator[None]:
@@ -70,7 +93,9 @@ class MoveContext:
 
         Raises as `Publisher.settle`: nothing is known then.
         """
-        return self.topology() if self.publisher is None else await self.publisher.settle()
+        if self.publisher is None:
+            return change(self.topology_path, next_version)
+        return await self.publisher.settle()
 
     def today(self) -> date:
         """Return the business date."""

@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from errors import HongbaoError, Unavailable
-from moving import leaves
+from moving import leaves, lock
 from moving.auxiliary import delete_copies
 from moving.context import MoveContext, notify_servers
 from moving.journal import Journal
@@ -24,16 +24,11 @@ STEPS = ("held", "fenced", "equal")
 BEFORE = "attached"
 """The step to which a move goes back when its cutover is undone."""
 
-_LOCK_HOLDER = """SELECT pid FROM pg_locks
-WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND objid = $1::int::oid
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND classid::bigint = hashtext('hongbao_move')::bigint & 4294967295"""
-
 _log = logs.get("moving")
 
 
 async def switched(context: MoveContext, route: Route) -> bool:
-    """Say whether the database is on the target already; a switch that was begun before is so, or never will be.
+    """Say whether the database is on the target already. A switch that was on its way is published, or will never be.
 
     Raises Unavailable `not_published` if that cannot be known: the traffic stays held then, and a next run goes on.
     """
@@ -43,14 +38,17 @@ async def switched(context: MoveContext, route: Route) -> bool:
 async def release_traffic(context: MoveContext, journal: Journal) -> None:
     """Lift fence and hold: the source serves on. Durable on return; idempotent, also if no cutover has begun.
 
-    Opens a connection of its own: that of the try that failed may be lost, or in the middle of a statement. Raises
-    Unavailable `database_unavailable` if the source is lost meanwhile: the traffic is still held then.
+    Opens a connection of its own: that of the try that failed may be lost, or in the middle of a statement. So it is
+    the journal's token that keeps a process out whose move another has gone on with. Raises Unavailable
+    `move_lock_lost` in that case, and `database_unavailable` if the source is lost meanwhile: the traffic is still held
+    then.
     """
     entry = journal.entry
     try:
         async with context.connect(entry.route.source) as source:
-            await leaves.unfence(source, leaves_of(entry.route.xx, entry.days("days")))
-            await context.change(lambda old: release(old, entry.route.xx))
+            await journal.check_alone(source)
+            await leaves.unfence(source, leaves_of(entry.route.xx, entry.days("days")), journal.check)
+            await context.change(lambda old: release(old, entry.route.xx), lambda: journal.check_alone(source))
             await notify_servers(source)
         if entry.step in STEPS:
             await journal.done(BEFORE)
@@ -67,7 +65,7 @@ async def taken_over(context: MoveContext, route: Route, own_pid: int) -> bool:
     Such a process releases or switches the traffic itself, and must not be disturbed in its cutover.
     """
     async with context.connect(route.source) as source:
-        holder = await source.fetchval(_LOCK_HOLDER, route.xx)
+        holder = await lock.holder(source, route.xx)
     return holder is not None and holder != own_pid
 
 
@@ -82,13 +80,16 @@ async def make_durable(target: Connection) -> None:
         await target.execute("SELECT pg_logical_emit_message(true, 'hongbao_move', 'compared')")
 
 
-async def delete_copies_at_target(context: MoveContext, route: Route) -> None:
-    """Delete the auxiliary rows that a cutover has copied; if the target is away, the next try or an abort does it."""
+async def delete_copies_at_target(target: Connection, route: Route) -> None:
+    """Delete the auxiliary rows that a cutover has copied; if `target` is lost, the next try or an abort does it.
+
+    `target` is the session that holds the move lock: on any other one they might be the rows of a move that has
+    switched since.
+    """
     try:
-        async with asyncio.timeout(DELETE_COPIES_S), context.connect(route.target) as target:
-            await delete_copies(target, route.slots)
+        await run_within(delete_copies(target, route.slots), DELETE_COPIES_S, (target,))
     except Exception as error:
-        if not postgres.is_lost(error) and getattr(error, "code", "") != "database_unavailable":
+        if not postgres.is_lost(error) and getattr(error, "code", "") != "move_lock_lost":
             raise
         _log.warning("copies left at the new SET until the next try", database=route.name, error=str(error))
 

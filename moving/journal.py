@@ -1,5 +1,6 @@
 """The journal of moves: one row per move, in the SET that gives the database away, advanced after each step."""
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Iterable
@@ -9,14 +10,17 @@ from typing import Any, Self
 
 from days import crash_points
 from errors import Refused, Unavailable
+from moving import lock
 from moving.context import MoveContext
 from moving.route import Route
 from runtime.postgres import Connection
 from sharding.slots import database_name
 
 DONE, ABORTED = "done", "aborted"
-_LOCK = "SELECT pg_try_advisory_lock(hashtext('hongbao_move'), $1)"
-_BEGIN = "INSERT INTO move (xx, kind, target, valid_from, step) VALUES ($1, $2, $3, $4, 'planned') RETURNING move_id"
+_BEGIN = """INSERT INTO move (xx, kind, target, valid_from, step) VALUES ($1, $2, $3, $4, 'planned')
+RETURNING move_id, xmin::text"""
+_TAKE_OVER = "UPDATE move SET step = step WHERE move_id = $1 RETURNING xmin::text"
+_LOCK_ROW = "SELECT xmin::text FROM move WHERE move_id = $1 FOR UPDATE"
 _OPEN = """SELECT move_id, xx, kind, target, valid_from, step, note FROM move
 WHERE step NOT IN ('done', 'aborted') AND ($1::smallint IS NULL OR xx = $1) ORDER BY move_id"""
 
@@ -38,11 +42,17 @@ class Entry:
 
 
 class Journal:
-    """One open move; only the tool that holds its lock writes it. `connection` is to the source."""
+    """One open move; only the tool that holds its lock writes it. `connection` is to the source.
 
-    def __init__(self, context: MoveContext, connection: Connection, entry: Entry) -> None:
+    The row's xmin, the transaction that has written it last, is a fencing token: a tool that goes on with a move writes
+    its row first (`take_over`), and from then on one that had it before writes nothing more, on whatever connection.
+    """
+
+    def __init__(self, context: MoveContext, connection: Connection, entry: Entry, token: str) -> None:
         self._context = context
         self._connection = connection
+        self._tokens = {token}
+        """Two while a commit is under way, or its answer was lost: the row may be the one before or the new one."""
         self.entry = entry
 
     @classmethod
@@ -51,20 +61,51 @@ class Journal:
     ) -> Self:
         """Open the journal of a new move at step `planned`; durable on return."""
         async with connection.transaction():
-            move_id = await connection.fetchval(_BEGIN, route.xx, kind, route.target, valid_from)
+            row = await connection.fetchrow(_BEGIN, route.xx, kind, route.target, valid_from)
             await _log(connection, context.who, f"move {kind}", route, f"to {route.target}")
         crash_points.reach("planned")
-        return cls(context, connection, Entry(move_id, kind, route, valid_from, "planned", {}))
+        return cls(context, connection, Entry(row["move_id"], kind, route, valid_from, "planned", {}), row["xmin"])
+
+    @classmethod
+    async def take_over(cls, context: MoveContext, connection: Connection, entry: Entry) -> Self:
+        """Go on with an open move, behind its lock: whoever had it before can write neither journal nor topology.
+
+        The topology is published once more: a process that has read an earlier one and is about to publish its
+        successor is refused, and what it reads next it publishes only if it still has the move (`prove`). Raises as
+        `MoveContext.settled`; run it again then.
+        """
+        token = await connection.fetchval(_TAKE_OVER, entry.move_id)
+        await context.settled()
+        return cls(context, connection, entry, token)
+
+    async def check(self, connection: Connection) -> None:
+        """Raise Unavailable `move_lock_lost` if another process has gone on with this move.
+
+        Else none can before the transaction ends in which this is called, on any connection to the source.
+        """
+        if await connection.fetchval(_LOCK_ROW, self.entry.move_id) not in self._tokens:
+            raise lock.lost(self.entry.route.xx)
+
+    async def check_alone(self, connection: Connection) -> None:
+        """Call `check` in a transaction of its own: it is true of the instant."""
+        async with connection.transaction():
+            await self.check(connection)
+
+    async def prove(self, target: Connection) -> None:
+        """Show that this tool still has the move: both its sessions hold the lock, and both servers commit.
+
+        A change of the topology that was decided before this call can then be published: if another process has gone on
+        with the move since, it has published a version as well, and this one is refused. Raises Unavailable
+        `move_lock_lost`.
+        """
+        xx = self.entry.route.xx
+        await asyncio.gather(lock.prove(self._connection, xx), lock.prove(target, xx))
 
     async def done(self, step: str, **note: Any) -> None:
         """Note that `step` is done, and add `note` to what is noted; durable on return."""
         crash_points.reach(f"{step}?")
         entry = replace(self.entry, step=step, note={**self.entry.note, **note})
-        async with self._connection.transaction():
-            await self._connection.execute(
-                "UPDATE move SET step = $2, note = $3, since = now() WHERE move_id = $1",
-                entry.move_id, step, json.dumps(entry.note),
-            )  # fmt: skip
+        async with self._writing("step = $2, note = $3, since = now()", step, json.dumps(entry.note)):
             if step in (DONE, ABORTED):
                 await _log(self._connection, self._context.who, f"move {step}", entry.route, json.dumps(note)[:200])
         self.entry = entry
@@ -73,9 +114,8 @@ class Journal:
     async def remember(self, **note: Any) -> None:
         """Add `note` to what is noted, without a new step; durable on return."""
         self.entry = replace(self.entry, note={**self.entry.note, **note})
-        await self._connection.execute(
-            "UPDATE move SET note = $2 WHERE move_id = $1", self.entry.move_id, json.dumps(self.entry.note)
-        )
+        async with self._writing("note = $2", json.dumps(self.entry.note)):
+            pass
 
     async def becomes_by_time(self, valid_from: date) -> None:
         """Turn a live move that has switched into a move by time that has begun; durable on return.
@@ -85,13 +125,24 @@ class Journal:
         crash_points.reach("by_time?")
         # The days noted so far have moved; they must not be taken for copies that a try by time has made.
         note = {**self.entry.note, "days": [], "left": []}
-        await self._connection.execute(
-            "UPDATE move SET kind = 'by_time', valid_from = $2, step = 'given_up', note = $3, since = now() "
-            "WHERE move_id = $1",
-            self.entry.move_id, valid_from, json.dumps(note),
-        )  # fmt: skip
+        change = "kind = 'by_time', valid_from = $2, step = 'given_up', note = $3, since = now()"
+        async with self._writing(change, valid_from, json.dumps(note)):
+            pass
         self.entry = replace(self.entry, kind="by_time", valid_from=valid_from, step="given_up", note=note)
         crash_points.reach("by_time")
+
+    @contextlib.asynccontextmanager
+    async def _writing(self, change: str, *values: Any) -> AsyncIterator[None]:
+        """Write the row in a transaction, which commits at the end of the block, if this tool still has the move."""
+        async with self._connection.transaction():
+            tokens = f"xmin::text = ANY(${len(values) + 2}::text[])"
+            query = f"UPDATE move SET {change} WHERE move_id = $1 AND {tokens} RETURNING xmin::text"  # noqa: S608 - constants
+            token = await self._connection.fetchval(query, self.entry.move_id, *values, list(self._tokens))
+            if token is None:
+                raise lock.lost(self.entry.route.xx)
+            yield
+            self._tokens.add(token)
+        self._tokens = {token}
 
 
 def texts(days: Iterable[date]) -> list[str]:
@@ -103,11 +154,22 @@ def texts(days: Iterable[date]) -> list[str]:
 async def move_lock(context: MoveContext, route: Route) -> AsyncIterator[Connection]:
     """Give a connection to the source that holds this database's move lock for the block.
 
-    It is an advisory lock, which ends with the connection. Raises Refused `move_running` if another process holds it.
+    Raises Refused `move_running` if another process holds it.
     """
     async with context.connect(route.source) as connection:
-        if not await connection.fetchval(_LOCK, route.xx):
-            raise Refused("move_running", f"{route.name} is being moved by another process; let it finish")
+        await lock.take(connection, route.xx, route.source)
+        yield connection
+
+
+@contextlib.asynccontextmanager
+async def target_lock(context: MoveContext, route: Route) -> AsyncIterator[Connection]:
+    """Give a connection to the target that holds this database's move lock for the block.
+
+    Taken after the source's: the traffic can be released while the target is away. Raises Refused `move_running`: a
+    tool that has lost its session at the source may still have the one at the target.
+    """
+    async with context.connect(route.target) as connection:
+        await lock.take(connection, route.xx, route.target)
         yield connection
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from days.limits import LOCK_TIMEOUT_MS
 from errors import Refused
+from moving import lock
 from moving.limits import LOCK_RETRY
 from runtime import sql
 from runtime.postgres import Connection
@@ -131,26 +132,56 @@ async def fence(connection: Connection, leaves: Sequence[Leaf]) -> None:
         await run_ddl(connection, statements, [leaf.name for leaf in open_])
 
 
-async def unfence(connection: Connection, leaves: Sequence[Leaf]) -> None:
-    """Lift the fence of these leaves, all of one database. Durable, idempotent. Raises as `with_locks`."""
+async def unfence(
+    connection: Connection, leaves: Sequence[Leaf], allowed: Callable[[Connection], Awaitable[None]] | None = None
+) -> None:
+    """Lift the fence of these leaves, all of one database. Durable, idempotent. Raises as `with_locks`.
+
+    `allowed` is awaited in the same transaction and raises if this process may not; without it, the connection has to
+    hold the move lock.
+    """
     found = await in_catalog(connection, database_of(leaves[0].slot)) if leaves else {}
     fenced = [leaf for leaf in leaves if leaf.name in found and found[leaf.name].fenced]
+
+    async def work() -> None:
+        await (allowed(connection) if allowed else lock.check(connection, database_of(leaves[0].slot)))
+        await connection.execute(";".join(f"DROP TRIGGER IF EXISTS moved_away ON {leaf.name}" for leaf in fenced))
+
     if fenced:
-        statements = [f"DROP TRIGGER IF EXISTS moved_away ON {leaf.name}" for leaf in fenced]
-        await run_ddl(connection, statements, [leaf.name for leaf in fenced])
+        await with_locks(connection, work, [leaf.name for leaf in fenced])
 
 
 async def drop(connection: Connection, leaves: Sequence[Leaf]) -> None:
     """Drop these leaves with their rows, a day at a time; skips those that are gone or belong to another date.
 
-    The caller has made sure that the other SET has these days (`MoveContext.must_hold`).
+    The connection holds the move lock (`lock.check`), and the caller has made sure that the other SET has these days
+    (`MoveContext.must_hold`).
     """
     for day, of_day in _by_day(leaves).items():
-        found = await in_catalog(connection, database_of(of_day[0].slot))
-        standing = [leaf for leaf in of_day if leaf.name in found and found[leaf.name].day in (None, day)]
+        xx = database_of(of_day[0].slot)
+        found = await in_catalog(connection, xx)
+        standing = [leaf.name for leaf in of_day if leaf.name in found and found[leaf.name].day in (None, day)]
         if standing:
-            gone = [leaf.name for leaf in standing]
-            await run_ddl(connection, [f"DROP TABLE IF EXISTS {name}" for name in gone], gone)
+            await drop_tables(connection, xx, standing)
+
+
+async def drop_tables(
+    connection: Connection, xx: int, tables: Sequence[str], before: Callable[[], Awaitable[None]] | None = None
+) -> None:
+    """Drop tables of a database, if the connection holds its move lock, in one transaction.
+
+    `before` is awaited under the tables' locks; what it raises leaves all of them. Raises as `with_locks`, and
+    Unavailable `move_lock_lost`.
+    """
+
+    async def work() -> None:
+        await lock.check(connection, xx)
+        if before is not None:
+            await connection.execute(f"LOCK TABLE {', '.join(tables)}")
+            await before()
+        await connection.execute(";".join(f"DROP TABLE IF EXISTS {name}" for name in tables))
+
+    await with_locks(connection, work, tables)
 
 
 async def run_ddl(connection: Connection, statements: Sequence[str], tables: Sequence[str]) -> None:

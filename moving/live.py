@@ -49,7 +49,7 @@ STEPS = (
 
 @dataclass
 class Live:
-    """One live move. `source` is the connection that holds the move lock, `target` one to the other SET."""
+    """One live move. `source` and `target` are the connections to both SETs that hold the move lock."""
 
     context: MoveContext
     source: Connection
@@ -188,7 +188,7 @@ class Live:
 
     async def _hold_to_switch(self, taken: Sequence[Leaf], settled: Settled) -> None:
         """Do all that requests wait for: hold, fence, last rows, comparison, switch."""
-        await self.context.change(lambda old: hold(old, self._route.xx))
+        await self.context.change(lambda old: hold(old, self._route.xx), self._proof)
         await self._notify_servers()
         await self.journal.done("held")
         await leaves.fence(self.source, taken)
@@ -219,11 +219,16 @@ class Live:
         """
         if await cutover.taken_over(self.context, self._route, pid):
             return
-        await cutover.release_traffic(self.context, self.journal)
+        try:
+            await cutover.release_traffic(self.context, self.journal)
+        except Unavailable as error:
+            if error.code == "move_lock_lost":  # another process has taken it over since, and released the traffic
+                return
+            raise
         if differ:
             await self.undo()
         else:
-            await cutover.delete_copies_at_target(self.context, self._route)
+            await cutover.delete_copies_at_target(self.target, self._route)
 
     async def _notify_servers(self) -> None:
         for connection in (self.source, self.target):
@@ -246,7 +251,11 @@ class Live:
                 raise Unavailable("hold_lost", text)
             return assign(old, route.xx, route.target, since)
 
-        await self.context.change(switch)
+        await self.context.change(switch, self._proof)
+
+    async def _proof(self) -> None:
+        """Show that this tool still has the move; raises Unavailable `move_lock_lost`."""
+        await self.journal.prove(self.target)
 
     async def _clear(self) -> list[date]:
         """End the replication, rewind the new SET's sweeper, drop the old copies; returns days that stay."""

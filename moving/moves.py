@@ -8,7 +8,7 @@ from errors import Refused
 from moving import by_time, cutover, live, take_back
 from moving.context import MoveContext
 from moving.dates import first_date
-from moving.journal import Entry, Journal, move_lock, open_move
+from moving.journal import Entry, Journal, move_lock, open_move, target_lock
 from moving.route import Route, known_database, new_route
 from runtime.postgres import Connection
 from sharding.slots import database_name
@@ -87,15 +87,17 @@ async def move_by_time(
         entry = await open_move(context, xx)
         if entry is None:
             new_route(context.topology(), xx, route.target)
-            move = await by_time.start(context, connection, route, valid_from)
+            async with target_lock(context, route) as target:
+                move = await by_time.start(context, connection, target, route, valid_from)
             return _outcome(move.journal.entry, [], {})
         check_same(entry, by_time.KIND, to, valid_from)
         if entry.note.get(take_back.UNDOING):
             raise Refused("other_move", f"the move of {route.name} is being taken back; run it with --abort")
-        move = by_time.resume(context, connection, entry)
-        begun = by_time.STEPS.index(entry.step) >= by_time.STEPS.index("given_up")
-        await move.begin()
-        left = await move.finish() if begun or finish else []
+        async with target_lock(context, route) as target:
+            move = by_time.ByTime(context, connection, target, await Journal.take_over(context, connection, entry))
+            begun = by_time.STEPS.index(entry.step) >= by_time.STEPS.index("given_up")
+            await move.begin()
+            left = await move.finish() if begun or finish else []
         return _outcome(move.journal.entry, left, move.figures)
 
 
@@ -111,12 +113,13 @@ async def move_live(context: MoveContext, database: str, to: str | None) -> Outc
     route = _route_of(await open_move(context, xx), topology, xx, to, live.KIND)
     async with move_lock(context, route) as source:
         # Once more behind the lock: another process may have taken a step meanwhile.
-        entry = await open_move(context, xx)
+        entry, journal = await open_move(context, xx), None
         if entry is not None:
             check_same(entry, live.KIND, to)
-            entry = await _release(context, Journal(context, source, entry))
-        async with context.connect(route.target) as target:
-            journal = Journal(context, source, entry) if entry else await _begin(context, source, route)
+            journal = await Journal.take_over(context, source, entry)
+            await _release(context, journal)
+        async with target_lock(context, route) as target:
+            journal = journal or await _begin(context, source, route)
             move = live.Live(context, source, target, journal)
             left = await move.run()
             return _outcome(journal.entry, left, move.figures)
@@ -139,14 +142,14 @@ async def abort(context: MoveContext, database: str) -> Outcome:
     entry = await _open_any(context, xx)
     async with move_lock(context, entry.route) as source:
         # Once more behind the lock: it may have switched, or be over.
-        journal = Journal(context, source, await _open_any(context, xx))
+        journal = await Journal.take_over(context, source, await _open_any(context, xx))
         if journal.entry.kind == by_time.KIND:
             await take_back.take_back(context, source, journal)
             return _outcome(journal.entry, [], {})
         if await cutover.switched(context, entry.route):
             raise Refused("too_late", f"{database} has switched already; move it back instead")
         await _release(context, journal)
-        async with context.connect(entry.route.target) as target:
+        async with target_lock(context, entry.route) as target:
             await live.Live(context, source, target, journal).undo()
         return _outcome(journal.entry, [], {})
 
@@ -158,13 +161,12 @@ async def _open_any(context: MoveContext, xx: int) -> Entry:
     return entry
 
 
-async def _release(context: MoveContext, journal: Journal) -> Entry:
-    """Release the traffic that a killed try has left held; needs the source alone. Returns the move's new entry."""
+async def _release(context: MoveContext, journal: Journal) -> None:
+    """Release the traffic that a killed try has left held; of the two SETs it needs the source alone."""
     route = journal.entry.route
     held = journal.entry.step in cutover.STEPS or route.name in context.topology().held
     if held and not await cutover.switched(context, route):
         await cutover.release_traffic(context, journal)
-    return journal.entry
 
 
 def _route_of(

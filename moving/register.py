@@ -30,7 +30,7 @@ async def keep_rotation_away(route: Route, source: Connection, target: Connectio
 
 
 async def days_on_both(route: Route, source: Connection, target: Connection, days: Iterable[date]) -> list[date]:
-    """Return those of the days that have switched whose tables stand on both SETs, to be compared before a drop.
+    """Return which of `days`, which the topology gives to the target, have tables on both SETs: compared before a drop.
 
     Rotation is kept away until these connections close. A day that rotation has taken up at the target since the switch
     was proven there. Raises InvariantBroken `copies_are_equal` for a day that the target has neither hot nor in its

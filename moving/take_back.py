@@ -14,7 +14,7 @@ from moving import leaves
 from moving.auxiliary import rewind_sweeper, sweeper_cursor
 from moving.by_time import BEGIN
 from moving.context import MoveContext
-from moving.journal import ABORTED, Entry, Journal
+from moving.journal import ABORTED, Entry, Journal, target_lock
 from moving.leaves import leaves_of
 from moving.route import Route
 from moving.servers import all_follow
@@ -36,7 +36,7 @@ async def take_back(context: MoveContext, source: Connection, journal: Journal) 
     run it again, until then the move can only be taken back.
     """
     route, day = journal.entry.route, _date(journal.entry)
-    async with context.connect(route.target) as target:
+    async with target_lock(context, route) as target:
         if not journal.entry.note.get(UNDOING):
             _check_only_begun(context.topology(), journal.entry, day)
             await _check_empty(target, route, await _days_from(target, route.xx, day))
@@ -55,7 +55,7 @@ async def take_back(context: MoveContext, source: Connection, journal: Journal) 
         crash_points.reach("emptied")
         if _CURSOR not in journal.entry.note:
             await journal.remember(**{_CURSOR: await sweeper_cursor(target)})
-        await context.change(lambda old: _without(old, route, day))
+        await context.change(lambda old: _without(old, route, day), lambda: journal.prove(target))
         crash_points.reach("taken_back")
         await context.announce(route.source, route.target)
         await all_follow(context.topology(), route.source, route.target, tls=context.tls)

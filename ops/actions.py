@@ -21,6 +21,7 @@ from moving.servers import all_follow
 from ops.journal import Done, Journal
 from ops.limits import ACTION_ID, ASK_S, FOLLOW_S
 from ops.sessions import Who
+from published.switching import not_reached
 from runtime import logs
 from runtime.tls import Tls
 from runtime.tls import session as session_of
@@ -145,11 +146,10 @@ class Actions:
         check(one, self._access.topology(), now)
         publisher = self._access.publisher()
         await publisher.change_switches(lambda old: [*(was for was in old if was.name != one.name), one], now)
-        return (
-            True,
-            True,
-            f"closed until {until.isoformat(timespec='seconds')}; every process goes by it within a second",
-        )
+        closed = f"closed until {until.isoformat(timespec='seconds')}"
+        if publisher.behind:
+            return True, False, f"{closed}; {not_reached(publisher.behind)}"
+        return True, True, f"{closed}; every process goes by it within a second"
 
     async def _switch_off(self, target: str) -> tuple[bool, bool, str]:
         closes, where = read_name(target)
@@ -161,8 +161,10 @@ class Actions:
             was_on = any(one.name == wanted for one in old)
             return [one for one in old if one.name != wanted]
 
-        await self._access.publisher().change_switches(without, self._access.clock.now())
-        return was_on, True, "" if was_on else f"{wanted} was not closed"
+        publisher = self._access.publisher()
+        await publisher.change_switches(without, self._access.clock.now())
+        said = ("" if was_on else f"{wanted} was not closed", not_reached(publisher.behind))
+        return was_on, not publisher.behind, "; ".join(filter(None, said))
 
 
 def _set_of(server: str) -> Callable[[Topology], str]:

@@ -23,10 +23,10 @@ class Document(NamedTuple):
 def keep(document: Document, topology: Path) -> bool:
     """Write a document to this host's file, unless that has it; returns whether it was written. Durable on return.
 
-    `topology` is the topology file; the switches are beside it. A topology file that is newer is left alone. Raises
-    Refused `topology_invalid` or `switches_unreadable`: then the file stays as it is.
+    `topology` is the topology file; the switches are beside it. A topology file that is newer is left alone; switches
+    are merged (`switches.file.adopt`). Raises Refused `topology_invalid` or `switches_unreadable`: then the file stays
+    as it is.
     """
-    data = document.content.encode()
     if document.name == TOPOLOGY:
-        return adopt(topology, data)
-    return adopt_switches(beside(topology), data)
+        return adopt(topology, document.content.encode())
+    return adopt_switches(beside(topology), document.content, document.version)

@@ -28,7 +28,7 @@ class Follower:
 
     @property
     def versions(self) -> dict[str, int]:
-        """The version of each document that is known, 0 if none: what the files have is asked for once more."""
+        """The version of each document that this process has read; 0 if none, though this host's files may have one."""
         return dict.fromkeys(NAMES, 0) | {name: one.version for name, one in self._known.items()}
 
     async def look_in(self, connection: Connection) -> bool:

@@ -22,6 +22,10 @@ INSERT INTO published (name, version, content, who) SELECT $1::varchar, $2::inte
 WHERE NOT EXISTS (SELECT FROM published WHERE name = $1::varchar AND version >= $2::integer)
 ON CONFLICT DO NOTHING RETURNING version"""
 
+_TRIM = """-- trim_published: the KEPT newest versions of a document stay. Index: published_version.
+DELETE FROM published WHERE name = $1 AND version <= (
+    SELECT version FROM published WHERE name = $1 ORDER BY version DESC OFFSET $2 LIMIT 1)"""
+
 
 async def newer(connection: Connection, known: Mapping[str, int]) -> list[Document]:
     """Return the newest of each document named in `known` that is above the version there (0: any)."""
@@ -37,8 +41,6 @@ async def put(connection: Connection, document: Document, who: str) -> bool:
     async with connection.transaction():
         if await connection.fetchval(_PUT, *document, who[:64]) is None:
             return False
-        await connection.execute(
-            "DELETE FROM published WHERE name = $1 AND version <= $2", document.name, document.version - KEPT
-        )
+        await connection.execute(_TRIM, document.name, KEPT)
         await connection.execute("SELECT pg_notify($1, '')", CHANNEL)
     return True

@@ -78,7 +78,9 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 def read_name(text: str) -> tuple[Closes, str]:
     """Split `opens:set-1` into what it closes and where; raises Refused `unknown_switch`."""
-    kind, _, where = text.partition(":")
+    kind, colon, where = text.partition(":")
+    if colon and not where.strip():
+        raise Refused("unknown_switch", f"{text!r} names no place after the colon; everywhere is {kind!r} alone")
     try:
         return Closes(kind), where
     except ValueError:

@@ -16,6 +16,7 @@ from rich.table import Table
 from errors import Refused
 from inspection.switch_effect import Effect, effect
 from installation.finding import find_current
+from published.switching import not_reached
 from runtime.reporting import data_option, json_option, print_report
 from runtime.tables import print_table
 from switches.file import beside, load
@@ -65,14 +66,21 @@ def on(
     until, owner = now + _time(length), owner or _login()
     one = Switch(closes=closes, where=where, owner=owner, reason=reason, since=now, until=until)
     check(one, access.topology(), now)
+    publisher = None if dry_run else access.publisher()
+    if publisher is not None:
+        # First of all: whom it hits may take seconds to count, or fail, in the hour in which it has to be closed.
+        closing = publisher.change_switches(lambda old: [*(was for was in old if was.name != one.name), one], now)
+        asyncio.run(closing)
+    behind = publisher.behind if publisher else ()
     hits = asyncio.run(effect(access, one))
-    if not dry_run:
-        others = access.publisher().change_switches(
-            lambda old: [*(was for was in old if was.name != one.name), one], now
-        )
-        asyncio.run(others)
-    report = {"switch": _shown(one), "on": not dry_run, "hits": msgspec.to_builtins(hits)}
-    print_report(report, as_json=as_json, show=lambda console: _show_effect(one, hits, console, dry_run=dry_run))
+    report = {"switch": _shown(one), "on": not dry_run, "hits": msgspec.to_builtins(hits), "not_reached": behind}
+
+    def show(console: Console) -> None:
+        _show_effect(one, hits, console, dry_run=dry_run)
+        if behind:
+            console.print(not_reached(behind), highlight=False)
+
+    print_report(report, as_json=as_json, show=show)
 
 
 @command.command("off")
@@ -91,8 +99,11 @@ def off(*, name: str, data: Path | None, as_json: bool) -> None:
             raise Refused("not_closed", f"{wanted} is not closed; closed: {closed}")
         return [one for one in old if one.name != wanted]
 
-    asyncio.run(access.publisher().change_switches(without, access.clock.now()))
-    print_report({"switch": wanted, "on": False}, as_json=as_json, show=f"{wanted}: open again within a second")
+    publisher = access.publisher()
+    asyncio.run(publisher.change_switches(without, access.clock.now()))
+    report = {"switch": wanted, "on": False, "not_reached": publisher.behind}
+    said = (f"{wanted}: open again within a second", not_reached(publisher.behind))
+    print_report(report, as_json=as_json, show="\n".join(filter(None, said)))
 
 
 def _login() -> str:

@@ -68,7 +68,7 @@ class SetSpec(msgspec.Struct, frozen=True):
 
 
 class Move(msgspec.Struct, frozen=True):
-    """From business date `valid_from` on envelopes are on SET `to`; those of earlier dates placement on `from`."""
+    """A move by time: envelopes of business date `valid_from` and later are on SET `to`, those before it on `from`."""
 
     source: str = msgspec.field(name="from")
     to: str

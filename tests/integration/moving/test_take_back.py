@@ -10,7 +10,7 @@ from moving.journal import open_move
 from moving.leaves import hot_days, in_catalog
 from moving.moves import abort, move_by_time, plan_move
 from sharding.slots import database_name
-from tests.integration.moving.checks import until_final
+from tests.integration.moving.checks import as_it_was, until_final
 from tests.integration.moving.fixtures import Land, Traffic, land
 from tests.integration.moving.move_and_die import DIED
 
@@ -75,7 +75,7 @@ async def test_it_is_too_late_with_the_first_envelope(land: Land) -> None:
     await move_by_time(land.context(), name, "set-2")
     land.at(land.today + timedelta(days=1), minute=5)
     await land.tables()
-    before = land.path.read_bytes()
+    before = as_it_was(land.topology)
     async with traffic.busy():
         await traffic.more(50)
         with pytest.raises(Refused) as late:
@@ -83,7 +83,7 @@ async def test_it_is_too_late_with_the_first_envelope(land: Land) -> None:
         assert (late.value.code, "set-2 already" in late.value.detail) == ("too_late", True)
         await traffic.more(50)
     assert traffic.failures == []
-    assert land.path.read_bytes() == before
+    assert as_it_was(land.topology) == before
     assert (await until_final(land, name)).complete
 
 

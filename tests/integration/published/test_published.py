@@ -129,6 +129,30 @@ async def test_a_tool_that_slept_cannot_switch(place: Place) -> None:
     assert load(place.path).set_for_database(3).name == "set-1"
 
 
+async def test_a_proof_is_true_of_the_version_that_is_followed(place: Place) -> None:
+    """Who sleeps after its proof is refused by what another has published since, and proves again, or gives up."""
+    proofs: list[int] = []
+
+    async def proof() -> None:
+        proofs.append((await place.rows("wallet"))[-1])
+        if len(proofs) == 1:
+            await place.publisher().settle()
+
+    new = await place.publisher().change_topology(lambda old: hold(old, 3), proof)
+    assert (proofs, new.version, new.held) == ([1, 2], 3, ("db_03",))
+
+    async def no_longer() -> None:
+        await place.publisher().settle()
+        if len(proofs) == 3:
+            raise Unavailable("move_lock_lost", "another has it")
+        proofs.append(0)
+
+    with pytest.raises(Unavailable, match="another has it"):
+        await place.publisher().change_topology(lambda old: release(old, 3), no_longer)
+    await place.publisher().refresh()
+    assert load(place.path).held == ("db_03",)
+
+
 async def test_after_settling_a_change_that_hangs_can_no_longer_win(place: Place) -> None:
     """Its transaction is open while another settles: that waits for it, and sees what became of it."""
     read = load(place.path)
@@ -163,7 +187,7 @@ async def test_nothing_is_changed_while_the_wallet_is_away(place: Place) -> None
     assert [await place.rows(one, SWITCHES) for one in place.dsns] == [[], [1], [1]]
     both = await place.publisher().change_switches(lambda old: [*old, switch(Closes.LISTS)], now)
     assert [one.closes for one in both] == [Closes.CREATES, Closes.LISTS]
-    assert await place.rows("wallet", SWITCHES) == [2]
+    assert await place.rows("wallet", SWITCHES) == [1_000]
 
 
 async def test_a_set_that_was_away_is_named_and_catches_up(place: Place) -> None:
@@ -224,7 +248,7 @@ async def test_a_process_follows_and_never_goes_back(place: Place, tmp_path: Pat
     assert (load(here), len(load_switches(beside(here)))) == (new, 1)
     told = follower.answer([list(other.versions.items())])
     assert await other.take(told)
-    assert (load(there), other.versions) == (new, {TOPOLOGY: 2, SWITCHES: 1})
+    assert (load(there), other.versions) == (new, {TOPOLOGY: 2, SWITCHES: 1_000})
     assert follower.answer([list(other.versions.items())]) == []
     assert not await other.take([Document(TOPOLOGY, 1, as_text(FIRST))])
     sunk = msgspec.structs.replace(new, version=9, slots=1_000)
