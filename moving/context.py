@@ -1,7 +1,6 @@
 """What every step of a move needs: the topology file, the SETs as their owner, the clock, a progress report."""
 
 import contextlib
-import getpass
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -13,6 +12,7 @@ from moving.limits import GRACE_S
 from published.publisher import Publisher, next_version
 from runtime import postgres
 from runtime.clock import Clock, SystemClock
+from runtime.login import login
 from runtime.postgres import Connection
 from runtime.tls import Tls
 from schema import roles
@@ -40,7 +40,7 @@ class MoveContext:
     wallet: str
     clock: Clock = field(default_factory=SystemClock)
     progress: Callable[[str, int, int], None] = lambda *_: None
-    who: str = field(default_factory=getpass.getuser)
+    who: str = field(default_factory=login)
     publisher: Publisher | None = None
     grace_s: float = GRACE_S
     """How long after the switch a request that a server accepted before it may still read the old copies."""

@@ -13,6 +13,7 @@ from errors import Refused, Unavailable
 from moving import lock
 from moving.context import MoveContext
 from moving.route import Route
+from runtime import postgres
 from runtime.postgres import Connection
 from sharding.slots import database_name
 
@@ -182,15 +183,20 @@ class OpenMoves:
 
 
 async def open_moves(context: MoveContext, xx: int | None = None) -> OpenMoves:
-    """Return the moves that are not over, of one database or of all."""
+    """Return the moves that are not over, of one database or of all, and which SETs do not answer."""
     found = OpenMoves([], {})
     for name in context.owners:
         try:
-            async with context.connect(name) as connection:
-                found.moves.extend(_entry(name, row) for row in await connection.fetch(_OPEN, xx))
+            with postgres.loss_told("while its moves were read"):
+                found.moves.extend(await _open_at(context, name, xx))
         except Unavailable as error:
             found.away[name] = error
     return found
+
+
+async def _open_at(context: MoveContext, name: str, xx: int | None) -> list[Entry]:
+    async with postgres.answered(name), context.connect(name) as connection:
+        return [_entry(name, row) for row in await connection.fetch(_OPEN, xx)]
 
 
 async def open_move(context: MoveContext, xx: int) -> Entry | None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import getpass
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from published.databases import WALLET, Databases, not_published
 from published.documents import NAMES, TOPOLOGY, Document, keep
 from published.switching import TRIES, Switching, closed_now
 from runtime import logs
+from runtime.login import login
 from sharding.topology import Topology, as_text, check_topology, parse
 from sharding.topology.file import check_successor, refuse_unknown
 from switches.file import beside
@@ -31,7 +31,7 @@ class Publisher:
 
     def __init__(self, topology: Path, dsns: Mapping[str, str], who: str = "") -> None:
         self._topology = topology
-        self._databases = Databases(dsns, who or getpass.getuser())
+        self._databases = Databases(dsns, who or login())
         self.behind: tuple[str, ...] = ()
         """The databases that have not taken the last change: of a topology, SETs, whose servers ask the wallet."""
 

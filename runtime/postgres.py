@@ -224,11 +224,18 @@ async def connected(dsn: str, **settings: str) -> AsyncIterator[Connection]:
 @contextlib.asynccontextmanager
 async def asked(dsn: str, **settings: str) -> AsyncIterator[Connection]:
     """As `connected`, for reads of a moment: raises Unavailable, too, if the block has not ended after ASKED_S."""
+    async with answered(place(dsn)), connected(dsn, **settings) as connection:
+        yield connection
+
+
+@contextlib.asynccontextmanager
+async def answered(where: str) -> AsyncIterator[None]:
+    """Raise Unavailable `database_unavailable` if the block, which reads a little there, takes longer than ASKED_S."""
     try:
-        async with asyncio.timeout(ASKED_S), connected(dsn, **settings) as connection:
-            yield connection
+        async with asyncio.timeout(ASKED_S):
+            yield
     except TimeoutError as error:
-        text = f"Postgres at {place(dsn)} does not answer: it was silent for {ASKED_S:g} s"
+        text = f"Postgres at {where} does not answer: it was silent for {ASKED_S:g} s"
         raise Unavailable("database_unavailable", text) from error
 
 

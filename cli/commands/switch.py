@@ -1,8 +1,6 @@
 """`hongbao switch`: closes a kind of request for a while, so that the rest goes on."""
 
 import asyncio
-import getpass
-import os
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +15,7 @@ from errors import Refused
 from inspection.switch_effect import Effect, effect
 from installation.finding import find_current
 from published.switching import not_reached
+from runtime.login import login
 from runtime.reporting import data_option, json_option, print_report
 from runtime.tables import print_table
 from switches.file import beside, load
@@ -63,7 +62,7 @@ def on(
     access = find_current(data)
     now = access.clock.now().replace(microsecond=0)
     closes, where = read_name(name)
-    until, owner = now + _time(length), owner or _login()
+    until, owner = now + _time(length), owner or login()
     one = Switch(closes=closes, where=where, owner=owner, reason=reason, since=now, until=until)
     check(one, access.topology(), now)
     publisher = None if dry_run else access.publisher()
@@ -104,13 +103,6 @@ def off(*, name: str, data: Path | None, as_json: bool) -> None:
     report = {"switch": wanted, "on": False, "not_reached": publisher.behind}
     said = (f"{wanted}: open again within a second", not_reached(publisher.behind))
     print_report(report, as_json=as_json, show="\n".join(filter(None, said)))
-
-
-def _login() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # an account without a name, as in a container
-        return f"account {os.getuid()}"
 
 
 def _time(text: str) -> timedelta:

@@ -340,3 +340,12 @@ async def test_only_a_server_that_refuses_connections_is_stopped(land: Land) -> 
         sets=(topology.sets[0], SetSpec("set-2", (ServerSpec("set-2-a", f"http://127.0.0.1:{ports.free_port()}"),))),
     )
     await servers.all_follow(stopped, "set-1", "set-2", patience_s=0.5)
+
+
+async def test_a_silent_set_is_named_and_not_waited_for(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Postgres that is frozen keeps its connections: the list of moves names it, as one that is away."""
+    monkeypatch.setattr("runtime.postgres.ASKED_S", 1.0)
+    async with land.reached_by_proxy(*SETS) as proxies:
+        proxies["set-2"].hang()
+        journals = await open_moves(land.context())
+        assert (journals.moves, list(journals.away)) == ([], ["set-2"])
