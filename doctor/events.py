@@ -8,6 +8,7 @@ from doctor.place import Place
 from errors import Refused, Unavailable
 from events.operators import SetSinks, sinks
 from events.register import Sink, State
+from events.webhook.addresses import PRIVATE
 from runtime.wording import counted
 
 
@@ -50,6 +51,8 @@ def _sink(set_name: str, one: Sink) -> Iterator[Finding]:
     elif one.failing_since is not None:
         what = f"{name} of {set_name} has failed since {one.failing_since:%Y-%m-%d %H:%M} UTC: {one.error}."
         do = f"Mend the receiver: events are kept for seven days. ./run events test {name} tries it."
+        if PRIVATE in one.error:
+            do = f"./run events remove {name}, then add it with --private, if that is meant."
         yield Finding("events", Level.SOON, name, what, do)
     elif one.behind_s > EVENTS_BEHIND_S:
         what = f"{name} of {set_name} is {one.behind_s:,.0f} s behind, and its receiver does not fail."

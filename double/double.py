@@ -15,6 +15,7 @@ from client import Hongbao, Patience, User
 from double.clock import MovableClock
 from double.ledger import Ledger
 from double.memory_set import MemorySet
+from gateway.identity.token_keys import KEY_BYTES
 from gateway.identity.tokens import make_token
 from gateway.service import GatewaySettings, running
 from runtime.http import HttpServer
@@ -46,8 +47,10 @@ class Double:
         """Give the keys of a program that signs its own tokens, so that they are good here.
 
         `token_key`: the text that it has as HONGBAO_TOKEN_KEY, 32 characters or more; `token_keys`: a JWKS file, as
-        HONGBAO_TOKEN_KEYS names one. What `token` makes is good in any case.
+        HONGBAO_TOKEN_KEYS names one. What `token` makes is good in any case. Raises ValueError for a key that is short.
         """
+        if token_key is not None and len(token_key.encode()) < KEY_BYTES:
+            raise ValueError(f"a token key has at least {KEY_BYTES} characters, as gateways ask for")
         self.clock = MovableClock()
         self.url = ""
         self._patience = patience

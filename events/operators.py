@@ -12,6 +12,7 @@ import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from errors import Refused
 from events import register, retries, wake
@@ -19,6 +20,7 @@ from events.limits import MAX_BATCH, MAX_SECRETS, MAX_SINKS
 from events.register import Kind, Sink, State, Target, new_secret
 from events.retries import DeadLetter, Redriven
 from events.service import sender_of
+from events.webhook.addresses import check_public
 from events.webhook.signing import key_of
 from installation.access import Access
 from runtime import postgres
@@ -63,6 +65,8 @@ async def add(access: Access, target: Target) -> Target:
     """
     target = _checked(target)
     await sender_of(target).close()
+    if target.kind == Kind.WEBHOOK and not target.private_addresses:
+        await check_public(urlsplit(target.address).hostname or "")
     async with all_sets(access) as sets:
         known = {name: await register.list_sinks(connection) for name, connection in sets.items()}
         if any(len(one) >= MAX_SINKS for one in known.values()):
@@ -172,7 +176,9 @@ def _checked(target: Target) -> Target:
     if len(target.address) > ADDRESS_CHARS:
         raise Refused("address_invalid", f"an address has {ADDRESS_CHARS:,} characters at most")
     if wrong := [one for one in target.types if one not in TYPES]:
-        raise Refused("unknown_event", f"there is no event {wrong[0]!r}; there are {', '.join(TYPES)}")
+        near = difflib.get_close_matches(wrong[0], TYPES, n=1)
+        meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(TYPES)}"
+        raise Refused("unknown_event", f"there is no event {wrong[0]!r}; {meant}")
     if not 1 <= target.batch <= MAX_BATCH:
         raise Refused("batch_invalid", f"a call takes 1 to {MAX_BATCH} events, not {target.batch}")
     if target.kind == Kind.WEBHOOK:

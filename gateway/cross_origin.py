@@ -64,6 +64,9 @@ def preflight(origins: Origins) -> Handler:
 
 
 async def _preflight(origins: Origins, request: Request, resource: Resource) -> Answer:
-    if not (origins.allows(request.headers) and ASKED_METHOD in request.headers):
-        raise Refused("method_not_allowed", f"the methods of this path are {', '.join(resource.methods)}")
+    asked = ASKED_METHOD in request.headers
+    if not (asked and origins.allows(request.headers)):
+        # A browser asks so for a page of another origin, and whoever has written the page looks here.
+        how = "; pages of other origins may call if HONGBAO_CORS_ORIGINS names theirs" if asked else ""
+        raise Refused("method_not_allowed", f"the methods of this path are {', '.join(resource.methods)}{how}")
     return Bodiless(204, b"", headers=preflight_lines(resource.methods))

@@ -44,6 +44,8 @@ BEYOND_ADD = frozenset({"METRICS_KEY", "OPS_KEY", "OPS_VIEW_KEY"})
 """Keys without which a SET may be added: they open no process and no stored data."""
 LINKS = "links"
 """In a host's file alone, with the link keys of its processes in place of LINK_SECRET (`installation.host_files`)."""
+SHORTEST_OF = {"TOKEN_KEY": 32}
+"""Of those for which the processes ask for more than SHORTEST."""
 SHORTEST = 16
 """Characters of a key that an operator gives in the environment; ours have 64. A process may ask for more."""
 
@@ -184,9 +186,10 @@ class Secrets:
         value = self._given(name) or self._content.get("keys", {}).get(name)
         if not value:
             raise Refused("no_key", f"no {name} in {self._path} yet; start hongbao once, or set HONGBAO_{name}")
-        if len(value) < SHORTEST:
+        least = SHORTEST_OF.get(name, SHORTEST)
+        if len(value) < least:
             raise Refused(
-                "key_weak", f"HONGBAO_{name} must have at least {SHORTEST} characters; 64 random digits are good"
+                "key_weak", f"HONGBAO_{name} must have at least {least} characters; 64 random digits are good"
             )
         return str(value)
 

@@ -42,7 +42,13 @@ def load(kind: type[T], environ: Mapping[str, str] | None = None) -> T:
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise Refused("settings_invalid", f"{PREFIX}* settings of {kind.__name__}: {error}") from error
+        raise Refused("settings_invalid", _sentence(str(error))) from error
+
+
+def _sentence(message: str) -> str:
+    """Name the variable in msgspec's sentence, which ends with the field: "… - at `$.listen`"."""
+    said, _, field = message.partition(" - at `$.")
+    return f"{PREFIX}{field.rstrip('`').upper() or '*'}: {said[:1].lower()}{said[1:]}"
 
 
 def _wrong_dsn(field: str, text: str) -> str:

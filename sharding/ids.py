@@ -77,7 +77,8 @@ def parse_id(text: object, layout: Layout) -> int:
     """
     # isdigit alone accepts Arabic and full-width digits, int() alone signs, spaces and underscores.
     if not (isinstance(text, str) and len(text) == DIGITS and text.isascii() and text.isdigit()):
-        raise Refused("malformed_envelope_id", f"An envelope ID is written in exactly {DIGITS} digits, 0 to 9.")
+        text = f"An envelope ID has exactly {DIGITS} digits, 0 to 9; a share ID is taken whole, as it was passed on."
+        raise Refused("malformed_envelope_id", text)
     _check_day(text[:_DAY_DIGITS])
     envelope_id = int(text)
     if slot_of(envelope_id) >= layout.slots:

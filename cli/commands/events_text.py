@@ -11,6 +11,7 @@ from rich.table import Table
 from events.operators import SetSinks
 from events.register import Refusal, Sink, State
 from events.retries import Redriven
+from events.webhook.addresses import PRIVATE
 from runtime.wording import counted
 
 TEST_TYPE = "sink.test"
@@ -119,6 +120,8 @@ def no_letter(name: str, event_id: str) -> str:
 
 def advice(name: str, reason: str) -> str:
     """Return what to look at first, by what the receiver answered; "" if that says it."""
+    if PRIVATE in reason:
+        return f": ./run events remove {name}, then add it with --private, if that is meant"
     if "was not reached" in reason:
         return "; does it run, and listen at this address?"
     refused = re.search(r"answered (\d{3})", reason)

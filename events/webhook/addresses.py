@@ -4,11 +4,14 @@ Without it whoever may name a receiver could have us call what only we can reach
 is taken at the addresses that are connected to, so a name that resolves to another address the next time gains nothing.
 """
 
+import asyncio
 import ipaddress
 import socket
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
+
+from errors import Refused
 
 _UNICAST = ipaddress.ip_network("2000::/3")
 """The IPv6 that is given to hosts of the Internet. Other addresses stand for IPv4, for sites, or for nothing yet."""
@@ -16,6 +19,10 @@ _TRANSLATED = tuple(map(ipaddress.ip_network, ("2002::/16", "2001::/32")))
 """Addresses among them that stand for an IPv4 address, which may be a private one."""
 
 PRIVATE = "it is an address of a private network; --private allows it"
+
+
+RESOLVE_S = 3.0
+"""A name that has not been resolved by then may be one that only the deliverer's network knows."""
 
 
 class PrivateAddressError(OSError):
@@ -52,3 +59,20 @@ class PublicResolver(AbstractResolver):
     async def close(self) -> None:
         """Close the inner resolver."""
         await self._inner.close()
+
+
+async def check_public(host: str, resolver: AbstractResolver | None = None) -> None:
+    """Raise Refused `address_private` if a name resolves to private addresses alone, as seen from here.
+
+    One that cannot be resolved here passes: it is looked at again with every call.
+    """
+    public = PublicResolver(resolver)
+    try:
+        async with asyncio.timeout(RESOLVE_S):
+            await public.resolve(host, family=socket.AF_UNSPEC)
+    except PrivateAddressError as private:
+        raise Refused("address_private", str(private)) from private
+    except (OSError, TimeoutError, UnicodeError):
+        return
+    finally:
+        await public.close()

@@ -27,6 +27,7 @@ _TYPES: Final = {
     "int": "a whole number", "float": "a number with a point or an exponent",
 }  # fmt: skip
 """msgspec's names of the types of JSON, and ours."""
+_byte = re.compile(r"\(byte (\d+)\)").search
 _expected = re.compile(r"Expected `(.+?)`, got `(.+?)`").search
 _field = re.compile(r"at `\$\.(.+?)`").search
 _name_like = re.compile(rb'"([^"]*)"\s*:').finditer
@@ -104,9 +105,9 @@ def decode(decoder: "msgspec.json.Decoder[T]", body: bytes, *, needed: int = 1) 
             _check_names(body)
     except msgspec.ValidationError as error:
         _check_json(body)
-        raise _refusal(str(error), decoder) from None
-    except _NO_JSON:
-        raise _malformed() from None
+        raise _refusal(str(error), decoder, body) from None
+    except _NO_JSON as error:
+        raise _malformed(error) from None
     return decoded
 
 
@@ -137,22 +138,23 @@ def _check_json(body: bytes) -> None:
     """Refuse as `malformed_json` a body that is no JSON behind its first wrong field, at which msgspec stops."""
     try:
         msgspec.json.decode(body, type=msgspec.Raw)
-    except _NO_JSON:
-        raise _malformed() from None
+    except _NO_JSON as error:
+        raise _malformed(error) from None
 
 
-def _malformed() -> Refused:
-    return Refused("malformed_json", "the body is not JSON in UTF-8")
+def _malformed(error: Exception) -> Refused:
+    at = _byte(str(error))
+    return Refused("malformed_json", f"the body is not JSON in UTF-8{f', from byte {at[1]} on' if at else ''}")
 
 
-def _refusal(message: str, decoder: "msgspec.json.Decoder[Any]") -> HongbaoError:
+def _refusal(message: str, decoder: "msgspec.json.Decoder[Any]", body: bytes) -> HongbaoError:
     """Turn msgspec's sentence into a refusal of ours."""
     named, expected, at = _named(message), _expected(message), _field(message)
     if named is not None:
         known = "missing" not in message
         name = named.group(1)[:_ECHO_CHARS]
         if known:
-            return Refused("unknown_field", f"there is no field {name!r} here; {_meant(name, decoder)}")
+            return Refused("unknown_field", f"there is no field {name!r} here; {_meant(name, decoder, body)}")
         return Refused("missing_field", f"the field {name!r} is needed")
     field = at.group(1)[:_ECHO_CHARS] if at else "the body"
     code = _CODES.get(field, "wrong_type")
@@ -161,10 +163,14 @@ def _refusal(message: str, decoder: "msgspec.json.Decoder[Any]") -> HongbaoError
     return Refused(code, f"{field} must be {_in_words(expected.group(1))}, not {_in_words(expected.group(2))}")
 
 
-def _meant(name: str, decoder: "msgspec.json.Decoder[Any]") -> str:
-    """Return the field that is spelled almost like `name`, else all that there are."""
+def _meant(name: str, decoder: "msgspec.json.Decoder[Any]", body: bytes) -> str:
+    """Return the field that is spelled almost like `name`, else all that there are.
+
+    One that is in the body as well is meant only if hardly a letter differs.
+    """
     fields = [one.encode_name for one in msgspec.structs.fields(decoder.type)]
-    near = difflib.get_close_matches(name, fields, n=1)
+    missing = [one for one in fields if f'"{one}"'.encode() not in body]
+    near = difflib.get_close_matches(name, missing, n=1) or difflib.get_close_matches(name, fields, n=1, cutoff=0.8)
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(fields)}"
 
 

@@ -63,7 +63,8 @@ def _fault_of_header(header: dict[str, object], named: Container[str], shared_al
     if isinstance(kid, str) and kid in named:
         return _OTHER_KEY
     if isinstance(kid, str) and (named or algorithm != shared_algorithm):
-        return f"its `kid` {_shown(kid)} is that of no key here"
+        none = "" if named else ": there is no file of keys (HONGBAO_TOKEN_KEYS)"
+        return f"its `kid` {_shown(kid)} is that of no key here{none}"
     if named:
         return f"its header names no key (`kid`), and it is not made with the shared key ({shared_algorithm})"
     if algorithm != shared_algorithm:

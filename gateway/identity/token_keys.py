@@ -68,7 +68,8 @@ class TokenKeys:
                 text = file.read(JWKS_BYTES + 1)
         except OSError as error:
             self._read = None
-            raise _refused(f"{self._path} cannot be read: {error.strerror}") from error
+            why = "" if self._path.is_absolute() else f" in {Path.cwd()}; give an absolute path"
+            raise _refused(f"{self._path} cannot be read: {error.strerror}{why}") from error
         if len(text) > JWKS_BYTES:
             raise _refused(f"{self._path} has more than {JWKS_BYTES:,} bytes")
         try:

@@ -12,7 +12,7 @@ from envelope.split import Split, check_bounds
 from envelope.terms import Kind
 from errors import Refused
 from gateway.http.body import decode
-from gateway.identity.users import is_user
+from gateway.identity.users import check_user
 from gateway.limits import PAST_OPENS_S
 from gateway.parsing.instants import read_instant
 from gateway.parsing.texts import check_text
@@ -144,8 +144,8 @@ def _to(users: list[str]) -> list[str]:
         raise Refused("too_few_users", "`to` must name somebody; leave it out for everybody with the share token")
     if len(users) > LIMITS.invited_users:
         raise Refused("too_many_users", f"`to` may name at most {LIMITS.invited_users} users, not {len(users)}")
-    if not all(map(is_user, users)):
-        raise Refused("malformed_user", "`to` has a name that is no user ID")
+    for user in users:
+        check_user(user)
     if len(set(users)) < len(users):
         raise Refused("duplicate_user", "`to` names a user twice")
     return sorted(users)

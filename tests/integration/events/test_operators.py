@@ -186,6 +186,8 @@ async def test_events_that_are_sent_again_by_name(access: Any, monkeypatch: pyte
     ("target", "code"),
     [
         (HOOK._replace(address=f"https://example.com/{'x' * 2_000}"), "address_invalid"),
+        (HOOK._replace(address="https://localhost/hook", private_addresses=False), "address_private"),
+        (HOOK._replace(address="https://127.1/hook", private_addresses=False), "address_private"),
         (HOOK._replace(name="App"), "sink_name_invalid"),
         (HOOK._replace(batch=0), "batch_invalid"),
         (HOOK._replace(types=("share.lost",)), "unknown_event"),

@@ -208,6 +208,7 @@ def test_types_are_named_as_json_names_them(sentence, body):
         ("totalFen", "there is no field 'totalFen' here; did you mean 'total_fen'?"),
         ("expires_in", "there is no field 'expires_in' here; did you mean 'expires_in_s'?"),
         ("sender", "there is no field 'sender' here; known: kind, total_fen, count, greeting, to, password, opens_at,"),
+        ("amount", "there is no field 'amount' here; known: kind, total_fen, count, greeting, to, password, opens_at,"),
     ],
 )
 def test_an_unknown_field_is_told_which_there_is(name, said):
@@ -344,3 +345,11 @@ def test_an_envelope_may_be_prepared_five_days_before():
     assert read(but(opens_at="2026-11-24T04:00:00Z", expires_in_s=259_200)).opens_at_ms == NOW_MS + 3 * 86_400_000
     with pytest.raises(Refused, match="in the next 3 days"):
         read(but(opens_at="2026-11-25T04:00:00Z", expires_in_s=259_200))
+
+
+def test_what_is_no_user_or_no_json_is_named():
+    """Which of the receivers, and where in the body."""
+    with pytest.raises(Refused, match=r"'a b' is not a user ID: 1 to 40 letters"):
+        read(but(count=1, to=["bob", "a b"]))
+    with pytest.raises(Refused, match=r"not JSON in UTF-8, from byte \d+ on"):
+        read(b'{"kind": "lucky", total}')

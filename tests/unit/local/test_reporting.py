@@ -16,6 +16,7 @@ from rich.table import Column, Table
 from cli.commands import archive, backup_text, dba, events, events_text, payout, rotate_text, status, topology
 from cli.table import COMMANDS, main
 from events.event import Event
+from events.webhook.addresses import PRIVATE
 from inspection.hot import Hot
 from local.status import PartStatus, SetStatus, Status
 from runtime import wording
@@ -243,6 +244,7 @@ def test_a_line_of_tail_has_what_is_zero() -> None:
         ("the receiver answered 404 Not Found", "path"),
         ("the receiver answered 500 Internal Server Error", "sink.test"),
         ("the receiver was not reached: [Errno 111] Connect call failed ('127.0.0.1', 500)", "does it run"),
+        (f"the receiver was not reached: localhost resolves to 127.0.0.1: {PRIVATE}", "add it with --private"),
     ],
 )
 def test_a_test_that_is_not_accepted_says_where_to_look(reason: str, said: str) -> None:
