@@ -35,7 +35,7 @@ _encode: Final = msgspec.json.Encoder().encode
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 _MULTIPLE_CHOICES: Final = 300
 _TELLS_OF_ALL: Final = frozenset({"create_undone"})
-"""Refusals that tell what all attempts under one key came to: also one without an answer has left nothing behind."""
+"""Refusals that tell what all attempts under one key came to: none has left anything behind, answered or not."""
 _is_share_id: Final = re.compile(r"A[A-Za-z0-9_-]{32}", re.ASCII).fullmatch
 
 

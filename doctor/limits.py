@@ -23,8 +23,8 @@ FILES_USED = 0.8
 UNROTATED_DAYS = 2
 """A day that could be rotated for longer than this has something in its way: rounds come every few hours at most."""
 EARLY_S = PART_START_S + 5.0
-"""A part's start is noted once it is ready: by the kernel's seconds its process may be older than the note says, by the
-longest start. One that is older still ran while the clock was set back."""
+"""A part's start is noted by the clock once the part is ready. Its process, whose age the kernel counts, may be older
+than that by the longest start. If it is older by more, the clock was set back meanwhile."""
 LATE_S = 2.0
 """A process is never younger than the note says, but for the grain of both clocks: else the clock was set forward."""
 FUTURE_S = 2.0

@@ -100,6 +100,7 @@ class JetStream:
             if attempts != self._attempts and self._failure:
                 raise ConnectionError(self._failure)
             self._failure = "the attempt was given up"
+            self._stream = None  # else one of a closed connection would stay if the look for it on the next one failed
             try:
                 self._stream = await self._connect_and_find()
                 self._failure = ""

@@ -105,7 +105,7 @@ class Lanes:
     async def _put_apart(self, event: Event, tries: int, reason: str) -> None:
         """Put an event into `Retries`. While there is no room the lane waits, which is shown as a failure.
 
-        There is room once others are accepted: then this one, too, is tried at once.
+        There is room once the receiver accepts others; so it may accept this one as well: it is tried without a pause.
         """
         full = self._retries.full(event.envelope_id)
         if full:

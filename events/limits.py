@@ -53,7 +53,8 @@ APART_TRIES = 4
 DISABLED_AFTER_S = 3 * 86_400.0
 """A sink of which no call has succeeded for so long is disabled: an operator looks."""
 ASKED_S = 600.0
-"""Not before a process has asked for so long, in vain: of the three days it may have been away itself."""
+"""A receiver is disabled only by a process that has itself asked it in vain for so long: for most of the three days the
+process may have been away, and the receiver well."""
 
 # Events that are retried apart.
 RETRY_PAUSES_S = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
@@ -63,8 +64,7 @@ RETRIES_AT_ONCE = 100
 MAX_RETRIED = 10_000
 """Envelopes of one sink in one SET of which an event is retried apart; the process has their IDs in memory."""
 MAX_WAITING = 100_000
-"""Events of one sink in one SET that are retried apart, or wait behind such a one: in Postgres alone, 65 MB. Each look
-at them reads all, for some 50 ms of Postgres' time.
+"""Events of one sink in one SET that are retried apart, or wait behind such a one: in Postgres alone, 65 MB.
 
 At one of these two bounds, which each lane may pass by one event, the events of other envelopes wait as well, and the
 sink counts as failing."""

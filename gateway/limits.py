@@ -155,7 +155,7 @@ TOKEN_CACHE: Final = 65_536
 """Verified tokens that are remembered, about 500 bytes each."""
 PLACED_BYTES: Final = 1_024
 """Of a header `Authorization` of which it is remembered, unverified, whom it names. Anybody can send them, so this
-bounds what TOKEN_CACHE of them take: 90 MB. A longer one is read each time."""
+bounds what TOKEN_CACHE of them take: 90 MB. Of a longer one its digest is."""
 PLAY_USERS: Final = 100
 """Names in HONGBAO_PLAY_USERS. They are for one group chat."""
 PLAY_TOKEN_S: Final = 12 * 3600

@@ -38,10 +38,10 @@ async def switched(context: MoveContext, route: Route) -> bool:
 async def release_traffic(context: MoveContext, journal: Journal) -> None:
     """Lift fence and hold: the source serves on. Durable on return; idempotent, also if no cutover has begun.
 
-    Opens a connection of its own: that of the try that failed may be lost, or in the middle of a statement. So it is
-    the journal's token that keeps a process out whose move another has gone on with. Raises Unavailable
-    `move_lock_lost` in that case, and `database_unavailable` if the source is lost meanwhile: the traffic is still held
-    then.
+    Opens a connection of its own: that of the try that failed may be lost, or in the middle of a statement. Such a one
+    does not hold the move lock; the journal's token says instead whether another process has gone on with the move.
+    Raises Unavailable `move_lock_lost` in that case, and `database_unavailable` if the source is lost meanwhile: the
+    traffic is still held then.
     """
     entry = journal.entry
     try:

@@ -100,7 +100,11 @@ class Journal:
         `move_lock_lost`.
         """
         xx = self.entry.route.xx
-        await asyncio.gather(lock.prove(self._connection, xx), lock.prove(target, xx))
+        proofs = [lock.prove(one, xx) for one in (self._connection, target)]
+        # Both end, whatever one raises: a session on which a statement goes on could not be used for what comes next.
+        for proof in await asyncio.gather(*proofs, return_exceptions=True):
+            if isinstance(proof, BaseException):
+                raise proof
 
     async def done(self, step: str, **note: Any) -> None:
         """Note that `step` is done, and add `note` to what is noted; durable on return."""

@@ -18,10 +18,10 @@ about each name counts, merged by whoever reads or changes them (`switches.decis
 databases a change has not reached.
 
 Promises, with tests/integration/published: no process goes back to an older topology, and nothing that was closed or
-opened is undone by an older list of switches, on disk or in a database; one version has one content, unless the release
-before has changed switches at the same time; a change of a topology is whole or not at all; a SET that was away when
-something was changed hears of it once it is back. The newest version counts wherever it is: a wallet that was restored
-to an earlier instant is given it back by the next change.
+opened is undone by an older list of switches, on disk or in a database; one version has one content, as long as
+operators' files name the same SETs, and the release before does not change switches at the same time; a change of a
+topology is whole or not at all; a SET that was away when something was changed hears of it once it is back. The newest
+version counts wherever it is: a wallet that was restored to an earlier instant is given it back by the next change.
 
 Fails by `Unavailable` (`not_published`: the wallet's Postgres does not answer, and nothing was changed;
 `changed_meanwhile`), by `Refused` as `sharding.topology` and `switches.file`.

@@ -17,6 +17,7 @@ from runtime.login import login
 from sharding.topology import Topology, as_text, check_topology, parse
 from sharding.topology.file import check_successor, refuse_unknown
 from switches.file import beside
+from switches.file import parse as parse_switches
 from switches.switch import Switch
 
 _log = logs.get("published")
@@ -34,6 +35,8 @@ class Publisher:
         self._databases = Databases(dsns, who or login())
         self.behind: tuple[str, ...] = ()
         """The databases that have not taken the last change: of a topology, SETs, whose servers ask the wallet."""
+        self.decisions: list[Switch] = []
+        """What is decided about switches since the last change of them: also what was opened again lately."""
 
     @contextlib.asynccontextmanager
     async def keeping(self) -> AsyncIterator[None]:
@@ -93,6 +96,7 @@ class Publisher:
         switching = Switching(self._databases, beside(self._topology))
         new = await switching.run(how, now)
         self.behind = switching.behind
+        self.decisions = parse_switches(new.content, new.version).decisions
         await self._keep(new)
         return closed_now(new, now)
 

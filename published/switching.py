@@ -1,8 +1,9 @@
 """How an operator's command changes the switches: what anybody has decided anywhere is kept, also in a bad hour.
 
 The wallet's table decides; while it is away, the first SET that answers. Each of these tables gives out versions of
-its own (`_above`), so one version has one content. Two operators who reach different SETs do not see each other's: the
-next change merges whatever it finds (`switches.decisions`).
+its own (`_above`), so one version has one content, as long as the files of those who change switches name the same
+SETs: a table's place among them is its remainder. Where they do not, the next change mends it. Two operators who reach
+different SETs do not see each other's: the next change merges whatever it finds (`switches.decisions`).
 """
 
 import asyncio
@@ -123,4 +124,7 @@ def not_reached(behind: Sequence[str]) -> str:
     names, again = ", ".join(behind), "give the command again once it answers"
     if WALLET in behind:
         return f"not reached: {names}. Gateways on other hosts hear of it from the wallet alone: {again}"
-    return f"not reached: {names}. Its servers hear of this from the wallet; of what it alone has nobody hears: {again}"
+    return (
+        f"not reached: {names}. Its servers hear of this from the wallet. But what operators have changed there alone, "
+        f"while the wallet was away, is known nowhere else: {again}"
+    )

@@ -342,7 +342,7 @@ class Session:
 
     def _check_confirmed(self, connection: Connection) -> None:
         """Raise Unavailable, and drop the connection, if a wait for a standby was cancelled on it."""
-        if self._unconfirmed is None:
+        if self._unconfirmed is not connection:
             return
         self._unconfirmed = None
         self._discard(connection)

@@ -26,6 +26,11 @@ LOCK_S = 10
 nothing."""
 LOCK_TIMEOUT_MS = 200
 """`lock_timeout` of each try: while it waits for a table, all later statements on it wait behind it."""
+LOCK_TIMEOUT_VACUUM_MS = 1_500
+"""While a vacuum works in the database: Postgres sends an autovacuum away for who has waited for `deadlock_timeout`, a
+second."""
+_LOCK_TIMEOUT = """SELECT set_config('lock_timeout', CASE WHEN EXISTS (
+    SELECT FROM pg_stat_progress_vacuum WHERE datname = current_database()) THEN $1 ELSE $2 END, true)"""
 
 _log = logs.get("schema")
 
@@ -78,11 +83,12 @@ async def migrate(dsn: str, kind: Kind, name: str = "") -> list[str]:
 
 async def _migrate(dsn: str, folder: Path, name: str = "") -> list[str]:
     try:
-        async with postgres.connected(dsn, lock_timeout=f"{LOCK_TIMEOUT_MS}ms") as connection:
+        async with postgres.connected(dsn) as connection:
             return await retry_while_locked(lambda: _migrate_at_once(connection, dsn, folder, name), patience_s=LOCK_S)
     except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
         raise Unavailable(
-            "migration_waits", f"another migration, or somebody's transaction, was in the way for {LOCK_S} s: {error}"
+            "migration_waits",
+            f"another migration, somebody's transaction or a vacuum was in the way for {LOCK_S} s: {error}",
         ) from error
     except asyncpg.UndefinedObjectError as error:
         raise Refused("role_missing", f"{error}; create the roles of docs/security.md in this cluster first") from error
@@ -91,6 +97,7 @@ async def _migrate(dsn: str, folder: Path, name: str = "") -> list[str]:
 async def _migrate_at_once(connection: Connection, dsn: str, folder: Path, name: str) -> list[str]:
     """Apply what is missing, in one transaction; where a lock is not to be had, nothing."""
     async with connection.transaction():
+        await connection.execute(_LOCK_TIMEOUT, f"{LOCK_TIMEOUT_VACUUM_MS}ms", f"{LOCK_TIMEOUT_MS}ms")
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
         await connection.execute(_REGISTER)
         done = dict(await connection.fetch("SELECT name, sha256 FROM migration"))

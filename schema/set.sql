@@ -309,6 +309,7 @@ CREATE TABLE event_retry (
     reason      varchar(400) NOT NULL,
     UNIQUE (sink, event_id)
 );
+CREATE INDEX event_retry_envelope ON event_retry (sink, envelope_id, retry_id);
 
 -- The register of days: one row per database (xx) and business date that is no longer `hot`. A day without a row is
 -- hot.

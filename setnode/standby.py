@@ -27,7 +27,7 @@ class StandbyWatch:
     """Looks once a second; `missing` says whether a commit has waited for STANDBY_MISSING_S.
 
     A commit that waits stays in Postgres' list until it has its standby, also after its caller has given up. So once
-    none waits any more, a standby is back; or somebody has cancelled the waits, and the next commits wait in turn.
+    none waits any more, a standby is back; or somebody has cancelled them: then the next commits wait, and are found.
     """
 
     def __init__(self, session: SharedSession) -> None:

@@ -27,13 +27,18 @@ def merge(*lists: Iterable[Switch]) -> list[Switch]:
 
 def on(decisions: Iterable[Switch], now: datetime) -> list[Switch]:
     """Return those that close something now."""
-    return [one for one in decisions if one.until > now]
+    return [one for one in decisions if closes(one) and one.until > now]
+
+
+def closes(one: Switch) -> bool:
+    """Say whether a decision closes something; if not, it opens its name."""
+    return one.until > one.since
 
 
 def decide(before: Sequence[Switch], how: Callable[[list[Switch]], Sequence[Switch]], now: datetime) -> list[Switch]:
     """Return the decisions after `how(those that are on)`: what it adds is closed, what it leaves out is opened.
 
-    A decision is kept for as long as any switch of its moment could still be on elsewhere (LONGEST).
+    A decision is kept for LONGEST: until then a switch that it has ended or replaced could still be on elsewhere.
     """
     known = {one.name: one for one in before}
     was_on = {one.name: one for one in on(before, now)}
@@ -50,8 +55,10 @@ def _after(one: Switch, known: Switch | None) -> Switch:
     """Return a new decision, later than the one known: hosts' clocks differ, and two may come in one second."""
     if known is None or one.since > known.since:
         return one
-    return msgspec.structs.replace(one, since=known.since + _MOMENT)
+    since = known.since + _MOMENT
+    # It closes, however far behind the clock of the one before it is.
+    return msgspec.structs.replace(one, since=since, until=max(one.until, since + _MOMENT))
 
 
 def _order(one: Switch) -> tuple[datetime, bool, datetime, str, str]:
-    return one.since, one.until <= one.since, one.until, one.owner, one.reason
+    return one.since, not closes(one), one.until, one.owner, one.reason

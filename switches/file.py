@@ -18,7 +18,7 @@ import msgspec
 
 from errors import Refused, Unavailable
 from runtime.files import replace_private
-from switches.decisions import merge
+from switches.decisions import closes, merge
 from switches.switch import Closes, Switch
 
 NAME = "switches.json"
@@ -67,8 +67,7 @@ def load(path: Path) -> list[Switch]:
         return []
     except OSError as error:
         raise Refused("switches_unreadable", f"{path} cannot be read: {error.strerror}") from error
-    # A decision that opens something is none.
-    return [one for one in _read(data, path).decisions if one.until > one.since]
+    return [one for one in _read(data, path).decisions if closes(one)]
 
 
 def _read(data: bytes, where: object) -> Published:

@@ -92,16 +92,22 @@ def off(*, name: str, data: Path | None, as_json: bool) -> None:
     closes, where = read_name(name)
     wanted = f"{closes}:{where}" if where else closes.value
 
+    found: list[Switch] = []
+
     def without(old: list[Switch]) -> list[Switch]:
-        if all(one.name != wanted for one in old):
-            closed = ", ".join(one.name for one in old) or "nothing"
-            raise Refused("not_closed", f"{wanted} is not closed; closed: {closed}")
+        found[:] = old
         return [one for one in old if one.name != wanted]
 
     publisher = access.publisher()
+    # Also what is open here: a database that was not reached by the command before is brought up to it.
     asyncio.run(publisher.change_switches(without, access.clock.now()))
+    was_on = wanted in {one.name for one in found}
+    if not was_on and wanted not in {one.name for one in publisher.decisions}:
+        closed = ", ".join(one.name for one in found) or "nothing"
+        raise Refused("not_closed", f"{wanted} is not closed; closed: {closed}")
     report = {"switch": wanted, "on": False, "not_reached": publisher.behind}
-    said = (f"{wanted}: open again within a second", not_reached(publisher.behind))
+    opened = f"{wanted}: open again within a second" if was_on else f"{wanted}: was open; that is published once more"
+    said = (opened, not_reached(publisher.behind))
     print_report(report, as_json=as_json, show="\n".join(filter(None, said)))
 
 

@@ -1,6 +1,6 @@
 -- retried_envelopes: the envelopes of the sink $1 of which an event is retried apart: how many of its events are here, and the
 -- first of them; `due`: whether its time has come. Those whose time comes first are first.
--- Index: none; event_retry is empty as a rule, and one look without bodies reads MAX_WAITING rows in some 50 ms. Lock: none.
+-- Index: event_retry_envelope, all of it; event_retry is empty as a rule, and has MAX_WAITING rows of a sink at most. Lock: none.
 SELECT envelope_id, number, retry_id, next_at <= now() AS due
 FROM (
     SELECT envelope_id, count(*) AS number, min(retry_id) AS retry_id

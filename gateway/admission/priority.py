@@ -127,9 +127,21 @@ def _user(asker: bytes) -> bytes:
     """Return the user that a token names, unverified: a forged one is refused later, whatever place it has.
 
     By the header a user would have as many places as tokens, or ways to write `Bearer`. What is no token stands for
-    itself, by its digest where it is long: what is remembered of a stranger is short.
+    itself. A long header is remembered by its digest, for strangers send them, too.
     """
-    return _remembered(asker) if len(asker) <= PLACED_BYTES else _named(blake2b(asker).digest(), asker)
+    if len(asker) <= PLACED_BYTES:
+        return _remembered(asker)
+    digest = blake2b(asker, digest_size=32).digest()
+    user = _by_digest.get(digest)
+    if user is None:
+        if len(_by_digest) >= TOKEN_CACHE:
+            _by_digest.clear()
+        _by_digest[digest] = user = _named(digest, asker)
+    return user
+
+
+_by_digest: dict[bytes, bytes] = {}
+"""Whom long headers name."""
 
 
 @lru_cache(maxsize=TOKEN_CACHE)

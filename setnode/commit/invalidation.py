@@ -39,6 +39,8 @@ ALL = "*"
 """In place of IDs: more envelopes than one notification can name; the table names them."""
 _READ = sql.read("setnode", "read_foreign_writes")
 _PRUNE = "DELETE FROM foreign_write WHERE at < now() - $1::interval"
+_ON_ONE_DISK = "SET LOCAL synchronous_commit = local"
+"""A pruned row may come back after a failover. To wait for a standby that is gone would cost a connection each time."""
 
 _log = logs.get("setnode")
 
@@ -103,7 +105,9 @@ class ForeignWrites:
         now = asyncio.get_running_loop().time()
         if now - self._pruned_at > FOREIGN_KEPT_S / 4:
             self._pruned_at = now
-            await connection.execute(_PRUNE, timedelta(seconds=FOREIGN_KEPT_S))
+            async with connection.transaction():
+                await connection.execute(_ON_ONE_DISK)
+                await connection.execute(_PRUNE, timedelta(seconds=FOREIGN_KEPT_S))
         return connection
 
     def take_in(self, row: Mapping[str, Any]) -> None:

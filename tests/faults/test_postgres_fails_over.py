@@ -9,6 +9,7 @@ import pytest
 from errors import HongbaoError, Unavailable
 from machine.account import Account
 from runtime import metrics
+from runtime.postgres import Session
 from tests.conftest import Databases
 from tests.faults.postgres_pair import PairDatabases, PostgresPair, postgres_pair, rows_of
 from tests.integration.setnode.fixtures import Town, living_town, prove
@@ -18,6 +19,8 @@ PATIENCE_S = 30.0
 SHARES, PEOPLE = 300, 40
 _BACKENDS = """SELECT application_name, wait_event, count(*) FROM pg_stat_activity WHERE usename = 'hongbao_setnode'
 GROUP BY 1, 2"""
+_END_WAITS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+_FOREIGN = "INSERT INTO foreign_write (envelope_id, at) SELECT one, now() + '3 s' FROM unnest($1::bigint[]) AS one"
 _CANCEL_WAITS = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 
@@ -209,6 +212,8 @@ async def test_without_a_standby_no_connections_are_used_up(
     monkeypatch.setattr("setnode.service.STANDBY_EVERY_S", 0.1)
     for room in ("payouts.finisher", "expiry", "sweeper"):
         monkeypatch.setattr(f"setnode.services.{room}.SERVICE_DEADLINE_S", 0.5)
+    monkeypatch.setattr("setnode.commit.invalidation.LISTEN_DEADLINE_S", 0.5)
+    monkeypatch.setattr("setnode.commit.invalidation.FOREIGN_KEPT_S", 1.0)
     async with (
         postgres_pair(server_folder, account) as pair,
         living_town(PairDatabases(pair, databases), memcached, tmp_path) as town,
@@ -223,6 +228,8 @@ async def test_without_a_standby_no_connections_are_used_up(
             async with asyncio.timeout(PATIENCE_S):
                 while sum(len(one._batches) for one in finishers) < len({town.owner(one) for one in ids}):
                     await asyncio.sleep(0.05)
+            # What stand-ins have written, to be pruned.
+            await rows_of(town.set_dsn, _FOREIGN, ids)
             pair.standby.kill()
             await pair.standby.wait()
             waiting = [asyncio.create_task(town.open(one, "waits")) for one in ids]
@@ -240,3 +247,25 @@ async def test_without_a_standby_no_connections_are_used_up(
             while any(one._batches for one in finishers):
                 await asyncio.sleep(0.05)
         await prove(town)
+
+
+@pytest.mark.parametrize("way", ["run", "run_inline"])
+async def test_a_backend_that_was_ended_in_its_wait_casts_no_doubt_on_the_next(
+    server_folder: Path, account: Account, way: str
+) -> None:
+    """What is done on the next connection is confirmed, and is told so."""
+    async with postgres_pair(server_folder, account) as pair:
+        pair.standby.kill()
+        await pair.standby.wait()
+        session = Session(pair.primary.dsn())
+        writing = asyncio.create_task(
+            getattr(session, way)(lambda one: one.execute("CREATE TABLE t (a integer)"), 60.0)
+        )
+        async with asyncio.timeout(PATIENCE_S):
+            while not await rows_of(pair.primary.dsn(), _END_WAITS):
+                await asyncio.sleep(0.05)
+        with pytest.raises(Unavailable) as lost:
+            await writing
+        assert not lost.value.outcome_known
+        assert await getattr(session, way)(lambda one: one.fetchval("SELECT 1"), 60.0) == 1
+        await session.close()

@@ -41,6 +41,8 @@ class Finisher:
         self._wake = wake
         self._deleted = deleted
         self._waits = waits
+        self._again: asyncio.TimerHandle | None = None
+        """Wakes the workers once more, because nothing may be written just now."""
         self._batches: list[PayoutBatch] = []
 
     def __contains__(self, batch: PayoutBatch) -> bool:
@@ -52,6 +54,10 @@ class Finisher:
         self._batches.append(batch)
         self._wake()
 
+    def _wake_again(self) -> None:
+        self._again = None
+        self._wake()
+
     async def finish(self) -> None:
         """Delete the rows of all finished batches and write what is stuck, in one transaction; repeated if it fails.
 
@@ -61,7 +67,8 @@ class Finisher:
             return
         async with self.turn:
             if self._waits():
-                asyncio.get_running_loop().call_later(STANDBY_EVERY_S, self._wake)
+                if self._again is None:
+                    self._again = asyncio.get_running_loop().call_later(STANDBY_EVERY_S, self._wake_again)
                 return
             left, self._batches = self._batches, []
             if not left:

@@ -12,6 +12,7 @@ import pytest
 from nats.js.api import StreamConfig
 
 from errors import Refused
+from events import jetstream
 from events.event import Event
 from events.jetstream import JetStream
 from events.register import Kind, Target, add
@@ -218,3 +219,32 @@ async def test_a_server_that_is_away_is_shown(town: Town, monkeypatch: pytest.Mo
             while "Connect call failed" not in (sink := await sink_of(town, "bus")).error:
                 await asyncio.sleep(0.05)
     assert sink.failing_since is not None
+
+
+async def test_a_stream_that_is_not_found_at_once_is_found_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has sent the connection away, and on the next one does not say at first whether there is a stream."""
+    event = Event(1, "1.opened.1", "share.opened", b"{}")
+    found = jetstream._ensure_stream
+
+    async def not_ready(*_: object) -> None:
+        raise ConnectionError("no answer about the stream")
+
+    async with nats_server(tmp_path, user="bus") as server:
+        sender = JetStream(Target("bus", Kind.NATS, server.url))
+        assert await sender.send([event]) is None
+        await server.change_password("other")
+        async with asyncio.timeout(60):
+            while await sender.send([event]) is None:
+                await asyncio.sleep(0.05)
+        await server.change_password("right")
+        monkeypatch.setattr(jetstream, "_ensure_stream", not_ready)
+        async with asyncio.timeout(60):
+            while (failed := await sender.send([event])) is None or "about the stream" not in failed.reason:
+                await asyncio.sleep(0.05)
+        monkeypatch.setattr(jetstream, "_ensure_stream", found)
+        async with asyncio.timeout(60):
+            while await sender.send([event]) is not None:
+                await asyncio.sleep(0.05)
+        await sender.close()

@@ -5,12 +5,13 @@ import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from errors import Refused, Unavailable
-from moving import auxiliary, by_time, cutover, leaves, live
+from moving import auxiliary, by_time, cutover, leaves, live, lock
 from moving.journal import Journal, move_lock, open_move, target_lock
 from moving.moves import abort, move_by_time, move_live
 from moving.route import new_route
@@ -222,3 +223,21 @@ async def test_a_topology_that_another_has_published_meanwhile_is_proven_anew(la
     new = await land.context().change(lambda old: hold(old, xx), proof)
     assert versions == [1, 2]
     assert (new.version, new.held) == (3, (database_name(xx),))
+
+
+async def test_a_proof_that_fails_leaves_no_statement_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other session is used at once, to release the traffic: nothing may be under way on it."""
+    ended: list[str] = []
+
+    async def prove(connection: str, _: int) -> None:
+        if connection == "target":
+            raise lock.lost(7)
+        await asyncio.sleep(0.05)
+        ended.append(connection)
+
+    monkeypatch.setattr(lock, "prove", prove)
+    journal: Any = object.__new__(Journal)
+    journal.entry, journal._connection = SimpleNamespace(route=SimpleNamespace(xx=7)), "source"
+    with pytest.raises(Unavailable, match="move_lock_lost"):
+        await journal.prove("target")
+    assert ended == ["source"]

@@ -105,3 +105,26 @@ async def test_statements_pass_a_migration_that_waits(databases, releases: Path)
             assert await user.fetch("SELECT * FROM one") == []
             assert not migrating.done(), "it tries again and again"
         assert await migrating == ["0002_two"]
+
+
+async def test_a_vacuum_is_waited_for_until_postgres_sends_it_away(databases, releases: Path) -> None:
+    """An autovacuum leaves a table to who has waited for `deadlock_timeout`: a try is longer while a vacuum works."""
+    dsn = await _empty(databases)
+
+    async def timeout() -> str:
+        async with postgres.connected(dsn) as owner, owner.transaction():
+            args = f"{schema_migrate.LOCK_TIMEOUT_VACUUM_MS}ms", f"{schema_migrate.LOCK_TIMEOUT_MS}ms"
+            return await owner.fetchval(schema_migrate._LOCK_TIMEOUT, *args)
+
+    (releases / "0001_one.sql").write_text("CREATE TABLE one AS SELECT n FROM generate_series(1, 50000) AS n;")
+    await migrate(dsn, Kind.SET)
+    assert await timeout() == "200ms"
+    async with postgres.connected(dsn, vacuum_cost_delay="100ms", vacuum_cost_limit="1") as vacuuming:
+        deadlock_ms = await vacuuming.fetchval("SELECT setting::int FROM pg_settings WHERE name = 'deadlock_timeout'")
+        assert deadlock_ms < schema_migrate.LOCK_TIMEOUT_VACUUM_MS
+        vacuum = asyncio.ensure_future(vacuuming.execute("VACUUM one"))
+        async with asyncio.timeout(20):
+            while await timeout() != "1500ms":
+                await asyncio.sleep(0.01)
+        vacuuming.terminate()
+        await asyncio.wait({vacuum})

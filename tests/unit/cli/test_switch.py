@@ -26,6 +26,7 @@ class Bad:
         self.done: list[str] = []
         self.behind: tuple[str, ...] = ()
         self.on: list[Switch] = []
+        self.decisions: list[Switch] = []
         self.clock = ManualClock(NOW)
         self.topology_path = Path("/nowhere/topology.json")
         self.gateway_url = "http://127.0.0.1:1"
@@ -47,7 +48,8 @@ class Bad:
 
     async def change_switches(self, how: Any, now: datetime) -> list[Switch]:
         self.done.append("published")
-        self.on = list(how(self.on))
+        before, self.on = self.on, list(how(self.on))
+        self.decisions += [one for one in before if one not in self.on]
         return self.on
 
 

@@ -91,3 +91,13 @@ def test_a_text_has_the_shape_that_the_release_before_reads(tmp_path: Path) -> N
     path = tmp_path / "switches.json"
     path.write_text(text)
     assert switch_file.kept(path) == Published(3_000, merges=True, decisions=[made()])
+
+
+def test_a_clock_that_was_ahead_keeps_nothing_open(tmp_path: Path) -> None:
+    """A host 40 minutes ahead has closed and opened; what another closes for half an hour then is closed for all."""
+    theirs = made(minutes_ago=-40, minutes=10)
+    ahead = NOW + timedelta(minutes=40)
+    known = decide(decide([], lambda _: [theirs], ahead), lambda _: [], ahead)
+    closed = decide(known, lambda _: [made(minutes=30)], NOW)
+    switch_file.adopt(beside(tmp_path / "topology.json"), switch_file.as_text(closed, 1_000), 1_000)
+    assert on(switch_file.load(beside(tmp_path / "topology.json")), NOW) == on(closed, NOW) != []
