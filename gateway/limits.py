@@ -185,8 +185,8 @@ PATH_CACHE: Final = 65_536
 PATH_CHARS: Final = 56
 """A longer path is not remembered: no envelope has one, by its ID or share ID."""
 PAST_OPENS_S: Final = LIMITS.max_lives_s
-"""`opens_at` may be this long ago and then means now. Who repeats a create, after a crash of theirs above all, must
-hear what came of it for as long as its envelope lives: a refusal would read as if nothing had been done."""
+"""`opens_at` may be this long ago and then means now. An app that repeats a create, for example after a crash, must
+hear what came of it as long as the envelope lives: if it were refused, the app would think that nothing was done."""
 FUTURE_SLACK_S: Final = 60
 """An ID of tomorrow is accepted this long before midnight: clocks of gateways differ by less."""
 CANDIDATE_IDS: Final = 4

@@ -12,9 +12,6 @@ _LOCKED = ("55P03", "40P01")
 
 T = TypeVar("T")
 
-# Callers say what they wait for, and for how long; a line for each try would be noise on an operator's terminal.
-stamina.instrumentation.set_on_retry_hooks(())
-
 
 def is_locked(error: BaseException) -> bool:
     """Say whether `error` means that a lock was not to be had, and the statement had no effect."""

@@ -8,9 +8,7 @@ wait (`pg_cancel_backend`), Postgres says that it has committed, with a warning:
 
 import asyncio
 import contextlib
-import os
 import random
-import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
@@ -20,6 +18,7 @@ import asyncpg
 from errors import HongbaoError, Unavailable
 from runtime import logs, scram_only
 from runtime.dsn import each, place, tls_environment, wanted
+from runtime.keepalive import notice_a_host_that_is_gone
 from runtime.race import first_of
 from runtime.tls_errors import sentence_of
 
@@ -31,12 +30,6 @@ NEXT_HOST_S = 0.3
 """A host of a cluster that has not answered for so long may be gone: the next one is tried beside it."""
 LEAVE_S = 1.0
 """Work whose connection was dropped fails at once; work that has not ended after this long is abandoned."""
-
-KEEPALIVE_S, PROBE_S, PROBES = 10, 5, 3
-"""A connection on which nothing has arrived for KEEPALIVE_S is probed; a host that is gone is noticed PROBES * PROBE_S
-later, also by commands that wait for a long statement without a deadline of their own."""
-UNACKNOWLEDGED_MS = 20_000
-"""What was sent and is not acknowledged for this long has lost its host; the kernel's own patience is 15 minutes."""
 
 FIRST_PAUSE_S = 0.05
 """Twice this is the longest pause after a first failure; each further failure doubles it."""
@@ -138,7 +131,7 @@ async def connect(dsn: str, **settings: str) -> Connection:
         connection = await first_of(
             each(dsn), open_one, pause_s=NEXT_HOST_S, again_s=CONNECT_S, drop=_drop, weight=_tells_most
         )
-        _notice_a_host_that_is_gone(connection)
+        notice_a_host_that_is_gone(connection)
         return connection
     except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
         raise LoginRefused(
@@ -181,24 +174,6 @@ def _tells_most(error: BaseException) -> int:
     if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
         return 0
     return 1 if is_lost(error) else 2
-
-
-def _notice_a_host_that_is_gone(connection: Connection) -> None:
-    """Set the options of TCP that asyncpg does not set; nothing for a Unix socket."""
-    found = connection._transport.get_extra_info("socket")  # noqa: SLF001 - asyncpg has no public way to it
-    if found is None or found.family not in (socket.AF_INET, socket.AF_INET6):
-        return
-    # A copy of the descriptor: uvloop's socket has no setsockopt, and the options belong to the connection.
-    with socket.socket(fileno=os.dup(found.fileno())) as copy:
-        copy.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in (
-            ("TCP_KEEPIDLE", KEEPALIVE_S),
-            ("TCP_KEEPINTVL", PROBE_S),
-            ("TCP_KEEPCNT", PROBES),
-            ("TCP_USER_TIMEOUT", UNACKNOWLEDGED_MS),
-        ):
-            if hasattr(socket, name):  # Linux; elsewhere the kernel's own values hold
-                copy.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 async def close(connection: Connection, deadline_s: float = 2.0) -> None:

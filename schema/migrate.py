@@ -27,8 +27,8 @@ nothing."""
 LOCK_TIMEOUT_MS = 200
 """`lock_timeout` of each try: while it waits for a table, all later statements on it wait behind it."""
 LOCK_TIMEOUT_VACUUM_MS = 1_500
-"""While a vacuum works in the database: Postgres sends an autovacuum away for who has waited for `deadlock_timeout`, a
-second."""
+"""`lock_timeout` while a vacuum works in the database. Postgres cancels an autovacuum once a statement has waited for
+its table for `deadlock_timeout`, a second."""
 _LOCK_TIMEOUT = """SELECT set_config('lock_timeout', CASE WHEN EXISTS (
     SELECT FROM pg_stat_progress_vacuum WHERE datname = current_database()) THEN $1 ELSE $2 END, true)"""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import stamina
 from rich.table import Table
 
 from errors import HongbaoError
@@ -33,6 +34,8 @@ def command(*, server: tuple[str, ...], check: bool, data: Path | None, as_json:
     transaction, by one migrator at a time; an error in one leaves the others as they were asked for. Exit status 0: all
     are as this release needs them; with --check 1 if one is not.
     """
+    # Tries for a lock are not logged: an error says what was in the way.
+    stamina.instrumentation.set_on_retry_hooks(())
     with working("comparing" if check else "migrating"):
         found = asyncio.run(_all(find(data), server, check=check))
     print_report(

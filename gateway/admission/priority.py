@@ -123,6 +123,10 @@ class _Claims(msgspec.Struct):
     sub: str
 
 
+_by_digest: dict[bytes, bytes] = {}
+"""Whom long headers name, by their digests."""
+
+
 def _user(asker: bytes) -> bytes:
     """Return the user that a token names, unverified: a forged one is refused later, whatever place it has.
 
@@ -138,10 +142,6 @@ def _user(asker: bytes) -> bytes:
             _by_digest.clear()
         _by_digest[digest] = user = _named(digest, asker)
     return user
-
-
-_by_digest: dict[bytes, bytes] = {}
-"""Whom long headers name."""
 
 
 @lru_cache(maxsize=TOKEN_CACHE)

@@ -253,7 +253,7 @@ async def test_without_a_standby_no_connections_are_used_up(
 async def test_a_backend_that_was_ended_in_its_wait_casts_no_doubt_on_the_next(
     server_folder: Path, account: Account, way: str
 ) -> None:
-    """What is done on the next connection is confirmed, and is told so."""
+    """A statement on the session's next connection succeeds: its outcome is known."""
     async with postgres_pair(server_folder, account) as pair:
         pair.standby.kill()
         await pair.standby.wait()

@@ -141,7 +141,7 @@ async def test_a_stream_that_is_lost_is_made_again(town: Town, tmp_path: Path) -
 
 
 async def test_all_lanes_say_why_a_server_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of them connects, and all hear what it met, in place of running out of time one after the other."""
+    """One lane connects; if that fails, every lane returns its error at once, and none runs out of time."""
     monkeypatch.setattr("events.jetstream._CONNECT_S", 2.0)
     monkeypatch.setattr("events.jetstream.CALL_S", 10.0)
     stream = JetStream(Target("bus", Kind.NATS, f"nats://127.0.0.1:{ports.free_port()}"))
