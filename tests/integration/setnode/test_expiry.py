@@ -1,6 +1,8 @@
 """Expiry: every envelope is closed once its time is up, whoever was down meanwhile, and the rest goes back exactly."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import asyncpg
@@ -38,12 +40,20 @@ def at_rest(town: Town, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(node.expiry, "config", NEVER)
 
 
+@asynccontextmanager
+async def by_hand(node, *, owns: bool = True, config: ExpiryConfig = NEVER) -> AsyncIterator[Expiry]:
+    """A server's expiry that works only when a test says so; the one in the background never sees `owns`."""
+    session = Session(node.settings.postgres_dsn)
+    try:
+        yield Expiry(session, node.registry, node.clock, lambda _: owns, config, owner_of=node.expiry._owner_of)
+    finally:
+        await session.close()
+
+
 async def due(node, *, owns: bool = True, config: ExpiryConfig = NEVER):
     """One round of this server alone."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(node.expiry, "_owns", lambda _: owns)
-        patch.setattr(node.expiry, "config", config)
-        return await node.expiry.run_once()
+    async with by_hand(node, owns=owns, config=config) as expiry:
+        return await expiry.run_once()
 
 
 async def closings(town: Town, envelope_ids: list[int]) -> dict[int, tuple[str, int]]:
@@ -130,10 +140,8 @@ async def test_full_pages_follow_each_other_without_a_pause(town: Town, monkeypa
     node = town.nodes[0]
     envelope_ids = [await town.create(100, 2, sender=f"page{n}", expires_in_s=60) for n in range(12)]
     town.clock.advance(seconds=61)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(node.expiry, "_owns", lambda _: True)
-        patch.setattr(node.expiry, "config", ExpiryConfig(page=3, adopt_after_s=1e9))
-        await node.expiry.run_round()
+    async with by_hand(node, config=ExpiryConfig(page=3, adopt_after_s=1e9)) as expiry:
+        await expiry.run_round()
     assert len(await closings(town, envelope_ids)) == len(envelope_ids)
 
 
@@ -254,22 +262,20 @@ async def test_those_that_cannot_be_closed_hold_up_nobody(town: Town, monkeypatc
     await town.scalar(change, "no_such_split", frozen)
     node = town.nodes[0]
     node.registry.invalidate()
-    session = Session(node.settings.postgres_dsn)
     config = ExpiryConfig(page=5, adopt_after_s=1e9, close_timeout_s=WAIT_S)
-    expiry = Expiry(session, node.registry, town.clock, lambda _: True, config)
     town.clock.advance(seconds=61)
-    for closed in (1, 0):
-        result = await expiry.run_once()
-        assert (result.seen, result.closed, result.unclosable) == (5, 0, 5)
-        assert (await expiry.run_once()).closed == closed
-        assert expiry_module._unclosable._value.get() == 5
-    assert await closings(town, [good, *frozen]) == {good: ("expired", 100)}
-    await town.scalar("DELETE FROM due WHERE envelope_id = ANY($1)", never)
-    await town.scalar(change, split, frozen)
-    assert (await expiry.run_once()).closed == 3
-    assert expiry_module._unclosable._value.get() == 0
-    assert await closings(town, frozen) == dict.fromkeys(frozen, ("expired", 100))
-    await session.close()
+    async with by_hand(node, config=config) as expiry:
+        for closed in (1, 0):
+            result = await expiry.run_once()
+            assert (result.seen, result.closed, result.unclosable) == (5, 0, 5)
+            assert (await expiry.run_once()).closed == closed
+            assert expiry_module._unclosable._value.get() == 5
+        assert await closings(town, [good, *frozen]) == {good: ("expired", 100)}
+        await town.scalar("DELETE FROM due WHERE envelope_id = ANY($1)", never)
+        await town.scalar(change, split, frozen)
+        assert (await expiry.run_once()).closed == 3
+        assert expiry_module._unclosable._value.get() == 0
+        assert await closings(town, frozen) == dict.fromkeys(frozen, ("expired", 100))
 
 
 def _busy():
