@@ -1,14 +1,15 @@
 """Ask tests that failed beside others three times more, alone: `python -m tests.alone`, after a run of pytest.
 
 A test on a crowded machine fails now and then for want of time, and thousands of them make that a matter of every few
-runs. Who passes REPEATS times in a row with nothing beside it is let through, and told; its first failure is above, for
-whoever looks after it. More than MOST failures are no accident, and no test is asked.
+runs. One that passes REPEATS times in a row with nothing beside it is let through, and told; its first failure is
+above, for whoever looks after it. More than MOST failures are no accident, and no test is asked.
 """
 
 import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 REPEATS = 3
@@ -44,4 +45,4 @@ def _run(test: str) -> bool:
 
 if __name__ == "__main__":
     failed = json.loads(_LAST_FAILED.read_text()) if _LAST_FAILED.exists() else {}
-    sys.exit(not passed_alone(node_ids(list(failed)), _run, print))
+    sys.exit(not passed_alone(node_ids(list(failed)), _run, partial(print, flush=True)))
