@@ -14,9 +14,9 @@ only as the gateway's answer allows, a create always with the same key; beyond t
 calls at most. Fails by raising ApiError.
 """
 
-from client import calls
-from client.connection import Attempt
-from client.errors import (
+from . import calls
+from .connection import Attempt
+from .errors import (
     ApiError,
     Conflict,
     Frozen,
@@ -30,9 +30,9 @@ from client.errors import (
     Unchanged,
     Unreachable,
 )
-from client.hongbao import Hongbao, User
-from client.models import Change, Claim, Detail, Entry, Envelope, Mine, Result, Totals
-from client.retries import NO_PATIENCE, Patience, RetryBudget
+from .hongbao import Hongbao, User
+from .models import Change, Claim, Detail, Entry, Envelope, Mine, Result, Totals
+from .retries import NO_PATIENCE, Patience, RetryBudget
 
 __all__ = [
     "NO_PATIENCE",

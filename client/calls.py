@@ -14,8 +14,8 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from client.errors import NOT_THE_APIS, ApiError, OutcomeUnknown, Unreachable, error_of, unreadable
-from client.models import (
+from .errors import NOT_THE_APIS, ApiError, OutcomeUnknown, Unreachable, error_of, unreadable
+from .models import (
     Detail,
     EntryPage,
     Envelope,

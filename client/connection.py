@@ -8,10 +8,10 @@ from typing import Any, Final, TypeVar
 
 import aiohttp
 
-from client.calls import Call, settled
-from client.errors import ApiError, NotSignedIn, OutcomeUnknown, Unreachable, no_answer, unreachable
-from client.retries import Patience, RetryBudget
-from client.tokens import Bearer
+from .calls import Call, settled
+from .errors import ApiError, NotSignedIn, OutcomeUnknown, Unreachable, no_answer, unreachable
+from .retries import Patience, RetryBudget
+from .tokens import Bearer
 
 T = TypeVar("T")
 _EXPIRED: Final = frozenset({"token_expired", "token_invalid"})

@@ -7,14 +7,14 @@ from typing import Final, Self, TypeVar
 
 import aiohttp
 
-from client import calls
-from client.calls import Call, Named
-from client.connection import Attempt, Connection
-from client.errors import TryLater, Unchanged
-from client.live import Watch
-from client.models import Change, Claim, Detail, Entry, Envelope, Mine, Result, Totals
-from client.retries import Patience, RetryBudget
-from client.tokens import Bearer, TokenSource
+from . import calls
+from .calls import Call, Named
+from .connection import Attempt, Connection
+from .errors import TryLater, Unchanged
+from .live import Watch
+from .models import Change, Claim, Detail, Entry, Envelope, Mine, Result, Totals
+from .retries import Patience, RetryBudget
+from .tokens import Bearer, TokenSource
 
 T = TypeVar("T")
 PAGE: Final = 100

@@ -10,9 +10,9 @@ from typing import Final
 import aiohttp
 import msgspec
 
-from client.calls import Named, id_of, live_path
-from client.connection import Connection
-from client.errors import (
+from .calls import Named, id_of, live_path
+from .connection import Connection
+from .errors import (
     NOT_THE_APIS,
     ApiError,
     Frozen,
@@ -25,8 +25,8 @@ from client.errors import (
     error_of,
     no_answer,
 )
-from client.models import Change
-from client.tokens import Bearer
+from .models import Change
+from .tokens import Bearer
 
 SILENT_S: Final = 45.0
 """A stream on which nothing comes for so long is dead: the gateway writes a comment every 15 s."""

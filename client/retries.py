@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-from client.errors import ApiError, OutcomeUnknown, TryLater
+from .errors import ApiError, OutcomeUnknown, TryLater
 
 PART: Final = 0.1
 RESERVE: Final = 10.0

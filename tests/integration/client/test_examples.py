@@ -4,8 +4,10 @@ import asyncio
 import inspect
 import json
 import re
+import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from client import Envelope, Hongbao, NotSignedIn
 from double import Double
 from machine.checkout import CHECKOUT
+from runtime.version import VERSION
 from tests.integration.gateway.fixtures import RealStack
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -27,17 +30,38 @@ def examples(name: str) -> list[str]:
     return _BLOCK.findall((CHECKOUT / name).read_text(encoding="utf-8"))
 
 
-async def test_the_first_program_of_the_readme(stack: RealStack, tmp_path: Path) -> None:
-    """As a file of its own: it sends, opens and watches, and ends when others have taken the rest."""
+def installed_alone(folder: Path) -> str:
+    """Build the client as a distribution of its own, and return a folder that has its module and no other."""
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(build, cwd=CHECKOUT / "client", check=True, capture_output=True, timeout=LIMIT_S)
+    (wheel,) = folder.glob("hongbao_client-*.whl")
+    assert f"-{VERSION}-" in wheel.name
+    with zipfile.ZipFile(wheel) as packed:
+        assert {name.partition("/")[0].partition("-")[0] for name in packed.namelist()} == {"hongbao_client"}
+        assert "hongbao_client/py.typed" in packed.namelist()
+        packed.extractall(folder / "site")
+    return str(folder / "site")
+
+
+@pytest.mark.parametrize("alone", [False, True])
+async def test_the_first_program_of_the_readme(stack: RealStack, tmp_path: Path, alone: bool) -> None:
+    """As a file of its own: it sends, opens and watches, and ends when others have taken the rest.
+
+    So it does in an app that has installed the client alone.
+    """
     (text,) = examples("README.md")
     assert _ADDRESS in text
+    assert "from client import" in text
+    if alone:
+        text = text.replace("from client import", "from hongbao_client import")
+    path = installed_alone(tmp_path) if alone else str(CHECKOUT)
     program = tmp_path / "first.py"
     program.write_text(text.replace(_ADDRESS, stack.gateway_url), encoding="utf-8")
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-u",
         str(program),
-        env={"PYTHONPATH": str(CHECKOUT)},
+        env={"PYTHONPATH": path},
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None
