@@ -50,13 +50,26 @@ async def release_traffic(context: MoveContext, journal: Journal) -> None:
             await leaves.unfence(source, leaves_of(entry.route.xx, entry.days("days")), journal.check)
             await context.change(lambda old: release(old, entry.route.xx), lambda: journal.check_alone(source))
             await notify_servers(source)
-        if entry.step in STEPS:
-            await journal.done(BEFORE)
     except Exception as error:
         if isinstance(error, HongbaoError) or not postgres.is_lost(error):
             raise
         text = f"{entry.route.source} was lost while {entry.route.name} was released: {error}; run this again"
         raise Unavailable("database_unavailable", text) from error
+    if entry.step in STEPS:
+        await _note_released(journal)
+
+
+async def _note_released(journal: Journal) -> None:
+    """Note that the move is back before its cutover. The journal's session may be what ended it: it is not needed.
+
+    The next run then finds the step of the cutover, and releases once more what is released already.
+    """
+    try:
+        await journal.done(BEFORE)
+    except Exception as error:
+        if isinstance(error, HongbaoError) or not postgres.is_lost(error):
+            raise
+        _log.warning("traffic released, but not noted", database=journal.entry.route.name, error=str(error))
 
 
 async def taken_over(context: MoveContext, route: Route, own_pid: int) -> bool:

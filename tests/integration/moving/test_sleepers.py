@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
@@ -12,6 +13,7 @@ import pytest
 
 from errors import Refused, Unavailable
 from moving import auxiliary, by_time, cutover, leaves, live, lock
+from moving.context import MoveContext
 from moving.journal import Journal, move_lock, open_move, target_lock
 from moving.moves import abort, move_by_time, move_live
 from moving.route import new_route
@@ -29,18 +31,19 @@ GONE = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'hongbao:
 
 
 class Sleeper:
-    """A tool that falls asleep where `place.name` is called first, and wakes when it is told to."""
+    """A tool that falls asleep where `place.name` is called for the nth time, and wakes when it is told to."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, place: Any, name: str) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, place: Any, name: str, *, nth: int = 1) -> None:
         self._asleep, self._awake, self._task = (
             asyncio.Event(),
             asyncio.Event(),
             asyncio.ensure_future(asyncio.sleep(0)),
         )
         original = getattr(place, name)
+        calls = itertools.count(1)
 
         async def sleeps(*args: Any, **more: Any) -> Any:
-            if not self._asleep.is_set():
+            if next(calls) == nth:
                 self._asleep.set()
                 await self._awake.wait()
             return await original(*args, **more)
@@ -149,6 +152,35 @@ async def test_it_does_not_switch_by_time_what_another_has_undone(land: Land, mo
     assert woken.code == "move_lock_lost"
     (here, _) = await rows(land, "envelope", traffic.slots)
     assert here > 0
+
+
+@pytest.mark.parametrize("change", ["hold", "switch", "announce", "take back"])
+async def test_it_changes_no_topology_without_its_locks(
+    land: Land, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """Another tool could have gone on: each change but its own release is proven first. Run again, it is completed."""
+    xx = land.database()
+    name, context = database_name(xx), land.context()
+    monkeypatch.setattr(live, "CUTOVER_S", PATIENCE_S)
+    works: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
+        "hold": lambda: move_live(context, name, "set-2"),
+        "switch": lambda: move_live(context, name, "set-2"),
+        "announce": lambda: move_by_time(context, name, "set-2"),
+        "take back": lambda: abort(context, name),
+    }
+    if change == "take back":
+        await move_by_time(context, name, "set-2")
+    before = land.topology
+    sleeper = Sleeper(monkeypatch, MoveContext, "change", nth=2 if change == "switch" else 1)
+    await sleeper.begin(works[change]())
+    await end_sessions(land, "set-1", "set-2")
+    woken = await sleeper.wake()
+    assert isinstance(woken, Unavailable), woken
+    assert woken.code == "move_lock_lost"
+    after = land.topology
+    assert (after.pins, after.moves, after.held) == (before.pins, before.moves, ())
+    ended = await works[change]()
+    assert ended.step == {"announce": "given_up", "take back": "aborted"}.get(change, "done")
 
 
 async def _until_final(land: Land, name: str) -> None:
