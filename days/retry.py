@@ -1,6 +1,7 @@
 """DDL beside traffic: each attempt waits briefly for its table locks, and is repeated until it gets them.
 
-`runtime.locks.retry_while_locked` does the waiting; here the error names the tables and the processes that hold them.
+`runtime.postgres.locks.retry_while_locked` does the waiting; here the error names the tables and the processes that
+hold them.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,8 +10,8 @@ from typing import TypeVar
 
 from days.limits import HOLDERS_SHOWN, TABLES_SHOWN
 from errors import Unavailable
-from runtime import locks, sql
-from runtime.postgres import Connection
+from runtime import sql
+from runtime.postgres import Connection, locks
 
 _HOLDERS = sql.read("days", "lock_holders")
 

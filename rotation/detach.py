@@ -12,8 +12,8 @@ from days import crash_points
 from errors import InvariantBroken
 from rotation.limits import LOCK_RETRY
 from rotation.points import Point
-from runtime.locks import is_locked
 from runtime.postgres import Connection
+from runtime.postgres.locks import is_locked
 from schema import names
 from schema.names import TableKind
 from sharding.slots import slots_of

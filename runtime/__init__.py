@@ -1,11 +1,10 @@
 """Plumbing without business rules (floor 1).
 
 What lives here: `settings` from the environment, `clock`, a sandbox's clock that moves (`sandbox_clock`), `logs`,
-`metrics`, the life cycle of a `process` and of its `periodic` services, `postgres` connections (by SCRAM only:
-`scram_only`; a host that is gone: `keepalive`), who gives a command (`login`), retries while tables are locked
-(`locks`), SQL files (`sql`) and array literals (`pg_arrays`), owner-only
-`files` replaced in one step, the probes and listener of every process (`http`), `tls` between our processes,
-`listening` sockets that outlive a restart, and the product's `version`. Each bound stands in the module it bounds.
+`metrics`, `traces`, the life cycle of a `process` and of its `periodic` services, connections to `postgres`, their
+addresses (`dsn`), SQL files (`sql`), who gives a command (`login`), owner-only `files` replaced in one step, the probes
+and listener of every process (`http`), `tls` between our processes, `listening` sockets that outlive a restart, and the
+product's `version`. Each bound stands in the module it bounds.
 
 May import: `errors`; every room above may import it.
 

@@ -15,8 +15,8 @@ import asyncpg
 from errors import Refused, Unavailable
 from runtime import logs, postgres
 from runtime.dsn import place
-from runtime.locks import retry_while_locked
 from runtime.postgres import Connection
+from runtime.postgres.locks import retry_while_locked
 from schema import identity
 
 _HERE = Path(__file__).parent

@@ -111,7 +111,7 @@ END $$;
 -- Write a batch: take the ledger's lock, record the creates, insert the transfers, move the balances and what is left of
 -- each fund by them. It is the only way to write money: the wallet's role has no right to the tables but to open an
 -- account, whose balance is 0.
--- Arguments: array literals (runtime.pg_arrays); `named` is the number of accounts among debits and credits.
+-- Arguments: array literals (runtime.postgres.arrays); `named` is the number of accounts among debits and credits.
 -- Returns NULL once it is written, or the name of the constraint that refused it: then nothing was written.
 --
 -- Lock: one batch writes at a time, however many wallet processes there are. So rows become visible in the order of

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import astuple
 
-from runtime import pg_arrays
+from runtime.postgres import arrays
 from wallet.decide import Known, Plan, decide
 from wallet.postings import Posting
 from wallet.requests import PayRequest, WalletRequest
@@ -44,9 +44,9 @@ class Columns(NamedTuple):
         if not columns:
             return None
         order_nos, kinds, debits, credits_, users, amounts, envelopes = columns
-        numbers = pg_arrays.numbers
+        numbers = arrays.numbers
         return cls(
-            pg_arrays.texts(order_nos), numbers(kinds), numbers(amounts), numbers(envelopes), debits, credits_, users
+            arrays.texts(order_nos), numbers(kinds), numbers(amounts), numbers(envelopes), debits, credits_, users
         )
 
     @classmethod
@@ -55,7 +55,7 @@ class Columns(NamedTuple):
         if len(parts) == 1:
             return parts[0]
         order_nos, kinds, amounts, envelopes, debits, credits_, users = zip(*parts, strict=True)
-        join, names = pg_arrays.joined, chain.from_iterable
+        join, names = arrays.joined, chain.from_iterable
         return cls(
             join(order_nos),
             join(kinds),

@@ -8,8 +8,8 @@ from msgspec.structs import astuple
 
 from errors import InvariantBroken
 from runtime import sql
-from runtime.pg_arrays import array, numbers, texts
 from runtime.postgres import Connection
+from runtime.postgres.arrays import array, numbers, texts
 from wallet.accounts import Accounts
 from wallet.decide import Known, Plan, decide
 from wallet.draft import Columns, Draft, merge

@@ -14,8 +14,8 @@ from msgspec.structs import astuple
 
 from envelope.terms import Terms
 from runtime import logs, sql
-from runtime.pg_arrays import flags, numbers, texts, texts_or_null
 from runtime.postgres import is_bad_row
+from runtime.postgres.arrays import flags, numbers, texts, texts_or_null
 from setnode.actors.batch import ClaimBatch, Row
 from setnode.commit.fences import closed_day, lacks_tables
 from setnode.commit.invalidation import payload

@@ -1,7 +1,7 @@
 -- append_claims: write the claims of one batch, of any number of envelopes, with their payout intent. Noted for those who
 -- receive events, if there are any.
 -- Strict: a row that conflicts (a second writer) fails the whole batch, which is then written by append_contended.
--- $1 to $6 are array literals (runtime.pg_arrays). unnest in the SELECT list goes row by row; in FROM, Postgres would first
+-- $1 to $6 are array literals (runtime.postgres.arrays). unnest in the SELECT list goes row by row; in FROM, Postgres would first
 -- write each of them into a table of its own.
 -- Index: claim's two unique keys. Lock: none but those of the new rows.
 WITH input AS (

@@ -1,6 +1,6 @@
 -- insert_envelopes: the headers of one batch of creates, each with its due entry and its named guests.
 -- Strict: an ID that stands already fails the whole batch, which is then written by insert_contended.
--- $1 to $20 are array literals (runtime.pg_arrays); instants are milliseconds since the epoch.
+-- $1 to $20 are array literals (runtime.postgres.arrays); instants are milliseconds since the epoch.
 -- Index: envelope's unique key. Lock: waits for another transaction that inserts the same ID.
 WITH input AS (
     SELECT unnest($1::text::bigint[]) AS envelope_id, unnest($2::text::text[]) AS sender, unnest($3::text::text[]) AS kind,

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from runtime.race import first_of
+from runtime.postgres.race import first_of
 
 PAUSE_S = 0.01
 MOST_S = 5.0

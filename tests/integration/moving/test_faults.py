@@ -344,7 +344,7 @@ async def test_only_a_server_that_refuses_connections_is_stopped(land: Land) -> 
 
 async def test_a_silent_set_is_named_and_not_waited_for(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Postgres that is frozen keeps its connections: the list of moves names it, as one that is away."""
-    monkeypatch.setattr("runtime.postgres.ASKED_S", 1.0)
+    monkeypatch.setattr("runtime.postgres.connection.ASKED_S", 1.0)
     async with land.reached_by_proxy(*SETS) as proxies:
         proxies["set-2"].hang()
         journals = await open_moves(land.context())

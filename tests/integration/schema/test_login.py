@@ -10,7 +10,7 @@ import uvloop
 from errors import Unavailable
 from runtime import postgres
 from runtime.postgres import Session
-from runtime.scram_only import MAX_ITERATIONS, ScramOnly
+from runtime.postgres.scram_only import MAX_ITERATIONS, ScramOnly
 from tests.conftest import Databases
 
 PASSWORD = "0123456789abcdef0123456789abcdef"

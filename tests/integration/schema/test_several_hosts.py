@@ -59,7 +59,7 @@ async def test_a_wrong_password_is_told_though_others_are_away(dsn: str) -> None
 
 async def test_none_that_answers_is_unavailable(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sentence names all of them."""
-    monkeypatch.setattr("runtime.postgres.CONNECT_S", 0.5)
+    monkeypatch.setattr("runtime.postgres.connection.CONNECT_S", 0.5)
     gone = f"127.0.0.1:{ports.free_port()}"
     with pytest.raises(Unavailable) as told:
         await postgres.connect(f"postgresql://u:p@{silent},{gone}/db?target_session_attrs=read-write")

@@ -324,7 +324,7 @@ async def test_a_command_does_not_wait_for_a_frozen_postgres(
     postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What only reads ends with a sentence; the connection is still open, so nothing else would end it."""
-    monkeypatch.setattr("runtime.postgres.ASKED_S", 1.0)
+    monkeypatch.setattr("runtime.postgres.connection.ASKED_S", 1.0)
 
     async def ask(proxy: HangingProxy) -> None:
         async with asked(proxy.through(postgres.dsn())) as connection:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime import pg_arrays
+from runtime.postgres import arrays
 from tests.funds import fund_request
 from wallet.decide import CONFLICT, Known, decide
 from wallet.draft import Columns, Draft, merge
@@ -76,4 +76,4 @@ def test_a_draft_is_not_changed_by_the_batch_it_is_in():
 def test_joined_literals_hold_the_elements_of_all(parts):
     """Joining literals is the literal of the joined lists, empty ones included."""
     together = [text for part in parts for text in part]
-    assert pg_arrays.joined([pg_arrays.texts(part) for part in parts]) == pg_arrays.texts(together)
+    assert arrays.joined([arrays.texts(part) for part in parts]) == arrays.texts(together)

@@ -3,7 +3,7 @@
 import asyncpg
 import pytest
 
-from runtime.pg_arrays import flags, numbers, texts, texts_or_null
+from runtime.postgres.arrays import flags, numbers, texts, texts_or_null
 from wallet.postings import TransferKind
 
 NASTY = [
