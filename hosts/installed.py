@@ -12,6 +12,7 @@ from hosts.host import Host
 from hosts.plan import GATEWAYS, SETS, WALLET, Plan
 from hosts.prometheus import Job
 from hosts.shell import inside
+from installation import inventory
 from installation.access import Access
 from installation.data_folder import DataFolder
 from installation.finding import find
@@ -57,21 +58,24 @@ async def write_inventory(
         for name, one in clusters.items()
     }
     folder.archive.mkdir(mode=0o700, exist_ok=True)
-    Inventory(
-        clusters=known,
-        gateways={"edge": url},
-        setnodes={
-            one: Setnode(set=name, url=_url(hosts[one], "setnode"), memcached=memcached[name])
-            for name in SETS
-            for one in plan.setnodes(name)
-        },
-        wallet_url=_url(hosts[WALLET], "wallet"),
-        memcached="",
-        topology=str(folder.topology),
-        archive=str(folder.archive),
-        archive_key=fingerprint(secrets.key("ARCHIVE_KEY").encode()),
-        secrets=str(folder.secrets),
-    ).save(folder.inventory)
+    inventory.save(
+        Inventory(
+            clusters=known,
+            gateways={"edge": url},
+            setnodes={
+                one: Setnode(set=name, url=_url(hosts[one], "setnode"), memcached=memcached[name])
+                for name in SETS
+                for one in plan.setnodes(name)
+            },
+            wallet_url=_url(hosts[WALLET], "wallet"),
+            memcached="",
+            topology=str(folder.topology),
+            archive=str(folder.archive),
+            archive_key=fingerprint(secrets.key("ARCHIVE_KEY").encode()),
+            secrets=str(folder.secrets),
+        ),
+        folder.inventory,
+    )
 
 
 def access_of(folder: DataFolder) -> Access:

@@ -1,9 +1,9 @@
 """What describes an installation, and how a command reaches it.
 
 What lives here: `inventory`, the file that names databases by role, addresses, archive and the place of the secrets,
-and stays when nothing runs (of it are `inventory_check`, `reference`, `earlier_form`); `draft`, `preparation` and
-`host_files`, by which one for many hosts begins; `data_folder`, where an installation on one machine keeps its files;
-`keys`, its secrets; `certificates`, its CA and what that has signed; `sandbox`, whether its clock may be moved;
+and stays when nothing runs; `draft`, `preparation` and `host_files`, by which one for many hosts begins;
+`data_folder`, where an installation on one machine keeps its files; `keys`, its secrets, and `reference`, one that is
+elsewhere; `certificates`, its CA and what that has signed; `sandbox`, whether its clock may be moved;
 `processes`, what each is given; `finding`, how a command comes to its installation; `access`, what it sees of it: DSNs,
 the wallet, tokens, the audit.
 

@@ -46,5 +46,5 @@ async def prepare(access: Access, folder: DataFolder, server: str) -> str:
     await set_up_cluster(dsn, {role: password for role, password in passwords.items() if role != SUPERUSER})
     if not cluster.system_identifier:
         known = msgspec.structs.replace(cluster, system_identifier=identity)
-        msgspec.structs.replace(found, clusters={**found.clusters, server: known}).save(folder.inventory)
+        inventory.save(msgspec.structs.replace(found, clusters={**found.clusters, server: known}), folder.inventory)
     return identity

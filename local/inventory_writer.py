@@ -29,28 +29,33 @@ def write_inventory(
     keys are, and backups.
     """
     before = inventory.load(folder.inventory) if inventory.is_there(folder.inventory) else None
-    Inventory(
-        clusters={
-            name: Cluster(dsns=_dsns(server), system_identifier=server.system_identifier)
-            for name, server in backing.postgres.items()
-        },
-        gateways={f"gateway-{number}": url for number, url in enumerate(gateway_urls, 1)},
-        setnodes={
-            name: Setnode(set=set_name, url=factory.url(name)) for set_name, names in setnodes.items() for name in names
-        },
-        keys=before.keys if before else {},
-        backups=before.backups if before else "",
-        wallet_url=factory.url(WALLET),
-        memcached=backing.memcached.address,
-        topology=str(folder.topology),
-        archive=folder.archive_place,
-        archive_key=fingerprint(factory.archive_key().encode()),
-        secrets=str(folder.secrets),
-        ops_url=factory.ops_url,
-        events_url=factory.events_url,
-        runner=True,
-        sandbox=sandbox,
-    ).save(folder.inventory)
+    inventory.save(
+        Inventory(
+            clusters={
+                name: Cluster(dsns=_dsns(server), system_identifier=server.system_identifier)
+                for name, server in backing.postgres.items()
+            },
+            gateways={f"gateway-{number}": url for number, url in enumerate(gateway_urls, 1)},
+            setnodes={
+                name: Setnode(set=set_name, url=factory.url(name))
+                for set_name, names in setnodes.items()
+                for name in names
+            },
+            keys=before.keys if before else {},
+            backups=before.backups if before else "",
+            wallet_url=factory.url(WALLET),
+            memcached=backing.memcached.address,
+            topology=str(folder.topology),
+            archive=folder.archive_place,
+            archive_key=fingerprint(factory.archive_key().encode()),
+            secrets=str(folder.secrets),
+            ops_url=factory.ops_url,
+            events_url=factory.events_url,
+            runner=True,
+            sandbox=sandbox,
+        ),
+        folder.inventory,
+    )
 
 
 def _dsns(server: Postgres) -> dict[str, str | Reference]:

@@ -16,7 +16,7 @@ from installation.access import CERTIFICATES
 from installation.draft import draft, with_set
 from installation.finding import find, secrets_of
 from installation.host_files import files_of, read_processes, refuse_to_replace
-from installation.inventory_check import check_inventory
+from installation.inventory import check_inventory
 from installation.keys import Secrets
 from installation.preparation import prepare
 from installation.renewal import renew
@@ -64,7 +64,7 @@ def init(*, file: Path, tls: bool, as_json: bool, **facts: Any) -> None:
     with _written(folder.path):
         folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         Secrets.load(folder.secrets).ensure({name: tuple(one.dsns) for name, one in made.clusters.items()})
-        made.save(folder.inventory)
+        inventory.save(made, folder.inventory)
     show = f"{file} and {folder.secrets} are written; next: hongbao installation prepare --installation {file}"
     print_report({"installation": str(file), "secrets": str(folder.secrets)}, as_json=as_json, show=show)
 
@@ -93,7 +93,7 @@ def add(
     # The passwords first: a file that names a SET without them would be of no use to anybody.
     with _written(folder.path):
         Secrets.load(Path(known.secrets), known.keys).add_passwords(name, made.clusters[name].dsns)
-        made.save(folder.inventory)
+        inventory.save(made, folder.inventory)
     show = f"{name} is in {folder.inventory}; next: its Postgres, then hongbao installation prepare {name}"
     print_report({"set": name, "installation": str(folder.inventory)}, as_json=as_json, show=show)
 
@@ -153,7 +153,7 @@ def host(*, folder: Path, process: tuple[str, ...], data: Path | None, as_json: 
     with _written(target.path):
         target.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(Path(beside["secrets"]), dict(secrets))
-        msgspec.structs.replace(there, **beside).save(target.inventory)
+        inventory.save(msgspec.structs.replace(there, **beside), target.inventory)
         certificates.Certificates(target.certificates).bring(signed, [(one.name, one.kind) for one in some])
     show = f"{target.inventory} and {beside['secrets']} are written"
     print_report({"installation": str(target.inventory), "secrets": beside["secrets"]}, as_json=as_json, show=show)

@@ -77,7 +77,7 @@ class Kept:
 
     def change(self, **changes: Any) -> None:
         """Write the inventory anew, with other clusters or another key."""
-        msgspec.structs.replace(self.inventory, **changes).save(self.data / "installation.toml")
+        inventory.save(msgspec.structs.replace(self.inventory, **changes), self.data / "installation.toml")
 
     def stop(self) -> None:
         """Let no Postgres answer, as when the stack is stopped: the inventory stays."""
@@ -130,11 +130,11 @@ async def kept(databases: Databases, tmp_path: Path, exported: Path) -> Kept:
         Topology(1, 100, (SetSpec("set-1", (ServerSpec("a", "http://127.0.0.1:1"),)),), "http://127.0.0.1:2"),
         data / "topology.json",
     )
-    Inventory(
+    inventory.save(Inventory(
         clusters={"set-1": cluster(databases, dsn)}, gateways={"gateway-1": "http://127.0.0.1:3"}, memcached="127.0.0.1:4",
         wallet_url="http://127.0.0.1:2", topology=str(data / "topology.json"), archive=str(archive.folder),
         secrets=str(data / "secrets.json"),
-    ).save(data / "installation.toml")  # fmt: skip
+    ), data / "installation.toml")  # fmt: skip
     return Kept(dsn, databases, data, archive, BOB)
 
 

@@ -14,7 +14,7 @@ from doctor import certificates as checks
 from doctor.finding import Level
 from doctor.place import Place
 from errors import Refused
-from installation import data_folder
+from installation import data_folder, inventory
 from installation.access import Access
 from installation.certificates import Certificates, Wanted, wanted_of, with_hosts
 from installation.inventory import Inventory
@@ -34,10 +34,10 @@ def data(tmp_path: Path) -> Path:
     dump(Topology(1, 100, (SetSpec("set-1", servers),), WALLET_URL), folder / "topology.json")
     secrets = Secrets(folder / "secrets.json", {})
     secrets.ensure({})
-    Inventory(
+    inventory.save(Inventory(
         clusters={}, gateways={"gateway-1": "http://127.0.0.1:8080"}, wallet_url=WALLET_URL, memcached="127.0.0.1:1",
         topology=str(folder / "topology.json"), archive=str(folder / "archive"), secrets=str(folder / "secrets.json"),
-    ).save(folder / "installation.toml")  # fmt: skip
+    ), folder / "installation.toml")  # fmt: skip
     return folder
 
 

@@ -79,9 +79,12 @@ def test_the_folder_of_a_killed_start_is_taken_again(deep: Path, server_folder: 
     folder = DataFolder(deep / "data")
     folder.path.mkdir()
     first = memcached_socket(folder)
-    inventory.Inventory(
-        clusters={}, gateways={}, wallet_url="", memcached=str(first), topology="", archive="", secrets=""
-    ).save(folder.inventory)
+    inventory.save(
+        inventory.Inventory(
+            clusters={}, gateways={}, wallet_url="", memcached=str(first), topology="", archive="", secrets=""
+        ),
+        folder.inventory,
+    )
     assert memcached_socket(folder) == first
     first.parent.rmdir()
     first.parent.symlink_to(server_folder)

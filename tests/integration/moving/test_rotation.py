@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from errors import HongbaoError, InvariantBroken, Refused, Unavailable
+from installation import inventory
 from installation.data_folder import DataFolder
 from installation.inventory import Cluster, Inventory
 from moving import by_time, compare, leaves
@@ -250,10 +251,10 @@ async def test_the_command_ends_with_1_while_days_stay(land: Land, tmp_path: Pat
     data = DataFolder(tmp_path / "data")
     data.path.mkdir()
     wallet = Cluster(dsns={roles.AUDIT: land.auditor, roles.OWNER: land.wallet_owner})
-    Inventory(
+    inventory.save(Inventory(
         clusters={**owners, "wallet": wallet}, gateways={}, wallet_url="", memcached="", topology=str(land.path),
         archive="", secrets=str(data.secrets),
-    ).save(data.inventory)  # fmt: skip
+    ), data.inventory)  # fmt: skip
     words = ("topology", "move", name, "--to", "set-2", "--data", str(data.path), "--json")
     left = await forks.hongbao(*words, "--live", "--yes")
     assert (left.status, json.loads(left.out)["days_left"]) == (1, [str(yesterday)]), left.err

@@ -298,7 +298,7 @@ async def test_metrics_need_nobody_who_watches(stack: Running, tmp_path: Path) -
     shutil.copy(there.path / "secrets.json", tmp_path / "secrets.json")
     known = inventory.load(there.inventory)
     own = {"secrets": str(tmp_path / "secrets.json"), "topology": str(tmp_path / "topology.json"), "runner": False}
-    msgspec.structs.replace(known, **own).save(here.inventory)
+    inventory.save(msgspec.structs.replace(known, **own), here.inventory)
     found = await Federation(find(tmp_path), here, METRICS_KEY).text()
     assert 'hongbao_part_up{part="set-1-a"} 1' in found
     assert (tmp_path / "topology.json").exists()

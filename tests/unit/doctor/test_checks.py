@@ -38,6 +38,7 @@ from doctor.finding import Finding, Level, all_is_well
 from doctor.limits import EARLY_S
 from doctor.place import Place, look
 from gateway.limits import CONNECTIONS, SPARE_FILES
+from installation import inventory
 from installation.inventory import Cluster, Inventory
 from installation.inventory import load as load_inventory
 from installation.keys import Secrets
@@ -85,11 +86,11 @@ def data(tmp_path: Path) -> Path:
         clusters[name] = Cluster(dsns={role: f"postgresql://{role}@{at}/hongbao" for role in known})
     wallet, servers = f"http://127.0.0.1:{free_port()}", (ServerSpec("set-1-a", f"http://127.0.0.1:{free_port()}"),)
     dump(Topology(1, 10, (SetSpec("set-1", servers),), wallet), folder / "topology.json")
-    Inventory(
+    inventory.save(Inventory(
         clusters=clusters, runner=True, gateways={"gateway-1": f"http://127.0.0.1:{free_port()}"}, wallet_url=wallet,
         memcached="/none",
         topology=str(folder / "topology.json"), archive=str(folder / "archive"), secrets=str(folder / "secrets.json"),
-    ).save(folder / "installation.toml")  # fmt: skip
+    ), folder / "installation.toml")  # fmt: skip
     return folder
 
 
@@ -119,12 +120,12 @@ def test_an_archive_whose_place_is_away_is_wrong(data: Path, monkeypatch: pytest
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY_FILE", "/nowhere/key")
     assert archives.archives(look(data)) == []
     known = load_inventory(data / "installation.toml")
-    msgspec.structs.replace(known, runner=False).save(data / "installation.toml")
+    inventory.save(msgspec.structs.replace(known, runner=False), data / "installation.toml")
     (wrong,) = archives.archives(look(data))
     assert (wrong.level, str(data / "archive") in wrong.what) == (Level.WRONG, True)
     (data / "archive").mkdir()
     assert levels(archives.archives(look(data))) == [Level.OK]
-    msgspec.structs.replace(known, archive="s3://of-nobody/archive").save(data / "installation.toml")
+    inventory.save(msgspec.structs.replace(known, archive="s3://of-nobody/archive"), data / "installation.toml")
     (wrong,) = archives.archives(look(data))
     assert (wrong.level, "AWS_" in wrong.what) == (Level.WRONG, True), wrong
 

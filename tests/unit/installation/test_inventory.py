@@ -39,7 +39,7 @@ WHOLE = Inventory(
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    WHOLE.save(tmp_path / "installation.toml")
+    inventory.save(WHOLE, tmp_path / "installation.toml")
     return tmp_path / "installation.toml"
 
 
@@ -50,7 +50,7 @@ def test_what_is_written_is_read_back(path: Path) -> None:
     )
     assert inventory.load(path) == expected
     assert path.stat().st_mode & 0o777 == 0o600
-    expected.save(path)
+    inventory.save(expected, path)
     moved = path.parent / "elsewhere" / "installation.toml"
     moved.parent.mkdir()
     moved.write_bytes(path.read_bytes())
@@ -95,7 +95,7 @@ def test_two_servers_are_not_one_database(path: Path) -> None:
     """A copy of an entry under another name is no second database."""
     twice = {**WHOLE.clusters, "set-2": WHOLE.clusters["set-1"]}
     with pytest.raises(Refused, match=r"set-2.dsns.hongbao_setnode leads to the database of set-1: each has one"):
-        msgspec.structs.replace(WHOLE, clusters=twice).save(path)
+        inventory.save(msgspec.structs.replace(WHOLE, clusters=twice), path)
     assert inventory.load(path).clusters == WHOLE.clusters
 
 
@@ -157,7 +157,7 @@ def test_an_earlier_form_is_read_until_the_file_is_written(tmp_path: Path) -> No
     path = tmp_path / "installation.toml"
     found = inventory.load(path)
     assert (found.gateway_urls, found.secrets) == (["http://127.0.0.1:1"], str(tmp_path / "secrets.json"))
-    found.save(path)
+    inventory.save(found, path)
     assert not (tmp_path / "installation.json").exists()
     assert inventory.load(path) == found
     (tmp_path / "installation.json").write_text("{}")
@@ -198,6 +198,6 @@ def test_backups_are_where_the_file_says(path: Path) -> None:
     run = CliRunner()
     listed = run.invoke(main, ["backup", "list", "set-1", "--installation", str(path)])
     assert "/backups" in listed.output
-    msgspec.structs.replace(WHOLE, backups="").save(path)
+    inventory.save(msgspec.structs.replace(WHOLE, backups=""), path)
     refused = run.invoke(main, ["backup", "list", "set-1", "--installation", str(path)])
     assert (refused.exit_code, "say where the backups are: --folder PLACE" in refused.output) == (1, True)

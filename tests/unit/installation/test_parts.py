@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from installation import inventory
 from installation.access import Access
 from installation.draft import draft
 from installation.finding import find
@@ -25,7 +26,7 @@ def access(tmp_path: Path) -> Access:
         events="events.hongbao:8400", rotation="rotation.hongbao:9300",
     )  # fmt: skip
     Secrets.load(tmp_path / "secrets.json").ensure({name: tuple(one.dsns) for name, one in made.clusters.items()})
-    made.save(tmp_path / "installation.toml")
+    inventory.save(made, tmp_path / "installation.toml")
     access = find(tmp_path)
     sets = tuple(access.set_specs())
     dump(Topology(version=1, slots=10, sets=sets, wallet_url=access.wallet_url), access.topology_path)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from errors import Refused
-from installation import sandbox
+from installation import inventory, sandbox
 from installation.access import Access
 from installation.data_folder import DataFolder
 from installation.inventory import Inventory
@@ -19,7 +19,7 @@ from runtime.sandbox_clock import SETTING, SandboxClock
 from sharding.ids import LAST_YEAR, end_id
 
 
-def inventory(folder: DataFolder, *, of_sandbox: bool) -> Inventory:
+def described(folder: DataFolder, *, of_sandbox: bool) -> Inventory:
     return Inventory(
         clusters={}, gateways={"gateway-1": "http://127.0.0.1:1"}, wallet_url="http://127.0.0.1:2",
         memcached="127.0.0.1:3",
@@ -95,7 +95,7 @@ def test_a_sandbox_is_never_started_as_a_real_one(tmp_path: Path, mark: str) -> 
     if mark == "clock":
         SandboxClock.create(folder.sandbox_clock)
     else:
-        inventory(folder, of_sandbox=True).save(folder.inventory)
+        inventory.save(described(folder, of_sandbox=True), folder.inventory)
     with pytest.raises(Refused, match=r"start it with \./run --sandbox") as refused:
         sandbox.take(folder, sandbox=False)
     assert refused.value.code == "is_sandbox"
@@ -108,7 +108,7 @@ def test_a_real_one_is_never_started_as_a_sandbox(tmp_path: Path, there: str) ->
     if there == "postgres":
         folder.clusters.mkdir()
     elif there == "installation.toml":
-        inventory(folder, of_sandbox=False).save(folder.inventory)
+        inventory.save(described(folder, of_sandbox=False), folder.inventory)
     else:
         (tmp_path / there).write_text("{}")
     with pytest.raises(Refused, match="without --sandbox") as refused:
@@ -120,7 +120,7 @@ def test_a_real_one_is_never_started_as_a_sandbox(tmp_path: Path, there: str) ->
 def test_a_sandbox_without_its_clock_is_refused(tmp_path: Path) -> None:
     """Its people live in a time that nobody knows any more: no start, and no token by another time."""
     folder = DataFolder(tmp_path)
-    inventory(folder, of_sandbox=True).save(folder.inventory)
+    inventory.save(described(folder, of_sandbox=True), folder.inventory)
     for attempt in (lambda: sandbox.take(folder, sandbox=True), lambda: sandbox.clock_of(folder)):
         with pytest.raises(Refused, match="bring it back") as refused:
             attempt()
@@ -130,7 +130,7 @@ def test_a_sandbox_without_its_clock_is_refused(tmp_path: Path) -> None:
 async def test_a_real_clock_is_neither_shown_nor_moved(tmp_path: Path) -> None:
     """The refusal says how to start a sandbox."""
     folder = DataFolder(tmp_path)
-    access = Access(inventory(folder, of_sandbox=False), Secrets.load(folder.secrets))
+    access = Access(described(folder, of_sandbox=False), Secrets.load(folder.secrets))
 
     async def no_room() -> None:
         raise AssertionError("nothing was moved")
@@ -147,7 +147,7 @@ async def test_a_sandbox_is_moved_only_while_it_runs(tmp_path: Path) -> None:
     """Its databases go by the clock, too, and cannot be asked while nothing runs: refused, and nothing is moved."""
     folder = DataFolder(tmp_path)
     clock = sandbox.take(folder, sandbox=True)
-    access = Access(inventory(folder, of_sandbox=True), Secrets.load(folder.secrets), clock)
+    access = Access(described(folder, of_sandbox=True), Secrets.load(folder.secrets), clock)
 
     async def no_room() -> None:
         raise AssertionError("nothing was moved")

@@ -3,17 +3,14 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from errors import Refused
+from installation.inventory.spec import Inventory
 from installation.keys import KEYS
 from runtime.dsn import place, wrong_dsn
 from sharding.limits import NAME
 from sharding.topology.check import wrong_memcached, wrong_server, wrong_url
-
-if TYPE_CHECKING:
-    from installation.inventory import Inventory
 
 _is_name = re.compile(NAME, re.ASCII).fullmatch
 WALLET = "wallet"
@@ -24,13 +21,13 @@ def invalid(path: Path, field: str, sentence: str) -> Refused:
     return Refused("inventory_invalid", f"{path}: {field} {sentence}")
 
 
-def check_inventory(inventory: "Inventory", path: Path) -> None:
+def check_inventory(inventory: Inventory, path: Path) -> None:
     """Raise Refused `inventory_invalid`, with a sentence that names the file and the field, if anything is wrong."""
     for field, sentence in _faults(inventory):
         raise invalid(path, field, sentence)
 
 
-def _faults(inventory: "Inventory") -> Iterator[tuple[str, str]]:
+def _faults(inventory: Inventory) -> Iterator[tuple[str, str]]:
     yield from _names(inventory)
     yield from _addresses(inventory)
     for name, one in inventory.setnodes.items():
@@ -48,7 +45,7 @@ def _faults(inventory: "Inventory") -> Iterator[tuple[str, str]]:
                     yield f"clusters.{name}.dsns.{role}", f"leads to the database of {other}: each has one of its own"
 
 
-def _names(inventory: "Inventory") -> Iterator[tuple[str, str]]:
+def _names(inventory: Inventory) -> Iterator[tuple[str, str]]:
     for table in ("gateways", "setnodes", "clusters"):
         for name in getattr(inventory, table):
             if not _is_name(name):
@@ -58,7 +55,7 @@ def _names(inventory: "Inventory") -> Iterator[tuple[str, str]]:
             yield "keys", f"has {name!r}, and there is no such key; there are {', '.join(KEYS)}"
 
 
-def _addresses(inventory: "Inventory") -> Iterator[tuple[str, str]]:
+def _addresses(inventory: Inventory) -> Iterator[tuple[str, str]]:
     urls = {name: getattr(inventory, name) for name in ("wallet_url", "ops_url", "events_url", "rotation_url")}
     urls |= {f"setnodes.{name}.url": one.url for name, one in inventory.setnodes.items()}
     seen: dict[str, str] = {}
@@ -80,7 +77,7 @@ def _addresses(inventory: "Inventory") -> Iterator[tuple[str, str]]:
             yield field, wrong
 
 
-def _references(inventory: "Inventory") -> Iterator[tuple[str, str]]:
+def _references(inventory: Inventory) -> Iterator[tuple[str, str]]:
     named = {f"keys.{name}": one for name, one in inventory.keys.items()}
     for server, cluster in inventory.clusters.items():
         for role, dsn in cluster.dsns.items():
