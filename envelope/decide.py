@@ -60,7 +60,8 @@ def judge(log: ClaimLog, user: str, *, token_ok: bool, now_ms: int) -> Answer:
         return Answer(Outcome.NOT_STARTED, extra={"opens_at_ms": terms.opens_at_ms})
     if terms.password_mac is not None:
         tries_left = LIMITS.wrong_password_tries - log.wrong_tries(user)
-        return Answer(Outcome.OPENABLE, extra={"password_required": True, "tries_left": tries_left})
+        # Who has no try left can win by no password, not even by the right one.
+        return _asking(Outcome.OPENABLE if tries_left > 0 else Outcome.WRONG_PASSWORD, tries_left)
     return OPENABLE
 
 
@@ -73,8 +74,6 @@ def open_share(log: ClaimLog, user: str, *, token_ok: bool, password_mac: str | 
     if answer is not OPENABLE:
         if answer.outcome is not Outcome.OPENABLE:
             return answer
-        if log.wrong_tries(user) >= LIMITS.wrong_password_tries:
-            return Answer(Outcome.WRONG_PASSWORD, extra={"tries_left": 0})
         if password_mac != log.terms.password_mac:
             return _wrong_password(log, user, given=password_mac is not None)
     seq = log.append(user, now_ms)
@@ -91,4 +90,9 @@ def may_see(log: ClaimLog, user: str, *, token_ok: bool) -> bool:
 def _wrong_password(log: ClaimLog, user: str, *, given: bool) -> Answer:
     """Count a wrong password. A request without any password costs no try."""
     tries = log.count_wrong_try(user) if given else log.wrong_tries(user)
-    return Answer(Outcome.WRONG_PASSWORD, extra={"tries_left": LIMITS.wrong_password_tries - tries}, counted=given)
+    return _asking(Outcome.WRONG_PASSWORD, LIMITS.wrong_password_tries - tries, counted=given)
+
+
+def _asking(outcome: Outcome, tries_left: int, *, counted: bool = False) -> Answer:
+    """Return the answer of an envelope with a password to one who has not given the right one."""
+    return Answer(outcome, extra={"password_required": True, "tries_left": tries_left}, counted=counted)

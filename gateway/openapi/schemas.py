@@ -180,9 +180,15 @@ RESULT: Final = _object(
         "seq": SEQ,
         "last": {**BOOL, "description": "Whether it was the last share."},
         "opens_at": INSTANT,
-        "password_required": BOOL,
+        "password_required": {**BOOL, "description": "With openable and wrong_password: an open must give a password."},
         "detail": {"type": "string", "description": "With not_invited: who may open it."},
-        "tries_left": {"type": "integer", "minimum": 0, "maximum": LIMITS.wrong_password_tries},
+        "tries_left": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": LIMITS.wrong_password_tries,
+            "description": "How many wrong passwords this user may still give for this envelope. With 0 the answer is "
+            "wrong_password for good, also to the right one. An open without a password costs no try.",
+        },
     },
     optional=("amount_fen", "seq", "last", "opens_at", "password_required", "detail", "tries_left"),
     closed=False,

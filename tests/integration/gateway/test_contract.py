@@ -169,11 +169,13 @@ async def test_a_password(client: Client, sender: str) -> None:
     made = await client.create(sender, **LUCKY, password="年年有余")
     assert made.password_required is True
     assert await client.grab("bob", made) == {"result": "openable", "password_required": True, "tries_left": 5}
-    assert await client.open("bob", made) == {"result": "wrong_password", "tries_left": 5}
+    assert await client.open("bob", made) == {"result": "wrong_password", "password_required": True, "tries_left": 5}
     for left in (4, 3, 2, 1, 0, 0):
         answer = await client.open("bob", made, password="wrong")
-        assert answer == {"result": "wrong_password", "tries_left": left}
+        assert answer == {"result": "wrong_password", "password_required": True, "tries_left": left}
     assert (await client.open("bob", made, password="年年有余"))["result"] == "wrong_password"
+    # A grab says whether an open would win: it would not.
+    assert await client.grab("bob", made) == answer
     assert (await client.open("carol", made, password="年年有余"))["result"] == "opened"
 
 

@@ -122,13 +122,15 @@ def test_after_five_wrong_tries_the_right_password_is_refused():
         return open_share(log, user, token_ok=True, password_mac=password, now_ms=OPENS)
 
     asked = attempt("user", None)
-    assert (asked.extra, asked.counted) == ({"tries_left": LIMITS.wrong_password_tries}, False)
+    assert (asked.extra, asked.counted) == ({"password_required": True, "tries_left": LIMITS.wrong_password_tries}, False)
     for left in range(LIMITS.wrong_password_tries - 1, -1, -1):
         wrong = attempt("user", "wrong")
-        assert (wrong.extra, wrong.counted) == ({"tries_left": left}, True)
+        assert (wrong.extra, wrong.counted) == ({"password_required": True, "tries_left": left}, True)
     assert attempt("user", "right").outcome is Outcome.WRONG_PASSWORD
     again = attempt("user", "wrong")
-    assert (again.extra, again.counted) == ({"tries_left": 0}, False)
+    assert (again.extra, again.counted) == ({"password_required": True, "tries_left": 0}, False)
+    grabbed = judge(log, "user", token_ok=True, now_ms=OPENS)
+    assert (grabbed.outcome, grabbed.extra) == (Outcome.WRONG_PASSWORD, {"password_required": True, "tries_left": 0})
     assert attempt("other", "right").outcome is Outcome.OPENED
 
 
