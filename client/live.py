@@ -24,6 +24,7 @@ from .errors import (
     TryLater,
     error_of,
     no_answer,
+    unreachable,
 )
 from .models import Change
 from .tokens import Bearer
@@ -146,14 +147,18 @@ class Watch:
         """When to begin anew, because one of several envelopes could not be watched just then (monotonic time)."""
         self._begun = False
         """Whether the gateway has accepted the stream that was asked for last."""
+        self._accepted = False
+        """Whether it has ever accepted one."""
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENT_S)
 
     async def changes(self) -> AsyncGenerator[Change, None]:
         """Yield how each envelope is, then each change; end after the last one of all.
 
-        Raises what refuses for good. All else, an end of the stream above all, is waited out and begun again.
+        Raises what refuses for good, and what the first stream fails with once the client's patience ends. All else, an
+        end of the stream above all, is waited out and begun again.
         """
         wait_s, rejected = self._retry_s, ""
+        first_at, failures = time.monotonic(), 0
         while self._open:
             self._begun, self._again_at = False, None
             try:
@@ -173,9 +178,14 @@ class Watch:
                     raise
                 wait_s, rejected = self._retry_s, await self._bearer.header()
             except (TryLater, OutcomeUnknown) as error:
+                failures += 1
+                patience_s = self._connection.patience.wait_s(error, failures, time.monotonic() - first_at)
+                # Before the first one nobody knows whether there is a gateway at all.
+                if not self._accepted and patience_s is None:
+                    raise
                 before_s = self._retry_s if self._begun else wait_s
                 asked_s = min(error.retry_after_s, LONGEST_ASKED_S)
-                wait_s = max(asked_s, min(LONGEST_RETRY_S, 2 * before_s))
+                wait_s = max(asked_s, min(LONGEST_RETRY_S, 2 * before_s)) if self._accepted else patience_s or 0.0
                 rejected = "" if self._begun else rejected
             await asyncio.sleep(wait_s * random.uniform(1.0, 1.5))  # noqa: S311 - jitter, no secret
 
@@ -193,7 +203,7 @@ class Watch:
                 if answer.status != 200:  # noqa: PLR2004 - HTTP
                     asked = answer.headers.get("Retry-After")
                     raise error_of(answer.status, await answer.read(), asked, answer.headers.get("X-Request-Id", ""))
-                self._begun = True
+                self._begun = self._accepted = True
                 while piece := await self._next_piece(answer.content):
                     with _as_no_answer():
                         events = reader.feed(piece)
@@ -202,6 +212,8 @@ class Watch:
                             change = self._read(event)
                         if change is not None:
                             yield change
+        except aiohttp.ClientConnectorError as error:
+            raise unreachable(error, self._connection.url) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise no_answer(error) from error
 

@@ -73,8 +73,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What an open or a grab came to. `amount_fen`, `seq` and `last` are there if the user holds a share.
 
     `result`: `opened`, `already_opened`, `sold_out`, `expired`, `canceled`, `not_started`, `not_invited`,
-    `wrong_password`; of a grab also `openable`. Of an envelope with a password `tries_left` says how many wrong ones the
-    user may still give; with 0 the result is `wrong_password` for good. An open without a password costs no try.
+    `wrong_password`; of a grab also `openable`. Of an envelope with a password `tries_left` says how many wrong ones
+    the user may still give; with 0 the result is `wrong_password` for good. An open without a password costs no try.
     """
 
     result: str

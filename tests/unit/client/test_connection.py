@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import math
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
+from aiohttp.test_utils import TestServer, unused_port
 
 from client import (
     NO_PATIENCE,
@@ -20,6 +21,7 @@ from client import (
     Hongbao,
     InsufficientFunds,
     InvalidRequest,
+    NotFound,
     NotSignedIn,
     OutcomeUnknown,
     Patience,
@@ -700,4 +702,31 @@ async def test_no_stream_says_to_wait_for_a_day(retry: bytes, monkeypatch: pytes
         with pytest.raises(ApiError, match="not_found"):
             _ = [one async for one in hongbao.user("t").watch("1")]
     assert max(slept) <= 1.5 * live.LONGEST_ASKED_S
+    assert len(line.asked) == 3
+
+
+async def test_without_a_gateway_the_first_stream_is_given_up() -> None:
+    """A watch with a wrong address says so, as any call does; one that has been accepted once goes on."""
+    nowhere = f"http://127.0.0.1:{unused_port()}"
+    quick = Patience(attempts=3, first_s=0.001)
+    async with Hongbao(nowhere, patience=quick) as hongbao, asyncio.timeout(20):
+        with pytest.raises(Unreachable, match=re.escape(f"no connection to {nowhere}")):
+            _ = [one async for one in hongbao.user("t").watch("1")]
+
+    async def accepted(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b"retry: 1\n\n")
+        return response
+
+    busy = [refuse(503, "busy", "later") for _ in range(5)]
+    line = Line(*busy[:2], accepted, *busy, refuse(404, "not_found", "never"))
+    async with over(line, patience=quick) as hongbao, asyncio.timeout(20):
+        with pytest.raises(NotFound):
+            _ = [one async for one in hongbao.user("t").watch("1")]
+    assert len(line.asked) == 9
+    line = Line(*busy)
+    async with over(line, patience=quick) as hongbao, asyncio.timeout(20):
+        with pytest.raises(TryLater):
+            _ = [one async for one in hongbao.user("t").watch("1")]
     assert len(line.asked) == 3
