@@ -1,15 +1,17 @@
 """How `hongbao` finds a command, imports it, and turns an error on purpose into one line and an exit status."""
 
+import difflib
 import importlib
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
 
+from cli.wrong_words import as_sentence, guess
 from errors import HongbaoError
 from runtime.wording import as_called
 
@@ -19,6 +21,8 @@ _extra = re.compile(r"Got unexpected extra arguments? \((\S+).*\)").fullmatch
 _option = re.compile(r"(?<!\S)\(?--?\w[\w-]*")
 _NO_BREAK = "\N{NON-BREAKING HYPHEN}"
 """Stands for a hyphen while lines are broken; what is written has a hyphen, so that it can be copied."""
+COMPLETE_VARIABLE = "_HONGBAO_COMPLETE"
+"""By which the script of a shell (`hongbao completion`) asks the command what may stand at a place."""
 INTERRUPTED = 130
 """The exit status that a shell gives a program ended by Ctrl-C."""
 
@@ -106,21 +110,28 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert the default command if there is none; --help and --version are the group's own options."""
+        """Insert the default command if there is none; --help and --version are the group's own options.
+
+        `help COMMAND` is `COMMAND --help`.
+        """
         if not args and ctx.resilient_parsing:
             return super().parse_args(ctx, args)  # a shell asks what may stand here
-        own = {option for parameter in self.get_params(ctx) for option in parameter.opts}
-        if not args or (args[0].startswith("-") and args[0] not in own):
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        if not args or (args[0].startswith("-") and args[0] not in self._own_options(ctx)):
             ctx.meta[_GIVEN] = args
             args = [self._default, *args]
         return super().parse_args(ctx, args)
+
+    def _own_options(self, ctx: click.Context) -> list[str]:
+        return [option for parameter in self.get_params(ctx) for option in parameter.opts]
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            raise self._command_first(error) or _as_sentence(error) from None
+            raise self._command_first(error) or self._option_of_ours(error) or as_sentence(error) from None
         except HongbaoError as error:
             silent = error.code == "database_unavailable" and "does not answer" in error.detail
             _fail(f"{error.detail}; is it up? See ./run status" if silent else error.detail)
@@ -138,39 +149,32 @@ class CommandGroup(click.Group):
         words = shlex.join([given[at], *given[:at], *given[at + 1 :]])
         return click.UsageError(as_called(f"the command stands first; write it as: ./run {words}"), error.ctx)
 
+    def _option_of_ours(self, error: click.UsageError) -> click.UsageError | None:
+        """Return what was meant if an option that the default command has not is almost one of the group's own."""
+        if not isinstance(error, click.NoSuchOption) or error.ctx is None or _GIVEN not in error.ctx.meta:
+            return None
+        meant = difflib.get_close_matches(error.option_name, self._own_options(error.ctx.find_root()), 1, 0.8)
+        return (
+            click.UsageError(f"no such option {error.option_name!r}{guess(meant, error.ctx)}", error.ctx)
+            if meant
+            else None
+        )
+
 
 def _name_as_called(command: click.Command) -> None:
-    """Let the help of a command, and of those under it, name commands as they are called here."""
+    """Let the help of a command, and of those under it, name commands as they are called here.
+
+    In the list of a group each has the first sentence of its help, where click would cut it.
+    """
     command.context_class = _Context
     if isinstance(command, click.Group):
         for one in command.commands.values():
+            one.short_help = one.short_help or _first_sentence(one.help or "")
             _name_as_called(one)
 
 
-def _as_sentence(error: click.UsageError) -> click.UsageError:
-    """Return a wrong use of the command in a sentence that says what to do; others as click says them."""
-    if isinstance(error, click.NoSuchCommand):
-        return click.UsageError(f"no such command {error.command_name!r}{_guess(error.possibilities)}", error.ctx)
-    if isinstance(error, click.NoSuchOption):
-        return click.UsageError(f"no such option {error.option_name!r}{_guess(error.possibilities)}", error.ctx)
-    if isinstance(error, click.MissingParameter) and error.param is not None and error.ctx is not None:
-        return click.UsageError(_missing(error.param, error.ctx), error.ctx)
-    if isinstance(error, click.BadOptionUsage) and error.message.endswith("requires an argument."):
-        # click names neither the command nor the option's help text here.
-        return click.UsageError(f"{error.option_name} needs a value after it; --help says which", error.ctx)
-    return error
-
-
-def _guess(possibilities: Sequence[str] | None) -> str:
-    return f"; did you mean {' or '.join(map(repr, possibilities))}?" if possibilities else "; --help names all"
-
-
-def _missing(parameter: click.Parameter, ctx: click.Context) -> str:
-    if isinstance(parameter, click.Option):
-        words = f"{parameter.opts[0]} {parameter.make_metavar(ctx)}"
-        return f"{parameter.opts[0]} is missing; add {words}: {parameter.help or 'see --help'}"
-    names = " ".join(one.make_metavar(ctx) for one in ctx.command.params if isinstance(one, click.Argument))
-    return f"{parameter.make_metavar(ctx).removesuffix('...')} is missing; write it as: {ctx.command_path} {names}"
+def _first_sentence(text: str) -> str:
+    return " ".join(re.split(r"(?<=\.)\s|\n\n", text.strip(), maxsplit=1)[0].split()).removesuffix(".")
 
 
 def _fail(sentence: str) -> NoReturn:

@@ -4,9 +4,10 @@ import os
 
 import click
 
-from cli.group import CommandGroup, Entry
+from cli.group import COMPLETE_VARIABLE, CommandGroup, Entry
 from runtime import logs
 from runtime.version import VERSION
+from runtime.wording import as_called
 
 COMMANDS = {
     "Run": {
@@ -66,7 +67,7 @@ COMMANDS = {
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="`hongbao COMMAND --help` says more. Reports take --json. Exit status 0 means that what was asked holds.",
 )
-@click.version_option(VERSION, message="%(prog)s %(version)s")
+@click.version_option(VERSION, message="hongbao %(version)s")
 def main() -> None:
     """Red envelopes (红包): sent, grabbed and opened; durable in Postgres, proven by an audit.
 
@@ -78,4 +79,4 @@ def run() -> None:
     """Run the command as a process of its own."""
     # Standard error is for the operator, so only warnings are logged there; the processes log to the data folder.
     logs.set_up("hongbao", os.environ.get("HONGBAO_LOG_LEVEL", "warning"))
-    main(prog_name="hongbao")
+    main(prog_name=as_called("./run ").strip(), complete_var=COMPLETE_VARIABLE)

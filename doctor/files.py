@@ -56,7 +56,14 @@ def secrets(place: Place) -> Iterator[Finding]:
         return
     path = place.folder.secrets
     try:
-        check_secrets(place.folder, secrets_of(place.folder.named), place.access.servers())
+        known = secrets_of(place.folder.named)
+        check_secrets(place.folder, known, place.access.servers())
+        replaced = known.replaced()
     except Refused as refused:
         do = f"Bring {path} back from where the backups are; without it the next start is refused."
         yield Finding("secrets", Level.WRONG, str(path), sentence(refused.detail), do)
+        return
+    for name in replaced:
+        what = f"HONGBAO_{name} of this terminal is not the key in {path}, and what is run here goes by it."
+        do = f"unset HONGBAO_{name}, if it is left from another installation: these gateways may refuse what it makes."
+        yield Finding("secrets", Level.NOTE, f"HONGBAO_{name}", what, do)

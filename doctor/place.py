@@ -12,6 +12,7 @@ from installation.data_folder import DataFolder
 from installation.finding import find
 from local import running
 from local.running import Running
+from runtime.wording import ELSEWHERE
 from sharding.topology import Topology, unknown_fields
 
 
@@ -46,7 +47,7 @@ def _installed(folder: DataFolder, troubles: list[Finding]) -> Access | None:
     except Refused as refused:
         level = Level.NOTE if refused.code == "not_installed" else Level.WRONG
         do = (
-            "./run makes and starts everything there."
+            f"./run makes and starts everything there; {ELSEWHERE}."
             if level is Level.NOTE
             else "Bring the file back from where the backups are, or mend it."
         )

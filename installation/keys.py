@@ -10,6 +10,7 @@ from typing import Any
 from errors import Refused
 from installation.reference import Reference
 from runtime.files import write_private
+from runtime.wording import ELSEWHERE
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET, LinkKey, read_key, root_key
 
 KEYS = (
@@ -185,7 +186,8 @@ class Secrets:
         """Return a key; raises Refused `no_key` if neither the environment nor a file has it, `secret_missing`."""
         value = self._given(name) or self._content.get("keys", {}).get(name)
         if not value:
-            raise Refused("no_key", f"no {name} in {self._path} yet; start hongbao once, or set HONGBAO_{name}")
+            text = f"no {name} in {self._path} yet; start it once with ./run, or {ELSEWHERE}; or set HONGBAO_{name}"
+            raise Refused("no_key", text)
         least = SHORTEST_OF.get(name, SHORTEST)
         if len(value) < least:
             raise Refused(

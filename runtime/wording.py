@@ -5,6 +5,9 @@ from pathlib import Path
 RUNNER = Path(__file__).parents[1] / "run"
 """There in a checkout; an installed `hongbao` has no such file beside its packages."""
 
+ELSEWHERE = "if it is elsewhere, say where: --data FOLDER, or HONGBAO_DATA=FOLDER"
+"""What is forgotten most often in a second terminal."""
+
 
 def as_called(text: str) -> str:
     """Name commands as they are called here: `./run …` in a checkout, `hongbao …` where that is installed."""

@@ -3,12 +3,11 @@
 import click
 from click.shell_completion import get_completion_class
 
+from cli.group import COMPLETE_VARIABLE
 from errors import Refused
 from runtime.reporting import print_output
 
 PROGRAM = "hongbao"
-VARIABLE = "_HONGBAO_COMPLETE"
-"""By which click's script calls the command to complete."""
 
 
 @click.command("completion")
@@ -27,6 +26,6 @@ def command(*, shell: str) -> None:
 
 
 def _script(found: type[click.shell_completion.ShellComplete]) -> str:
-    one = found(click.Group(PROGRAM), {}, PROGRAM, VARIABLE)
+    one = found(click.Group(PROGRAM), {}, PROGRAM, COMPLETE_VARIABLE)
     # `source` of bash starts a bash to learn its version; the script itself needs none of that.
     return one.source_template % one.source_vars()

@@ -69,6 +69,8 @@ def wrapped(text: str, width: int) -> list[str]:
 
 def _sum(found: list[Finding]) -> str:
     wrong, soon, notes = (sum(one.level is level for one in found) for level in (Level.WRONG, Level.SOON, Level.NOTE))
+    if any(one.check == "installation" and one.level is Level.NOTE for one in found):
+        return f"nothing is installed there; {counted(notes, 'note')}"
     if not wrong and not soon:
         return f"[green]all is well[/]; {counted(notes, 'note')}"
     return f"[bold red]{counted(wrong, 'thing')} wrong[/], {soon} soon, {counted(notes, 'note')}"

@@ -27,7 +27,13 @@ def command(*, users: tuple[str, ...], hours: float, data: Path | None, as_json:
     folder = data_folder.locate(data)
     issued_at = clock_of(folder).now_ms() // 1000
     expires_at = issued_at + int(hours * 3600)
-    key = secrets_of(data).key("TOKEN_KEY")
+    secrets = secrets_of(data)
+    key = secrets.key("TOKEN_KEY")
+    if "TOKEN_KEY" in secrets.replaced():
+        text = (
+            f"signed with HONGBAO_TOKEN_KEY of this terminal, which is not the key of {folder.path}: a gateway that was"
+        )
+        click.echo(f"{text} started without it refuses it (unset HONGBAO_TOKEN_KEY)", err=True)
     made = [{"user": user, "token": sign(key, user, issued_at, expires_at), "expires_at": expires_at} for user in users]
     if len(made) == 1:
         print_report(made[0], as_json=as_json, show=str(made[0]["token"]))

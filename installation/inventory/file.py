@@ -14,6 +14,7 @@ from installation.inventory.check import check_inventory, invalid
 from installation.inventory.spec import FORM, Inventory
 from objectstore.address import is_address
 from runtime.files import replace_private
+from runtime.wording import ELSEWHERE
 
 DEFAULT_NAME: Final = "installation.toml"
 _HEADER = """\
@@ -38,8 +39,8 @@ def load(path: Path) -> Inventory:
     except FileNotFoundError:
         raise Refused(
             "not_installed",
-            f"nothing is installed in {path.parent} yet; start it once with ./run, or write {path.name} there for many "
-            "hosts with hongbao installation init",
+            f"nothing is installed in {path.parent} yet; start it with ./run, or {ELSEWHERE} (for many hosts: ./run "
+            "installation init)",
         ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.DecodeError) as error:
         raise Refused("inventory_unreadable", f"cannot read {path}: {error}") from error

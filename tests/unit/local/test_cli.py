@@ -22,6 +22,7 @@ from local import gateway_ports
 from local.config import StackConfig
 from local.running import Running
 from local.stack import Stack
+from runtime.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -50,7 +51,7 @@ def test_options_without_a_command_are_those_of_up(started, words):
 def test_the_command_s_own_options(started):
     """--help and --version are about all commands; an option that nobody has is refused."""
     assert "verify-split" in CliRunner().invoke(main, ["--help"]).output
-    assert CliRunner().invoke(main, ["--version"]).output.startswith("main ")
+    assert CliRunner().invoke(main, ["--version"]).output == f"hongbao {VERSION}\n"
     assert "--sets" in CliRunner().invoke(main, ["--sets", "4", "--help"]).output
     assert CliRunner().invoke(main, ["--colour"]).exit_code == 2
     assert not started
@@ -159,7 +160,16 @@ def test_an_amount_in_yuan_or_below_nothing_is_told_what_to_write(tmp_path, fen,
     [
         (["audti"], "no such command 'audti'; did you mean 'audit'?"),
         (["backup", "tkae"], "no such command 'tkae'; did you mean 'take'?"),
-        (["zzzzz"], "no such command 'zzzzz'; --help names all"),
+        (["zzzzz"], "no such command 'zzzzz'; main --help names all"),
+        (["--zzzzz"], "no such option '--zzzzz'; main up --help names all"),
+        (["--versoin"], "no such option '--versoin'; did you mean '--version'?"),
+        (["token", "bob", "--hours", "x"], "--hours must be a number from 0.001 to 8784, not 'x'"),
+        (["token", "bob", "--hours", "0"], "--hours must be a number from 0.001 to 8784, not '0.0'"),
+        (["backup", "prune", "--keep", "x"], "--keep must be a whole number of at least 1, not 'x'"),
+        (
+            ["keys", "gatway"],
+            "this must be one of gateway, setnode, wallet, ops, postgres, not 'gatway'; did you mean 'gateway'?",
+        ),
         (["status", "--jsno"], "no such option '--jsno'; did you mean '--json'?"),
         (["--gatways", "2"], "no such option '--gatways'; did you mean '--gateways' or '--data'?"),
         (["deposit", "bob", "5", "--ordr-no", "x"], "no such option '--ordr-no'; did you mean '--order-no'?"),
@@ -178,6 +188,16 @@ def test_wrong_words_are_told_what_was_meant(started, words, sentence):
     answer = CliRunner().invoke(main, words)
     assert (answer.exit_code, answer.stderr.splitlines()[-1]) == (2, f"Error: {sentence}")
     assert not started
+
+
+def test_help_is_a_command_too():
+    """`help COMMAND` is `COMMAND --help`, and a group lists whole sentences."""
+    for words in (["help"], ["help", "deposit"], ["help", "backup", "take"]):
+        asked = CliRunner().invoke(main, words)
+        assert asked.output == CliRunner().invoke(main, [*words[1:], "--help"]).output
+        assert asked.exit_code == 0
+    listed = CliRunner().invoke(main, ["user", "--help"]).output
+    assert "..." not in listed.partition("Commands:")[2]
 
 
 def test_tokens_of_several_users_come_from_one_call(tmp_path):
