@@ -28,7 +28,7 @@ async def events(place: Place) -> list[Finding]:
 
 
 def judge(known: Iterable[SetSinks]) -> Iterator[Finding]:
-    """Say which receivers need somebody, and what for."""
+    """Say which sinks need somebody, and what for."""
     sets = list(known)
     for set_name, of_set in sets:
         for one in of_set:
@@ -37,7 +37,7 @@ def judge(known: Iterable[SetSinks]) -> Iterator[Finding]:
     for set_name, of_set in sets:
         for name in names:
             if name not in {one.target.name for one in of_set}:
-                what = f"{set_name} lacks the receiver {name} of other SETs: it is not told what is committed there."
+                what = f"{set_name} lacks the sink {name} of other SETs: it is not told what is committed there."
                 yield Finding("events", Level.WRONG, name, what, f"./run events resume {name} adds it from now on.")
 
 

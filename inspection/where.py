@@ -8,7 +8,7 @@ from runtime.postgres import connected
 from schema import names
 from schema.day_tables import known_days
 from schema.names import TableKind
-from sharding.ids import database_for, day_of, parse_id, slot_of
+from sharding.ids import database_for, day_of, format_id, slot_of
 from wire.orders import escrow_account
 
 NO_TABLES = "no tables"
@@ -34,10 +34,9 @@ class Where(msgspec.Struct, frozen=True):
     orders: str
 
 
-async def where(access: Access, text: str) -> Where:
-    """Find an envelope by its ID; raises Refused as `parse_id`, Unavailable `database_unavailable`: its SET is away."""
+async def where(access: Access, envelope_id: int) -> Where:
+    """Find an envelope by its ID; raises Unavailable `database_unavailable`: its SET is away."""
     topology = access.topology()
-    envelope_id = parse_id(text, topology.layout)
     day, slot, xx = day_of(envelope_id), slot_of(envelope_id), database_for(envelope_id)
     home = topology.set_for(envelope_id).name
     async with connected(access.set_dsn(home)) as connection:
@@ -54,6 +53,6 @@ async def where(access: Access, text: str) -> Where:
     if cold:
         leaves = [f"{names.cold(xx, day)}.{leaf.partition('.')[2]}" for leaf in leaves]
     return Where(
-        envelope_id=text, set=home, database=names.database(xx), day=str(day), state=state,
-        tables=leaves if table else [], found=found, escrow=escrow_account(envelope_id), orders=f"{text}.SEQ",
+        envelope_id=format_id(envelope_id), set=home, database=names.database(xx), day=str(day), state=state,
+        tables=leaves if table else [], found=found, escrow=escrow_account(envelope_id), orders=f"{envelope_id}.SEQ",
     )  # fmt: skip

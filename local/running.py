@@ -9,6 +9,8 @@ from pathlib import Path
 import msgspec
 
 from errors import Refused
+from installation.data_folder import DataFolder
+from installation.sandbox import is_sandbox
 from runtime.files import write_private
 
 
@@ -56,12 +58,16 @@ def load(path: Path) -> Running:
     try:
         running = msgspec.json.decode(path.read_bytes(), type=Running)
     except FileNotFoundError:
-        raise Refused("not_up", f"nothing runs on {path.parent}; start it with ./run") from None
+        raise Refused("not_up", f"nothing runs on {path.parent}; start it with {_start(path.parent)}") from None
     except (OSError, msgspec.MsgspecError) as error:
         raise Refused("running_unreadable", f"cannot read {path}: {error}") from error
     if not is_alive(running.pid):
-        raise Refused("not_up", f"what ran on {path.parent} was killed; start it again with ./run")
+        raise Refused("not_up", f"what ran on {path.parent} was killed; start it again with {_start(path.parent)}")
     return running
+
+
+def _start(folder: Path) -> str:
+    return "./run --sandbox" if is_sandbox(DataFolder(folder)) else "./run"
 
 
 def is_alive(pid: int) -> bool:

@@ -144,7 +144,12 @@ def _deposit(request: DepositRequest, known: Known, plan: Plan) -> str | Refused
     plan.replays += 1
     if first.same_order(posting):
         return user
-    return Refused("order_conflict", f"order {request.order_no} was a different payment; use a new number")
+    was = (
+        f"{first.amount_fen} fen to {first.user.removeprefix('user:')}"
+        if first.kind == TransferKind.DEPOSIT
+        else "no deposit"
+    )
+    return Refused("order_conflict", f"order {request.order_no} was a different payment, {was}; use a new number")
 
 
 def _move(posting: Posting, known: Known, plan: Plan) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from cli.envelope_id import read_envelope_id
 from errors import Unavailable
 from inspection.database import DatabaseFigures, inspect_database
 from inspection.hot import Hot, hottest
@@ -67,8 +68,9 @@ def hot(*, top: int, data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def where_(*, envelope_id: str, data: Path | None, as_json: bool) -> None:
-    """Show where the envelope of this ID is: SET, tables, state of its day, escrow account, order numbers."""
-    found = asyncio.run(where(find_current(data), envelope_id))
+    """Show where the envelope of this ID, or share ID, is: SET, tables, state of its day, escrow account, orders."""
+    access = find_current(data)
+    found = asyncio.run(where(access, read_envelope_id(envelope_id, access)))
     print_report(msgspec.to_builtins(found), as_json=as_json, show=lambda console: _show_where(found, console))
 
 

@@ -24,6 +24,7 @@ from cli.commands.events_text import (
     sinks_table,
     to_send_again,
 )
+from cli.envelope_id import read_envelope_id
 from errors import Refused, Unavailable
 from events import operators
 from events.event import Event
@@ -33,6 +34,7 @@ from events.register import Kind, Sink, Target
 from events.retries import Redriven
 from events.service import sender_of
 from events.tail import follow
+from installation.access import Access
 from installation.finding import find_current
 from runtime.reporting import Show, data_option, json_option, print_output, print_report, working
 from runtime.tables import print_table
@@ -75,7 +77,7 @@ def list_(*, data: Path | None, as_json: bool) -> None:
     show: Show | str = (
         (lambda console: print_table(console, sinks_table(sinks)))
         if sinks
-        else "nobody is told of events; ./run events add NAME URL adds a receiver"
+        else "nobody is told of events; ./run events add NAME URL adds one to whom they are sent"
     )
     print_report({"sinks": sinks}, as_json=as_json, show=show)
     sys.exit(1 if any(one["needs"] for one in sinks) else 0)
@@ -94,7 +96,7 @@ def list_(*, data: Path | None, as_json: bool) -> None:
 def add(
     *, name: str, url: str, types: tuple[str, ...], batch: int, private: bool, data: Path | None, as_json: bool
 ) -> None:
-    """Add a receiver NAME at URL: https://… is a webhook, nats://HOST:4222/STREAM a stream of NATS JetStream.
+    """Add the sink NAME at URL: https://… is a webhook, nats://HOST:4222/STREAM a stream of NATS JetStream.
 
     It is told what is committed from now on. Prints the secret that a webhook verifies calls with.
     """
@@ -114,7 +116,7 @@ def add(
 @data_option
 @json_option
 def remove(*, name: str, data: Path | None, as_json: bool) -> None:
-    """Remove a receiver: what it has not received, and its dead letters, are gone."""
+    """Remove a sink: what its receiver has not received, and its dead letters, are gone."""
     _ask(operators.remove(find_current(data), name))
     print_report({"removed": name}, as_json=as_json, show=f"{name} is removed")
 
@@ -153,7 +155,7 @@ def resume(*, name: str, data: Path | None, as_json: bool) -> None:
 def secret(*, name: str, keep: str, data: Path | None, as_json: bool) -> None:
     """Give a webhook a new secret. Until the old one ends, calls carry both signatures."""
     found = _ask(operators.new_secret_of(find_current(data), name, _duration(keep)))
-    show = f"calls of {name} are signed with {found}; for {keep} with the old secret, too"
+    show = f"for {keep} calls of {name} are signed with the old secret, too; the new one is {found}"
     print_report({"name": name, "secret": found}, as_json=as_json, show=show)
 
 
@@ -224,7 +226,7 @@ def redrive(
 
 
 @command.command("tail")
-@click.option("--envelope", metavar="ID", help="Only events of this envelope.")
+@click.option("--envelope", metavar="ID", help="Only events of this envelope; its share ID will do.")
 @click.option("--type", "types", multiple=True, metavar="EVENT", help="Only these events; repeat it for several.")
 @data_option
 @json_option
@@ -232,15 +234,17 @@ def tail(*, envelope: str | None, types: tuple[str, ...], data: Path | None, as_
     """Print events as they are committed, until Ctrl-C; with --json one CloudEvent a line."""
     if wrong := [one for one in types if one not in TYPES]:
         raise Refused("unknown_event", f"there is no event {wrong[0]!r}; there are {', '.join(TYPES)}")
+    access = find_current(data)
+    envelope_id = None if envelope is None else read_envelope_id(envelope, access)
     if not as_json:
         click.echo("following; Ctrl-C ends it", err=True)
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_tail(find_current(data), envelope, frozenset(types), as_json=as_json))
+        asyncio.run(_tail(access, envelope_id, frozenset(types), as_json=as_json))
 
 
-async def _tail(access: Any, envelope: str | None, types: frozenset[str], *, as_json: bool) -> None:
+async def _tail(access: Access, envelope_id: int | None, types: frozenset[str], *, as_json: bool) -> None:
     async for set_name, event in follow(access):
-        if (envelope is None or str(event.envelope_id) == envelope) and (not types or event.type in types):
+        if (envelope_id is None or event.envelope_id == envelope_id) and (not types or event.type in types):
             print_output(event.body.decode() if as_json else _line(set_name, event))
 
 
@@ -248,7 +252,7 @@ def _line(set_name: str, event: Event) -> str:
     told = json.loads(event.body)
     data = {name: value for name, value in told["data"].items() if name != "envelope_id" and not name.endswith("_at")}
     said = " ".join(f"{name}={value}" for name, value in data.items() if value != "" and value is not False)
-    return f"{told['time'][11:23]}  {set_name}  {event.envelope_id}  {event.type:<17}  {said}"
+    return f"{told['time'][:10]} {told['time'][11:23]}Z  {set_name}  {event.envelope_id}  {event.type:<17}  {said}"
 
 
 async def _send_test(access: Any, name: str) -> tuple[list[Sink], Failed | None]:

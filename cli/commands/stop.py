@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from errors import Unavailable
+from errors import Refused, Unavailable
 from installation import data_folder
 from local import running
 from runtime.reporting import data_option, json_option, print_report, working
@@ -23,7 +23,12 @@ TICK_S = 0.05
 def command(*, data: Path | None, as_json: bool) -> None:
     """Stop everything that ./run started, as Ctrl-C in its terminal does; all data is kept."""
     folder = data_folder.locate(data)
-    pid = running.load(folder.running).pid
+    try:
+        pid = running.load(folder.running).pid
+    except Refused as refusal:
+        if refusal.code == "not_up":
+            raise Refused("not_up", f"nothing runs on {folder.path}, so there is nothing to stop") from None
+        raise
     begun = time.monotonic()
     os.kill(pid, signal.SIGTERM)
     with working("stopping"):

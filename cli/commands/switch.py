@@ -44,8 +44,14 @@ def list_(*, data: Path | None, as_json: bool) -> None:
     print_report(report, as_json=as_json, show=lambda console: _show(found, console))
 
 
+def _known(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
+    """Refuse a name that nothing has before anything else is asked for."""
+    read_name(name)
+    return name
+
+
 @command.command("on")
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="NAME", callback=_known)
 @click.option("--reason", required=True, help="Why, for those who find it closed.")
 @click.option("--owner", help="Who answers for it; your login unless given.")
 @click.option("--for", "length", default="1h", show_default=True, metavar="TIME", help="How long: 90s, 30m, 4h, 2d.")

@@ -10,18 +10,26 @@ import aiohttp
 import click
 import msgspec
 
+from cli.envelope_id import read_envelope_id
 from envelope.money import yuan
 from envelope.verify import Verification, verify
 from errors import Refused, Unavailable
+from gateway.identity.share_tokens import is_share_id
 from installation.finding import find
 from runtime.reporting import data_option, json_option, print_report
 from runtime.wording import counted
+from sharding.ids import format_id
+from sharding.slots import MAX_SLOTS, Layout
 
 FETCH_S = 10.0
 PAGE = 1_000
 """Claims fetched at once: the longest page that a gateway gives."""
 SHOWN = 20
 """Amounts printed; --json has all."""
+
+
+ANY_SLOT = Layout(MAX_SLOTS)
+"""The gateway knows which slots there are."""
 
 
 @click.command("verify-split")
@@ -36,7 +44,8 @@ def command(*, what: str, user: str | None, data: Path | None, as_json: bool) ->
     input); with an ID it is fetched from the running stack. Exit status 1 if an amount or the commitment does not
     match.
     """
-    document = asyncio.run(_fetch(data, what, user)) if what.isdecimal() else _read(what)
+    named = what.isdecimal() or is_share_id(what)
+    document = asyncio.run(_fetch(data, what, user)) if named and not Path(what).exists() else _read(what)
     result = verify(document)
     print_report(_as_json(result), as_json=as_json, show=lambda _: _show(result))
     sys.exit(0 if result.holds else 1)
@@ -52,10 +61,11 @@ def _read(name: str) -> dict[str, Any]:
         raise Refused("malformed_document", f"{name} is not the JSON of an envelope: {error}") from error
 
 
-async def _fetch(data: Path | None, envelope_id: str, user: str | None) -> dict[str, Any]:
+async def _fetch(data: Path | None, what: str, user: str | None) -> dict[str, Any]:
+    access = find(data)
+    envelope_id = format_id(read_envelope_id(what, access, ANY_SLOT))
     if user is None:
         raise Refused("no_user", "add --as USER: the sender, a winner or a named receiver of the envelope")
-    access = find(data)
     headers = {"Authorization": f"Bearer {access.token(user)}"}
     url, claims, document = f"{access.gateway_url}/v1/envelopes/{envelope_id}", [], dict[str, Any]()
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=FETCH_S), headers=headers) as session:

@@ -121,7 +121,8 @@ class Creator:
             terms, payment = self.pay_in(create, candidate)
             status, envelope_id, draft, *_ = await payment
         if status == FundStatus.INSUFFICIENT:
-            raise Refused("insufficient_funds", "the wallet does not hold that much; nothing was taken")
+            text = f"the wallet holds less than the {create.terms.total_fen} fen of this envelope; nothing was taken"
+            raise Refused("insufficient_funds", text)
         if status == FundStatus.KEY_REUSED:
             raise Refused(
                 "idempotency_key_reused",

@@ -170,4 +170,4 @@ async def test_stop_ends_everything_from_another_terminal(server_folder: Path) -
     assert (process.returncode, "all data is kept" in said) == (0, True)
     assert not running_under(server_folder)
     again = await hongbao(server_folder, "stop")
-    assert (again.status, "nothing runs on" in again.err) == (1, True)
+    assert (again.status, "so there is nothing to stop" in again.err) == (1, True)

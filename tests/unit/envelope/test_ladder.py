@@ -122,7 +122,10 @@ def test_after_five_wrong_tries_the_right_password_is_refused():
         return open_share(log, user, token_ok=True, password_mac=password, now_ms=OPENS)
 
     asked = attempt("user", None)
-    assert (asked.extra, asked.counted) == ({"password_required": True, "tries_left": LIMITS.wrong_password_tries}, False)
+    assert (asked.extra, asked.counted) == (
+        {"password_required": True, "tries_left": LIMITS.wrong_password_tries},
+        False,
+    )
     for left in range(LIMITS.wrong_password_tries - 1, -1, -1):
         wrong = attempt("user", "wrong")
         assert (wrong.extra, wrong.counted) == ({"password_required": True, "tries_left": left}, True)

@@ -190,6 +190,22 @@ def test_wrong_words_are_told_what_was_meant(started, words, sentence):
     assert not started
 
 
+def test_a_token_by_another_key_is_told(tmp_path, monkeypatch):
+    """A key that is left in a terminal from another installation makes tokens that these gateways refuse."""
+    Secrets.load(tmp_path / "secrets.json").ensure({})
+    words = ["token", "alice", "--data", str(tmp_path)]
+    assert CliRunner().invoke(main, words).stderr == ""
+    monkeypatch.setenv("HONGBAO_TOKEN_KEY", "f" * 64)
+    made = CliRunner().invoke(main, words)
+    assert "is not the key of" in made.stderr
+    assert made.stdout.count(".") == 2
+
+
+def test_a_switch_that_nothing_has_is_refused_before_its_reason_is_asked_for():
+    asked = CliRunner().invoke(main, ["switch", "on", "create"])
+    assert (asked.exit_code, "create" in asked.stderr, "--reason" in asked.stderr) == (1, True, False)
+
+
 def test_help_is_a_command_too():
     """`help COMMAND` is `COMMAND --help`, and a group lists whole sentences."""
     for words in (["help"], ["help", "deposit"], ["help", "backup", "take"]):

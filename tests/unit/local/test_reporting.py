@@ -234,7 +234,7 @@ def test_a_line_of_tail_has_what_is_zero() -> None:
         b'{"time":"2026-11-21T10:15:00.123Z","data":{"envelope_id":"1","seq":0,"user":"bob","left":0,"named":false,'
         b'"greeting":"","opened_at":"x"}}',
     )  # fmt: skip
-    assert events._line("set-1", event).split()[3:] == ["share.opened", "seq=0", "user=bob", "left=0"]
+    assert events._line("set-1", event).split()[4:] == ["share.opened", "seq=0", "user=bob", "left=0"]
 
 
 @pytest.mark.parametrize(
