@@ -22,6 +22,7 @@ from hosts.limits import KILL_LOOK_S, KILL_S
 from hosts.shell import ip, ip_json, namespaces, processes_in
 from machine.file_lock import hold_lock
 from runtime.files import write_private
+from runtime.unreadable import UNREADABLE
 
 RECORDS = Path("/run/hongbao-hosts")
 """Gone after a reboot, as namespaces are."""
@@ -101,7 +102,7 @@ async def _clean(path: Path) -> None:
         record = msgspec.json.decode(path.read_bytes(), type=Record)
     except FileNotFoundError:
         return
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise Refused("hosts_record", f"{path} cannot be read ({error}); remove it, and the namespaces hbr…") from error
     found = [name for name in await namespaces() if name.startswith(f"{record.prefix}-")]
     await asyncio.gather(*(end_processes(name) for name in found))

@@ -7,6 +7,7 @@ import msgspec
 
 from local.supervisor_log import ENDED
 from machine.logfile import LogFile
+from runtime.unreadable import UNREADABLE
 
 READ_BYTES = 1_000_000
 """Thousands of lines: a part that ends at once is started again every ten seconds."""
@@ -27,5 +28,5 @@ def _read(line: bytes) -> _Line:
     """Return a line; one that was cut, at the beginning of what is read, is empty and long ago."""
     try:
         return msgspec.json.decode(line, type=_Line)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return _Line(datetime.min.replace(tzinfo=UTC), "")

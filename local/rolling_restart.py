@@ -20,6 +20,7 @@ from local import running
 from local.running import Progress
 from local.supervisor_log import Notify
 from runtime.files import write_private
+from runtime.unreadable import UNREADABLE
 
 STEADY_S = 1.5
 """Pause before the next part: a gateway gives a server that was away its envelopes back after a second
@@ -77,7 +78,7 @@ class RollingRestart:
             return
         try:
             request = msgspec.json.decode(_file(self._folder).read_bytes(), type=Request)
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, *UNREADABLE) as error:
             self._notify(f"what is to be restarted cannot be read: {error}")
             return
         self._task = asyncio.create_task(self.restart(request.parts, request.number), name="rolling restart")

@@ -12,6 +12,7 @@ from errors import Refused
 from installation.data_folder import DataFolder
 from installation.sandbox import is_sandbox
 from runtime.files import write_private
+from runtime.unreadable import UNREADABLE
 
 
 class RunningPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +60,7 @@ def load(path: Path) -> Running:
         running = msgspec.json.decode(path.read_bytes(), type=Running)
     except FileNotFoundError:
         raise Refused("not_up", f"nothing runs on {path.parent}; start it with {_start(path.parent)}") from None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, *UNREADABLE) as error:
         raise Refused("running_unreadable", f"cannot read {path}: {error}") from error
     if not is_alive(running.pid):
         raise Refused("not_up", f"what ran on {path.parent} was killed; start it again with {_start(path.parent)}")

@@ -13,6 +13,7 @@ import msgspec
 
 from errors import Unavailable
 from ops.limits import JOURNAL_BYTES, JOURNAL_KEPT
+from runtime.unreadable import UNREADABLE
 
 NAME = "ops-actions.jsonl"
 
@@ -114,6 +115,6 @@ def _load(path: Path) -> list[Done]:
     for line in lines[-JOURNAL_KEPT:]:
         try:
             found.append(msgspec.json.decode(line, type=Done))
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             continue  # cut short by a crash, so it was never answered
     return found

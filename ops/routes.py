@@ -21,6 +21,7 @@ from ops.sessions import PROOF_HEADER, Role, Sessions, Who
 from ops.story import story
 from ops.watching import Watching
 from runtime import logs
+from runtime.unreadable import UNREADABLE
 
 _log = logs.get("ops")
 _LOCAL: Final = frozenset({"same-origin", "none"})
@@ -212,7 +213,7 @@ async def _body(request: web.Request, kind: type[T]) -> T:
         raise Refused("json_needed", "send application/json")
     try:
         return msgspec.json.decode(await request.read(), type=kind)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise Refused("malformed_request", f"the body is not what is asked for here: {error}") from error
 
 

@@ -18,6 +18,7 @@ import msgspec
 
 from errors import Refused, Unavailable
 from runtime.files import replace_private
+from runtime.unreadable import UNREADABLE
 from switches.decisions import closes, merge
 from switches.switch import Closes, Switch
 
@@ -81,7 +82,7 @@ def _read(data: bytes, where: object) -> Published:
 def _parse(data: bytes, where: object) -> list[Switch]:
     try:
         content = msgspec.json.decode(data, type=_Content)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise Refused("switches_unreadable", f"{where}: {error}") from error
     if content.version != _VERSION:
         raise Refused("switches_unreadable", f"{where} has version {content.version}, this release reads {_VERSION}")

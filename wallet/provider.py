@@ -13,6 +13,7 @@ import msgspec
 import stamina
 
 from runtime import logs
+from runtime.unreadable import UNREADABLE
 from wallet import metrics
 from wallet.limits import PROVIDER_BODY_BYTES, PROVIDER_CALL_S, PROVIDER_PATIENCE_S, PROVIDER_TRIES, REASON_CHARS
 from wallet.requests import PayOrder
@@ -118,5 +119,5 @@ def _read(status: int, body: bytes, *, expected: tuple[int, ...]) -> Payment:
         raise InDoubt(f"HTTP {status}")
     try:
         return _decode(body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise InDoubt(f"HTTP {status} with an answer that is not in the contract: {error}") from error

@@ -3,7 +3,7 @@
 The steps, and why a crash between any two of them is safe:
 1. Look the order up in the ledger: posted already, or in conflict? A repeat ends here.
 2. The escrow, and what is left of the envelope's fund, must hold the money, else nothing is ordered outside. (Both are
-   read, not locked: see step 4.)
+   read, before step 1, and not locked: see step 4.)
 3. The provider: look up, then order (`wallet.provider`). After a crash the repeat finds the payment by looking it up.
 4. Post it in the ledger under the same number; UNIQUE lets only one posting in, whichever process repeats. If the
    ledger refuses a payment that was made outside, the result is UNKNOWN `paid_outside_not_booked`, counted and logged.
@@ -75,12 +75,14 @@ class ProviderChannel:
 
     async def _decided(self, claims: Sequence[PayOrder]) -> dict[str, PayResult]:
         """Return the results of orders that need no provider: posted, in conflict, or without money in escrow."""
-        rows = await self._readers.fetch(_KNOWN_ORDERS, [order.order_no for order in claims])
-        booked = {row["order_no"]: row for row in rows}
         escrows = {escrow_account(order.envelope_id) for order in claims}
         left: dict[str, int] = dict(await self._readers.fetch(_BALANCES, list(escrows)))
         envelopes = {order.envelope_id for order in claims}
         funds: dict[int, int] = dict(await self._readers.fetch(_FUNDS_LEFT, list(envelopes)))
+        # Last: an order that is not booked now was not subtracted from what was left before. The other way round, one
+        # that another PAY books in between would be refused for want of the money that it has itself taken.
+        rows = await self._readers.fetch(_KNOWN_ORDERS, [order.order_no for order in claims])
+        booked = {row["order_no"]: row for row in rows}
         decided: dict[str, PayResult] = {}
         again = [order for order in claims if order.order_no in booked]
         if again:
@@ -111,6 +113,9 @@ class ProviderChannel:
             return PayResult(PayStatus.UNKNOWN, "provider_busy")
         try:
             return await self._provider.pay(order)
+        except Exception:  # noqa: BLE001 - the others of this PAY are paid, and must be booked
+            _log.exception("payment outside failed unexpectedly", order_no=order.order_no)
+            return PayResult(PayStatus.UNKNOWN, "provider_in_doubt")
         finally:
             self._slots.release()
 

@@ -12,6 +12,7 @@ from aiohttp import web
 from errors import HongbaoError, Refused, Unavailable
 from runtime import logs, metrics
 from runtime.tls import role_of
+from runtime.unreadable import UNREADABLE
 from wire.framing import LINK_PATH, NOTICE, LinkEnded, end_of, frames
 from wire.handshake import Admitted, Doorkeeper
 from wire.limits import CLOSE_S, FAILURES_PER_S, HEARTBEAT_S, MAX_FRAME_BYTES, OUTBOX_BYTES, ROW_BYTES, STRANGERS_PER_S
@@ -246,7 +247,7 @@ async def _receive(socket: web.WebSocketResponse, caller: Caller, handler: Handl
             return
         try:
             frame = _decode(message.data)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             _log.error("a frame cannot be read; is the caller of another version?", error=str(error))
             return
         _dispatch(handler, caller, frame)

@@ -17,6 +17,7 @@ from errors import Refused, Unavailable
 from gateway.identity.share_tokens import is_share_id
 from installation.finding import find
 from runtime.reporting import data_option, json_option, print_report
+from runtime.unreadable import UNREADABLE
 from runtime.wording import counted
 from sharding.ids import format_id
 from sharding.slots import MAX_SLOTS, Layout
@@ -57,7 +58,7 @@ def _read(name: str) -> dict[str, Any]:
         return msgspec.json.decode(raw, type=dict[str, Any])
     except OSError as error:
         raise Refused("unreadable_file", f"cannot read {name}: {error.strerror}") from error
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise Refused("malformed_document", f"{name} is not the JSON of an envelope: {error}") from error
 
 
@@ -86,7 +87,7 @@ async def _page(session: aiohttp.ClientSession, url: str, cursor: str) -> dict[s
     except (aiohttp.ClientError, TimeoutError) as error:
         why = str(error) or "it is silent"  # of a timeout there is no text
         raise Unavailable("gateway_away", f"the gateway does not answer at {url}: {why}; is it up?") from error
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         text = f"what answers at {url} with {response.status} is no gateway of hongbao: it sent no JSON object"
         raise Unavailable("gateway_away", text) from None
     if response.status != HTTPStatus.OK:

@@ -12,6 +12,7 @@ import msgspec
 
 from errors import Refused
 from gateway.limits import JWKS_BYTES, JWKS_KEYS, RSA_BITS
+from runtime.unreadable import UNREADABLE
 
 KEY_BYTES: Final = 32
 """HS256 needs a key as long as its hash (RFC 7518, 3.2)."""
@@ -87,7 +88,7 @@ def read_jwks(text: bytes) -> dict[str, TokenKey]:
     """
     try:
         document = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except UNREADABLE as error:
         raise _refused(f"it is no JSON object: {error}") from None
     rows = document.get("keys")
     if not isinstance(rows, list) or not 1 <= len(rows) <= JWKS_KEYS:

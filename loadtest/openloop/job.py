@@ -20,6 +20,7 @@ from loadtest.openloop.generator import Generator
 from loadtest.openloop.opens import Guests
 from loadtest.openloop.schedule import Arrivals, schedule
 from loadtest.tally import Tally, read
+from runtime.unreadable import UNREADABLE
 
 OPEN = "open"
 GRACE_S = 60.0
@@ -93,7 +94,7 @@ class AnswerTally:
 def _code(status: int, body: bytes) -> str:
     try:
         told = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return str(status)
     return str(told.get("code", status)) if isinstance(told, dict) else str(status)
 

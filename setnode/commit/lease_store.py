@@ -14,6 +14,7 @@ import msgspec
 from pymemcache.client.base import Client
 
 from runtime import logs, metrics
+from runtime.unreadable import UNREADABLE
 from setnode.limits import CAS_TRIES, CLOCK_SKEW_S, CONTENDED_S, LEASE_LIST_S, MEMCACHED_AWAY_S, MEMCACHED_TIMEOUT_S
 
 Held = tuple[str, int]
@@ -147,7 +148,7 @@ def _read(client: Client, key: str, lease_ms: int) -> tuple[list[Held], bytes | 
     raw, cas = client.gets(key)
     try:
         leases = msgspec.msgpack.decode(raw, type=list[Held]) if raw else []
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         leases = []  # another program wrote this value; the next write replaces it
     now_ms = _now_ms()
     latest_ms = now_ms + lease_ms + int(CLOCK_SKEW_S * 1000)

@@ -16,6 +16,7 @@ import msgspec
 
 from errors import Refused
 from runtime import logs, metrics
+from runtime.unreadable import UNREADABLE
 from sharding.limits import MAX_FILE_BYTES
 from sharding.slots import database_name
 from sharding.topology.check import check_topology, invalid
@@ -245,7 +246,7 @@ def parse(data: bytes, where: object) -> Topology:
     """Return the topology in `data`, which is from `where`; raises Refused `topology_invalid`."""
     try:
         topology = msgspec.json.decode(data, type=Topology)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise invalid(str(where), str(error)) from error
     check_topology(topology)
     return topology

@@ -137,3 +137,56 @@ async def test_a_provider_that_is_away_leaves_the_order_open(wallet, ledger_rows
     results = await channel.pay([claim(0, "bob", 10), refund(1, "ann", 90)])
     assert results == [(PayStatus.UNKNOWN, "provider_in_doubt"), PAID]
     assert await wallet.history.balance("ann") == 90
+
+
+@pytest.mark.parametrize("answer", [b'{"order_no":"x","status":"refused","reason":"gel\xf6scht"}', b"[" * 4_000])
+async def test_an_answer_that_nobody_can_read_is_in_doubt_alone(wallet, http, provider, monkeypatch, answer):
+    """In Latin-1, or nested for ever: the others of its PAY are paid and booked."""
+    await fund(wallet)
+    channel = channel_of(wallet, http, provider)
+    call = channel._provider._call
+
+    async def garbled(method, url, body):
+        return (200, answer) if url.endswith(claim(1, "eve", 100).order_no) else await call(method, url, body)
+
+    monkeypatch.setattr(channel._provider, "_call", garbled)
+    results = await channel.pay([claim(0, "bob", 100), claim(1, "eve", 100)])
+    assert results == [PAID, (PayStatus.UNKNOWN, "provider_in_doubt")]
+    assert await channel.pay([claim(0, "bob", 100)]) == [PAID]
+
+
+async def test_a_fault_with_one_order_leaves_the_others_booked(wallet, http, provider, monkeypatch):
+    await fund(wallet)
+    channel = channel_of(wallet, http, provider)
+    pay = channel._provider.pay
+
+    async def faulty(order):
+        if order.user == "eve":
+            raise ZeroDivisionError
+        return await pay(order)
+
+    monkeypatch.setattr(channel._provider, "pay", faulty)
+    results = await channel.pay([claim(0, "bob", 100), claim(1, "eve", 100)])
+    assert results == [PAID, (PayStatus.UNKNOWN, "provider_in_doubt")]
+
+
+async def test_a_repeat_beside_the_booking_is_not_refused(wallet, http, provider):
+    """The last share is booked by the first PAY while its repeat reads: there is no money left, because it is paid."""
+    await fund(wallet, 100)
+    order, reading, booked = claim(0, "bob", 100), asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        """The repeat's reader: its first answer takes until the first PAY is booked."""
+
+        async def fetch(self, query, *args):
+            rows = await wallet.readers.fetch(query, *args)
+            if not reading.is_set():
+                reading.set()
+                await booked.wait()
+            return rows
+
+    again = asyncio.create_task(ProviderChannel(wallet.batcher, Slow(), Provider(http, provider)).pay([order]))
+    await reading.wait()
+    assert await channel_of(wallet, http, provider).pay([order]) == [PAID]
+    booked.set()
+    assert await again == [PAID]
