@@ -18,7 +18,7 @@ from errors import Refused, Unavailable
 from machine.account import Account
 from machine.file_lock import hold_lock
 from machine.postgres.server import Postgres, PostgresSpec
-from runtime.postgres import connected
+from runtime.postgres import connected, loss_told
 
 _LEFT = {"restore.lock", "restore.log"}
 """Files that a restore that failed leaves behind; its log says why."""
@@ -35,6 +35,12 @@ partial segment that is not of full size holds nothing (`backup.folder.is_empty`
 
 
 _LOOPBACK = ("host all all 127.0.0.1/32 scram-sha-256", "host replication all 127.0.0.1/32 scram-sha-256")
+_NOT_HERE = (
+    *("synchronous_standby_names", "primary_conninfo", "primary_slot_name", "recovery_end_command"),
+    *("archive_cleanup_command", "recovery_target", "recovery_target_lsn", "recovery_target_name"),
+    *("recovery_target_xid", "recovery_target_time"),
+)
+"""Settings that a restored copy has not, whatever its source had."""
 
 
 class Backups:
@@ -86,7 +92,7 @@ class Backups:
             target = home / "postgres" / self.source.name
             spec = PostgresSpec(
                 f"restored-{self.source.name}", target, home / "restore.log", self.source.passwords,
-                settings=self._recovery(until), start_s=COPY_S,
+                settings=self._recovery(until), start_s=COPY_S, is_copy=True,
             )  # fmt: skip
             server = Postgres(spec, account=self._programs.account)
             try:
@@ -135,6 +141,11 @@ class Backups:
             # A copy made during a live move has the move's subscription. It would use the slot at the source and
             # make the source drop log that the real target has not received.
             "max_logical_replication_workers": "0",
+            # What the source's operators may have set by ALTER SYSTEM, and this server has none of: a standby that
+            # confirms commits, an archive of its log, another point to which to recover.
+            **dict.fromkeys(_NOT_HERE, ""),
+            "archive_mode": "off",
+            "recovery_target_timeline": "latest",
         }
         if until is not None:
             settings |= {"recovery_target_time": until.isoformat(sep=" "), "recovery_target_action": "promote"}
@@ -164,6 +175,10 @@ class Backups:
     async def _check_server(self) -> None:
         """Raise Refused unless the copies here are this server's, and there is room for another."""
         query = "SELECT sum(pg_database_size(oid))::bigint FROM pg_database"
+        with loss_told("while it was looked at; run it again"):
+            await self._compare_server(query)
+
+    async def _compare_server(self, query: str) -> None:
         async with connected(self.source.dsn) as connection:
             self.folder.check_cluster(str(await connection.fetchval(IDENTIFIER)))
             self._programs.check_release(connection.get_server_version().major)

@@ -116,16 +116,16 @@ class LogKeeper:
     async def _try(self, stop: asyncio.Event) -> str:
         """Receive until `stop` or until pg_receivewal ends; returns the reason."""
         try:
+            # Read anew for each try, maybe while somebody edits it: what is wrong in it may pass as well.
             source = self._find()
+        except HongbaoError as wrong:
+            return wrong.detail
+        try:
             await self._ensure_slot(source)
         except Unavailable as away:
             return away.detail
         except asyncpg.PostgresError as error:
             return f"there is no slot on the server, and none can be made: {error}"
-        except Refused as refusal:
-            if refusal.code != "not_installed":
-                raise
-            return refusal.detail
         for path in self._folder.wal.glob(f"*{PARTIAL}"):
             if is_empty(path):  # pg_receivewal would not go on with it, and there is nothing in it
                 path.unlink()

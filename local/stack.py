@@ -17,7 +17,6 @@ from installation.keys import Secrets
 from local.backing_services import BackingServices, backing_services
 from local.config import StackConfig
 from local.day_table_service import OCCUPIED, DayTableService
-from local.fund_cursors import set_back
 from local.gateway_ports import check_gateway_ports
 from local.inventory_writer import write_inventory
 from local.part import Part
@@ -41,6 +40,7 @@ from schema import identity, roles
 from schema.cluster_setup import set_up_cluster
 from schema.migrate import migrate_set, migrate_wallet
 from schema.sandbox import put_ahead, refuse_sandbox
+from setnode.services.fund_cursors import set_back
 from sharding.topology import ServerSpec, SetSpec
 from sharding.topology.changes import paused
 from wire.keys import GATEWAY, OPERATOR, SETNODE, WALLET

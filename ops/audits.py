@@ -58,6 +58,7 @@ class Audits:
         except Exception as error:  # noqa: BLE001 - whatever it is, the page is told, and the log has it
             _log.exception("the audit failed")
             self._last = {"state": "failed", "at": begun, "code": "internal_error", "detail": type(error).__name__}
+            await self._note(f"{type(error).__name__}: {error}")
         else:
             found = report.as_json()
             self._last = {"state": "done", "at": begun, **found, "violations": found["violations"][:SHOWN]}

@@ -9,7 +9,7 @@ May import: `audit`, `installation`, `setnode`, `wallet`, `wire`, `runtime` and 
 
 Authority. The claim logs of the SETs: a header is committed after its money was taken, so a header whose fund the
 wallet lacks was paid for in a wallet that is gone; a claim without a credit, that no payout is on its way for, was owed
-or paid there. Nothing is written here but by the wallet itself, under the order numbers and create keys of the first
+or paid there. No money is written here but by the wallet itself, under the order numbers and create keys of the first
 time.
 
 Into a copy of a SET, which serves nobody yet, go claims that the wallet has paid, after the envelope was replayed with

@@ -261,8 +261,9 @@ PAY_RETRY_S = 60.0
 """Longest pause between two tries of an order."""
 PAY_DOUBLINGS = 12
 """The pause is no longer doubled after this many tries: it has reached PAY_RETRY_S, and the power stays small."""
-PAY_ATTEMPTS = 50
-"""Tries of an order without a final answer before it is stuck for an operator; hours, with backoff to PAY_RETRY_S."""
+PAY_ATTEMPTS = 500
+"""Tries of an order without a final answer before it is stuck for an operator: six hours, as the pauses grow to
+PAY_RETRY_S, three quarters of it on average. A provider that is away for an evening leaves nobody stuck."""
 PAY_AWAY_S = 2.0
 """Longest pause while the wallet does not answer at all."""
 READ_BACK_EVERY_S = 2.0

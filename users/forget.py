@@ -14,7 +14,7 @@ from users import journal, steps
 from users.headers import Names
 from users.installed import Installed
 from users.journal import Operator
-from users.limits import CACHES_S, PASSES
+from users.limits import CACHES_S, LEDGER_HELD_S, PASSES, STATEMENT_S
 from users.obstacles import obstacles, pending, refuse
 from users.progress import Progress
 from users.registers import carry_over
@@ -153,8 +153,11 @@ async def _begin(sessions: Sessions, user: str, by: Operator, outlook: Outlook, 
     pseudonym = new_pseudonym()
     async with sessions.wallet.transaction():
         # Until this ends nothing is posted: a share that is won now is paid to an account that begins under the name.
+        # A command that is stopped here, or whose host is gone, must not keep all money from moving.
+        await sessions.wallet.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{LEDGER_HELD_S}s'")
         await sessions.wallet.execute("SELECT hold_ledger()")
-        refuse(await pending(sessions, user))
+        async with asyncio.timeout(STATEMENT_S):
+            refuse(await pending(sessions, user))
         why = await journal.begin(
             sessions.wallet, user, pseudonym, by,
             leave_balance=leave_balance, without_account=outlook.balance_fen is None,

@@ -6,6 +6,8 @@ user a place of that day, and never gives them one too many.
 """
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from datetime import date, timedelta
 from typing import Annotated, Any
 
@@ -122,13 +124,29 @@ class DayPlaces:
         if self._waiting >= MAX_WAITING_PLACES:
             raise Unavailable("busy", "too many wait for places of the day", retry_after_s=BUSY_RETRY_S)
         self._waiting += 1
+        loop = asyncio.get_running_loop()
+        end = loop.time() + PLACES_DEADLINE_S
         try:
-            async with self._turn:
+            # One deadline for turn and statement: a caller that has gone must not use up places of its users.
+            async with self._its_turn(end):
                 return await self._session.run(
-                    lambda connection: connection.fetchval(statement, *args), PLACES_DEADLINE_S
+                    lambda connection: connection.fetchval(statement, *args), end - loop.time()
                 )
         finally:
             self._waiting -= 1
+
+    @contextlib.asynccontextmanager
+    async def _its_turn(self, end: float) -> AsyncIterator[None]:
+        """Hold the turn for the block; raises Unavailable `busy` if it does not come by `end` (loop time)."""
+        try:
+            async with asyncio.timeout_at(end):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise Unavailable("busy", "others wait for places of the day", retry_after_s=BUSY_RETRY_S) from None
+        try:
+            yield
+        finally:
+            self._turn.release()
 
 
 def _date(day: int) -> date:

@@ -14,7 +14,7 @@ import click
 from backup.bucket.remote_backups import RemoteBackups
 from backup.folder import LogState
 from backup.limits import KEEP_COPIES
-from backup.logkeeper import LogKeeper, LogStatus
+from backup.logkeeper import LogKeeper
 from cli.commands.backup_places import Place, check, copies, keeper_of, local_backups, place_option, shown
 from cli.commands.backup_places import prune as prune_of
 from cli.commands.backup_places import take as take_of
@@ -25,9 +25,12 @@ from cli.job_record import on_record
 from errors import HongbaoError, Refused, Unavailable
 from installation.access import Access
 from installation.finding import find
+from runtime import logs
+from runtime.postgres import LoginRefused
 from runtime.reporting import data_option, json_option, print_report, working
 from schema.jobs import Job
 
+_log = logs.get("backup")
 _GOOD = (LogState.KEPT, LogState.NONE, "unknown")
 """NONE: whoever keeps copies alone has never received a log. "unknown": the server is down."""
 ALL = "all"
@@ -176,6 +179,9 @@ def _taken_or_why(data: Path | None, server: str, place: Place) -> dict[str, Any
         return _taken(data, server, place)
     except HongbaoError as error:
         return {"server": server, "code": error.code, "detail": error.detail}
+    except Exception as error:  # noqa: BLE001 - whatever ends one copy, and be it our own fault, ends no other
+        _log.exception("a copy has failed", server=server)
+        return {"server": server, "code": "internal_error", "detail": f"{type(error).__name__}: {error}"}
 
 
 async def _receive(keepers: Mapping[str, LogKeeper | RemoteBackups], *, anew: bool) -> list[Exception]:
@@ -199,13 +205,8 @@ async def _receive(keepers: Mapping[str, LogKeeper | RemoteBackups], *, anew: bo
 
 
 def _listed(data: Path | None, server: str, place: Place) -> dict[str, Any]:
-    log = _standing(keeper_of(data, server, place))
-    return {
-        "server": server,
-        "bases": copies(server, place),
-        "log": log.state if log else "unknown",
-        "behind_bytes": log.behind_bytes if log else None,
-    }
+    log, behind_bytes = _standing(keeper_of(data, server, place))
+    return {"server": server, "bases": copies(server, place), "log": log, "behind_bytes": behind_bytes}
 
 
 def _is_behind(one: Mapping[str, Any]) -> bool:
@@ -213,16 +214,23 @@ def _is_behind(one: Mapping[str, Any]) -> bool:
     return not bases or bool(bases[-1]["missing"]) or log not in _GOOD
 
 
-def _standing(keeper: LogKeeper | RemoteBackups) -> LogStatus | None:
-    """Return the state of the log; None if there is no server to compare it with."""
+def _standing(keeper: LogKeeper | RemoteBackups) -> tuple[str, int | None]:
+    """Return the state of the log, and what is behind, in bytes.
+
+    "unknown" if there is no server to compare it with, "login_refused" if it does not let us in: nobody knows then
+    whether the log is received, until an operator has mended that.
+    """
     try:
-        return asyncio.run(keeper.status())
+        status = asyncio.run(keeper.status())
+    except LoginRefused:
+        return "login_refused", None
     except Unavailable:
-        return None
+        return "unknown", None
     except Refused as refusal:
         if refusal.code != "not_installed":
             raise
-        return None
+        return "unknown", None
+    return status.state, status.behind_bytes
 
 
 def _instant(text: str | None) -> datetime | None:

@@ -17,6 +17,7 @@ _LOG_STATES: dict[str, str] = {
     LogState.BEHIND: "[bold]received too slowly[/]",
     LogState.LOST: "[bold]lost[/]: `backup log --anew`, then `backup take`",
     "unknown": "unknown, the server does not answer",
+    "login_refused": "unknown, the server refuses the superuser's login: mend its password or pg_hba.conf",
 }
 
 

@@ -27,6 +27,7 @@ from runtime.reporting import data_option, json_option, print_report, working
 from runtime.wording import counted
 from schema import roles
 from setnode.header_seal import HeaderSeal
+from setnode.services.fund_cursors import set_back
 from setnode.services.payouts.stuck import redrive
 
 _SHOWN = 20
@@ -63,8 +64,9 @@ def wallet(*, since: str | None, sure: bool, while_served: bool, data: Path | No
         if sure and not while_served:
             _refuse_served(access, [one.name for one in access.topology().sets])
         day = None if since is None else read_day(since)
+        moved = asyncio.run(_set_sweepers_back(access)) if sure else {}
         lost, done = asyncio.run(_recover(access, day, status.update, sure=sure))
-    report = _report(lost, done, time.monotonic() - began, sure=sure)
+    report = {**_report(lost, done, time.monotonic() - began, sure=sure), "set_back": moved}
     print_report(report, as_json=as_json, show=lambda console: _show(report, console))
     sys.exit(0 if report["holds"] else 1)
 
@@ -112,6 +114,13 @@ def _refuse_served(access: Access, names: Sequence[str]) -> None:
     if served := [one.name for one in access.topology().sets if one.name in names and not one.paused]:
         pause = "; ".join(f"./run dba pause {name}" for name in served)
         raise Refused("set_not_paused", f"users are served by {', '.join(served)}: {pause}; then again")
+
+
+async def _set_sweepers_back(access: Access) -> dict[str, tuple[int, int]]:
+    """Set the sweepers back to where the wallet is, before it gives the numbers out again that it has lost."""
+    owners = {one.name: access.set_dsn(one.name, roles.OWNER) for one in access.topology().sets}
+    with postgres.loss_told("while the sweepers were set back; run it again"):
+        return await set_back(access.wallet_dsn(roles.OWNER), owners)
 
 
 async def _recover(access: Access, since: date | None, say: Any, *, sure: bool) -> tuple[Lost, Repaired]:
@@ -177,6 +186,8 @@ def _show(report: dict[str, Any], console: Console) -> None:
     elif report["lost_creates"] + report["lost_credits"]:
         rest = ", but for what is named here" if report["not_made"] else ""
         say(f"./run recover wallet --yes makes them good{rest}; deposits first")
+    for name, (old, new) in report["set_back"].items():
+        say(f"the sweeper of {name} had seen fund {old}; it looks again from {new} on, the wallet's newest")
     cannot = "not made good" if report["repaired"] else "will not be made good"
     for one in report["not_made"][:_SHOWN]:
         what = f"{one['what']} of {one['envelope_id']}, {yuan(one['fen'])} yuan of {one['user']}"

@@ -17,7 +17,7 @@ from machine.child import Child, Command
 from machine.child_part import ChildPart
 from machine.postgres.binaries import Binaries, find_binaries
 from machine.postgres.cluster_folder import ClusterFolder
-from machine.postgres.settings import render_conf
+from machine.postgres.settings import render_conf, settings_of
 
 START_S = 180.0
 """Mostly recovery: after a crash up to max_wal_size of log is replayed."""
@@ -53,6 +53,8 @@ class PostgresSpec:
     port: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     start_s: float = START_S
+    is_copy: bool = False
+    """Its files are those of another server: what ALTER SYSTEM has set there must not override these settings."""
     known: str | None = None
     """What is known of the cluster before the first start here; see `ClusterFolder`."""
     warn: Callable[[str], None] = lambda _: None
@@ -167,11 +169,16 @@ class Postgres(ChildPart):
     def _command(self, port: int) -> Command:
         """Write the configuration file; returns the command of the postmaster."""
         target = self.spec.folder / "hongbao.conf"
-        target.write_text(render_conf(self._binaries, port, self.spec.settings), encoding="utf-8")
+        settings = settings_of(self._binaries, port, self.spec.settings)
+        target.write_text(render_conf(settings), encoding="utf-8")
         target.chmod(0o600)
         self._account.chown(target)
+        forced = settings.items() if self.spec.is_copy else ()
         return Command(
-            [self._binaries.program("postgres"), "-D", str(self.spec.folder), "-c", f"config_file={target}"],
+            [
+                *(self._binaries.program("postgres"), "-D", str(self.spec.folder), "-c", f"config_file={target}"),
+                *(word for name, value in forced for word in ("-c", f"{name}={value}")),
+            ],
             {"LC_ALL": "C", "TZ": "UTC", "PATH": os.environ.get("PATH", os.defpath)},
             self._account,
             self.log,

@@ -44,8 +44,8 @@ RESERVED_SINCE = 16
 """The major version of Postgres that can reserve them."""
 
 
-def render_conf(binaries: Binaries, port: int, more: Mapping[str, str]) -> str:
-    """Return the text of the configuration file; `more` overrides SETTINGS."""
+def settings_of(binaries: Binaries, port: int, more: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a server; `more` overrides SETTINGS."""
     settings = {**SETTINGS, "port": str(port)}
     if binaries.major >= RESERVED_SINCE:
         settings["reserved_connections"] = str(RESERVED)
@@ -56,7 +56,12 @@ def render_conf(binaries: Binaries, port: int, more: Mapping[str, str]) -> str:
         settings["shared_preload_libraries"] = "pg_stat_statements"
         # Utility statements would be stored with their text, and that of a subscription has a password in it.
         settings["pg_stat_statements.track_utility"] = "off"
-    return "".join(f"{name} = {_quoted(value)}\n" for name, value in {**settings, **more}.items())
+    return {**settings, **more}
+
+
+def render_conf(settings: Mapping[str, str]) -> str:
+    """Return the text of the configuration file."""
+    return "".join(f"{name} = {_quoted(value)}\n" for name, value in settings.items())
 
 
 def _quoted(value: str) -> str:

@@ -26,6 +26,7 @@ from setnode.limits import SERVICE_DEADLINE_S, SWEEP_AFTER_S, SWEEP_IN_A_ROW, SW
 from setnode.services.undo import Compared, Fund, compare, set_apart, undo
 from wire.wallet import WalletClient
 
+_STANDING = "SELECT after, (SELECT count(*) FROM fund_set_apart) FROM fund_cursor"
 _TRY_LOCK = "SELECT pg_try_advisory_lock(hashtext('hongbao_sweeper'))"
 _ADVANCE = "UPDATE fund_cursor SET after = $1 WHERE after = $2 RETURNING true"
 _UNLOCK = "SELECT pg_advisory_unlock(hashtext('hongbao_sweeper'))"
@@ -91,10 +92,13 @@ class Sweeper:
             return await self._run_once()
 
     async def _run_once(self) -> SweepResult:
-        after = await self._session.run(_lock, SERVICE_DEADLINE_S)
+        locked = await self._session.run(_lock, SERVICE_DEADLINE_S)
         seen = undone = 0
-        if after is None:
+        if locked is None:
             return SweepResult(seen, undone)
+        after, apart = locked
+        # Also where no fund is new: an operator may have settled what was set apart, or this process have just begun.
+        _apart.set(apart)
         loop = asyncio.get_running_loop()
         over = loop.time() + SWEEP_ROUND_S
         in_a_row = 0
@@ -176,11 +180,15 @@ def _runs(found: Compared, before: int) -> tuple[int, int]:
     return run, most
 
 
-async def _lock(connection: Any) -> int | None:
-    """Take the SET's sweeper lock; returns the cursor, None while another server holds the lock."""
+async def _lock(connection: Any) -> tuple[int, int] | None:
+    """Take the SET's sweeper lock; returns the cursor and how many funds are set apart.
+
+    None while another server holds the lock.
+    """
     if not await connection.fetchval(_TRY_LOCK):
         return None
-    return int(await connection.fetchval("SELECT after FROM fund_cursor"))
+    after, apart = await connection.fetchrow(_STANDING)
+    return int(after), int(apart)
 
 
 async def _unlock(connection: Any) -> None:

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from errors import HongbaoError, InvariantBroken, Refused, Unavailable
-from local.fund_cursors import set_back
 from machine import ports
 from schema.day_tables import DayTables
 from setnode.commit import create_queue
 from setnode.commit.store import insert_envelopes
 from setnode.service import Setnode, running
 from setnode.services import sweeper as sweeper_module
+from setnode.services.fund_cursors import set_back
 from sharding.ids import business_date, day_of, make_id, serial_of, slot_of
 from sharding.slots import MAX_SLOTS, TAILS
 from tests.clock import ManualClock
@@ -611,7 +611,9 @@ async def test_a_fund_whose_id_names_no_day_of_ours_stops_no_other(town: Town, b
     assert sweeper_module._apart._value.get() == 1
     assert await town.scalar("SELECT count(*) FROM envelope WHERE sender = $1", sender) == 0
     # It is passed for good: the next rounds have nothing to do.
+    sweeper_module._apart.set(0)
     assert (await town.nodes[0].sweeper.run_once()).funds == 0
+    assert sweeper_module._apart._value.get() == 1, "a process that has just begun knows it, too"
     await town.scalar(renamed, odd[3][0], bad_id, wallet=True)
     await put_right(town)
 

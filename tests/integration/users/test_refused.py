@@ -1,5 +1,6 @@
 """What is not ready is refused with a sentence that says what to do, and nothing is changed."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from runtime import postgres
 from tests.conftest import Databases
 from tests.integration.rotation.fixtures import ARCHIVE_KEY, DAY, NEXT, TODAY
 from tests.integration.users.fixtures import ALICE, BY, AlicesPast, SealedBooks, books, past_in, past_of_alice
+from users import forget as forgetting
 from users import sessions
 from users.forget import check, forget
 from users.installed import Installed, SetPlace
@@ -256,3 +258,40 @@ async def test_check_changes_nothing(past_of_alice: AlicesPast) -> None:
         raise Refused("not_confirmed", "no")
 
     assert (await refused(one, confirm=deny)).code == "not_confirmed"
+
+
+async def test_sets_that_are_slow_do_not_hold_the_ledger(
+    past_of_alice: AlicesPast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While payouts are looked at no money moves, so they are looked at for a moment in all."""
+
+    async def slow(*_: object) -> list[str]:
+        await asyncio.sleep(60)
+        return []
+
+    monkeypatch.setattr(forgetting, "pending", slow)
+    monkeypatch.setattr(forgetting, "STATEMENT_S", 0.2)
+    error = await refused(past_of_alice)
+    assert (error.code, isinstance(error, Unavailable)) == ("forget_waits", True)
+
+
+async def test_a_command_that_is_stopped_gives_the_ledger_back(
+    past_of_alice: AlicesPast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-Z, or its host is gone: Postgres ends its session, and money moves again."""
+    asleep, awake = asyncio.Event(), asyncio.Event()
+
+    async def stopped(*_: object) -> list[str]:
+        asleep.set()
+        await awake.wait()
+        return []
+
+    monkeypatch.setattr(forgetting, "pending", stopped)
+    monkeypatch.setattr(forgetting, "STATEMENT_S", 60.0)
+    monkeypatch.setattr(forgetting, "LEDGER_HELD_S", 1)
+    forgets = asyncio.ensure_future(refused(past_of_alice))
+    await asleep.wait()
+    async with postgres.connected(past_of_alice.days.wallet_dsn) as another, asyncio.timeout(20):
+        await another.execute("SELECT hold_ledger()")
+    awake.set()
+    assert (await forgets).code == "database_unavailable"

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from errors import Refused
+from errors import Refused, Unavailable
 from runtime.clock import SystemClock
 from sharding.ids import business_date
 from tests.integration.wallet.fixtures import wallet_database
@@ -95,3 +95,18 @@ def test_what_is_malformed_is_refused(args: list[object]) -> None:
     with pytest.raises(Refused) as refused:
         read_places(args)
     assert refused.value.code == "malformed_request"
+
+
+async def test_no_place_is_taken_for_a_caller_that_has_gone(
+    wallet_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for the turn longer than a caller does is refused, and nothing was taken."""
+    monkeypatch.setattr("wallet.day_places.PLACES_DEADLINE_S", 0.2)
+    one = DayPlaces(wallet_database, SystemClock())
+    async with one._turn:
+        with pytest.raises(Unavailable) as busy:
+            await take(one, ("a", "s", 1), most=1)
+    assert (busy.value.code, busy.value.outcome_known) == ("busy", True)
+    monkeypatch.undo()
+    assert await take(one, ("a", "s", 2), most=1) == [OK]
+    await one.close()

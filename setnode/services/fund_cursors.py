@@ -17,8 +17,9 @@ _SET_BACK = "UPDATE fund_cursor SET after = $1 WHERE after > $1"
 async def set_back(wallet: str, sets: Mapping[str, str]) -> dict[str, tuple[int, int]]:
     """Set each SET's cursor back to the wallet's newest fund; returns (from, to) of those that were ahead.
 
-    `wallet` and `sets` are owners' DSNs. Call it before any server of the SETs runs: their sweepers remember the cursor
-    for a round. Durable on return; idempotent. Funds up to the wallet's newest one were compared before.
+    `wallet` and `sets` are owners' DSNs. Call it before the wallet takes creates again: those get the lost numbers.
+    Beside sweepers it is safe, they move a cursor only from where they found it. Durable on return; idempotent. Funds
+    up to the wallet's newest one were compared before.
     """
     moved: dict[str, tuple[int, int]] = {}
     async with postgres.connected(wallet) as connection:
