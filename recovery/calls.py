@@ -50,7 +50,7 @@ async def take(wallet: WalletClient, one: LostFund) -> Taken:
         return Taken()
     if status == FundStatus.INSUFFICIENT:
         return Taken(short=True)
-    return Taken(failed=f"the wallet has another create under its key or ID ({FundStatus(status).name})")
+    return Taken(failed=f"the wallet has another create under its key or ID ({_name_of(status)})")
 
 
 async def count_covered(wallet: WalletClient, creates: Sequence[LostFund]) -> int:
@@ -93,3 +93,8 @@ async def _patiently(call: Callable[[], Awaitable[T]]) -> T:
 def _is_away(error: HongbaoError) -> bool:
     """Say whether an error is about the wallet, whatever it was asked: then the command ends, and is called again."""
     return isinstance(error, Unavailable) and error.code in OF_THE_WALLET
+
+
+def _name_of(status: int) -> str:
+    known = {one.value: one.name for one in FundStatus}
+    return known.get(status, f"status {status}")  # of a later release

@@ -12,7 +12,7 @@ envelope are decided in the order in which they have got their places. Without l
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
@@ -32,7 +32,7 @@ _EPOCH: Final = date(1970, 1, 1)
 _AGAIN: Final = (WALLET_UNAVAILABLE, "busy", "database_unavailable")
 """Refusals of the wallet that end by themselves; the last one: its Postgres is away, and nothing was sent to it."""
 _HOLDS_SHARE: Final = frozenset({Outcome.OPENED.code, Outcome.ALREADY_OPENED.code})
-_REFUSALS: Final = {
+_REFUSALS: Final[Mapping[int, tuple[str, str]]] = {
     PlaceStatus.MOST_REACHED: ("daily_wins_reached", "you have won as many shares today as one may"),
     PlaceStatus.MOST_OF_SENDER_REACHED: (
         "daily_opens_of_sender_reached",
@@ -152,10 +152,11 @@ class DailyLimits:
                 one.request.caller = _Keeper(one.request.caller, lambda one=one: self._return(day, one))  # type: ignore[misc]
                 self._registry.offer(one.envelope_id, one.request)
             else:
-                one.request.fail(self._refusal(PlaceStatus(status)))
+                one.request.fail(self._refusal(status))
 
-    def _refusal(self, status: PlaceStatus) -> Unavailable:
-        code, sentence = _REFUSALS[status]
+    def _refusal(self, status: int) -> Unavailable:
+        # A refusal of a later release is one all the same.
+        code, sentence = _REFUSALS.get(status, (WALLET_UNAVAILABLE, "no place of the day"))
         _refused.labels(code).inc()
         return Unavailable(code, f"{sentence}; nothing was done", retry_after_s=self._left_s())
 

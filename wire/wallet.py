@@ -86,7 +86,7 @@ class WalletClient:
         results, *_ = await self._link.call(Op.PAY, orders)
         if results.count(_PAID) == len(results):
             return [PAID] * len(results)
-        return [PayResult(PayStatus(status), reason) for status, reason, *_ in results]
+        return [_pay_result(status, reason) for status, reason, *_ in results]
 
     async def funds(self, after: int, until_ms: int, limit: int) -> list[tuple[int, int, str, int]]:
         """Return (fund ID, envelope ID, sender, total_fen) of creates in order, after `after` and before `until_ms`."""
@@ -134,3 +134,11 @@ class WalletClient:
         """Return what the user sent or received, newest first, below cursor `before` (0: from the top)."""
         rows, *_ = await self._link.call(Op.ENVELOPES, user, role, before, limit)
         return list(rows)
+
+
+def _pay_result(status: int, reason: str | None) -> PayResult:
+    try:
+        return PayResult(PayStatus(status), reason)
+    except ValueError:
+        # Of a later release: not final as far as we know, so the order is repeated.
+        return PayResult(PayStatus.UNKNOWN, f"status {status}, {reason}")

@@ -129,6 +129,13 @@ class Creator:
                 "this Idempotency-Key was used for another request: send another key for a new envelope, and the same "
                 "body as then to repeat that request; nothing was done",
             )
+        if status not in (FundStatus.DONE, FundStatus.REPLAYED):
+            # Of a later release. It may be a refusal: no header is written whose money is not known to be in escrow.
+            raise Unavailable(
+                "outcome_unknown",
+                f"the wallet has answered {status}, which this server does not know",
+                outcome_known=False,
+            )
         if not self.holds(envelope_id):
             return True, envelope_id, None
         replayed = status == FundStatus.REPLAYED

@@ -31,7 +31,8 @@ from tests.integration.setnode.fixtures import (
     prove,
     shared_town,
 )  # fmt: skip
-from wire.messages import Op
+from wire.messages import FundStatus, Op
+from wire.wallet import WalletClient
 
 __all__ = ["common_town", "module_databases", "shared_town"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -256,6 +257,22 @@ async def test_without_the_money_nothing_is_recorded(town: Town) -> None:
     assert await town.scalar("SELECT count(*) FROM fund WHERE create_key = $1", args[1], wallet=True) == 0
     await town.deposit("poor", 1)
     assert (await create(town, args))[0] is False
+
+
+async def test_an_answer_of_a_later_wallet_makes_no_envelope(town: Town, monkeypatch) -> None:
+    """It may be a refusal: no header is written whose money is not known to be in escrow."""
+    args = town.create_args("nell", 1_000, 5, "later")
+
+    def fund(*_: object) -> asyncio.Future[tuple[int, int, bytes]]:
+        answer = asyncio.get_running_loop().create_future()
+        answer.set_result((max(FundStatus) + 1, args[3][0], b""))
+        return answer
+
+    monkeypatch.setattr(WalletClient, "fund", fund)
+    with pytest.raises(Unavailable) as unknown:
+        await create(town, args)
+    assert (unknown.value.code, unknown.value.outcome_known) == ("outcome_unknown", False)
+    assert await town.scalar("SELECT count(*) FROM envelope WHERE sender = 'nell'") == 0
 
 
 async def test_where_every_candidate_is_taken_the_outcome_is_open(town: Town) -> None:
