@@ -13,12 +13,12 @@ import pytest
 from machine.checkout import CHECKOUT
 from tests.integration.gateway.fixtures import RealStack
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 TOOLS = CHECKOUT / ".tools"
 NPM = {"typescript": "5.9.3", "openapi-typescript": "7.13.0", "openapi-fetch": "0.17.0", "@types/node": "20.19.0"}
 PYTHON = "openapi-python-client==0.29.1"
-INSTALL_S, RUN_S = 120, 90
+INSTALL_S, RUN_S = 240, 240
 
 LIFE_TS = """
 import createClient from "openapi-fetch";
