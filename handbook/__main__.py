@@ -1,13 +1,34 @@
-"""`python -m handbook FOLDER`: builds the site into FOLDER."""
+"""`python -m handbook FOLDER` builds the site into FOLDER; `--write` writes the parts from the code into `docs/`."""
 
 import sys
 from pathlib import Path
 
-from handbook.build import build
+import click
+
+from handbook.build import SOURCE, build, what_next
+from handbook.pages import stale
 
 _ARGUMENTS = 2
 
+
+def _write() -> None:
+    written = stale(SOURCE)
+    for path, text in written.items():
+        path.write_text(text, encoding="utf-8")
+        click.echo(f"written: {path.relative_to(SOURCE.parent)}")
+    if not written:
+        click.echo("every page has what the code says")
+
+
+def _build(target: Path) -> None:
+    if problems := build(target):
+        sys.exit("\n".join(problems))
+    click.echo(what_next(target))
+
+
 if len(sys.argv) != _ARGUMENTS:
-    sys.exit("usage: python -m handbook FOLDER")
-if problems := build(Path(sys.argv[1])):
-    sys.exit("\n".join(problems))
+    sys.exit("usage: python -m handbook FOLDER|--write")
+if sys.argv[1] == "--write":
+    _write()
+else:
+    _build(Path(sys.argv[1]))

@@ -91,7 +91,7 @@ def _answers(name: str, operation: Schema) -> str:
 
 def _problems(operation: Schema) -> str:
     rows = (
-        (status, ", ".join(link(each, f"problems.html#{each}") for each in one[CODES]))
+        (status, ", ".join(link(each, f"problems.md#{each}") for each in one[CODES]))
         for status, one in operation["responses"].items()
         if CODES in one
     )
@@ -118,7 +118,7 @@ def _fields(schema: Schema) -> str:
 def _type(schema: Schema) -> str:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return link(name, f"api.html#{name}")
+        return link(name, f"api.md#{name}")
     if "anyOf" in schema:
         return " or ".join(_type(one) for one in schema["anyOf"])
     if "const" in schema:
@@ -163,7 +163,7 @@ def _number(value: int) -> str:
 
 
 def _article(name: str) -> str:
-    return f"{'an' if name[0] in 'AEIO' else 'a'} {link(name, f'api.html#{name}')}"
+    return f"{'an' if name[0] in 'AEIO' else 'a'} {link(name, f'api.md#{name}')}"
 
 
 def _json(value: object) -> str:

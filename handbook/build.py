@@ -11,6 +11,7 @@ from typing import Final
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 
+from gateway.site.handbook import FOLDER
 from handbook import links, markup
 
 SOURCE: Final = Path(__file__).resolve().parents[1] / "docs"
@@ -39,6 +40,19 @@ def build(target: Path, source: Path = SOURCE) -> list[str]:
         if not problems:
             _put(site, target, Path(aside, "before"))
     return problems
+
+
+def what_next(target: Path) -> str:
+    """Return sentences that say where a site is and how it is read."""
+    made = f"made {len(list(target.rglob('*.html')))} pages in {target}"
+    if target.resolve() != FOLDER.resolve():
+        return (
+            f"{made}\nRead them from {target / 'index.html'}, or have a gateway serve them: HONGBAO_DOCS={target} ./run"
+        )
+    return (
+        f"{made}\nA gateway of this checkout serves them at /docs/ from its next start on: ./run restart gateway-1 if\n"
+        "one runs, else ./run. Then look at http://127.0.0.1:8080/docs/, or where ./run said that the gateway is."
+    )
 
 
 def _run_sphinx(source: Path, site: Path, doctrees: Path) -> list[str]:

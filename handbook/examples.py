@@ -38,7 +38,7 @@ ANSWERS: Final[dict[str, Any]] = {
         **_DETAIL, **_SENDERS, "status": "canceled", "refund_fen": 1382, "closed_at": "2026-11-21T04:05:00.000Z",
         "split_seed": "00" * 32,
     },
-    "watchEnvelopes": f"retry: 2000\n\nevent: envelope\nid: {_ID}.1-0\ndata: {_FRAME}\n",
+    "watchEnvelopes": f"retry: 1000\n\nevent: envelope\nid: {_ID}.1.open\ndata: {_FRAME}\n",
     "getWallet": {"user": "bob", "balance_fen": 20618},
     "listWalletEntries": {
         "items": [

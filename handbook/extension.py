@@ -1,18 +1,11 @@
-"""The Sphinx extension: `<!-- from the code: NAME -->` in a page becomes that part of the reference.
+"""The Sphinx extension: what is between the marks of a page (`handbook.pages`) is made anew from the code."""
 
-The line IN_A_CHECKOUT below it tells those who read the page as a file where the part is; the site has the part.
-"""
-
-import re
-from typing import Any, Final
+from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from handbook.reference import PARTS
-
-IN_A_CHECKOUT: Final = "*This part is made from the code: `docs/build` makes the site, in which it stands.*"
-_MARK: Final = re.compile(rf"^<!-- from the code: ([\w-]+) -->$(?:\n\n{re.escape(IN_A_CHECKOUT)}$)?", re.MULTILINE)
+from handbook import pages
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -24,10 +17,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def _fill(app: Sphinx, name: str, source: list[str]) -> None:
     """Put the parts into a page; a mark with a name that there is not fails the build."""
     del app
-
-    def part(found: re.Match[str]) -> str:
-        if found[1] not in PARTS:
-            raise ExtensionError(f"{name}: nothing of the code is called {found[1]}")
-        return PARTS[found[1]]()
-
-    source[0] = _MARK.sub(part, source[0])
+    try:
+        source[0] = pages.for_site(source[0])
+    except LookupError as error:
+        raise ExtensionError(f"{name}: {error.args[0]}") from error

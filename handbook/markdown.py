@@ -43,8 +43,8 @@ def anchor(name: str) -> str:
 
 
 def link(words: str, target: str) -> str:
-    """Return a link to an anchor of `anchor`, on this page or another one of the same folder (`page.html#name`)."""
-    return f'<a class="reference internal" href="{escape(target)}"><code class="docutils literal notranslate">{escape(words)}</code></a>'  # noqa: E501 - one tag
+    """Return a link to an anchor of `anchor`, on this page or another one of the same folder (`page.md#name`)."""
+    return f"[{code(words)}]({target})"
 
 
 def sections(parts: Iterable[str]) -> str:

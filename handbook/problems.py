@@ -52,4 +52,4 @@ def _operations(name: str) -> str:
         return "every operation"
     if set(found) == _OF_USERS:
         return "every call of a user"
-    return ", ".join(link(one, f"api.html#{one}") for one in found)
+    return ", ".join(link(one, f"api.md#{one}") for one in found)

@@ -37,9 +37,15 @@ def handbook_site() -> Path:
             done, seconds = build(site)
             assert done.returncode == 0, done.stderr
             (shared / "handbook.seconds").write_text(str(seconds))
+            (shared / "handbook.said").write_text(done.stdout)
     return site
 
 
 def build_seconds() -> float:
     """Return the CPU seconds that the build took in this run."""
     return float((Path(os.environ["HONGBAO_TESTS_SHARE"]) / "handbook.seconds").read_text())
+
+
+def build_said() -> str:
+    """Return what the build printed in this run."""
+    return (Path(os.environ["HONGBAO_TESTS_SHARE"]) / "handbook.said").read_text()

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 _MARK = re.compile(r"<!-- (run by|not run): (.+) -->")
+_FROM_CODE = re.compile(r"<!-- from the code: ([\w-]+) -->")
 _FENCE = re.compile(r"^(`{3,})(\S*)")
 
 
@@ -20,12 +21,16 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path) -> list[Block]:
-    """Return the blocks of a page in order; what Sphinx itself reads (`{toctree}`) is none."""
+    """Return the blocks of a page in order. What Sphinx itself reads (`{toctree}`) is none, nor what the code makes."""
     lines = page.read_text(encoding="utf-8").splitlines()
     found: list[Block] = []
     at = 0
     while at < len(lines):
         begin = at
+        if made := _FROM_CODE.fullmatch(lines[at]):
+            end_mark = f"<!-- end of {made[1]} -->"
+            at = lines.index(end_mark, at) if end_mark in lines else at + 1
+            continue
         fence = _FENCE.match(lines[at])
         if fence:
             end = next(i for i in range(at + 1, len(lines)) if lines[i].startswith(fence[1]))

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from handbook.extension import IN_A_CHECKOUT
+from gateway.site.handbook import FOLDER
+from handbook.build import what_next
 from handbook.links import broken
 from handbook.markup import externalize
-from tests.handbook_site import ROOT, build, build_seconds, handbook_site
+from handbook.pages import ONLY_IN_THE_SITE
+from tests.handbook_site import ROOT, build, build_said, build_seconds, handbook_site
 
 __all__ = ["handbook_site"]
 
@@ -38,6 +40,13 @@ def test_no_link_leads_nowhere(handbook_site: Path) -> None:
     """Every file and anchor that a page names is there; addresses elsewhere are https and well-formed."""
     assert broken(handbook_site) == []
     assert len(list(handbook_site.rglob("*.html"))) > 60
+
+
+def test_the_build_says_where_the_site_is(handbook_site: Path) -> None:
+    """It ends with the folder, how many pages there are, and what to do so that one can read them."""
+    pages = len(list(handbook_site.rglob("*.html")))
+    assert build_said().startswith(f"made {pages} pages in {handbook_site}\nRead them from {handbook_site}/index.html")
+    assert "./run restart gateway-1" in what_next(FOLDER)
 
 
 def test_the_build_is_quick(handbook_site: Path) -> None:
@@ -67,14 +76,11 @@ def test_every_page_is_in_the_navigation(handbook_site: Path) -> None:
         assert name in ("index.html", "search.html") or f'href="{name}"' in first, name
 
 
-def test_a_part_from_the_code_stands_in_the_site_alone(handbook_site: Path) -> None:
-    """A page in the checkout says, below each mark, where the part is; the site has the part in place of that."""
-    for page in (ROOT / "docs").rglob("*.md"):
-        text = page.read_text()
-        marks = re.findall(r"^<!-- from the code: [\w-]+ -->$", text, re.MULTILINE)
-        assert text.count(f"-->\n\n{IN_A_CHECKOUT}\n") == len(marks), page
+def test_the_site_has_every_part(handbook_site: Path) -> None:
+    """No page has a sentence in place of a part, as the file of a very long one has."""
     for path in handbook_site.rglob("*.html"):
-        assert "This part is made from the code" not in path.read_text(), path
+        text = path.read_text()
+        assert not [one for one in ONLY_IN_THE_SITE.values() if one.split("`")[0].strip("*") in text], path
 
 
 def test_a_build_that_fails_keeps_the_site(tmp_path: Path) -> None:
